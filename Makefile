@@ -1,0 +1,51 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT ?= out
+SAMPLES := tests/data/captures
+
+.PHONY: help install audit test lint fmt package bench clean
+
+help: ## Show what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@
+
+install: $(VENV)/installed ## Make the virtual environment with everything in it
+
+audit: install ## Audit the sample dumps, print the findings and where the reports lie
+	$(BIN)/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --output $(OUT) \
+		--settings conf/audit.toml --set persistence_seconds=60
+	@for table in stacked_client_ids orphaned_queues duplicate_queues; do \
+		printf '\n%s\n' $$table; \
+		$(BIN)/rebalance-audit show $$table --reports $(OUT)/reports --brief || exit 1; \
+	done
+	@printf '\nAll tables: $(OUT)/reports; print one with\n  $(BIN)/rebalance-audit show group_health --reports $(OUT)/reports\n'
+
+test: install ## Run all tests
+	$(BIN)/python -m pytest
+
+lint: install ## Check style and types, change nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fmt: install ## Format, and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+package: dist/rebalance-audit.zip ## Build the .zip that spark-submit --py-files gets
+
+dist/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not -name '*.pyc')
+	mkdir -p dist
+	rm -f $@
+	rm -rf build/package
+	$(PYTHON) -c "import shutil; [shutil.copytree(d, f'build/package/{d}', ignore=shutil.ignore_patterns('__pycache__')) for d in ('jobs', 'rebalance_core', 'conf')]; shutil.make_archive('dist/rebalance-audit', 'zip', 'build/package')"
+
+clean: ## Remove what was made, but for the virtual environment
+	rm -rf dist build $(OUT) *.egg-info

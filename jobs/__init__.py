@@ -1,0 +1,35 @@
+"""Batch jobs of the rebalance audit: dumps -> snapshots -> states -> findings -> episodes -> reports.
+
+For a PySpark shell, over DataFrames and with the shell's own session::
+
+    from jobs import Settings, audited
+
+    with audited(spark.read.parquet("snapshots/heartbeats"),
+                 spark.read.parquet("snapshots/topic_routes")) as reports:
+        reports["orphaned_queues"].show()
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jobs.pipeline.frames import audited
+    from jobs.settings import Settings, load_settings
+
+__all__ = ["Settings", "audited", "load_settings"]
+
+_HOMES = {
+    "audited": "jobs.pipeline.frames",
+    "Settings": "jobs.settings",
+    "load_settings": "jobs.settings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy: a Spark worker imports this package for the UDF alone, and has not all of the driver's
+    # dependencies.
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,6 @@
+"""spark-submit entry: ``spark-submit --py-files rebalance-audit.zip jobs/audit.py --help``."""
+
+from jobs.cli import entry
+
+if __name__ == "__main__":
+    entry("audit")

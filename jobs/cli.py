@@ -1,0 +1,320 @@
+"""The command line: ``rebalance-audit`` and, with the same arguments, the spark-submit entries.
+
+The only place that reads argv and the clock, and that decides the exit code: 0 ran, findings or
+not; 1 findings at or above --fail-on; 2 usage or settings; 3 input missing or too much of it
+quarantined; 4 anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+import traceback
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from jobs.errors import AuditError, QuarantineError, SettingsError
+from jobs.progress import Progress
+from jobs.settings import SEVERITIES, Settings, load_settings
+from jobs.storage import Location, Published, Reports
+
+if TYPE_CHECKING:
+    from jobs.pipeline.audit import Run, Window
+
+_DEFAULT_SETTINGS = Path("conf/audit.toml")
+
+_EXIT_CODES = """\
+exit codes: 0 ran, findings or not; 1 findings at or above --fail-on; 2 usage or settings;
+3 input missing, or more of it quarantined than allowed; 4 anything else"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(f"{self.prog}: {message}\n{self.format_usage().rstrip()}")
+
+
+def _command(
+    commands: "argparse._SubParsersAction[_Parser]", name: str, summary: str, example: str
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example:\n  rebalance-audit {example}\n\n{_EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = _Parser(
+        prog="rebalance-audit",
+        description="Finds the RocketMQ queues that are consumed twice or by nobody.",
+        epilog=f"example:\n  rebalance-audit run --dumps dumps/ --output out/\n\n{_EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = _command(
+        commands,
+        "run",
+        "ingest dumps, audit them and sum up",
+        "run --dumps 'dumps/2026-11-20/*.jsonl.gz' --output out/",
+    )
+    _add_dumps(run)
+    run.add_argument("--output", metavar="DIR", required=True, help="gets snapshots/ and reports/")
+    _add_window(run)
+    _add_fail_on(run)
+    _add_common(run)
+    ingest = _command(
+        commands,
+        "ingest",
+        "turn dumps into snapshot tables",
+        "ingest --dumps dumps/2026-11-20/ --snapshots lake/snapshots",
+    )
+    _add_dumps(ingest)
+    ingest.add_argument("--snapshots", metavar="DIR", help="gets a folder for each table")
+    _add_common(ingest)
+    audit = _command(
+        commands,
+        "audit",
+        "audit snapshot tables and publish the reports",
+        "audit --snapshots lake/snapshots --reports lake/reports --date 2026-11-20",
+    )
+    audit.add_argument("--snapshots", metavar="DIR", help="has a folder for each table")
+    audit.add_argument("--reports", metavar="DIR", help="gets the published reports")
+    _add_window(audit)
+    _add_fail_on(audit)
+    _add_common(audit)
+    show = _command(
+        commands,
+        "show",
+        "print a published table",
+        "show orphaned_queues --reports out/reports --group G_ORDER",
+    )
+    show.add_argument("table", metavar="TABLE", help="the table's name, or summary")
+    show.add_argument("--reports", metavar="DIR", help="where the reports are published")
+    show.add_argument("--date", metavar="D", help="YYYY-MM-DD; else the last one published")
+    show.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    show.add_argument("--group", metavar="G", help="only this consumer group")
+    show.add_argument("--topic", metavar="T", help="only this topic")
+    _add_settings(show)
+    return parser
+
+
+def _add_dumps(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--dumps", metavar="PATH", nargs="+", help="JSON Lines, plain or .gz: files, folders, globs"
+    )
+
+
+def _add_window(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--date", metavar="D", help="audit this day, UTC, YYYY-MM-DD")
+    command.add_argument("--since", metavar="T", help="audit from this time on, ISO 8601")
+    command.add_argument("--until", metavar="T", help="audit up to this time, exclusive, ISO 8601")
+
+
+def _add_fail_on(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--fail-on", choices=SEVERITIES, help="exit with 1 on findings so severe or worse"
+    )
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--settings", metavar="FILE", help=f"else {_DEFAULT_SETTINGS}, if there is one"
+    )
+    command.add_argument(
+        "--set", metavar="A.B=C", action="append", default=[], help="override one setting"
+    )
+
+
+def _add_common(command: argparse.ArgumentParser) -> None:
+    _add_settings(command)
+    command.add_argument("--master", metavar="URL", help="Spark's master; else local[*]")
+    command.add_argument("--quiet", action="store_true", help="only the last line")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit code."""
+    try:
+        return _run(build_parser().parse_args(arguments))
+    except AuditError as error:
+        _complain(str(error))
+        return error.exit_code
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return 4
+    except Exception:
+        _complain(f"failed:\n{traceback.format_exc()}")
+        return 4
+
+
+def entry(command: str) -> NoReturn:
+    """What the spark-submit entries call: the command with the arguments of the process."""
+    sys.exit(main([command, *sys.argv[1:]]))
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"rebalance-audit: {text}\n")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _run(args: argparse.Namespace) -> int:
+    settings = load_settings(_settings_path(args.settings), args.set)
+    if args.command == "show":
+        return _show(args, settings)
+    progress = Progress(quiet=args.quiet)
+    window = None if args.command == "ingest" else _window(args)
+    dumps = getattr(args, "dumps", None) or settings.paths.dumps
+    if args.command in ("ingest", "run") and not dumps:
+        raise SettingsError("expected --dumps, or paths.dumps in the settings, came neither")
+    snapshots, reports = _places(args, settings)
+
+    from jobs.pipeline.audit import audit  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.pipeline.ingest import ingest  # noqa: PLC0415
+    from jobs.session import spark_session  # noqa: PLC0415
+
+    with spark_session(f"rebalance-audit {args.command}", args.master) as spark:
+        ingested = published = None
+        late_error: AuditError | None = None
+        if args.command in ("ingest", "run"):
+            assert snapshots is not None  # noqa: S101 - _places checked
+            try:
+                ingested = ingest(spark, dumps, snapshots, settings, progress)
+            except QuarantineError as error:
+                # What was understood is audited all the same; the exit code tells.
+                if args.command == "ingest":
+                    raise
+                late_error = error
+        if args.command in ("audit", "run"):
+            assert window is not None  # noqa: S101
+            assert snapshots is not None  # noqa: S101
+            assert reports is not None  # noqa: S101
+            published = audit(spark, snapshots, reports, window, settings, _new_run(), progress)
+    if late_error is not None:
+        _complain(str(late_error))
+    if published is not None:
+        _say(sum_up(published, reports))
+    elif ingested is not None:
+        _say(
+            f"ingested {ingested.lines:,} lines of {ingested.files} files into {snapshots}, "
+            f"{ingested.quarantined:,} quarantined"
+        )
+    if late_error is not None:
+        return late_error.exit_code
+    return 1 if published is not None and _fails(published, args.fail_on) else 0
+
+
+def _settings_path(given: str | None) -> Path | None:
+    if given is not None:
+        return Path(given)
+    beside = Path(__file__).parent.parent / _DEFAULT_SETTINGS
+    return next((path for path in (_DEFAULT_SETTINGS, beside) if path.is_file()), None)
+
+
+def _places(args: argparse.Namespace, settings: Settings) -> tuple[Location, Location | None]:
+    if args.command == "run":
+        output = Location(args.output)
+        return output / "snapshots", output / "reports"
+    snapshots = args.snapshots or settings.paths.snapshots
+    if snapshots is None:
+        raise SettingsError("expected --snapshots, or paths.snapshots in the settings, came neither")
+    if args.command == "ingest":
+        return Location(snapshots), None
+    return Location(snapshots), _reports_location(args, settings)
+
+
+def _reports_location(args: argparse.Namespace, settings: Settings) -> Location:
+    reports = args.reports or settings.paths.reports
+    if reports is None:
+        raise SettingsError("expected --reports, or paths.reports in the settings, came neither")
+    return Location(reports)
+
+
+def _window(args: argparse.Namespace) -> "Window":
+    from jobs.pipeline.audit import Window  # noqa: PLC0415
+
+    if args.date and (args.since or args.until):
+        raise SettingsError("expected --date or --since/--until, came both")
+    if args.date:
+        try:
+            return Window.of_date(date.fromisoformat(args.date))
+        except ValueError as error:
+            raise SettingsError(
+                f"--date: expected YYYY-MM-DD, came {args.date!r}: {error}"
+            ) from error
+    since, until = (_time(f"--{name}", getattr(args, name)) for name in ("since", "until"))
+    if since and until and since >= until:
+        raise SettingsError(f"expected --since before --until, came {args.since} and {args.until}")
+    return Window(since, until)
+
+
+def _time(option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise SettingsError(f"{option}: expected a time as ISO 8601, came {text!r}") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _new_run() -> "Run":
+    from jobs.pipeline.audit import Run  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    return Run(f"{now:%Y%m%dT%H%M%S}Z-{secrets.token_hex(3)}", now)
+
+
+def sum_up(published: Published, reports: Location | None) -> str:
+    """The one line that tells a person how it went; machines read summary.json."""
+    rows, findings = published.summary["rows"], published.summary["findings"]
+    told = [
+        f"{findings[name]['persistent']} persistent of {findings[name]['total']} {words}"
+        for name, words in (
+            ("orphaned_queues", "orphaned"),
+            ("duplicate_queues", "duplicated queue runs"),
+        )
+    ]
+    return (
+        f"rebalance audit of {published.date}: {' and '.join(told)}, "
+        f"{rows['stacked_client_ids']} stacked client ids, in {rows['group_health']} groups and "
+        f"topics; reports at {reports}"
+    )
+
+
+def _fails(published: Published, fail_on: str | None) -> bool:
+    if fail_on is None:
+        return False
+    severe = SEVERITIES[SEVERITIES.index(fail_on) :]  # type: ignore[arg-type]
+    findings = published.summary["findings"].values()
+    return any(counts[severity] for counts in findings for severity in severe)
+
+
+def _show(args: argparse.Namespace, settings: Settings) -> int:
+    import json  # noqa: PLC0415
+
+    from jobs.reports.show import format_table, read_table, select_rows  # noqa: PLC0415
+
+    reports = Reports(_reports_location(args, settings))
+    published = reports.resolve(args.date)
+    if args.table == "summary":
+        _say(json.dumps(published.summary, indent=2, ensure_ascii=False))
+        return 0
+    table = select_rows(read_table(reports, published, args.table), args.group, args.topic)
+    for line in format_table(table, args.format):
+        _say(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

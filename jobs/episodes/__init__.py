@@ -1,0 +1,1 @@
+"""states -> episodes: since when, until when, how lasting."""

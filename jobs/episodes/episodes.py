@@ -1,0 +1,161 @@
+"""timeline -> episodes: how long a fault lasted without a break, over all the states it was in."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+PERSISTENT = "PERSISTENT"
+TRANSIENT = "TRANSIENT"
+
+
+def number_episodes(faults: DataFrame, keys: list[str], position: str = "position") -> DataFrame:
+    """Adds ``episode``: the same number while ``position`` counts on without a gap.
+
+    ``faults`` has one row per ``keys`` and position in which the fault was there.
+    """
+    in_time = Window.partitionBy(*keys).orderBy(position)
+    broken = F.coalesce(F.col(position) - F.lag(position).over(in_time) > 1, F.lit(False))
+    return faults.withColumn("_broken", broken.cast("int")).select(
+        *faults.columns, F.sum("_broken").over(in_time).alias("episode")
+    )
+
+
+def persistence(first_seen: Column, last_seen: Column, persistence_seconds: int) -> Column:
+    """PERSISTENT where it was seen over at least so many seconds, else TRANSIENT."""
+    seconds = last_seen.cast("double") - first_seen.cast("double")
+    return F.when(seconds >= persistence_seconds, F.lit(PERSISTENT)).otherwise(F.lit(TRANSIENT))
+
+
+def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
+    """One row per cluster, consumer_group, topic, kind, queue and unbroken run of one certainty.
+
+    ``persistence`` and the ``episode_`` times are those of the whole episode, whatever the
+    certainty in it: a fault that flickers between CERTAIN and POSSIBLE is one fault. Each row's own
+    times hold its certainty exactly.
+    """
+    queue = ["cluster", "consumer_group", "topic", "kind", "broker_name", "queue_id"]
+    faults = timeline.where(F.size("findings") > 0).select(
+        "cluster",
+        "consumer_group",
+        "topic",
+        "position",
+        "first_seen",
+        "last_seen",
+        "snapshots",
+        "timeline_end",
+        "completeness",
+        "strategy_source",
+        F.explode("findings").alias("finding"),
+    )
+    faults = faults.select(*[c for c in faults.columns if c != "finding"], "finding.*")
+    numbered = number_episodes(faults, queue)
+    in_time = Window.partitionBy(*queue, "episode").orderBy("position")
+    turned = F.coalesce(F.col("certainty") != F.lag("certainty").over(in_time), F.lit(False))
+    turns = numbered.withColumn("_turned", turned.cast("int")).withColumn(
+        "_stretch", F.sum("_turned").over(in_time)
+    )
+    rows = turns.groupBy(*queue, "episode", "_stretch", "certainty").agg(
+        F.min("first_seen").alias("first_seen"),
+        F.max("last_seen").alias("last_seen"),
+        F.sum("snapshots").alias("snapshots"),
+        F.max("probability").alias("probability"),
+        F.min("completeness").alias("completeness"),
+        F.max_by("claimants", "position").alias("claimants"),
+        F.max_by("strategy_source", "position").alias("strategy_source"),
+        F.max("timeline_end").alias("timeline_end"),
+    )
+    whole = Window.partitionBy(*queue, "episode")
+    spanned = rows.withColumns(
+        {
+            "episode_first_seen": F.min("first_seen").over(whole),
+            "episode_last_seen": F.max("last_seen").over(whole),
+        }
+    )
+    return spanned.withColumns(
+        {
+            "persistence": persistence(
+                F.col("episode_first_seen"), F.col("episode_last_seen"), persistence_seconds
+            ),
+            "ongoing": F.col("last_seen") == F.col("timeline_end"),
+        }
+    )
+
+
+def stacked_id_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
+    """One row per cluster, consumer_group, client_id and unbroken run of snapshots.
+
+    The id's copies are the group's, whatever the topic: the timelines of its topics are put
+    together by the group's own runs, and the queues of all topics are added up.
+    """
+    group = ["cluster", "consumer_group"]
+    stacked = timeline.where(F.size("stacked") > 0).select(
+        *group,
+        "topic",
+        "group_run",
+        "first_seen",
+        "last_seen",
+        "snapshots",
+        "timeline_end",
+        F.explode("stacked").alias("stacked_id"),
+    )
+    stacked = stacked.select(*[c for c in stacked.columns if c != "stacked_id"], "stacked_id.*")
+    of_run = [*group, "client_id", "group_run"]
+    per_topic = stacked.groupBy(*of_run, "topic").agg(
+        F.min("first_seen").alias("first_seen"),
+        F.max("last_seen").alias("last_seen"),
+        F.sum("snapshots").alias("snapshots"),
+        F.max("timeline_end").alias("timeline_end"),
+        F.max("id_format").alias("id_format"),
+        F.max("remedy").alias("remedy"),
+        F.max("processes").alias("processes"),
+        F.max("slots_wasted").alias("slots_wasted"),
+        F.max("queues_duplicated").alias("queues_duplicated"),
+        F.max("queues_orphaned").alias("queues_orphaned"),
+        *[F.flatten(F.collect_list(name)).alias(name) for name in ("client_addrs", "versions", "languages")],
+    )
+    per_run = per_topic.groupBy(*of_run).agg(
+        F.collect_list("topic").alias("topics"),
+        F.min("first_seen").alias("first_seen"),
+        F.max("last_seen").alias("last_seen"),
+        F.max("snapshots").alias("snapshots"),
+        F.max("timeline_end").alias("timeline_end"),
+        F.max("id_format").alias("id_format"),
+        F.max("remedy").alias("remedy"),
+        F.max("processes").alias("processes"),
+        F.max("slots_wasted").alias("slots_wasted"),
+        F.sum("queues_duplicated").alias("queues_duplicated"),
+        F.sum("queues_orphaned").alias("queues_orphaned"),
+        *[F.flatten(F.collect_list(name)).alias(name) for name in ("client_addrs", "versions", "languages")],
+    )
+    # Runs in which no topic told anything end no episode: number those that did.
+    told = timeline.select(*group, "group_run").distinct()
+    in_time = Window.partitionBy(*group).orderBy("group_run")
+    positions = told.withColumn("position", F.row_number().over(in_time))
+    located = per_run.join(positions, [*group, "group_run"], "inner")
+    numbered = number_episodes(located, [*group, "client_id"])
+    episodes = numbered.groupBy(*group, "client_id", "episode").agg(
+        F.min("first_seen").alias("first_seen"),
+        F.max("last_seen").alias("last_seen"),
+        F.sum("snapshots").alias("snapshots"),
+        F.max("timeline_end").alias("timeline_end"),
+        F.max("id_format").alias("id_format"),
+        F.max_by("remedy", "processes").alias("remedy"),
+        F.max("processes").alias("processes"),
+        F.max("slots_wasted").alias("slots_wasted"),
+        F.max("queues_duplicated").cast("int").alias("queues_duplicated"),
+        F.max("queues_orphaned").cast("int").alias("queues_orphaned"),
+        *[
+            F.array_sort(F.array_distinct(F.flatten(F.collect_list(name)))).alias(name)
+            for name in ("topics", "client_addrs", "versions", "languages")
+        ],
+    )
+    return episodes.withColumns(
+        {
+            "persistence": persistence(F.col("first_seen"), F.col("last_seen"), persistence_seconds),
+            "ongoing": F.col("last_seen") == F.col("timeline_end"),
+            "verdict": F.when(F.col("processes") > 1, F.lit("STACKED")).otherwise(
+                F.lit("STALE_CHANNEL")
+            ),
+        }
+    )

@@ -1,0 +1,36 @@
+"""The errors of the jobs, by whose fault it is; the exit code follows from the class.
+
+    AuditError                 4  anything else
+    |-- SettingsError          2  the settings or the command line
+    `-- InputError             3  the input
+        |-- ContractError         a snapshot table has not the columns that it must have
+        `-- QuarantineError       more lines were not understood than is allowed
+"""
+
+from __future__ import annotations
+
+
+class AuditError(Exception):
+    """Any failure of a job that is explained in words rather than by a traceback."""
+
+    exit_code = 4
+
+
+class SettingsError(AuditError):
+    """The settings or the arguments are wrong; the message lists every error."""
+
+    exit_code = 2
+
+
+class InputError(AuditError):
+    """The input is missing or cannot be read."""
+
+    exit_code = 3
+
+
+class ContractError(InputError):
+    """A snapshot table lacks columns or has them of other types; the message lists every one."""
+
+
+class QuarantineError(InputError):
+    """A larger share of the input lines was quarantined than the settings allow."""

@@ -1,0 +1,1 @@
+"""Where the steps meet: the audit over DataFrames, and the two jobs over storage."""

@@ -1,0 +1,202 @@
+"""The audit job: snapshot tables in, published reports out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyspark
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.errors import InputError
+from jobs.pipeline.frames import audited
+from jobs.progress import Progress
+from jobs.schemas import (
+    BROKER_POLLS,
+    HEARTBEATS,
+    QUARANTINE,
+    QUEUE_OFFSETS,
+    TOPIC_ROUTES,
+    Table,
+)
+from jobs.settings import SEVERITIES, Settings
+from jobs.storage import Location, Published, Reports
+
+#: Of summary.json and the report tables; a higher number only adds.
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """The snapshots to audit: from ``since`` (inclusive) to ``until`` (exclusive); None: no bound."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @classmethod
+    def of_date(cls, day: date) -> Window:
+        """The whole day, in UTC."""
+        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        return cls(start, start + timedelta(days=1))
+
+    def cut(self, rows: DataFrame) -> DataFrame:
+        """The rows whose snapshot lies in the window."""
+        if self.since is not None:
+            rows = rows.where(F.col("snapshot_time") >= _instant(self.since))
+        if self.until is not None:
+            rows = rows.where(F.col("snapshot_time") < _instant(self.until))
+        return rows
+
+
+def _instant(time: datetime) -> Column:
+    return F.lit(time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")).cast("timestamp")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the audit: what it is to be told apart by, and when it began."""
+
+    run_id: str
+    started_at: datetime
+
+
+def audit(
+    spark: SparkSession,
+    snapshots: Location,
+    reports: Location,
+    window: Window,
+    settings: Settings,
+    run: Run,
+    progress: Progress,
+) -> Published:
+    """Audits the snapshots of a window and publishes the reports under the window's last date.
+
+    Raises InputError where there is nothing to audit, ContractError where a table has not the
+    columns that it must have. Nothing is published then, and what was published stays.
+    """
+    heartbeats = _required(spark, snapshots, HEARTBEATS)
+    topic_routes = _required(spark, snapshots, TOPIC_ROUTES)
+    broker_polls = _optional(spark, snapshots, BROKER_POLLS)
+    queue_offsets = _optional(spark, snapshots, QUEUE_OFFSETS)
+    quarantine = _optional(spark, snapshots, QUARANTINE)
+    # A route that was polled shortly before the window still holds when it begins.
+    earlier = replace(
+        window,
+        since=window.since and window.since - timedelta(seconds=settings.route_max_age_seconds),
+    )
+    with audited(
+        window.cut(heartbeats),
+        earlier.cut(topic_routes),
+        None if broker_polls is None else window.cut(broker_polls),
+        None if queue_offsets is None else window.cut(queue_offsets),
+        settings,
+    ) as audited_tables:
+        tables = dict(audited_tables)
+        if quarantine is not None:
+            tables[QUARANTINE.name] = quarantine
+        return _publish(spark, tables, reports, snapshots, window, settings, run, progress)
+
+
+def _optional(spark: SparkSession, snapshots: Location, table: Table) -> DataFrame | None:
+    location = snapshots / table.name
+    return spark.read.parquet(location.uri) if location.exists() else None
+
+
+def _required(spark: SparkSession, snapshots: Location, table: Table) -> DataFrame:
+    rows = _optional(spark, snapshots, table)
+    if rows is None:
+        raise InputError(f"no table {table.name} at {snapshots / table.name}")
+    return rows
+
+
+def _publish(
+    spark: SparkSession,
+    tables: Mapping[str, DataFrame],
+    reports: Location,
+    snapshots: Location,
+    window: Window,
+    settings: Settings,
+    run: Run,
+    progress: Progress,
+) -> Published:
+    with progress.step("states") as step:
+        seen = tables["state_runs"].agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.unix_micros(F.min("first_seen")).alias("first"),
+            F.unix_micros(F.max("last_seen")).alias("last"),
+        ).first()
+        assert seen is not None  # noqa: S101 - an aggregate has one row
+        step.rows = seen["rows"]
+    if not seen["rows"]:
+        raise InputError(f"no group with a topic in the window at {snapshots}")
+    first, last = (datetime.fromtimestamp(seen[k] / 1e6, UTC) for k in ("first", "last"))
+    published_date = (
+        window.until - timedelta(microseconds=1) if window.until else last
+    ).date().isoformat()
+    folder = Reports(reports)
+    counts: dict[str, int] = {}
+    for name, rows in tables.items():
+        location = folder.table(name, published_date, run.run_id)
+        with progress.step(name) as step:
+            rows.write.mode("overwrite").parquet(location.uri)
+            counts[name] = step.rows = spark.read.parquet(location.uri).count()
+    published = Published(
+        date=published_date,
+        run_id=run.run_id,
+        tables=tuple(tables),
+        summary={
+            "schema_version": SCHEMA_VERSION,
+            "run_id": run.run_id,
+            "started_at": _iso(run.started_at),
+            "date": published_date,
+            "window": {
+                "since": _iso(window.since),
+                "until": _iso(window.until),
+                "first_snapshot": _iso(first),
+                "last_snapshot": _iso(last),
+            },
+            "rows": counts,
+            "findings": _count_findings(spark, folder, published_date, run.run_id),
+            "inputs": {"snapshots": str(snapshots), "sizes": _sizes(snapshots)},
+            "versions": {"spark": spark.version, "pyspark": pyspark.__version__},
+            "settings": settings.fingerprint(),
+        },
+    )
+    folder.publish(published)
+    return published
+
+
+def _iso(time: datetime | None) -> str | None:
+    if time is None:
+        return None
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _sizes(snapshots: Location) -> dict[str, int]:
+    return {
+        name: sum(size for _, size in (snapshots / name).files()) for name in snapshots.children()
+    }
+
+
+def _count_findings(
+    spark: SparkSession, folder: Reports, published_date: str, run_id: str
+) -> dict[str, Any]:
+    """By table: how many in all, how many persistent, and how many of each severity."""
+    counts: dict[str, Any] = {}
+    for name in ("orphaned_queues", "duplicate_queues"):
+        rows = spark.read.parquet(folder.table(name, published_date, run_id).uri)
+        grouped = rows.groupBy("severity", "persistence").count().collect()
+        counts[name] = {
+            "total": sum(row["count"] for row in grouped),
+            "persistent": sum(
+                row["count"] for row in grouped if row["persistence"] == "PERSISTENT"
+            ),
+            **{
+                severity: sum(row["count"] for row in grouped if row["severity"] == severity)
+                for severity in SEVERITIES
+            },
+        }
+    return counts

@@ -1,0 +1,129 @@
+"""The audit as plain functions over DataFrames: snapshots in, report tables out.
+
+    snapshots -> states -> allocations, findings -> episodes -> reports
+
+Nothing here starts or stops a session, reads or writes storage, or knows the time of day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from jobs.contract import check_contract
+from jobs.episodes.episodes import queue_episodes, stacked_id_episodes
+from jobs.episodes.timeline import build_timeline
+from jobs.reports.findings import (
+    describe_findings,
+    queue_findings,
+    stacked_client_ids,
+    unreadable_queues,
+)
+from jobs.reports.states import allocations, group_health, state_runs
+from jobs.schemas import (
+    BROKER_POLLS,
+    DUPLICATE_QUEUES,
+    HEARTBEATS,
+    ORPHANED_QUEUES,
+    QUEUE_OFFSETS,
+    TOPIC_ROUTES,
+)
+from jobs.settings import Settings
+from jobs.states.evaluated import evaluate_states
+from jobs.states.fingerprints import group_fingerprints, route_fingerprints
+from jobs.states.representatives import (
+    collect_group_states,
+    collect_route_states,
+    find_group_topics,
+)
+from jobs.states.runs import find_runs
+from jobs.states.segments import find_segments, route_intervals
+
+
+@contextmanager
+def audited(
+    heartbeats: DataFrame,
+    topic_routes: DataFrame,
+    broker_polls: DataFrame | None = None,
+    queue_offsets: DataFrame | None = None,
+    settings: Settings | None = None,
+) -> Iterator[Mapping[str, DataFrame]]:
+    """The report tables by name, as DataFrames that can be used within the ``with`` block.
+
+    What several tables are made of (runs, segments, evaluated states) is computed once and kept
+    until the block ends. Raises ContractError, before anything runs, where a snapshot table has
+    not the columns that it must have.
+
+    >>> with audited(heartbeats, topic_routes) as reports:  # doctest: +SKIP
+    ...     reports["orphaned_queues"].show()
+    """
+    settings = settings or Settings()
+    kept: list[DataFrame] = []
+
+    def keep(rows: DataFrame) -> DataFrame:
+        kept.append(rows.persist(StorageLevel.MEMORY_AND_DISK))
+        return kept[-1]
+
+    try:
+        yield _report_tables(
+            check_contract(HEARTBEATS, heartbeats),
+            check_contract(TOPIC_ROUTES, topic_routes),
+            None if broker_polls is None else check_contract(BROKER_POLLS, broker_polls),
+            None if queue_offsets is None else check_contract(QUEUE_OFFSETS, queue_offsets),
+            settings,
+            keep,
+        )
+    finally:
+        for rows in reversed(kept):
+            rows.unpersist()
+
+
+def _report_tables(
+    heartbeats: DataFrame,
+    topic_routes: DataFrame,
+    broker_polls: DataFrame | None,
+    queue_offsets: DataFrame | None,
+    settings: Settings,
+    keep: Callable[[DataFrame], DataFrame],
+) -> dict[str, DataFrame]:
+    group_runs = keep(
+        find_runs(group_fingerprints(heartbeats, broker_polls), ["cluster", "consumer_group"])
+    )
+    route_runs = keep(find_runs(route_fingerprints(topic_routes), ["cluster", "topic"]))
+    group_states = keep(collect_group_states(group_runs, heartbeats, broker_polls))
+    segments = keep(
+        find_segments(
+            group_runs,
+            find_group_topics(group_states),
+            route_intervals(route_runs, settings.route_max_age_seconds),
+        )
+    )
+    states = keep(
+        evaluate_states(
+            segments,
+            group_states,
+            collect_route_states(route_runs, topic_routes),
+            [each.to_rule() for each in settings.strategies],
+            settings.default_strategy,
+        )
+    )
+    timeline = build_timeline(segments, states)
+    described = keep(
+        describe_findings(
+            queue_episodes(timeline, settings.persistence_seconds), queue_offsets, settings.severity
+        )
+    )
+    return {
+        "duplicate_queues": queue_findings(described, "DUPLICATE", DUPLICATE_QUEUES),
+        "orphaned_queues": queue_findings(described, "ORPHANED", ORPHANED_QUEUES),
+        "stacked_client_ids": stacked_client_ids(
+            stacked_id_episodes(timeline, settings.persistence_seconds)
+        ),
+        "unreadable_queues": unreadable_queues(timeline),
+        "allocations": allocations(states),
+        "state_runs": state_runs(segments),
+        "group_health": group_health(segments, states, described),
+    }

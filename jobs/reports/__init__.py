@@ -1,0 +1,1 @@
+"""episodes and states -> the published tables."""

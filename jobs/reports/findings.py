@@ -1,0 +1,84 @@
+"""episodes -> duplicate_queues, orphaned_queues, stacked_client_ids, unreadable_queues."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jobs.conform import conform
+from jobs.schemas import STACKED_CLIENT_IDS, UNREADABLE_QUEUES, Table
+from jobs.settings import SeverityThresholds
+
+
+def severity(thresholds: SeverityThresholds) -> Column:
+    """INFO: it passed by itself. WARNING, CRITICAL: it persists, by kind and probability.
+
+    A queue that nobody reads loses time until somebody does; one that two read is read twice but
+    read: a lasting orphan is critical, a lasting duplicate a warning.
+    """
+    persists = F.col("persistence") == "PERSISTENT"
+    likely = F.col("probability")
+    return (
+        F.when(~persists | (likely < thresholds.warning_probability), F.lit("INFO"))
+        .when(
+            (F.col("kind") == "ORPHANED") & (likely >= thresholds.critical_probability),
+            F.lit("CRITICAL"),
+        )
+        .otherwise(F.lit("WARNING"))
+    )
+
+
+def finding_id() -> Column:
+    """Stable over runs and restarts: cluster, group, topic, queue, kind."""
+    identity = F.to_json(
+        F.struct("cluster", "consumer_group", "topic", "broker_name", "queue_id", "kind")
+    )
+    return F.substring(F.md5(identity), 1, 16)
+
+
+def describe_findings(
+    episodes: DataFrame, queue_offsets: DataFrame | None, thresholds: SeverityThresholds
+) -> DataFrame:
+    """The episodes of ``queue_episodes`` with severity, finding_id and backlog."""
+    queue = ["cluster", "consumer_group", "topic", "broker_name", "queue_id"]
+    described = episodes.withColumns(
+        {"severity": severity(thresholds), "finding_id": finding_id()}
+    )
+    if queue_offsets is None:
+        return described.withColumn("backlog", F.lit(None).cast("bigint"))
+    lag = F.greatest(F.col("broker_offset") - F.col("consumer_offset"), F.lit(0))
+    backlogs = queue_offsets.groupBy(*queue).agg(
+        F.max_by(lag, "snapshot_time").alias("backlog")
+    )
+    return described.join(backlogs, queue, "left")
+
+
+def queue_findings(described: DataFrame, kind: str, table: Table) -> DataFrame:
+    """One of the two tables of faulty queues."""
+    rows = described.where(F.col("kind") == kind).withColumns(
+        {
+            "causes": F.array().cast("array<string>"),
+            "status": F.lit(None).cast("string"),
+        }
+    )
+    return conform(rows, table)
+
+
+def stacked_client_ids(episodes: DataFrame) -> DataFrame:
+    """The table ``stacked_client_ids``."""
+    return conform(episodes, STACKED_CLIENT_IDS)
+
+
+def unreadable_queues(timeline: DataFrame) -> DataFrame:
+    """The table ``unreadable_queues``: from the first to the last snapshot that shows it."""
+    rows = (
+        timeline.where(F.size("unreadable") > 0)
+        .select("*", F.explode("unreadable").alias("queue"))
+        .groupBy("cluster", "consumer_group", "topic", "queue.broker_name", "queue.queue_id")
+        .agg(
+            F.min("first_seen").alias("first_seen"),
+            F.max("last_seen").alias("last_seen"),
+            F.sum("snapshots").alias("snapshots"),
+        )
+    )
+    return conform(rows, UNREADABLE_QUEUES)

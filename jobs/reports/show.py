@@ -1,0 +1,143 @@
+"""Published tables in a terminal, read by PyArrow: no Spark, so within a second."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from jobs.errors import InputError
+from jobs.storage import Published, Reports
+
+#: A terminal's worth; csv and json print every row.
+_WIDEST_CELL = 60
+
+
+def read_table(reports: Reports, published: Published, name: str) -> pa.Table:
+    """A table of a published run; InputError where the run has none of that name."""
+    if name not in published.tables:
+        raise InputError(
+            f"no table {name} in the run of {published.date}; "
+            f"there are {', '.join(published.tables)}"
+        )
+    location = reports.table(name, published.date, published.run_id)
+    paths = [path for path, _ in location.files() if path.endswith(".parquet")]
+    if not paths:
+        raise InputError(f"table {name} of run {published.run_id} has no files at {location}")
+    return ds.dataset(paths, filesystem=location.file_system, format="parquet").to_table()
+
+
+def select_rows(table: pa.Table, group: str | None, topic: str | None) -> pa.Table:
+    """The rows of a group and of a topic, where the table has such columns."""
+    if group is not None and "consumer_group" in table.column_names:
+        table = table.filter(pc.equal(table["consumer_group"], group))
+    if topic is not None and "topic" in table.column_names:
+        table = table.filter(pc.equal(table["topic"], topic))
+    elif topic is not None and "topics" in table.column_names:
+        keep = [topic in (topics or ()) for topics in table["topics"].to_pylist()]
+        table = table.filter(pa.array(keep, pa.bool_()))
+    keys = [
+        (name, "ascending")
+        for name in ("cluster", "consumer_group", "topic", "broker_name", "queue_id", "first_seen")
+        if name in table.column_names
+    ]
+    return table.sort_by(keys) if keys else table
+
+
+def format_table(table: pa.Table, form: str) -> Iterable[str]:
+    """The table's lines as ``table``, ``json`` (one object a line) or ``csv``."""
+    formats: dict[str, Callable[[pa.Table], Iterable[str]]] = {
+        "table": _as_table,
+        "json": _as_json,
+        "csv": _as_csv,
+    }
+    return formats[form](table)
+
+
+def _as_json(table: pa.Table) -> Iterable[str]:
+    for row in table.to_pylist():
+        yield json.dumps(_plain(row), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        instant = value if value.tzinfo else value.replace(tzinfo=UTC)
+        text = instant.astimezone(UTC).isoformat(timespec="milliseconds")
+        return text.replace("+00:00", "Z")
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _as_csv(table: pa.Table) -> Iterable[str]:
+    yield _csv_line(table.column_names)
+    for row in table.to_pylist():
+        yield _csv_line([_csv_cell(_plain(value)) for value in row.values()])
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow(cells)
+    return buffer.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return "'" + value
+    return value
+
+
+def _as_table(table: pa.Table) -> Iterable[str]:
+    rows = [[_cell(_plain(value)) for value in row.values()] for row in table.to_pylist()]
+    names = table.column_names
+    widths = [
+        max([len(name), *(len(row[column]) for row in rows)]) for column, name in enumerate(names)
+    ]
+    yield "  ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)).rstrip()
+    yield "  ".join("-" * width for width in widths)
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield f"({len(rows)} {'row' if len(rows) == 1 else 'rows'})"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        value = " ".join(_item(each) for each in value)
+    text = visible(str(value))
+    return text if len(text) <= _WIDEST_CELL else text[: _WIDEST_CELL - 3] + "..."
+
+
+def _item(value: Any) -> str:
+    if isinstance(value, dict) and set(value) == {"broker_name", "queue_id"}:
+        return f"{value['broker_name']}:{value['queue_id']}"
+    if isinstance(value, dict) and "client_id" in value:
+        count = f" x{value['processes']}" if value.get("processes", 1) > 1 else ""
+        share = f" p={value['probability']:.2g}" if value.get("probability", 1.0) < 1 else ""
+        return f"{value['client_id']}{count}{share}"
+    return str(value)
+
+
+def visible(text: str) -> str:
+    """The text with control characters as escapes: an id must not command the terminal."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

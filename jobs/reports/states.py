@@ -1,0 +1,73 @@
+"""states -> allocations, state_runs, group_health."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.conform import conform
+from jobs.schemas import ALLOCATIONS, GROUP_HEALTH, STATE_RUNS
+
+
+def allocations(states: DataFrame) -> DataFrame:
+    """The table ``allocations``: once per state, not once per snapshot."""
+    rows = states.select(
+        "cluster",
+        "consumer_group",
+        "topic",
+        "state_id",
+        F.explode("allocations").alias("allocation"),
+    )
+    return conform(
+        rows.select("cluster", "consumer_group", "topic", "state_id", "allocation.*"), ALLOCATIONS
+    )
+
+
+def state_runs(segments: DataFrame) -> DataFrame:
+    """The table ``state_runs``."""
+    return conform(segments, STATE_RUNS)
+
+
+def group_health(segments: DataFrame, states: DataFrame, described: DataFrame) -> DataFrame:
+    """The table ``group_health``: every group and topic of the window, audited or not."""
+    pair = ["cluster", "consumer_group", "topic"]
+    covered = segments.select(
+        *pair, "state_id", "first_seen", "last_seen", "snapshots"
+    ).join(states, [*pair, "state_id"], "inner")
+    at_end = F.struct(
+        "coverage",
+        "reason",
+        "members",
+        "processes",
+        "queues",
+        "idle_clients",
+        "imbalance",
+        "strategy_source",
+    )
+    # What is known counts over what is later but not known.
+    order = F.struct(F.col("known"), F.col("last_seen"))
+    audited = F.when(F.col("coverage") == "AUDITED", F.col("snapshots")).otherwise(0)
+    health = covered.groupBy(*pair).agg(
+        F.max_by(at_end, order).alias("end"),
+        F.sum("snapshots").alias("snapshots"),
+        F.sum(audited).alias("audited_snapshots"),
+        F.min("first_seen").alias("first_seen"),
+        F.max("last_seen").alias("last_seen"),
+        F.coalesce(F.min(F.when(F.col("known"), F.col("completeness"))), F.lit(0.0)).alias(
+            "completeness"
+        ),
+    )
+    minutes = (F.col("last_seen").cast("double") - F.col("first_seen").cast("double")) / 60
+    weighted = minutes * F.col("probability")
+    rank = F.when(F.col("severity") == "CRITICAL", 3).when(F.col("severity") == "WARNING", 2)
+    of_findings = described.groupBy(*pair).agg(
+        F.sum(F.when(F.col("kind") == "ORPHANED", weighted)).alias("orphan_queue_minutes"),
+        F.sum(F.when(F.col("kind") == "DUPLICATE", weighted)).alias("duplicate_queue_minutes"),
+        F.max_by("severity", rank.otherwise(1)).alias("worst_severity"),
+    )
+    rows = (
+        health.select(*[c for c in health.columns if c != "end"], "end.*")
+        .join(of_findings, pair, "left")
+        .fillna(0.0, ["orphan_queue_minutes", "duplicate_queue_minutes"])
+    )
+    return conform(rows, GROUP_HEALTH)

@@ -1,0 +1,53 @@
+"""The one place that starts a Spark session, for the commands that own theirs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+#: What the console command sets. Under spark-submit, conf/spark-defaults.conf holds the same.
+_OWN_SESSION = {
+    "spark.master": "local[*]",
+    "spark.driver.memory": "3g",
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # AQE joins small partitions together; more than a few are for the large inputs.
+    "spark.sql.shuffle.partitions": "16",
+    # A state of a large group is many kilobytes: bound what one batch holds in a worker.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+@contextmanager
+def spark_session(name: str, master: str | None = None) -> Iterator[SparkSession]:
+    """A session for one command: that of spark-submit where there is one, else an own one.
+
+    Only a session that was started here is stopped here.
+    """
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    # Workers would else take whatever python3 is first on the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    if not submitted:
+        for key, value in _OWN_SESSION.items():
+            builder = builder.config(key, value)
+        # A terminal shows Spark's own progress bar; a log file does not want it.
+        builder = builder.config(
+            "spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower()
+        )
+    if master is not None:
+        builder = builder.master(master)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        if not submitted:
+            spark.stop()

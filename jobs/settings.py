@@ -1,0 +1,152 @@
+"""The settings: conf/audit.toml, checked whole before anything runs.
+
+Every error is listed with its path; unknown keys are refused, for a misspelt key that is ignored
+is a setting that silently does not hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from jobs.errors import SettingsError
+from rebalance_core import AllocationError, StrategyRule, make_strategy
+
+Severity = Literal["INFO", "WARNING", "CRITICAL"]
+SEVERITIES: tuple[Severity, ...] = ("INFO", "WARNING", "CRITICAL")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Paths(_Section):
+    """Where things lie; local paths or any URI that Spark and PyArrow reach."""
+
+    dumps: tuple[str, ...] = ()
+    snapshots: str | None = None
+    reports: str | None = None
+
+
+class StrategySetting(_Section):
+    """The strategy of some groups, and the parameters that nothing but the settings can tell."""
+
+    groups: str
+    clients: str = ".*"
+    name: str
+    params: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("groups", "clients")
+    @classmethod
+    def _is_pattern(cls, pattern: str) -> str:
+        import re  # noqa: PLC0415
+
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"expected a regular expression, came {pattern!r}: {error}") from error
+        return pattern
+
+    @model_validator(mode="after")
+    def _is_strategy(self) -> StrategySetting:
+        try:
+            make_strategy(self.name, dict(self.params))
+        except AllocationError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def to_rule(self) -> dict[str, Any]:
+        """The arguments of the core's ``StrategyRule``, as plain values."""
+        return {
+            "groups": self.groups,
+            "clients": self.clients,
+            "name": self.name,
+            "params": dict(self.params),
+        }
+
+
+class SeverityThresholds(_Section):
+    """From which probability on a persistent finding is a warning, or critical."""
+
+    warning_probability: float = Field(default=0.01, ge=0, le=1)
+    critical_probability: float = Field(default=0.5, ge=0, le=1)
+
+
+class Settings(_Section):
+    """All settings; the comments of conf/audit.toml are their reference."""
+
+    paths: Paths = Paths()
+    persistence_seconds: int = Field(default=180, ge=0)
+    route_max_age_seconds: int = Field(default=900, ge=0)
+    default_strategy: str = "AVG"
+    strategies: tuple[StrategySetting, ...] = ()
+    severity: SeverityThresholds = SeverityThresholds()
+    allowed_quarantine_share: float = Field(default=0.01, ge=0, le=1)
+
+    @field_validator("default_strategy")
+    @classmethod
+    def _is_strategy(cls, name: str) -> str:
+        try:
+            make_strategy(name)
+        except AllocationError as error:
+            raise ValueError(str(error)) from error
+        return name
+
+    def strategy_rules(self) -> list[StrategyRule]:
+        """The rules for the core."""
+        return [StrategyRule(**each.to_rule()) for each in self.strategies]
+
+    def fingerprint(self) -> str:
+        """A hash of the effective settings: equal settings, equal hash."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def load_settings(path: str | Path | None, overrides: Sequence[str] = ()) -> Settings:
+    """The settings of a TOML file (None: all defaults) with ``a.b=c`` overrides.
+
+    An override's value is read as TOML, and as text where it is none. Raises SettingsError with
+    every error that was found.
+    """
+    source = "the built-in defaults" if path is None else str(path)
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise SettingsError(f"settings {source}: {error.strerror or error}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"settings {source}: expected TOML: {error}") from error
+    for override in overrides:
+        _apply(values, override)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        lines = [
+            f"  {'.'.join(str(part) for part in each['loc']) or '(top)'}: {each['msg']}"
+            f", came {each['input']!r}"
+            for each in error.errors()
+        ]
+        raise SettingsError(f"settings {source}:\n" + "\n".join(lines)) from error
+
+
+def _apply(values: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator or not key.strip():
+        raise SettingsError(f"--set: expected a.b=c, came {override!r}")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *sections, last = key.strip().split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise SettingsError(f"--set: {key}: {section} is no section")
+    values[last] = value

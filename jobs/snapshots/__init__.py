@@ -1,0 +1,1 @@
+"""records -> snapshot tables."""

@@ -1,0 +1,1 @@
+"""snapshots -> states, each distinct one evaluated once by the core."""

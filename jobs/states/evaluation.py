@@ -1,0 +1,230 @@
+"""states -> allocations and findings: the pandas UDF over ``rebalance_core``.
+
+Runs in Spark's Python workers, so it imports nothing beyond pandas, NumPy and the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import types as T
+
+from jobs.schemas import BOOLEAN, CLAIMANTS, DOUBLE, INT, LONG, QUEUES, STRING
+from rebalance_core import (
+    ClientList,
+    Evaluation,
+    Member,
+    MessageQueue,
+    RouteBroker,
+    State,
+    StrategyRule,
+    StrategyRules,
+    TopicRoute,
+    evaluate,
+    parse_client_id,
+)
+
+
+def _fields(**types: T.DataType) -> T.StructType:
+    return T.StructType([T.StructField(name, type_) for name, type_ in types.items()])
+
+
+EVALUATION = _fields(
+    coverage=STRING,
+    reason=STRING,
+    known=BOOLEAN,
+    completeness=DOUBLE,
+    members=INT,
+    processes=INT,
+    queues=INT,
+    idle_clients=INT,
+    imbalance=INT,
+    strategy_source=STRING,
+    findings=T.ArrayType(
+        _fields(
+            kind=STRING,
+            broker_name=STRING,
+            queue_id=INT,
+            certainty=STRING,
+            probability=DOUBLE,
+            claimants=CLAIMANTS,
+        )
+    ),
+    allocations=T.ArrayType(
+        _fields(
+            client_id=STRING,
+            processes=INT,
+            subscribed=BOOLEAN,
+            strategy=STRING,
+            strategy_source=STRING,
+            view_brokers=T.ArrayType(STRING),
+            view_weight=DOUBLE,
+            queues=QUEUES,
+        )
+    ),
+    stacked=T.ArrayType(
+        _fields(
+            client_id=STRING,
+            id_format=STRING,
+            remedy=STRING,
+            copies=INT,
+            processes=INT,
+            client_addrs=T.ArrayType(STRING),
+            versions=T.ArrayType(INT),
+            languages=T.ArrayType(STRING),
+            slots_wasted=INT,
+            queues_duplicated=INT,
+            queues_orphaned=INT,
+        )
+    ),
+    unreadable=QUEUES,
+)
+
+#: What the UDF is given of a state, as one struct.
+STATE_COLUMNS = ("consumer_group", "topic", "members", "offline", "routes")
+
+
+def to_state(row: dict[str, Any]) -> State:
+    """The core's state from one row of ``STATE_COLUMNS``.
+
+    A connection stands once in one broker's list: a row that repeats one (a poll that was
+    collected twice) is dropped. Copies of an id have different addresses, and stay.
+    """
+    topic = row["topic"]
+    lists: dict[tuple[str, int], dict[tuple[str, str], Member]] = {}
+    for member in _items(row["members"]):
+        of_broker = lists.setdefault((member["broker_name"], member["broker_id"]), {})
+        of_broker[member["client_id"], member["client_addr"]] = Member(
+            client_id=member["client_id"],
+            client_addr=member["client_addr"],
+            subscribed=any(each["topic"] == topic for each in _items(member["subscriptions"])),
+            message_model=member["message_model"] or "CLUSTERING",
+            strategy=member["strategy"],
+            client_rebalance=member["client_rebalance"],
+            language=member["language"],
+            version=member["version"],
+        )
+    brokers: dict[str, dict[str, RouteBroker]] = {}
+    for broker in _items(row["routes"]):
+        of_nameserver = brokers.setdefault(broker["namesrv_addr"], {})
+        if broker["broker_name"] is not None:
+            ids = broker["broker_ids"]
+            of_nameserver[broker["broker_name"]] = RouteBroker(
+                broker_name=broker["broker_name"],
+                broker_ids=None if ids is None else tuple(sorted(int(id_) for id_ in ids)),
+                perm=broker["perm"],
+                read_queue_nums=broker["read_queue_nums"],
+                write_queue_nums=broker["write_queue_nums"],
+            )
+    return State(
+        consumer_group=row["consumer_group"],
+        topic=topic,
+        client_lists=tuple(
+            ClientList(name, broker_id, tuple(members.values()))
+            for (name, broker_id), members in lists.items()
+        ),
+        topic_routes=tuple(
+            TopicRoute(namesrv_addr, tuple(of_nameserver.values()))
+            for namesrv_addr, of_nameserver in sorted(brokers.items())
+        ),
+        offline_brokers=tuple((each["broker_name"], each["broker_id"]) for each in _items(row["offline"])),
+    )
+
+
+def _items(values: Any) -> Any:
+    return () if values is None else values
+
+
+def _queues(queues: tuple[MessageQueue, ...]) -> list[dict[str, Any]]:
+    return [{"broker_name": queue.broker_name, "queue_id": queue.queue_id} for queue in queues]
+
+
+def to_row(evaluation: Evaluation, state: State) -> dict[str, Any]:
+    """One row of ``EVALUATION``."""
+    return {
+        "coverage": evaluation.coverage,
+        "reason": evaluation.reason,
+        "known": evaluation.known,
+        "completeness": evaluation.completeness,
+        "members": evaluation.members,
+        "processes": evaluation.processes,
+        "queues": evaluation.queues,
+        "idle_clients": evaluation.idle_clients,
+        "imbalance": evaluation.most_queues - evaluation.fewest_queues,
+        "strategy_source": evaluation.strategy_source,
+        "findings": [
+            {
+                "kind": finding.kind,
+                "broker_name": finding.queue.broker_name,
+                "queue_id": finding.queue.queue_id,
+                "certainty": finding.certainty,
+                "probability": finding.probability,
+                "claimants": [
+                    {
+                        "client_id": claimant.client_id,
+                        "processes": claimant.processes,
+                        "probability": claimant.probability,
+                    }
+                    for claimant in finding.claimants
+                ],
+            }
+            for finding in evaluation.findings
+        ],
+        "allocations": [
+            {
+                "client_id": allocation.client_id,
+                "processes": allocation.processes,
+                "subscribed": allocation.subscribed,
+                "strategy": allocation.strategy,
+                "strategy_source": allocation.strategy_source,
+                "view_brokers": list(allocation.view_brokers),
+                "view_weight": allocation.view_weight,
+                "queues": _queues(allocation.queues),
+            }
+            for allocation in evaluation.allocations
+        ],
+        "stacked": [_stacked(effect, state) for effect in evaluation.stacked],
+        "unreadable": _queues(evaluation.unreadable),
+    }
+
+
+def _stacked(effect: Any, state: State) -> dict[str, Any]:
+    stacked = effect.stacked
+    copies = [
+        member
+        for entry in state.client_lists
+        for member in entry.members
+        if member.client_id == stacked.client_id
+    ]
+    parsed = parse_client_id(stacked.client_id)
+    return {
+        "client_id": stacked.client_id,
+        "id_format": parsed.format.name,
+        "remedy": effect.remedy,
+        "copies": stacked.copies,
+        "processes": stacked.processes,
+        "client_addrs": list(stacked.client_addrs),
+        "versions": sorted({each.version for each in copies if each.version is not None}),
+        "languages": sorted({each.language for each in copies if each.language is not None}),
+        "slots_wasted": effect.slots_wasted,
+        "queues_duplicated": effect.queues_duplicated,
+        "queues_orphaned": effect.queues_orphaned,
+    }
+
+
+def evaluate_rows(
+    rules: list[dict[str, Any]], default_strategy: str
+) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """The function of the UDF, over plain values only: a frame of states in, of evaluations out."""
+
+    def evaluate_batch(states: pd.DataFrame) -> pd.DataFrame:
+        strategy_rules = StrategyRules([StrategyRule(**rule) for rule in rules], default_strategy)
+        rows = []
+        for row in states[list(STATE_COLUMNS)].to_dict("records"):
+            state = to_state(row)
+            rows.append(to_row(evaluate(state, strategy_rules), state))
+        return pd.DataFrame(rows, columns=EVALUATION.names)
+
+    return evaluate_batch

@@ -1,0 +1,84 @@
+"""fingerprints -> states: of each distinct fingerprint, the rows of one snapshot, collected."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.schemas import NOT_ONLINE
+from jobs.states.polls import unlisted_brokers
+
+_MEMBER = [
+    "broker_name",
+    "broker_id",
+    "client_id",
+    "client_addr",
+    "language",
+    "version",
+    "message_model",
+    "strategy",
+    "client_rebalance",
+    "subscriptions",
+]
+
+
+def _first_snapshots(runs: DataFrame, keys: list[str]) -> DataFrame:
+    return runs.groupBy(*keys, "fingerprint").agg(F.min("first_seen").alias("snapshot_time"))
+
+
+def collect_group_states(
+    group_runs: DataFrame, heartbeats: DataFrame, broker_polls: DataFrame | None
+) -> DataFrame:
+    """One row per cluster, consumer_group, fingerprint: ``members`` and ``offline`` as arrays.
+
+    A group without any member keeps its row, with an empty array.
+    """
+    keys = ["cluster", "consumer_group"]
+    snapshots = _first_snapshots(group_runs, keys)
+    at_snapshot = [*keys, "snapshot_time"]
+    members = (
+        heartbeats.join(snapshots, at_snapshot, "left_semi")
+        .groupBy(*at_snapshot)
+        .agg(F.collect_list(F.struct(*_MEMBER)).alias("members"))
+    )
+    states = snapshots.join(members, at_snapshot, "left")
+    if broker_polls is not None:
+        offline = (
+            unlisted_brokers(broker_polls)
+            .where(F.col("outcome") == NOT_ONLINE)
+            .groupBy(*at_snapshot)
+            .agg(F.collect_list(F.struct("broker_name", "broker_id")).alias("offline"))
+        )
+        states = states.join(offline, at_snapshot, "left")
+    else:
+        states = states.withColumn("offline", F.lit(None).cast("array<struct<broker_name:string,broker_id:bigint>>"))
+    return states.drop("snapshot_time")
+
+
+def collect_route_states(route_runs: DataFrame, topic_routes: DataFrame) -> DataFrame:
+    """One row per cluster, topic, fingerprint: ``routes``, the rows of all nameservers."""
+    keys = ["cluster", "topic"]
+    snapshots = _first_snapshots(route_runs, keys)
+    at_snapshot = [*keys, "snapshot_time"]
+    route = F.struct(
+        "namesrv_addr", "broker_name", "broker_ids", "perm", "read_queue_nums", "write_queue_nums"
+    )
+    return (
+        topic_routes.join(snapshots, at_snapshot, "inner")
+        .groupBy(*keys, "fingerprint")
+        .agg(F.collect_list(route).alias("routes"))
+    )
+
+
+def find_group_topics(group_states: DataFrame) -> DataFrame:
+    """One row per cluster, consumer_group, topic that some member subscribed to in the window.
+
+    A topic stays with its group in the snapshots in which no member subscribes to it, or in which
+    the group has no member: that is when its queues have no owner.
+    """
+    topic = F.explode("member.subscriptions.topic")
+    return (
+        group_states.select("cluster", "consumer_group", F.explode("members").alias("member"))
+        .select("cluster", "consumer_group", topic.alias("topic"))
+        .distinct()
+    )

@@ -1,0 +1,50 @@
+"""The allocator: which client takes which queue, computed as every RocketMQ client computes it.
+
+Standard library and NumPy only; no input or output, no clock.
+"""
+
+from __future__ import annotations
+
+from rebalance_core.client_id import ClientId, ClientIdFormat, parse_client_id
+from rebalance_core.errors import (
+    AllocationError,
+    InvalidParameterError,
+    MissingParameterError,
+    UnknownStrategyError,
+)
+from rebalance_core.findings import Evaluation, Finding, evaluate
+from rebalance_core.message_queue import (
+    MessageQueue,
+    java_string_key,
+    sort_client_ids,
+    sort_message_queues,
+)
+from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
+from rebalance_core.strategies import AllocationStrategy, make_strategy
+from rebalance_core.strategy_rules import StrategyRule, StrategyRules
+
+__all__ = [
+    "AllocationError",
+    "AllocationStrategy",
+    "ClientId",
+    "ClientIdFormat",
+    "ClientList",
+    "Evaluation",
+    "Finding",
+    "InvalidParameterError",
+    "Member",
+    "MessageQueue",
+    "MissingParameterError",
+    "RouteBroker",
+    "State",
+    "StrategyRule",
+    "StrategyRules",
+    "TopicRoute",
+    "UnknownStrategyError",
+    "evaluate",
+    "java_string_key",
+    "make_strategy",
+    "parse_client_id",
+    "sort_client_ids",
+    "sort_message_queues",
+]

@@ -1,0 +1,365 @@
+"""From a state to its findings: the queues that nobody takes and those that several take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rebalance_core.claims import Claims, Owners, compute_claims, count_owners
+from rebalance_core.client_id import ClientIdFormat, parse_client_id
+from rebalance_core.errors import AllocationError
+from rebalance_core.message_queue import MessageQueue
+from rebalance_core.processes import Process, StackedId, find_processes, find_stacked_ids
+from rebalance_core.state import State
+from rebalance_core.strategies import AllocationStrategy, own_id
+from rebalance_core.strategies.base import Positions
+from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
+from rebalance_core.views import View, Views, possible_views, readable_queues, unreadable_queues
+
+FindingKind = Literal["ORPHANED", "DUPLICATE"]
+ORPHANED: FindingKind = "ORPHANED"
+DUPLICATE: FindingKind = "DUPLICATE"
+
+Certainty = Literal["CERTAIN", "POSSIBLE"]
+CERTAIN: Certainty = "CERTAIN"
+POSSIBLE: Certainty = "POSSIBLE"
+
+#: The group's queues of the topic were recomputed. Every other coverage says why they were not.
+AUDITED = "AUDITED"
+BROADCASTING_GROUP = "BROADCASTING"
+NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
+NO_BROKER_ANSWERED = "NO_BROKER_ANSWERED"
+NO_READABLE_QUEUE = "NO_READABLE_QUEUE"
+ROUTE_NOT_KNOWN = "ROUTE_NOT_KNOWN"
+STRATEGY_NOT_KNOWN = "STRATEGY_NOT_KNOWN"
+ALLOCATION_FAILS = "ALLOCATION_FAILS"
+SHARED_BY_BROKER = "SHARED_BY_BROKER"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Processes of one client id that claim a queue, each with this probability."""
+
+    client_id: str
+    processes: int
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A queue that has no owner (ORPHANED) or several (DUPLICATE) in a state.
+
+    CERTAIN: under every view, so the probability is 1. POSSIBLE: the views differ, and it depends
+    on which each process draws. ``claimants`` are those that claim the queue under some view.
+    """
+
+    kind: FindingKind
+    queue: MessageQueue
+    certainty: Certainty
+    probability: float
+    expected_owners: float
+    claimants: tuple[Claimant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What the processes of one client id take under one view."""
+
+    client_id: str
+    processes: int
+    subscribed: bool
+    strategy: str
+    strategy_source: StrategySource
+    view_brokers: tuple[str, ...]
+    view_weight: float
+    queues: tuple[MessageQueue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StackedEffect:
+    """A stacked client id and what it does to the topic's queues.
+
+    ``slots_wasted`` are the slots of the later copies, which nobody takes; the queues in them are
+    orphaned (``queues_orphaned``), those of the first copy are taken once per process
+    (``queues_duplicated``).
+    """
+
+    stacked: StackedId
+    slots_wasted: int
+    queues_duplicated: int
+    queues_orphaned: int
+
+    @property
+    def remedy(self) -> str:
+        """What repairs it, in words."""
+        return _remedy(self.stacked)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """All that the audit says of one state.
+
+    ``known`` tells whether the state is knowledge at all: where no broker answered, or the route
+    was never seen, nothing was found and nothing was found to be mended.
+    """
+
+    coverage: str
+    reason: str
+    completeness: float
+    members: int
+    processes: int
+    queues: int
+    idle_clients: int
+    most_queues: int
+    fewest_queues: int
+    strategy_source: StrategySource | None
+    findings: tuple[Finding, ...] = ()
+    allocations: tuple[Allocation, ...] = ()
+    stacked: tuple[StackedEffect, ...] = ()
+    unreadable: tuple[MessageQueue, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether the state says anything about owners: a gap of knowledge ends no episode."""
+        return self.coverage not in (NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN)
+
+
+def evaluate(state: State, rules: StrategyRules) -> Evaluation:
+    """Recompute a state: allocations under every view, findings, stacked ids.
+
+    Never raises for what a cluster may hold: a state that cannot be recomputed has a coverage
+    other than AUDITED, and the reason in words.
+
+    >>> from rebalance_core.state import ClientList, Member, RouteBroker, TopicRoute
+    >>> members = (Member("a", "h:1"), Member("a", "h:2"), Member("b", "h:3"))
+    >>> state = State(
+    ...     "G", "T", (ClientList("x", 0, members),),
+    ...     (TopicRoute("ns", (RouteBroker("x", read_queue_nums=6, write_queue_nums=6),)),),
+    ... )
+    >>> [(f.kind, f.queue.queue_id) for f in evaluate(state, StrategyRules()).findings]
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [('DUPLICATE', 0), ('DUPLICATE', 1), ('ORPHANED', 2), ('ORPHANED', 3)]
+    """
+    views = possible_views(state)
+    processes = find_processes(state, rules)
+    refusal = _why_not_audited(state, views, processes)
+    claims: Claims | None = None
+    if refusal is None or refusal[0] == BROADCASTING_GROUP:
+        try:
+            claims = compute_claims(views.views, processes) if views.views else None
+        except AllocationError as error:
+            refusal = (ALLOCATION_FAILS, f"{error}; every member keeps the queues that it has")
+    if claims is None:
+        return _without_claims(state, views, processes, refusal)
+    coverage, reason = refusal or (AUDITED, "")
+    findings: tuple[Finding, ...] = ()
+    stacked: tuple[StackedEffect, ...] = ()
+    if refusal is None:
+        findings = _findings(claims)
+        stacked = tuple(_effect(each, claims) for each in find_stacked_ids(state))
+    subscribed = [process for process in processes if process.subscribed]
+    shares = [
+        float(claims.shares[row].sum())
+        for row, process in enumerate(processes)
+        if process.subscribed and not process.broadcasting
+    ]
+    return Evaluation(
+        coverage=coverage,
+        reason=reason,
+        completeness=views.completeness,
+        members=_members(state),
+        processes=sum(process.count for process in processes),
+        queues=len(claims.queues),
+        idle_clients=sum(1 for share in shares if share == 0),
+        most_queues=round(max(shares, default=0)),
+        fewest_queues=round(min(shares, default=0)),
+        strategy_source=_weakest_source(subscribed),
+        findings=findings,
+        allocations=_allocations(claims),
+        stacked=stacked,
+        unreadable=_unreadable(state),
+    )
+
+
+def _members(state: State) -> int:
+    return max((len(entry.members) for entry in state.client_lists), default=0)
+
+
+def _unreadable(state: State) -> tuple[MessageQueue, ...]:
+    """Written and unreadable by every nameserver's route."""
+    of_routes = [set(unreadable_queues(state.topic, route)) for route in state.topic_routes]
+    return tuple(sorted(set.intersection(*of_routes))) if of_routes else ()
+
+
+def _why_not_audited(
+    state: State, views: Views, processes: tuple[Process, ...]
+) -> tuple[str, str] | None:
+    if not any(route.brokers for route in state.topic_routes):
+        if state.topic_routes:
+            return ROUTE_NOT_KNOWN, "no nameserver knows the topic"
+        return ROUTE_NOT_KNOWN, "the dumps have no route of the topic at that time"
+    if not any(readable_queues(state.topic, route) for route in state.topic_routes):
+        return NO_READABLE_QUEUE, "no broker of the route lets consumers read the topic"
+    if not processes and not _all_offline(state):
+        return NO_BROKER_ANSWERED, "no broker of the route said who is in the group"
+    subscribed = [process for process in processes if process.subscribed]
+    if processes and not subscribed:
+        return NOT_SUBSCRIBED, "no member subscribes to the topic"
+    if subscribed and all(process.broadcasting for process in subscribed):
+        return BROADCASTING_GROUP, "every member reads every queue, by intent"
+    if (shared := _shared_by_broker(state)) is not None:
+        return SHARED_BY_BROKER, shared
+    if processes and not views.views:
+        return NO_BROKER_ANSWERED, "no broker of the route gave a list of the group's members"
+    for process in subscribed:
+        if not process.broadcasting and process.strategy.unknown is not None:
+            return STRATEGY_NOT_KNOWN, f"{process.client_id}: {process.strategy.unknown}"
+    return None
+
+
+def _shared_by_broker(state: State) -> str | None:
+    """Members whose queues the broker or the proxy deals out: they share queues by design."""
+    for entry in state.client_lists:
+        for member in entry.members:
+            if member.client_rebalance is False:
+                return f"{member.client_id} leaves the assignment to the broker (POP)"
+            if parse_client_id(member.client_id).format is ClientIdFormat.GRPC:
+                return f"{member.client_id} is a gRPC client, which shares queues by POP"
+    return None
+
+
+def _all_offline(state: State) -> bool:
+    """Whether every broker that a client may ask said that the group has no member there."""
+    offline = {name for name, _ in state.offline_brokers}
+    names = {broker.broker_name for route in state.topic_routes for broker in route.brokers}
+    return bool(offline) and names <= offline
+
+
+def _without_claims(
+    state: State, views: Views, processes: tuple[Process, ...], refusal: tuple[str, str] | None
+) -> Evaluation:
+    """A state that was not recomputed, or one in which the group has no member at all."""
+    coverage, reason = refusal or (AUDITED, "the group has no member")
+    queues = sorted({q for route in state.topic_routes for q in readable_queues(state.topic, route)})
+    findings = tuple(Finding(ORPHANED, queue, CERTAIN, 1.0, 0.0, ()) for queue in queues)
+    return Evaluation(
+        coverage=coverage,
+        reason=reason,
+        completeness=views.completeness,
+        members=_members(state),
+        processes=sum(process.count for process in processes),
+        queues=len(queues),
+        idle_clients=0,
+        most_queues=0,
+        fewest_queues=0,
+        strategy_source=None,
+        findings=findings if coverage == AUDITED else (),
+        unreadable=_unreadable(state),
+    )
+
+
+def _weakest_source(processes: list[Process]) -> StrategySource | None:
+    sources = {process.strategy.source for process in processes if not process.broadcasting}
+    return next((source for source in reversed(STRATEGY_SOURCES) if source in sources), None)
+
+
+def _findings(claims: Claims) -> tuple[Finding, ...]:
+    sharing = [row for row, process in enumerate(claims.processes) if not process.broadcasting]
+    counts = [claims.processes[row].count for row in sharing]
+    shares = claims.shares[sharing]
+    owners = count_owners(shares, counts)
+    findings = []
+    for column in ((owners.none > 0) | (owners.several > 0)).nonzero()[0].tolist():
+        claimants = tuple(
+            Claimant(process.client_id, process.count, float(share))
+            for row, share in zip(sharing, shares[:, column].tolist(), strict=True)
+            if share > 0 and (process := claims.processes[row])
+        )
+        findings += _of_queue(claims.queues[column], column, owners, claimants)
+    return tuple(findings)
+
+
+def _of_queue(
+    queue: MessageQueue, column: int, owners: Owners, claimants: tuple[Claimant, ...]
+) -> list[Finding]:
+    return [
+        Finding(
+            kind=kind,
+            queue=queue,
+            certainty=CERTAIN if probability == 1.0 else POSSIBLE,
+            probability=probability,
+            expected_owners=float(owners.expected[column]),
+            claimants=claimants,
+        )
+        for kind, probability in (
+            (ORPHANED, float(owners.none[column])),
+            (DUPLICATE, float(owners.several[column])),
+        )
+        if probability > 0
+    ]
+
+
+def _allocations(claims: Claims) -> tuple[Allocation, ...]:
+    return tuple(
+        Allocation(
+            client_id=process.client_id,
+            processes=process.count,
+            subscribed=process.subscribed,
+            strategy=process.strategy.strategy.name if process.strategy.strategy else "",
+            strategy_source=process.strategy.source,
+            view_brokers=view.brokers,
+            view_weight=view.weight,
+            queues=tuple(claims.taken(number, row)),
+        )
+        for number, view in enumerate(claims.views)
+        for row, process in enumerate(claims.processes)
+    )
+
+
+def _effect(stacked: StackedId, claims: Claims) -> StackedEffect:
+    """The most that the id does under any view: its processes may draw whichever."""
+    own = [
+        process
+        for process in claims.processes
+        if process.client_id == stacked.client_id and process.subscribed
+    ]
+    strategies = {
+        id(process.strategy.strategy): process.strategy.strategy
+        for process in own
+        if not process.broadcasting and process.strategy.strategy is not None
+    }
+    several = sum(process.count for process in own) > 1
+    wasted = duplicated = orphaned = 0
+    for view in claims.views:
+        wasted = max(wasted, view.client_ids.count(stacked.client_id) - 1)
+        for strategy in strategies.values():
+            taken = strategy.claims(view.queues, view.client_ids)
+            if several:
+                duplicated = max(duplicated, len(taken.get(stacked.client_id, ())))
+            orphaned = max(orphaned, len(_in_later_slots(stacked.client_id, strategy, view, taken)))
+    return StackedEffect(stacked, wasted, duplicated, orphaned)
+
+
+def _in_later_slots(
+    client_id: str, strategy: AllocationStrategy, view: View, taken: dict[str, Positions]
+) -> set[int]:
+    """The queues that later copies of an id would take if they had ids of their own, and nobody
+    takes as it is.
+    """
+    copies = [own_id(client_id, copy) for copy in range(view.client_ids.count(client_id))]
+    first = view.client_ids.index(client_id) if copies else 0
+    separate = (*view.client_ids[:first], *copies, *view.client_ids[first + len(copies) :])
+    if len(copies) < 2:
+        return set()
+    apart = strategy.claims(view.queues, separate)
+    in_slots = {position for copy in copies[1:] for position in apart[copy].tolist()}
+    return in_slots - {position for own in taken.values() for position in own.tolist()}
+
+
+def _remedy(stacked: StackedId) -> str:
+    if stacked.processes > 1:
+        return (
+            f"give each of the {stacked.processes} processes its own instanceName, or let the "
+            "client choose it (4.9.0 and later append the start time)"
+        )
+    return "none: the broker drops the stale channel within about 130 s"

@@ -1,0 +1,104 @@
+"""What the members of one group could see of one topic at one moment.
+
+A state is the input of everything the audit computes. It holds what was collected, not what
+follows from it: views, processes, claims and findings are all derived from it, and a repair
+(what if this fault were mended?) is a function from state to state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PERM_READ = 4
+PERM_WRITE = 2
+MASTER_ID = 0
+
+CLUSTERING = "CLUSTERING"
+BROADCASTING = "BROADCASTING"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One connection in one broker's list of a group.
+
+    One process has one connection, and so one member, per broker address it talks to; the ports
+    differ, so a process cannot be followed from one broker's list to the next by its address.
+    """
+
+    client_id: str
+    #: ``host:port`` as the broker saw it; unique within one broker's list.
+    client_addr: str
+    #: Whether the member subscribes to the topic of the state.
+    subscribed: bool = True
+    #: ``CLUSTERING`` or ``BROADCASTING``.
+    message_model: str = CLUSTERING
+    #: The strategy's RocketMQ name as it was seen of this client, or None where nobody saw it.
+    strategy: str | None = None
+    #: False where the broker assigns the queues (POP); None where that is not known.
+    client_rebalance: bool | None = None
+    language: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientList:
+    """What one broker address answers when it is asked for the members of the group.
+
+    RocketMQ: ``ConsumerGroupInfo.getAllClientId``, one entry per channel, so an id that several
+    processes use stands in it several times. That is kept.
+    """
+
+    broker_name: str
+    #: 0 is the master of the broker name, any other a slave.
+    broker_id: int
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RouteBroker:
+    """One broker name in a topic's route: its queue data and its addresses."""
+
+    broker_name: str
+    #: The ids that have an address: 0 is the master. None where the route does not tell (then a
+    #: master is taken to be there); empty where the name has queues but no address to ask.
+    broker_ids: tuple[int, ...] | None = (MASTER_ID,)
+    perm: int = PERM_READ | PERM_WRITE
+    read_queue_nums: int = 0
+    write_queue_nums: int = 0
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether consumers see queues of this broker (``PermName.isReadable``)."""
+        return bool(self.perm & PERM_READ)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether producers write to queues of this broker (``PermName.isWriteable``)."""
+        return bool(self.perm & PERM_WRITE)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRoute:
+    """The route of the topic as one nameserver gives it; no brokers where it knows no such topic.
+
+    RocketMQ: ``TopicRouteData``.
+    """
+
+    namesrv_addr: str
+    brokers: tuple[RouteBroker, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that decides what the members of a group take of a topic, at one moment.
+
+    ``client_lists`` has the brokers that answered with a list, ``offline_brokers`` the
+    ``(broker_name, broker_id)`` that answered that the group has no member there (code 206). A
+    broker that is in neither did not answer: nothing is known of its list.
+    """
+
+    consumer_group: str
+    topic: str
+    client_lists: tuple[ClientList, ...]
+    topic_routes: tuple[TopicRoute, ...]
+    offline_brokers: tuple[tuple[str, int], ...] = ()

@@ -1,0 +1,185 @@
+"""What all allocation strategies share: the guard, the sorting, and who claims which positions.
+
+A strategy implements ``_positions`` alone, for all clients at once; ``allocate``,
+``allocate_all``, ``claims`` and ``slots`` are all read from it, so there is one arithmetic.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.errors import AllocationError
+from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
+
+__all__ = ["NOTHING", "AllocationStrategy", "Positions", "original_id", "own_id"]
+
+Positions = NDArray[np.int64]
+
+NOTHING: Positions = np.empty(0, dtype=np.int64)
+# Shared by all answers that hold no queue.
+NOTHING.flags.writeable = False
+
+
+_COPY_MARK = "\0"
+
+
+def own_id(client_id: str, copy: int) -> str:
+    """The id that a copy of a client id would have if each copy had its own; copy 0 keeps it.
+
+    It sorts right behind the id that it is made of, and is in the same machine room.
+    """
+    return client_id if copy == 0 else f"{client_id}{_COPY_MARK}{copy:06d}"
+
+
+def original_id(client_id: str) -> str:
+    """The client id that ``own_id`` was given."""
+    return client_id.partition(_COPY_MARK)[0]
+
+
+class AllocationStrategy(ABC):
+    """Which queues a client takes, computed as each client computes it for itself.
+
+    Source: ``AllocateMessageQueueStrategy`` and ``AbstractAllocateMessageQueueStrategy.check``,
+    RocketMQ 5.3.3, called as a client calls them: both lists sorted first.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What Java's ``getName()`` returns."""
+
+    @abstractmethod
+    def _positions(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, Positions]:
+        """For each distinct id its positions in ``queues``; both lists sorted and not empty."""
+
+    def allocate(
+        self,
+        consumer_group: str,
+        client_id: str | None,
+        queues: Sequence[MessageQueue] | None,
+        client_ids: Sequence[str] | None,
+    ) -> list[MessageQueue]:
+        """The queues that one client takes, in Java's order. The lists may come in any order.
+
+        A client id that is not in the list takes nothing (Java logs "[BUG]" and drops all its
+        queues). ``consumer_group`` is part of Java's signature; no strategy looks at it.
+
+        Raises AllocationError where Java throws: no client id, no queues, no client ids.
+
+        >>> from rebalance_core import make_strategy
+        >>> queues = [MessageQueue("T", "broker-a", number) for number in range(4)]
+        >>> [q.queue_id for q in make_strategy("AVG").allocate("G", "b", queues, ["b", "a", "c"])]
+        [2]
+        """
+        del consumer_group
+        if not client_id:
+            raise AllocationError("currentCID is empty")
+        present_queues, present_ids = _require_lists(queues, client_ids)
+        if client_id not in present_ids:
+            return []
+        ordered_queues = sort_message_queues(present_queues)
+        return self._results(ordered_queues, sort_client_ids(present_ids))[client_id]
+
+    def allocate_all(
+        self,
+        consumer_group: str,
+        queues: Sequence[MessageQueue] | None,
+        client_ids: Sequence[str] | None,
+    ) -> dict[str, list[MessageQueue]]:
+        """What ``allocate`` answers for every distinct client id, from one sort and one pass.
+
+        The ids come in Java's order. An empty client id has no entry: Java throws for it alone,
+        and it takes its slot from the others all the same.
+
+        Raises AllocationError where Java throws for every client.
+
+        >>> from rebalance_core import make_strategy
+        >>> queues = [MessageQueue("T", "broker-a", number) for number in range(4)]
+        >>> taken = make_strategy("AVG").allocate_all("G", queues, ["b", "a", "b"])
+        >>> {client_id: [q.queue_id for q in own] for client_id, own in taken.items()}
+        {'a': [0, 1], 'b': [2]}
+        """
+        del consumer_group
+        present_queues, present_ids = _require_lists(queues, client_ids)
+        _require_a_client_id(present_ids)
+        ordered_queues = sort_message_queues(present_queues)
+        results = self._results(ordered_queues, sort_client_ids(present_ids))
+        results.pop("", None)
+        return results
+
+    def claims(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, Positions]:
+        """For each distinct client id the positions in ``queues`` that it claims.
+
+        Both lists must be in Java's order already (``sort_message_queues``,
+        ``sort_client_ids``), repeated ids kept. Positions come in the order in which Java
+        returns the queues. The arrays may share memory: do not write to them.
+
+        Raises AllocationError where Java throws for every client.
+
+        >>> from rebalance_core import make_strategy
+        >>> queues = [MessageQueue("T", "broker-a", number) for number in range(5)]
+        >>> taken = make_strategy("AVG_BY_CIRCLE").claims(queues, ["a", "b"])
+        >>> {client_id: positions.tolist() for client_id, positions in taken.items()}
+        {'a': [0, 2, 4], 'b': [1, 3]}
+        """
+        _require_lists(queues, client_ids)
+        _require_a_client_id(client_ids)
+        positions = self._positions(queues, client_ids)
+        positions.pop("", None)
+        return positions
+
+    def slots(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Positions:
+        """For each queue the index in ``client_ids`` of the slot that owns it, -1 for nobody.
+
+        Both lists in Java's order, as for ``claims``. A repeated id owns by its first slot alone.
+        CONFIG gives one queue to every client; it then shows under the first of them.
+
+        Raises AllocationError where Java throws for every client.
+
+        >>> from rebalance_core import make_strategy
+        >>> queues = [MessageQueue("T", "broker-a", number) for number in range(8)]
+        >>> make_strategy("AVG").slots(queues, ["a", "a", "b"]).tolist()
+        [0, 0, 0, -1, -1, -1, 2, 2]
+        """
+        claims = self.claims(queues, client_ids)
+        owners = np.full(len(queues), -1, dtype=np.int64)
+        for index in range(len(client_ids) - 1, -1, -1):  # so the first slot of an id stays
+            positions = claims.get(client_ids[index])
+            if positions is not None:
+                owners[positions] = index
+        return owners
+
+    def _results(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        return {
+            client_id: [queues[position] for position in positions.tolist()]
+            for client_id, positions in self._positions(queues, client_ids).items()
+        }
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+def _require_lists(
+    queues: Sequence[MessageQueue] | None, client_ids: Sequence[str] | None
+) -> tuple[Sequence[MessageQueue], Sequence[str]]:
+    # The order of the two is Java's: with neither list, the queues are what it complains of.
+    if queues is None or len(queues) == 0:
+        raise AllocationError("mqAll is null or mqAll empty")
+    if client_ids is None or len(client_ids) == 0:
+        raise AllocationError("cidAll is null or cidAll empty")
+    return queues, client_ids
+
+
+def _require_a_client_id(client_ids: Sequence[str]) -> None:
+    if not any(client_ids):
+        raise AllocationError("currentCID is empty")

@@ -1,0 +1,81 @@
+"""CONFIG: every client takes the list that it was configured with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rebalance_core.message_queue import MessageQueue
+from rebalance_core.strategies.base import NOTHING, AllocationStrategy, Positions
+
+__all__ = ["ByConfig"]
+
+
+class ByConfig(AllocationStrategy):
+    """The configured list as it is, whatever the topic has and whoever asks.
+
+    Nothing is checked: queues that do not exist, or of another topic, and repeated queues stay
+    in what ``allocate`` returns; ``claims`` holds those of them that are among the queues given.
+    All clients made from one configuration take the same queues, so each has as many owners as
+    there are clients. Without a list (None) a client takes nothing.
+
+    Source: ``AllocateMessageQueueByConfig``, RocketMQ 5.3.3.
+    """
+
+    def __init__(self, config_queues: Sequence[MessageQueue] | None = None) -> None:
+        self._config_queues = None if config_queues is None else tuple(config_queues)
+
+    @property
+    def name(self) -> str:
+        """``CONFIG``."""
+        return "CONFIG"
+
+    @property
+    def config_queues(self) -> tuple[MessageQueue, ...] | None:
+        """The list, or None where none is configured."""
+        return self._config_queues
+
+    def allocate(
+        self,
+        consumer_group: str,
+        client_id: str | None,
+        queues: Sequence[MessageQueue] | None,
+        client_ids: Sequence[str] | None,
+    ) -> list[MessageQueue]:
+        """The configured list; raises nothing."""
+        del consumer_group, client_id, queues, client_ids
+        return list(self._config_queues or ())
+
+    def allocate_all(
+        self,
+        consumer_group: str,
+        queues: Sequence[MessageQueue] | None,
+        client_ids: Sequence[str] | None,
+    ) -> dict[str, list[MessageQueue]]:
+        """The configured list for every distinct client id, in any order; raises nothing."""
+        return {
+            client_id: self.allocate(consumer_group, client_id, queues, client_ids)
+            for client_id in dict.fromkeys(client_ids or ())
+        }
+
+    def claims(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, Positions]:
+        """For each distinct client id the positions in ``queues`` of the configured list."""
+        return self._positions(queues, client_ids)
+
+    def _positions(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, Positions]:
+        positions = self.configured_positions(queues)
+        return dict.fromkeys(client_ids, positions)
+
+    def configured_positions(self, queues: Sequence[MessageQueue]) -> Positions:
+        """Where in ``queues`` the list's queues are, each once, in the list's order."""
+        if not self._config_queues:
+            return NOTHING
+        configured = dict.fromkeys(self._config_queues)
+        position_of = {queue: number for number, queue in enumerate(queues)}
+        found = [position_of[queue] for queue in configured if queue in position_of]
+        return np.array(found, dtype=np.int64)

@@ -1,0 +1,79 @@
+"""MACHINE_ROOM: only the queues of the configured rooms, in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from rebalance_core.errors import MissingParameterError
+from rebalance_core.message_queue import MessageQueue
+from rebalance_core.strategies.base import AllocationStrategy, Positions
+
+__all__ = ["ByMachineRoom"]
+
+
+class ByMachineRoom(AllocationStrategy):
+    """The queues of brokers named ``room@broker`` whose room is configured.
+
+    All other queues are nobody's. The clients are not filtered: each has a slot, wherever it runs.
+
+    Every client takes one block of consecutive queues. What does not divide is the tail of the
+    list, and goes one by one to the first clients: with 5 such queues and the clients a, b, a
+    takes 0, 1 and 4, b takes 2 and 3 (AVG gives a the queues 0 to 2).
+
+    ``consumeridcs`` are the rooms; None, a setter never called, fails as soon as a broker's name
+    has a room (MissingParameterError, Java's NullPointerException).
+
+    Source: ``AllocateMessageQueueByMachineRoom``, RocketMQ 5.3.3. Clients before 4.8.0 take their
+    blocks from the unfiltered list instead, which is not modelled here.
+    """
+
+    def __init__(self, consumeridcs: Collection[str] | None) -> None:
+        self._rooms = None if consumeridcs is None else frozenset(consumeridcs)
+
+    @property
+    def name(self) -> str:
+        """``MACHINE_ROOM``."""
+        return "MACHINE_ROOM"
+
+    def _positions(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, Positions]:
+        eligible = self._eligible(queues)
+        count = len(client_ids)
+        size, rest = divmod(len(eligible), count)
+        blocks = eligible[: size * count].reshape(count, size)
+        with_rest = np.column_stack((blocks[:rest], eligible[size * count :]))
+        positions: dict[str, Positions] = {}
+        for index, client_id in enumerate(client_ids):
+            if client_id not in positions:  # a repeated id finds its first slot (indexOf)
+                positions[client_id] = with_rest[index] if index < rest else blocks[index]
+        return positions
+
+    def _eligible(self, queues: Sequence[MessageQueue]) -> Positions:
+        takes_part: dict[str, bool] = {}
+        for broker_name in dict.fromkeys(queue.broker_name for queue in queues):
+            room = _room_of(broker_name)
+            if room is not None and self._rooms is None:
+                raise MissingParameterError(
+                    "MACHINE_ROOM needs consumeridcs: expected a list of rooms, got none, "
+                    f"and the broker {broker_name!r} is in the room {room!r}"
+                )
+            takes_part[broker_name] = self._rooms is not None and room in self._rooms
+        return np.array(
+            [number for number, queue in enumerate(queues) if takes_part[queue.broker_name]],
+            dtype=np.int64,
+        )
+
+
+def _room_of(broker_name: str) -> str | None:
+    """The first of exactly two parts around an ``@``, as ``String.split("@")`` makes them.
+
+    Java drops empty parts at the end, but none at the start.
+
+    >>> [_room_of(name) for name in ("IDC1@b", "IDC1@b@@", "@b", "IDC1@", "IDC1@b@c", "b")]
+    ['IDC1', 'IDC1', '', None, None, None]
+    """
+    parts = broker_name.rstrip("@").split("@")
+    return parts[0] if len(parts) == 2 else None

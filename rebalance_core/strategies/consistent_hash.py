@@ -1,0 +1,106 @@
+"""CONSISTENT_HASH: clients and queues on a ring of MD5 hashes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.errors import AllocationError
+from rebalance_core.message_queue import MessageQueue
+from rebalance_core.strategies.base import NOTHING, AllocationStrategy, Positions
+
+__all__ = ["DEFAULT_VIRTUAL_NODE_COUNT", "ConsistentHash"]
+
+DEFAULT_VIRTUAL_NODE_COUNT = 10
+
+
+class ConsistentHash(AllocationStrategy):
+    """Each client id has some points on a ring; a queue is owned by the next point's client.
+
+    The queues of broker-a and broker-b, 4 each, and the clients 10.0.0.1@1#1 to 10.0.0.3@1#1,
+    10 points each: .1 takes a0, a2, b1; .2 takes a3; .3 takes a1, b0, b2, b3.
+
+    A client may well get nothing. A repeated id has points for each copy, and all belong to the
+    id: all its processes take the same queues (duplicates), but no queue is orphaned.
+    Without points (``virtual_node_count`` 0) nobody takes anything.
+
+    A hash function of the application's own (Java's constructor takes one) cannot be seen from
+    outside; this is the default. Raises AllocationError for a negative number of points.
+
+    Source: ``AllocateMessageQueueConsistentHash``, ``ConsistentHashRouter``, RocketMQ 5.3.3.
+    """
+
+    def __init__(self, virtual_node_count: int = DEFAULT_VIRTUAL_NODE_COUNT) -> None:
+        if virtual_node_count < 0:
+            raise AllocationError(f"illegal virtualNodeCnt :{virtual_node_count}")
+        self._virtual_node_count = virtual_node_count
+
+    @property
+    def name(self) -> str:
+        """``CONSISTENT_HASH``."""
+        return "CONSISTENT_HASH"
+
+    def _positions(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, Positions]:
+        distinct_ids = list(dict.fromkeys(client_ids))
+        if self._virtual_node_count == 0:
+            return dict.fromkeys(distinct_ids, NOTHING)
+        points, owner_of_point = self._ring(client_ids, distinct_ids)
+        hashes = np.array([_hash(str(queue)) for queue in queues], dtype=np.int64)
+        # The first point at or after the hash; past the last point the ring starts again.
+        next_point = np.searchsorted(points, hashes, side="left") % len(points)
+        owners = owner_of_point[next_point]
+        by_owner = np.argsort(owners, kind="stable")
+        bounds = np.searchsorted(owners[by_owner], np.arange(len(distinct_ids) + 1)).tolist()
+        return {
+            client_id: by_owner[bounds[number] : bounds[number + 1]]
+            for number, client_id in enumerate(distinct_ids)
+        }
+
+    def _ring(
+        self, client_ids: Sequence[str], distinct_ids: Sequence[str]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The points in ascending order, and for each the number of the distinct id it is of."""
+        number_of = {client_id: number for number, client_id in enumerate(distinct_ids)}
+        owner_of: dict[int, int] = {}
+        points_of = [0] * len(distinct_ids)
+        for client_id in client_ids:
+            number = number_of[client_id]
+            # A copy goes on counting where the points on the ring leave off; those that a
+            # collision gave to another id do not count (getExistingReplicas).
+            first_replica = points_of[number]
+            prefix = client_id + "-"
+            for replica in range(first_replica, first_replica + self._virtual_node_count):
+                point = _hash(prefix + str(replica))
+                former = owner_of.get(point)
+                if former is not None:  # a collision: the later id overwrites
+                    points_of[former] -= 1
+                owner_of[point] = number
+                points_of[number] += 1
+        points = np.fromiter(owner_of.keys(), dtype=np.int64, count=len(owner_of))
+        owners = np.fromiter(owner_of.values(), dtype=np.int64, count=len(owner_of))
+        order = np.argsort(points)
+        return points[order], owners[order]
+
+
+def _hash(text: str) -> int:
+    """The first four bytes of the MD5 of the text in UTF-8, as an unsigned number.
+
+    >>> _hash("10.0.0.1@1-0")
+    2998294157
+    """
+    digest = hashlib.md5(_java_utf8(text), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4], "big")
+
+
+def _java_utf8(text: str) -> bytes:
+    """``String.getBytes(UTF_8)``: surrogates that pair are one character, others become "?"."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return paired.encode("utf-8", "replace")

@@ -1,0 +1,121 @@
+"""MACHINE_ROOM_NEARBY: another strategy, applied room by room."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from rebalance_core.errors import AllocationError, MissingParameterError
+from rebalance_core.message_queue import MessageQueue, java_string_key
+from rebalance_core.strategies.base import NOTHING, AllocationStrategy, Positions, original_id
+from rebalance_core.strategies.by_config import ByConfig
+from rebalance_core.strategies.rooms import Rooms
+
+__all__ = ["MachineRoomNearby"]
+
+
+class MachineRoomNearby(AllocationStrategy):
+    """The queues of a room go to the clients in it; those of a room without clients to everyone.
+
+    Over AVG, with the queues a0, a1 in room1 and b0, b1 in room2, and the clients x and y both
+    in room1: x takes a0, then b0; y takes a1, then b1. Each room without clients is allocated on
+    its own, so the first clients take the odd queue of each.
+    A queue of a room whose clients do not subscribe to the topic is orphaned, not nearby.
+
+    Raises AllocationError where a broker or, next, a client has no room: one such client, and
+    none of the group's clients changes what it holds. Raises MissingParameterError when made
+    over a CONFIG without a list (Java adds null to the result: a NullPointerException).
+
+    Source: ``AllocateMachineRoomNearby``, RocketMQ 5.3.3.
+    """
+
+    def __init__(self, inner: AllocationStrategy, broker_rooms: Rooms, client_rooms: Rooms) -> None:
+        if isinstance(inner, ByConfig) and inner.config_queues is None:
+            raise MissingParameterError(
+                "MACHINE_ROOM_NEARBY-CONFIG needs config_queues: expected a list, got none"
+            )
+        self._inner = inner
+        self._broker_rooms = broker_rooms
+        self._client_rooms = client_rooms
+
+    @property
+    def name(self) -> str:
+        """``MACHINE_ROOM_NEARBY-`` and the name of the strategy within, such as ``AVG``."""
+        return f"MACHINE_ROOM_NEARBY-{self._inner.name}"
+
+    def _positions(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, Positions]:
+        if isinstance(self._inner, ByConfig):
+            configured = self._inner.configured_positions(queues)
+            calls = self._inner_calls(queues, client_ids)
+            return {own: configured if times else NOTHING for own, times in calls.items()}
+        taken: dict[str, list[Positions]] = {client_id: [] for client_id in client_ids}
+        for room_positions, room_clients in self._shares(queues, client_ids):
+            room_queues = [queues[position] for position in room_positions.tolist()]
+            for client_id, within in self._inner._positions(room_queues, room_clients).items():
+                taken[client_id].append(room_positions[within])
+        return {client_id: _joined(parts) for client_id, parts in taken.items()}
+
+    def _results(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        if isinstance(self._inner, ByConfig):
+            # CONFIG answers with its whole list, foreign queues and all, each time it is asked.
+            configured = list(self._inner.config_queues or ())
+            calls = self._inner_calls(queues, client_ids)
+            return {client_id: configured * times for client_id, times in calls.items()}
+        return super()._results(queues, client_ids)
+
+    def _inner_calls(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, int]:
+        """How often each client asks the strategy within."""
+        calls = dict.fromkeys(client_ids, 0)
+        for _, room_clients in self._shares(queues, client_ids):
+            for client_id in dict.fromkeys(room_clients):
+                calls[client_id] += 1
+        return calls
+
+    def _shares(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[tuple[Positions, Sequence[str]]]:
+        """The positions that are shared out together, and among whom, in the result's order."""
+        queues_of = self._queues_by_room(queues)
+        clients_of = self._clients_by_room(client_ids)
+        # A client's own room comes first in its result, and then the rooms that nobody serves.
+        own_room = [
+            (queues_of[room], clients) for room, clients in clients_of.items() if room in queues_of
+        ]
+        unserved = sorted(queues_of.keys() - clients_of.keys(), key=java_string_key)
+        return own_room + [(queues_of[room], client_ids) for room in unserved]
+
+    def _queues_by_room(self, queues: Sequence[MessageQueue]) -> dict[str, Positions]:
+        room_of: dict[str, str] = {}
+        members: dict[str, list[int]] = defaultdict(list)
+        for position, queue in enumerate(queues):
+            room = room_of.get(queue.broker_name)
+            if room is None:
+                room = self._broker_rooms.room_of(queue.broker_name)
+                if room is None:
+                    raise AllocationError(f"Machine room is null for mq {queue}")
+                room_of[queue.broker_name] = room
+            members[room].append(position)
+        return {room: np.array(within, dtype=np.int64) for room, within in members.items()}
+
+    def _clients_by_room(self, client_ids: Sequence[str]) -> dict[str, list[str]]:
+        members: dict[str, list[str]] = defaultdict(list)
+        for client_id in client_ids:
+            room = self._client_rooms.room_of(original_id(client_id))
+            if room is None:
+                raise AllocationError(f"Machine room is null for consumer id {client_id}")
+            members[room].append(client_id)
+        return dict(members)
+
+
+def _joined(parts: list[Positions]) -> Positions:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else NOTHING

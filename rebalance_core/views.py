@@ -1,0 +1,143 @@
+"""From a state to its views: the pairs of lists that one client may work from in one rebalance.
+
+RocketMQ 5.3.3: ``RebalanceImpl.rebalanceByTopic`` takes the queues from the route that the client
+has, and the client ids from ``MQClientInstance.findConsumerIdList``: of ONE broker, drawn at
+random among the brokers of that route (``findBrokerAddrByTopic``), the master or, where the route
+has no master, a random slave (``BrokerData.selectBrokerAddr``).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
+from rebalance_core.state import MASTER_ID, RouteBroker, State, TopicRoute
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Two lists, both in Java's order, and how likely a client works from just these two.
+
+    ``brokers`` are the broker names whose answer gives this view; the weights of all views of a
+    state add up to 1. Views that hold the same lists are one view.
+    """
+
+    queues: tuple[MessageQueue, ...]
+    client_ids: tuple[str, ...]
+    weight: float
+    brokers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """All views of a state.
+
+    ``completeness`` is the share of the route's brokers whose list is known: 1.0 where every
+    broker that a client may ask answered with a list. A client that draws one of the others keeps
+    the queues that it has, so such a broker gives no view.
+    """
+
+    views: tuple[View, ...]
+    completeness: float
+
+    @property
+    def agree(self) -> bool:
+        """Whether every client works from the same two lists, whatever it draws."""
+        return len(self.views) == 1
+
+
+def readable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
+    """The queues that a consumer sees in a route, in Java's order.
+
+    Ids 0 to ``read_queue_nums`` - 1 of every broker with READ permission; a broker without an
+    address is not left out. Source: ``MQClientInstance.topicRouteData2TopicSubscribeInfo`` 5.3.3.
+
+    >>> route = TopicRoute("ns", (RouteBroker("b", read_queue_nums=2), RouteBroker("a", perm=2)))
+    >>> [str(queue) for queue in readable_queues("T", route)]  # doctest: +NORMALIZE_WHITESPACE
+    ['MessageQueue [topic=T, brokerName=b, queueId=0]',
+     'MessageQueue [topic=T, brokerName=b, queueId=1]']
+    """
+    return tuple(
+        sort_message_queues(
+            [
+                MessageQueue(topic, broker.broker_name, queue_id)
+                for broker in route.brokers
+                if broker.is_readable
+                for queue_id in range(broker.read_queue_nums)
+            ]
+        )
+    )
+
+
+def unreadable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
+    """The queues that producers write and no consumer can read, in Java's order.
+
+    Ids at or beyond ``read_queue_nums`` on a readable broker, all ids on a broker without READ;
+    only where the broker has WRITE permission, for else nothing is written. No consumer command
+    shows what lies in them: ``ConsumeStats`` covers read queues alone.
+    """
+    return tuple(
+        sort_message_queues(
+            [
+                MessageQueue(topic, broker.broker_name, queue_id)
+                for broker in route.brokers
+                if broker.is_writable
+                for queue_id in range(
+                    broker.read_queue_nums if broker.is_readable else 0, broker.write_queue_nums
+                )
+            ]
+        )
+    )
+
+
+def candidate_ids(broker: RouteBroker) -> tuple[int, ...]:
+    """The broker ids that a client may ask: the master, or every slave where there is no master."""
+    if broker.broker_ids is None or MASTER_ID in broker.broker_ids:
+        return (MASTER_ID,)
+    return broker.broker_ids
+
+
+def possible_views(state: State) -> Views:
+    """All views that the members of the state could draw, with their weights.
+
+    Every nameserver's route weighs alike, within a route every broker whose list is known, within
+    a broker without a master every slave.
+    """
+    lists = {
+        (entry.broker_name, entry.broker_id): tuple(
+            sort_client_ids([member.client_id for member in entry.members])
+        )
+        for entry in state.client_lists
+        if entry.members
+    }
+    weights: dict[tuple[tuple[MessageQueue, ...], tuple[str, ...]], float] = defaultdict(float)
+    brokers: dict[tuple[tuple[MessageQueue, ...], tuple[str, ...]], set[str]] = defaultdict(set)
+    asked = answered = 0.0
+    for route in state.topic_routes:
+        queues = readable_queues(state.topic, route)
+        drawn = {
+            broker.broker_name: (
+                candidates,
+                [lists[key] for i in candidates if (key := (broker.broker_name, i)) in lists],
+            )
+            for broker in route.brokers
+            if (candidates := candidate_ids(broker))
+        }
+        asked += len(drawn)
+        answered += sum(len(known) / len(candidates) for candidates, known in drawn.values())
+        with_view = {name: known for name, (_, known) in drawn.items() if known}
+        for name, known in with_view.items():
+            for client_ids in known:
+                view = (queues, client_ids)
+                weights[view] += 1 / len(with_view) / len(known)
+                brokers[view].add(name)
+    total = sum(weights.values())
+    views = tuple(
+        View(queues, client_ids, weight / total, tuple(sorted(brokers[queues, client_ids])))
+        for (queues, client_ids), weight in weights.items()
+    )
+    return Views(
+        views=tuple(sorted(views, key=lambda view: (-view.weight, view.brokers, view.client_ids))),
+        completeness=answered / asked if asked else 0.0,
+    )
