@@ -26,7 +26,7 @@ def _column(name: str, type_: T.DataType, comment: str, *, nullable: bool = Fals
 
 
 def _array(element: T.DataType) -> T.ArrayType:
-    return T.ArrayType(element, containsNull=False)
+    return T.ArrayType(element)
 
 
 def _struct(*fields: T.StructField) -> T.StructType:
@@ -55,15 +55,15 @@ SNAPSHOTS = _column("snapshots", LONG, "the number of the group's snapshots in t
 
 QUEUES = _array(
     _struct(
-        T.StructField("broker_name", STRING, False),
-        T.StructField("queue_id", INT, False),
+        T.StructField("broker_name", STRING),
+        T.StructField("queue_id", INT),
     )
 )
 SUBSCRIPTIONS = _array(
     _struct(
-        T.StructField("topic", STRING, False),
-        T.StructField("expression_type", STRING, False),
-        T.StructField("expression", STRING, False),
+        T.StructField("topic", STRING),
+        T.StructField("expression_type", STRING),
+        T.StructField("expression", STRING),
     )
 )
 
@@ -166,11 +166,11 @@ CLIENT_STATES = Table(
             "queues",
             _array(
                 _struct(
-                    T.StructField("topic", STRING, False),
-                    T.StructField("broker_name", STRING, False),
-                    T.StructField("queue_id", INT, False),
-                    T.StructField("dropped", BOOLEAN, False),
-                    T.StructField("last_pull_at", TIMESTAMP, True),
+                    T.StructField("topic", STRING),
+                    T.StructField("broker_name", STRING),
+                    T.StructField("queue_id", INT),
+                    T.StructField("dropped", BOOLEAN),
+                    T.StructField("last_pull_at", TIMESTAMP),
                 )
             ),
             "the queues that it holds (dropped: being released), or that it computed",
@@ -220,9 +220,9 @@ SNAPSHOT_TABLES = (
 
 CLAIMANTS = _array(
     _struct(
-        T.StructField("client_id", STRING, False),
-        T.StructField("processes", INT, False),
-        T.StructField("probability", DOUBLE, False),
+        T.StructField("client_id", STRING),
+        T.StructField("processes", INT),
+        T.StructField("probability", DOUBLE),
     )
 )
 

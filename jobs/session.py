@@ -21,6 +21,8 @@ _OWN_SESSION = {
     # A state of a large group is many kilobytes: bound what one batch holds in a worker.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.sql.session.timeZone": "UTC",
+    # INT96, the default, has no zone: other readers then take the times for local ones.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.log.level": "ERROR",
 }

@@ -1,0 +1,314 @@
+"""The strategies by worked examples: what each gives, and what each complains of."""
+
+from __future__ import annotations
+
+import pickle
+from unittest.mock import patch
+
+import pytest
+
+from rebalance_core import (
+    AllocationError,
+    MessageQueue,
+    MissingParameterError,
+    make_strategy,
+    sort_message_queues,
+)
+
+ROOMS = {"broker_room": {"a": "room1", "b": "room2", "c": "room3"}, "client_room": {}}
+
+
+def queues(count: int, *broker_names: str) -> list[MessageQueue]:
+    names = broker_names or ("broker-a",)
+    return [MessageQueue("T", name, number) for name in names for number in range(count)]
+
+
+def taken(strategy, of_queues, client_ids) -> dict[str, list[str]]:
+    allocated = strategy.allocate_all("G", of_queues, client_ids)
+    return {
+        client_id: [f"{queue.broker_name[-1]}{queue.queue_id}" for queue in own]
+        for client_id, own in allocated.items()
+    }
+
+
+def owners(strategy, of_queues, client_ids) -> list[int]:
+    allocated = strategy.allocate_all("G", of_queues, client_ids)
+    every = [queue for client_id in client_ids for queue in allocated[client_id]]
+    return [every.count(queue) for queue in of_queues]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("AVG", [2, 2, 2, 0, 0, 0, 1, 1]),
+        ("AVG_BY_CIRCLE", [2, 0, 1, 2, 0, 1, 2, 0]),
+        ("CONSISTENT_HASH", [2, 1, 2, 2, 1, 2, 1, 1]),
+    ],
+)
+def test_two_processes_with_one_id_cost_what_java_showed(name, expected) -> None:
+    ids = ["172.17.0.1@170", "172.17.0.1@170", "172.17.0.1@173"]
+    assert owners(make_strategy(name), queues(4, "broker-a", "broker-b"), ids) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "ids", "expected"),
+    [
+        (8, "AAB", [2, 2, 2, 0, 0, 0, 1, 1]),
+        (4, "AAA", [3, 3, 0, 0]),
+        (5, "AABC", [2, 2, 0, 1, 1]),
+        (2, "ABC", [1, 1]),  # C is idle: no finding
+    ],
+)
+def test_averagely_by_worked_vectors(count, ids, expected) -> None:
+    assert owners(make_strategy("AVG"), queues(count), list(ids)) == expected
+
+
+def test_the_ring_gives_what_java_gives() -> None:
+    ids = ["10.0.0.1@1#1", "10.0.0.2@1#1", "10.0.0.3@1#1"]
+    strategy = make_strategy("CONSISTENT_HASH", {"virtual_node_count": 10})
+    assert taken(strategy, queues(4, "broker-a", "broker-b"), ids) == {
+        ids[0]: ["a0", "a2", "b1"],
+        ids[1]: ["a3"],
+        ids[2]: ["a1", "b0", "b2", "b3"],
+    }
+
+
+def test_a_ring_without_points_gives_nothing() -> None:
+    strategy = make_strategy("CONSISTENT_HASH", {"virtual_node_count": 0})
+    assert taken(strategy, queues(4), ["x", "y"]) == {"x": [], "y": []}
+
+
+def test_the_ring_takes_text_that_is_not_valid_unicode() -> None:
+    odd = [MessageQueue("\ud800", "b\udc00", 0), MessageQueue("\ud83d\ude00", "b", 0)]
+    allocated = make_strategy("CONSISTENT_HASH").allocate_all("G", odd, ["\udfff", "x"])
+    assert sorted(queue for own in allocated.values() for queue in own) == sort_message_queues(odd)
+
+
+def crowded_md5(data: bytes, **_: object) -> object:
+    """Stands for MD5 with only eight different values, so that points collide all the time."""
+
+    class Digest:
+        def digest(self) -> bytes:
+            return bytes([0, 0, 0, sum(data) * 7 % 8]) + bytes(12)
+
+    return Digest()
+
+
+@pytest.mark.parametrize("ids", ["AAB", "ABBBC", "AABBCC", "ABCDEFGH"])
+def test_points_that_collide_go_to_the_later_id_and_are_not_counted(ids) -> None:
+    def point(text: str) -> int:
+        return sum(text.encode()) * 7 % 8
+
+    ring: dict[int, str] = {}
+    for client_id in ids:
+        existing = list(ring.values()).count(client_id)
+        for replica in range(3):
+            ring[point(f"{client_id}-{replica + existing}")] = client_id
+    expected: dict[str, list[MessageQueue]] = {client_id: [] for client_id in ids}
+    for queue in queues(12):
+        after = [key for key in ring if key >= point(str(queue))]
+        expected[ring[min(after or ring)]].append(queue)
+
+    strategy = make_strategy("CONSISTENT_HASH", {"virtual_node_count": 3})
+    with patch("hashlib.md5", crowded_md5):
+        assert strategy.allocate_all("G", queues(12), list(ids)) == expected
+
+
+def test_machine_room_gives_the_tail_to_the_first_clients() -> None:
+    strategy = make_strategy("MACHINE_ROOM", {"consumeridcs": ["IDC1"]})
+    of_queues = queues(5, "IDC1@a") + queues(5, "IDC2@b") + queues(5, "c")
+    assert taken(strategy, of_queues, ["x", "y"]) == {"x": ["a0", "a1", "a4"], "y": ["a2", "a3"]}
+
+
+@pytest.mark.parametrize(
+    ("broker_name", "counts"),
+    [
+        ("IDC1@b", True),
+        ("IDC1@b@", True),  # Java's split drops empty parts at the end
+        ("IDC1@b@@", True),
+        ("@b", True),  # the room ""
+        ("IDC1@", False),
+        ("@", False),
+        ("IDC1", False),
+        ("IDC1@b@c", False),
+        ("IDC1@@b", False),
+        ("IDC2@b", False),
+    ],
+)
+def test_machine_room_reads_the_room_as_java_splits(broker_name, counts) -> None:
+    strategy = make_strategy("MACHINE_ROOM", {"consumeridcs": ["IDC1", ""]})
+    assert len(strategy.allocate("G", "x", queues(2, broker_name), ["x"])) == (2 if counts else 0)
+
+
+def test_machine_room_without_rooms_fails_only_where_java_looks_at_them() -> None:
+    strategy = make_strategy("MACHINE_ROOM", {"consumeridcs": None})
+    assert strategy.allocate("G", "x", queues(2, "plain"), ["x"]) == []
+    with pytest.raises(MissingParameterError, match="needs consumeridcs.*'IDC1@b'"):
+        strategy.allocate("G", "x", queues(2, "IDC1@b"), ["x"])
+    assert strategy.allocate("G", "y", queues(2, "IDC1@b"), ["x"]) == []
+
+
+def test_config_returns_its_list_whatever_the_topic_has() -> None:
+    listed = [["T", "z", 1], ["Other", "z", 0], MessageQueue("T", "z", 0), ["T", "z", 1]]
+    strategy = make_strategy("CONFIG", {"config_queues": listed})
+    expected = [MessageQueue(*each) if isinstance(each, list) else each for each in listed]
+    assert strategy.allocate("G", None, None, None) == expected
+    assert strategy.allocate_all("G", [], ["y", "x", "y"]) == {"x": expected, "y": expected}
+    claims = strategy.claims(queues(4, "z"), ["x", "y", "y"])
+    assert {own: positions.tolist() for own, positions in claims.items()} == {
+        "x": [1, 0],
+        "y": [1, 0],
+    }
+    assert strategy.slots(queues(4, "z"), ["x", "y", "y"]).tolist() == [0, 0, -1, -1]
+
+
+@pytest.mark.parametrize("params", [None, {}, {"config_queues": None}])
+def test_config_without_a_list_gives_nothing(params) -> None:
+    strategy = make_strategy("CONFIG", params)
+    assert strategy.allocate("G", "x", queues(1), ["x"]) == []
+    assert strategy.claims([], []) == {}
+
+
+def test_nearby_gives_the_own_room_first_and_then_the_unserved_in_order() -> None:
+    strategy = make_strategy(
+        "MACHINE_ROOM_NEARBY-AVG",
+        {
+            "broker_room": {"a": "room9", "b": "room10", "c": "room1"},
+            "client_room": {"x": "room9", "y": "room9"},
+        },
+    )
+    of_queues = queues(2, "b", "c", "a")
+    assert taken(strategy, of_queues, ["x", "y"]) == {
+        "x": ["a0", "c0", "b0"],
+        "y": ["a1", "c1", "b1"],
+    }
+
+
+def test_nearby_over_machine_room_leaves_the_other_rooms_to_nobody() -> None:
+    strategy = make_strategy(
+        "MACHINE_ROOM_NEARBY-MACHINE_ROOM",
+        {
+            "broker_room_patterns": [{"pattern": "(?P<room>.*)@.*"}],
+            "client_room": {"x": "IDC1", "y": "IDC2"},
+            "consumeridcs": ["IDC1"],
+        },
+    )
+    of_queues = queues(2, "IDC1@a", "IDC2@b")
+    assert taken(strategy, of_queues, ["x", "y"]) == {"x": ["a0", "a1"], "y": []}
+
+
+def test_nearby_over_config_repeats_the_list_for_each_room_it_asks_for() -> None:
+    strategy = make_strategy(
+        "MACHINE_ROOM_NEARBY-CONFIG",
+        {
+            "broker_room": {"a": "room1", "b": "room2", "c": "room3"},
+            "client_room": {"x": "room1", "y": "room9"},
+            "config_queues": [["T", "b", 1], ["Other", "q", 0]],
+        },
+    )
+    of_queues = queues(2, "a", "b", "c")
+    # x asks for its own room and for two that nobody serves; y only for those two.
+    assert taken(strategy, of_queues, ["x", "y"]) == {"x": ["b1", "q0"] * 3, "y": ["b1", "q0"] * 2}
+    assert taken(strategy, queues(2, "a"), ["x", "y"]) == {"x": ["b1", "q0"], "y": []}
+    claims = strategy.claims(of_queues, ["x", "y"])
+    assert {own: positions.tolist() for own, positions in claims.items()} == {"x": [3], "y": [3]}
+    assert strategy.claims(queues(2, "a"), ["x", "y"])["y"].tolist() == []
+
+
+def test_a_room_by_name_wins_over_patterns_and_the_first_pattern_wins() -> None:
+    strategy = make_strategy(
+        "MACHINE_ROOM_NEARBY-AVG",
+        {
+            "broker_room": {"room2-b": "room1"},
+            "broker_room_patterns": [
+                {"pattern": "room3-.*", "room": "room1"},
+                {"pattern": "(?P<room>room[0-9])-.*"},
+            ],
+            "client_room_patterns": [
+                {"pattern": "x.*", "room": "room1"},
+                {"pattern": ".*", "room": "room2"},
+            ],
+        },
+    )
+    of_queues = queues(1, "room1-a", "room2-b", "room2-c", "room3-d")
+    assert taken(strategy, of_queues, ["x", "y"]) == {"x": ["a0", "b0", "d0"], "y": ["c0"]}
+
+
+@pytest.mark.parametrize("room", [None, "", "absent"])
+def test_nearby_names_the_first_queue_without_a_room_before_any_client(room) -> None:
+    broker_room = {"a": "room1", "b": room, "c": room}
+    if room == "absent":
+        broker_room = {"a": "room1"}
+    strategy = make_strategy(
+        "MACHINE_ROOM_NEARBY-AVG", {"broker_room": broker_room, "client_room": {}}
+    )
+    expected = "Machine room is null for mq MessageQueue [topic=T, brokerName=b, queueId=0]"
+    for call in (
+        lambda: strategy.allocate("G", "x", queues(2, "c", "b", "a"), ["x"]),
+        lambda: strategy.allocate_all("G", queues(2, "c", "b", "a"), ["x"]),
+        lambda: strategy.claims(queues(2, "a", "b", "c"), ["x"]),
+    ):
+        with pytest.raises(AllocationError) as raised:
+            call()
+        assert str(raised.value) == expected
+
+
+def test_nearby_does_not_look_at_rooms_for_a_client_that_is_not_in_the_list() -> None:
+    assert (
+        make_strategy("MACHINE_ROOM_NEARBY-AVG", ROOMS).allocate("G", "y", queues(1), ["x"]) == []
+    )
+
+
+@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+@pytest.mark.parametrize(
+    ("client_id", "of_queues", "client_ids", "expected"),
+    [
+        ("", None, None, "currentCID is empty"),
+        (None, [], [], "currentCID is empty"),
+        ("x", None, None, "mqAll is null or mqAll empty"),
+        ("x", [], ["x"], "mqAll is null or mqAll empty"),
+        ("x", queues(1), None, "cidAll is null or cidAll empty"),
+        ("x", queues(1), [], "cidAll is null or cidAll empty"),
+    ],
+)
+def test_bad_lists_fail_in_javas_order_with_javas_text(
+    name, client_id, of_queues, client_ids, expected
+) -> None:
+    with pytest.raises(AllocationError) as raised:
+        make_strategy(name).allocate("G", client_id, of_queues, client_ids)
+    assert str(raised.value) == expected
+
+
+@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+def test_a_client_that_is_not_in_the_list_takes_nothing(name) -> None:
+    assert make_strategy(name).allocate("G", "z", queues(4), ["x", "y"]) == []
+
+
+@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+def test_an_empty_id_takes_a_slot_and_has_no_entry(name) -> None:
+    strategy = make_strategy(name)
+    allocated = strategy.allocate_all("G", queues(8), ["x", ""])
+    assert allocated == {"x": strategy.allocate("G", "x", queues(8), ["x", ""])}
+    assert len(allocated["x"]) < 8
+    with pytest.raises(AllocationError, match="currentCID is empty"):
+        strategy.allocate_all("G", queues(8), ["", ""])
+
+
+def test_the_given_lists_are_left_as_they_are() -> None:
+    of_queues, ids = queues(3)[::-1], ["y", "x"]
+    make_strategy("AVG").allocate_all("G", of_queues, ids)
+    assert of_queues == queues(3)[::-1]
+    assert ids == ["y", "x"]
+
+
+def test_strategies_survive_pickling() -> None:
+    strategy = make_strategy(
+        "MACHINE_ROOM_NEARBY-AVG",
+        {
+            "broker_room_patterns": [{"pattern": ".*", "room": "r"}],
+            "client_room": {"x": "r"},
+        },
+    )
+    copy = pickle.loads(pickle.dumps(strategy))  # noqa: S301
+    assert copy.name == strategy.name
+    assert copy.allocate("G", "x", queues(1), ["x"]) == queues(1)
