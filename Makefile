@@ -21,10 +21,14 @@ install: $(VENV)/installed ## Make the virtual environment with everything in it
 audit: install ## Audit the sample dumps, print the findings and where the reports lie
 	$(BIN)/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --output $(OUT) \
 		--settings conf/audit.toml --set persistence_seconds=60
-	@for table in stacked_client_ids orphaned_queues duplicate_queues; do \
-		printf '\n%s\n' $$table; \
-		$(BIN)/rebalance-audit show $$table --reports $(OUT)/reports --brief || exit 1; \
-	done
+	@set -e; show() { \
+		printf '\n%s\n' $$1; \
+		$(BIN)/rebalance-audit show $$1 --reports $(OUT)/reports --columns $$2; \
+	}; \
+	queue=consumer_group,topic,broker_name,queue_id,first_seen,last_seen,persistence,certainty; \
+	show stacked_client_ids consumer_group,client_id,processes,verdict,persistence,remedy; \
+	show orphaned_queues $$queue,probability,severity,backlog; \
+	show duplicate_queues $$queue,probability,severity,claimants
 	@printf '\nAll tables: $(OUT)/reports; print one with\n  $(BIN)/rebalance-audit show group_health --reports $(OUT)/reports\n'
 
 test: install ## Run all tests

@@ -1,4 +1,6 @@
-"""Batch jobs of the rebalance audit: dumps -> snapshots -> states -> findings -> episodes -> reports.
+"""Batch jobs of the rebalance audit.
+
+    dumps -> snapshots -> states -> allocations, findings -> episodes -> reports
 
 For a PySpark shell, over DataFrames and with the shell's own session::
 

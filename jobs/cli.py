@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _command(
-    commands: "argparse._SubParsersAction[_Parser]", name: str, summary: str, example: str
+    commands: argparse._SubParsersAction[_Parser], name: str, summary: str, example: str
 ) -> argparse.ArgumentParser:
     return commands.add_parser(
         name,
@@ -100,6 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
     show.add_argument("--format", choices=("table", "json", "csv"), default="table")
     show.add_argument("--group", metavar="G", help="only this consumer group")
     show.add_argument("--topic", metavar="T", help="only this topic")
+    show.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     _add_settings(show)
     return parser
 
@@ -227,7 +228,9 @@ def _places(args: argparse.Namespace, settings: Settings) -> tuple[Location, Loc
         return output / "snapshots", output / "reports"
     snapshots = args.snapshots or settings.paths.snapshots
     if snapshots is None:
-        raise SettingsError("expected --snapshots, or paths.snapshots in the settings, came neither")
+        raise SettingsError(
+            "expected --snapshots, or paths.snapshots in the settings, came neither"
+        )
     if args.command == "ingest":
         return Location(snapshots), None
     return Location(snapshots), _reports_location(args, settings)
@@ -240,7 +243,7 @@ def _reports_location(args: argparse.Namespace, settings: Settings) -> Location:
     return Location(reports)
 
 
-def _window(args: argparse.Namespace) -> "Window":
+def _window(args: argparse.Namespace) -> Window:
     from jobs.pipeline.audit import Window  # noqa: PLC0415
 
     if args.date and (args.since or args.until):
@@ -268,7 +271,7 @@ def _time(option: str, text: str | None) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _new_run() -> "Run":
+def _new_run() -> Run:
     from jobs.pipeline.audit import Run  # noqa: PLC0415
 
     now = datetime.now(UTC)
@@ -295,7 +298,7 @@ def sum_up(published: Published, reports: Location | None) -> str:
 def _fails(published: Published, fail_on: str | None) -> bool:
     if fail_on is None:
         return False
-    severe = SEVERITIES[SEVERITIES.index(fail_on) :]  # type: ignore[arg-type]
+    severe = SEVERITIES[SEVERITIES.index(fail_on) :]
     findings = published.summary["findings"].values()
     return any(counts[severity] for counts in findings for severity in severe)
 
@@ -303,14 +306,16 @@ def _fails(published: Published, fail_on: str | None) -> bool:
 def _show(args: argparse.Namespace, settings: Settings) -> int:
     import json  # noqa: PLC0415
 
-    from jobs.reports.show import format_table, read_table, select_rows  # noqa: PLC0415
+    from jobs.reports.show import format_table, read_table, select_columns  # noqa: PLC0415
 
     reports = Reports(_reports_location(args, settings))
     published = reports.resolve(args.date)
     if args.table == "summary":
         _say(json.dumps(published.summary, indent=2, ensure_ascii=False))
         return 0
-    table = select_rows(read_table(reports, published, args.table), args.group, args.topic)
+    table = read_table(reports, published, args.table, args.group, args.topic)
+    if args.columns:
+        table = select_columns(table, args.columns.split(","))
     for line in format_table(table, args.format):
         _say(line)
     return 0

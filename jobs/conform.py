@@ -1,4 +1,4 @@
-"""The last statement of every step that makes a table: its declared columns, cast to their types."""
+"""The last statement of every step that makes a table: its declared columns, of their types."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from jobs.errors import ContractError
 from jobs.schemas import Table
 
-_WIDENINGS = {
+_WIDENINGS: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
     T.IntegerType: (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
     T.LongType: (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
 }
@@ -37,7 +37,7 @@ def check_contract(table: Table, rows: DataFrame) -> DataFrame:
                 f"came {came.simpleString()}"
             )
         else:
-            columns.append(_by_name(F.col(field.name), came, field.dataType).alias(field.name))
+            columns.append(_by_name(F.col(field.name), field.dataType).alias(field.name))
     if problems:
         raise ContractError(
             f"table {table.name} ({table.grain}):\n" + "\n".join(f"  {each}" for each in problems)
@@ -45,7 +45,7 @@ def check_contract(table: Table, rows: DataFrame) -> DataFrame:
     return rows.select(*columns)
 
 
-def _by_name(column: Column, came: T.DataType, expected: T.DataType) -> Column:
+def _by_name(column: Column, expected: T.DataType) -> Column:
     """The column as the expected type; a cast alone would match a struct's fields by position."""
     if isinstance(expected, T.ArrayType) and isinstance(expected.elementType, T.StructType):
         names = expected.elementType.names

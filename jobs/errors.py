@@ -1,10 +1,10 @@
 """The errors of the jobs, by whose fault it is; the exit code follows from the class.
 
-    AuditError                 4  anything else
-    |-- SettingsError          2  the settings or the command line
-    `-- InputError             3  the input
-        |-- ContractError         a snapshot table has not the columns that it must have
-        `-- QuarantineError       more lines were not understood than is allowed
+AuditError                 4  anything else
+|-- SettingsError          2  the settings or the command line
+`-- InputError             3  the input
+    |-- ContractError         a snapshot table has not the columns that it must have
+    `-- QuarantineError       more lines were not understood than is allowed
 """
 
 from __future__ import annotations

@@ -84,7 +84,12 @@ HEARTBEATS = Table(
         _column("language", STRING, "the client's language, as it says", nullable=True),
         _column("version", INT, "the ordinal of the client's MQVersion", nullable=True),
         _column("consume_type", STRING, "CONSUME_PASSIVELY or CONSUME_ACTIVELY", nullable=True),
-        _column("message_model", STRING, "CLUSTERING or BROADCASTING; null counts as CLUSTERING", nullable=True),
+        _column(
+            "message_model",
+            STRING,
+            "CLUSTERING or BROADCASTING; null counts as CLUSTERING",
+            nullable=True,
+        ),
         _column("subscriptions", SUBSCRIPTIONS, "what the member subscribes to"),
         _column(
             "subscription_source",
@@ -116,7 +121,9 @@ BROKER_POLLS = Table(
         _column("broker_addr", STRING, "the address that was asked", nullable=True),
         GROUP,
         _column("outcome", STRING, "ANSWERED, NOT_ONLINE (no member there) or NO_ANSWER"),
-        _column("error_code", INT, "the broker's response code; -1 without response", nullable=True),
+        _column(
+            "error_code", INT, "the broker's response code; -1 without response", nullable=True
+        ),
         _column("error_message", STRING, "the error in words", nullable=True),
         _column("connections", INT, "the number of connections in the list"),
     ),
@@ -130,8 +137,12 @@ TOPIC_ROUTES = Table(
         SNAPSHOT_TIME,
         _column("namesrv_addr", STRING, "the nameserver that was asked"),
         TOPIC,
-        _column("broker_name", STRING, "null: the nameserver knows no broker for it", nullable=True),
-        _column("broker_ids", _array(LONG), "the ids with an address; null: not known", nullable=True),
+        _column(
+            "broker_name", STRING, "null: the nameserver knows no broker for it", nullable=True
+        ),
+        _column(
+            "broker_ids", _array(LONG), "the ids with an address; null: not known", nullable=True
+        ),
         _column("perm", INT, "permission bits: READ 4, WRITE 2"),
         _column("read_queue_nums", INT, "consumers see queues 0 to this - 1"),
         _column("write_queue_nums", INT, "producers write to queues 0 to this - 1"),
@@ -153,7 +164,9 @@ CLIENT_STATES = Table(
         _column("process", STRING, "the log's host label", nullable=True),
         _column("error_code", INT, "where the client gave no answer", nullable=True),
         _column("error_message", STRING, "the error in words", nullable=True),
-        _column("start_timestamp", TIMESTAMP, "when the process started its consumer", nullable=True),
+        _column(
+            "start_timestamp", TIMESTAMP, "when the process started its consumer", nullable=True
+        ),
         _column("strategy", STRING, "the strategy's name, or its class", nullable=True),
         _column("message_model", STRING, "CLUSTERING or BROADCASTING", nullable=True),
         _column("consume_orderly", BOOLEAN, "whether it consumes in order", nullable=True),
@@ -191,7 +204,12 @@ QUEUE_OFFSETS = Table(
         QUEUE_ID,
         _column("broker_offset", LONG, "where the next message goes"),
         _column("consumer_offset", LONG, "what the group has committed"),
-        _column("last_timestamp", TIMESTAMP, "the store time of the last consumed message", nullable=True),
+        _column(
+            "last_timestamp",
+            TIMESTAMP,
+            "the store time of the last consumed message",
+            nullable=True,
+        ),
     ),
 )
 
@@ -203,7 +221,9 @@ QUARANTINE = Table(
         _column("line_number", LONG, "counted from 1; 0: the file as a whole"),
         _column("reason", STRING, "what was expected and what came"),
         _column("line", STRING, "the line; bytes that are no UTF-8 are shown as U+FFFD"),
-        _column("line_bytes", T.BinaryType(), "the exact bytes where they are no UTF-8", nullable=True),
+        _column(
+            "line_bytes", T.BinaryType(), "the exact bytes where they are no UTF-8", nullable=True
+        ),
     ),
 )
 
@@ -245,13 +265,24 @@ def _queue_findings(name: str, what: str) -> Table:
             _column("ongoing", BOOLEAN, "whether it is there in the group's last snapshot"),
             _column("certainty", STRING, "CERTAIN: under every view; POSSIBLE: the views differ"),
             _column("probability", DOUBLE, "the highest in the run; 1.0 where certain"),
-            _column("completeness", DOUBLE, "the lowest share of the route's brokers whose list is known"),
+            _column(
+                "completeness",
+                DOUBLE,
+                "the lowest share of the route's brokers whose list is known",
+            ),
             _column("claimants", CLAIMANTS, "who claims the queue, with which probability each"),
             _column("causes", _array(STRING), "what, mended, would clear it"),
             _column("severity", STRING, "INFO, WARNING or CRITICAL"),
             _column("status", STRING, "against the previous published run", nullable=True),
-            _column("strategy_source", STRING, "where the weakest-known strategy comes from", nullable=True),
-            _column("backlog", LONG, "messages not consumed at the last offsets seen", nullable=True),
+            _column(
+                "strategy_source",
+                STRING,
+                "where the weakest-known strategy comes from",
+                nullable=True,
+            ),
+            _column(
+                "backlog", LONG, "messages not consumed at the last offsets seen", nullable=True
+            ),
             _column("finding_id", STRING, "stable over runs: cluster, group, topic, queue, kind"),
             _column("episode_first_seen", TIMESTAMP, "since when, whatever the certainty"),
             _column("episode_last_seen", TIMESTAMP, "until when, whatever the certainty"),
@@ -283,7 +314,9 @@ STACKED_CLIENT_IDS = Table(
         _column("ongoing", BOOLEAN, "whether it is there in the group's last snapshot"),
         _column("verdict", STRING, "STACKED, or STALE_CHANNEL of one process that reconnected"),
         _column("slots_wasted", INT, "slots of the later copies, which nobody takes"),
-        _column("queues_duplicated", INT, "queues of all topics that several of its processes take"),
+        _column(
+            "queues_duplicated", INT, "queues of all topics that several of its processes take"
+        ),
         _column("queues_orphaned", INT, "queues of all topics in the slots of its later copies"),
         _column("remedy", STRING, "what repairs it"),
     ),
@@ -336,15 +369,23 @@ GROUP_HEALTH = Table(
         _column("audited_snapshots", LONG, "the snapshots that were recomputed"),
         FIRST_SEEN,
         LAST_SEEN,
-        _column("completeness", DOUBLE, "the lowest share of the route's brokers whose list is known"),
+        _column(
+            "completeness", DOUBLE, "the lowest share of the route's brokers whose list is known"
+        ),
         _column("members", INT, "connections in the longest broker list, at the end"),
         _column("processes", INT, "processes behind them, at the end"),
         _column("queues", INT, "readable queues, at the end"),
         _column("idle_clients", INT, "subscribed clients without a queue, at the end"),
-        _column("imbalance", INT, "queues of the fullest less those of the emptiest client, at the end"),
-        _column("strategy_source", STRING, "where the weakest-known strategy comes from", nullable=True),
+        _column(
+            "imbalance", INT, "queues of the fullest less those of the emptiest client, at the end"
+        ),
+        _column(
+            "strategy_source", STRING, "where the weakest-known strategy comes from", nullable=True
+        ),
         _column("orphan_queue_minutes", DOUBLE, "minutes without owner, summed over the queues"),
-        _column("duplicate_queue_minutes", DOUBLE, "minutes with several owners, summed over the queues"),
+        _column(
+            "duplicate_queue_minutes", DOUBLE, "minutes with several owners, summed over the queues"
+        ),
         _column("worst_severity", STRING, "of its findings; null: none", nullable=True),
     ),
 )

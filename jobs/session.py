@@ -42,9 +42,7 @@ def spark_session(name: str, master: str | None = None) -> Iterator[SparkSession
         for key, value in _OWN_SESSION.items():
             builder = builder.config(key, value)
         # A terminal shows Spark's own progress bar; a log file does not want it.
-        builder = builder.config(
-            "spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower()
-        )
+        builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     if master is not None:
         builder = builder.master(master)
     spark = builder.getOrCreate()

@@ -95,7 +95,7 @@ class Location:
         return sorted(info.base_name for info in self._fs.get_file_info(selector))
 
     def files(self) -> list[tuple[str, int]]:
-        """Path on the file system and size of every file below, hidden and marker files left out."""
+        """Path and size of every file below; hidden and marker files are left out."""
         selector = pafs.FileSelector(self._base, allow_not_found=True, recursive=True)
         return sorted(
             (info.path, int(info.size))
@@ -179,7 +179,8 @@ class Reports:
         published = self.find(check_date(date) if date else dates[-1])
         if published is None:
             raise InputError(
-                f"no published report of {date} under {self.root}; there are {', '.join(dates[-10:])}"
+                f"no published report of {date} under {self.root}; "
+                f"there are {', '.join(dates[-10:])}"
             )
         return published
 

@@ -82,9 +82,7 @@ def _with_shares(
 ) -> Claims:
     lists = {view.queues for view in views}
     one_list = len(lists) == 1
-    queues = (
-        views[0].queues if one_list else tuple(sort_message_queues(list(set().union(*lists))))
-    )
+    queues = views[0].queues if one_list else tuple(sort_message_queues(list(set().union(*lists))))
     index = None if one_list else {queue: number for number, queue in enumerate(queues)}
     shares = np.zeros((len(processes), len(queues)))
     under_views = np.zeros((len(processes), len(queues)), dtype=np.int64)

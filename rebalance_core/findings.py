@@ -240,7 +240,9 @@ def _without_claims(
 ) -> Evaluation:
     """A state that was not recomputed, or one in which the group has no member at all."""
     coverage, reason = refusal or (AUDITED, "the group has no member")
-    queues = sorted({q for route in state.topic_routes for q in readable_queues(state.topic, route)})
+    queues = sorted(
+        {q for route in state.topic_routes for q in readable_queues(state.topic, route)}
+    )
     findings = tuple(Finding(ORPHANED, queue, CERTAIN, 1.0, 0.0, ()) for queue in queues)
     return Evaluation(
         coverage=coverage,

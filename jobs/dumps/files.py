@@ -31,7 +31,7 @@ def list_files(spark: SparkSession, paths: Sequence[str]) -> list[InputFile]:
     nothing.
     """
     jvm = spark.sparkContext._jvm
-    conf = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
     files: dict[str, InputFile] = {}
     for path in absolute_paths(paths):
         pattern = jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
@@ -92,8 +92,13 @@ def salvage_damaged(
 
     def check(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:
-            rows = [_salvage(path, target, number) for number, path in zip(batch["number"], batch["path"], strict=True)]
-            yield pd.DataFrame([row for row in rows if row], columns=["path", "problem", "readable"])
+            rows = [
+                _salvage(path, target, number)
+                for number, path in zip(batch["number"], batch["path"], strict=True)
+            ]
+            yield pd.DataFrame(
+                [row for row in rows if row], columns=["path", "problem", "readable"]
+            )
 
     numbered = spark.createDataFrame(list(enumerate(compressed)), "number int, path string")
     checked = numbered.repartition(min(len(compressed), 64)).mapInPandas(

@@ -127,7 +127,10 @@ def _envelope_problems() -> list[Column]:
     )
     problems = [
         F.when(~F.is_valid_utf8("line"), F.lit("expected UTF-8 text, came bytes that are none")),
-        F.when(F.trim(F.regexp_replace("_text", r"\s", "")) == "", F.lit("expected a JSON object, came an empty line")),
+        F.when(
+            F.trim(F.regexp_replace("_text", r"\s", "")) == "",
+            F.lit("expected a JSON object, came an empty line"),
+        ),
         F.when(
             ~F.coalesce(is_one_object, F.lit(False)),
             _said("expected one JSON object, came", F.col("_text")),
@@ -176,7 +179,10 @@ def _said(expectation: str, came: Column) -> Column:
     """``expected ..., came '...'``, with no more than the beginning of what came."""
     start = F.substring(came, 1, 60)
     shown = F.when(F.length(came) > 60, F.concat(start, F.lit("..."))).otherwise(start)
-    return F.concat(F.lit(expectation + " "), F.coalesce(F.concat(F.lit("'"), shown, F.lit("'")), F.lit("nothing")))
+    return F.concat(
+        F.lit(expectation + " "),
+        F.coalesce(F.concat(F.lit("'"), shown, F.lit("'")), F.lit("nothing")),
+    )
 
 
 def _body_problems() -> list[Column]:
@@ -250,10 +256,12 @@ def _wrong(kind: str, body: Column) -> Sequence[tuple[Column, str]]:
             (
                 F.exists(
                     queues,
-                    lambda each: _blank(each["brokerName"])
-                    | each["perm"].isNull()
-                    | ~F.coalesce(each["readQueueNums"].between(0, MOST_QUEUES), F.lit(False))
-                    | ~F.coalesce(each["writeQueueNums"].between(0, MOST_QUEUES), F.lit(False)),
+                    lambda each: (
+                        _blank(each["brokerName"])
+                        | each["perm"].isNull()
+                        | ~F.coalesce(each["readQueueNums"].between(0, MOST_QUEUES), F.lit(False))
+                        | ~F.coalesce(each["writeQueueNums"].between(0, MOST_QUEUES), F.lit(False))
+                    ),
                 ),
                 "expected every queueData to have a brokerName, a perm, and readQueueNums and "
                 f"writeQueueNums of 0 to {MOST_QUEUES}",

@@ -112,7 +112,10 @@ def stacked_id_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFr
         F.max("slots_wasted").alias("slots_wasted"),
         F.max("queues_duplicated").alias("queues_duplicated"),
         F.max("queues_orphaned").alias("queues_orphaned"),
-        *[F.flatten(F.collect_list(name)).alias(name) for name in ("client_addrs", "versions", "languages")],
+        *[
+            F.flatten(F.collect_list(name)).alias(name)
+            for name in ("client_addrs", "versions", "languages")
+        ],
     )
     per_run = per_topic.groupBy(*of_run).agg(
         F.collect_list("topic").alias("topics"),
@@ -126,7 +129,10 @@ def stacked_id_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFr
         F.max("slots_wasted").alias("slots_wasted"),
         F.sum("queues_duplicated").alias("queues_duplicated"),
         F.sum("queues_orphaned").alias("queues_orphaned"),
-        *[F.flatten(F.collect_list(name)).alias(name) for name in ("client_addrs", "versions", "languages")],
+        *[
+            F.flatten(F.collect_list(name)).alias(name)
+            for name in ("client_addrs", "versions", "languages")
+        ],
     )
     # Runs in which no topic told anything end no episode: number those that did.
     told = timeline.select(*group, "group_run").distinct()
@@ -152,7 +158,9 @@ def stacked_id_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFr
     )
     return episodes.withColumns(
         {
-            "persistence": persistence(F.col("first_seen"), F.col("last_seen"), persistence_seconds),
+            "persistence": persistence(
+                F.col("first_seen"), F.col("last_seen"), persistence_seconds
+            ),
             "ongoing": F.col("last_seen") == F.col("timeline_end"),
             "verdict": F.when(F.col("processes") > 1, F.lit("STACKED")).otherwise(
                 F.lit("STALE_CHANNEL")

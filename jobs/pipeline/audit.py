@@ -31,7 +31,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Window:
-    """The snapshots to audit: from ``since`` (inclusive) to ``until`` (exclusive); None: no bound."""
+    """The snapshots to audit: ``since`` (inclusive) to ``until`` (exclusive); None: no bound."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -123,19 +123,23 @@ def _publish(
     progress: Progress,
 ) -> Published:
     with progress.step("states") as step:
-        seen = tables["state_runs"].agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.unix_micros(F.min("first_seen")).alias("first"),
-            F.unix_micros(F.max("last_seen")).alias("last"),
-        ).first()
+        seen = (
+            tables["state_runs"]
+            .agg(
+                F.count(F.lit(1)).alias("rows"),
+                F.unix_micros(F.min("first_seen")).alias("first"),
+                F.unix_micros(F.max("last_seen")).alias("last"),
+            )
+            .first()
+        )
         assert seen is not None  # noqa: S101 - an aggregate has one row
         step.rows = seen["rows"]
     if not seen["rows"]:
         raise InputError(f"no group with a topic in the window at {snapshots}")
     first, last = (datetime.fromtimestamp(seen[k] / 1e6, UTC) for k in ("first", "last"))
     published_date = (
-        window.until - timedelta(microseconds=1) if window.until else last
-    ).date().isoformat()
+        (window.until - timedelta(microseconds=1) if window.until else last).date().isoformat()
+    )
     folder = Reports(reports)
     counts: dict[str, int] = {}
     for name, rows in tables.items():

@@ -71,8 +71,7 @@ def ingest(
         staging.delete()
     result = Ingested(len(files), sum(file.size for file in files), lines, quarantined)
     progress.say(
-        f"ingested {result.files} files, {result.lines:,} lines, "
-        f"{result.quarantined:,} quarantined"
+        f"ingested {result.files} files, {result.lines:,} lines, {result.quarantined:,} quarantined"
     )
     if result.quarantined_share > settings.allowed_quarantine_share:
         raise QuarantineError(
@@ -181,5 +180,3 @@ def _original_file(originals: dict[str | None, str]) -> Column:
 
 def _as_uri(path: str) -> str:
     return path if "://" in path or path.startswith("file:") else f"file:{path}"
-
-

@@ -41,15 +41,11 @@ def describe_findings(
 ) -> DataFrame:
     """The episodes of ``queue_episodes`` with severity, finding_id and backlog."""
     queue = ["cluster", "consumer_group", "topic", "broker_name", "queue_id"]
-    described = episodes.withColumns(
-        {"severity": severity(thresholds), "finding_id": finding_id()}
-    )
+    described = episodes.withColumns({"severity": severity(thresholds), "finding_id": finding_id()})
     if queue_offsets is None:
         return described.withColumn("backlog", F.lit(None).cast("bigint"))
     lag = F.greatest(F.col("broker_offset") - F.col("consumer_offset"), F.lit(0))
-    backlogs = queue_offsets.groupBy(*queue).agg(
-        F.max_by(lag, "snapshot_time").alias("backlog")
-    )
+    backlogs = queue_offsets.groupBy(*queue).agg(F.max_by(lag, "snapshot_time").alias("backlog"))
     return described.join(backlogs, queue, "left")
 
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from jobs.errors import InputError
@@ -20,8 +19,17 @@ from jobs.storage import Published, Reports
 _WIDEST_CELL = 60
 
 
-def read_table(reports: Reports, published: Published, name: str) -> pa.Table:
-    """A table of a published run; InputError where the run has none of that name."""
+def read_table(
+    reports: Reports,
+    published: Published,
+    name: str,
+    group: str | None = None,
+    topic: str | None = None,
+) -> pa.Table:
+    """A table of a published run, sorted; only a group's or a topic's rows where it has such.
+
+    InputError where the run has no table of that name.
+    """
     if name not in published.tables:
         raise InputError(
             f"no table {name} in the run of {published.date}; "
@@ -31,24 +39,41 @@ def read_table(reports: Reports, published: Published, name: str) -> pa.Table:
     paths = [path for path, _ in location.files() if path.endswith(".parquet")]
     if not paths:
         raise InputError(f"table {name} of run {published.run_id} has no files at {location}")
-    return ds.dataset(paths, filesystem=location.file_system, format="parquet").to_table()
-
-
-def select_rows(table: pa.Table, group: str | None, topic: str | None) -> pa.Table:
-    """The rows of a group and of a topic, where the table has such columns."""
-    if group is not None and "consumer_group" in table.column_names:
-        table = table.filter(pc.equal(table["consumer_group"], group))
-    if topic is not None and "topic" in table.column_names:
-        table = table.filter(pc.equal(table["topic"], topic))
-    elif topic is not None and "topics" in table.column_names:
+    dataset = ds.dataset(paths, filesystem=location.file_system, format="parquet")
+    names = dataset.schema.names
+    table = dataset.to_table()
+    if group is not None and "consumer_group" in names:
+        table = table.filter(ds.field("consumer_group") == group)
+    if topic is not None and "topic" in names:
+        table = table.filter(ds.field("topic") == topic)
+    elif topic is not None and "topics" in names:
         keep = [topic in (topics or ()) for topics in table["topics"].to_pylist()]
         table = table.filter(pa.array(keep, pa.bool_()))
-    keys = [
-        (name, "ascending")
-        for name in ("cluster", "consumer_group", "topic", "broker_name", "queue_id", "first_seen")
-        if name in table.column_names
-    ]
-    return table.sort_by(keys) if keys else table
+    keys = [key for key in _SORTED_BY if key in names]
+    return table.sort_by([(key, "ascending") for key in keys]) if keys else table
+
+
+_SORTED_BY = (
+    "cluster",
+    "consumer_group",
+    "topic",
+    "broker_name",
+    "queue_id",
+    "client_id",
+    "first_seen",
+    "file",
+    "line_number",
+)
+
+
+def select_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Only these columns, in this order; InputError where there is no such column."""
+    unknown = [name for name in columns if name not in table.column_names]
+    if unknown:
+        raise InputError(
+            f"no column {', '.join(unknown)}; there are {', '.join(table.column_names)}"
+        )
+    return table.select(list(columns))
 
 
 def format_table(table: pa.Table, form: str) -> Iterable[str]:

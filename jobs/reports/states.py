@@ -31,9 +31,9 @@ def state_runs(segments: DataFrame) -> DataFrame:
 def group_health(segments: DataFrame, states: DataFrame, described: DataFrame) -> DataFrame:
     """The table ``group_health``: every group and topic of the window, audited or not."""
     pair = ["cluster", "consumer_group", "topic"]
-    covered = segments.select(
-        *pair, "state_id", "first_seen", "last_seen", "snapshots"
-    ).join(states, [*pair, "state_id"], "inner")
+    covered = segments.select(*pair, "state_id", "first_seen", "last_seen", "snapshots").join(
+        states, [*pair, "state_id"], "inner"
+    )
     at_end = F.struct(
         "coverage",
         "reason",

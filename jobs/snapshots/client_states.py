@@ -33,9 +33,7 @@ def make_client_states(records: DataFrame) -> DataFrame:
 
 
 def _running_infos(records: DataFrame) -> DataFrame:
-    infos = with_error(
-        records.where(F.col("kind") == CONSUMER_RUNNING_INFO), CONSUMER_RUNNING_INFO
-    )
+    infos = with_error(records.where(F.col("kind") == CONSUMER_RUNNING_INFO), CONSUMER_RUNNING_INFO)
     info = F.col(CONSUMER_RUNNING_INFO)
     properties = info["properties"]
     held = F.transform(

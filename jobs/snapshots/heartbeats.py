@@ -74,7 +74,9 @@ def make_heartbeats(records: DataFrame, polls: DataFrame, client_states: DataFra
             .when(info["subscriptions"].isNotNull(), F.lit("RUNNING_INFO"))
             .otherwise(F.lit("GROUP_TABLE"))
             .alias("subscription_source"),
-            F.when(is_inner_known, F.col("nearby")).otherwise(F.col("seen.strategy")).alias("strategy"),
+            F.when(is_inner_known, F.col("nearby"))
+            .otherwise(F.col("seen.strategy"))
+            .alias("strategy"),
             F.col("seen.source").alias("strategy_source"),
             F.col("rebalance").alias("client_rebalance"),
             "last_heartbeat_at",
@@ -186,7 +188,9 @@ def _with_last_before(
             value = F.coalesce(value, F.first(name, ignorenulls=True).over(after))
         values[name] = value
     return (
-        both.select(*[c for c in both.columns if c not in wanted], *[v.alias(n) for n, v in values.items()])
+        both.select(
+            *[c for c in both.columns if c not in wanted], *[v.alias(n) for n, v in values.items()]
+        )
         .where("_member")
         .drop("_member", "event_time")
     )

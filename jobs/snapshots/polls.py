@@ -42,12 +42,8 @@ def latest_polls(records: DataFrame) -> DataFrame:
 
     Adds ``code``, ``message`` and ``outcome`` to the record.
     """
-    polls = with_error(
-        records.where(F.col("kind") == CONSUMER_CONNECTION), CONSUMER_CONNECTION
-    )
-    last = latest(
-        polls, ["cluster", "snapshot_time", "broker_name", "broker_id", "consumer_group"]
-    )
+    polls = with_error(records.where(F.col("kind") == CONSUMER_CONNECTION), CONSUMER_CONNECTION)
+    last = latest(polls, ["cluster", "snapshot_time", "broker_name", "broker_id", "consumer_group"])
     return last.withColumn("outcome", _outcome(F.col("code"), F.col("message")))
 
 
@@ -70,7 +66,8 @@ def make_broker_polls(polls: DataFrame) -> DataFrame:
         polls.select(
             "*",
             F.when(F.col("outcome") == ANSWERED, connections).otherwise(0).alias("connections"),
-        ).drop("error_code", "error_message")
+        )
+        .drop("error_code", "error_message")
         .withColumnsRenamed({"code": "error_code", "message": "error_message"}),
         BROKER_POLLS,
     )

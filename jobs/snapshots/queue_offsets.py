@@ -30,9 +30,9 @@ def make_queue_offsets(records: DataFrame) -> DataFrame:
         queue["queueId"].alias("queue_id"),
         offsets["brokerOffset"].alias("broker_offset"),
         offsets["consumerOffset"].alias("consumer_offset"),
-        F.when(
-            offsets["lastTimestamp"] > 0, F.timestamp_millis(offsets["lastTimestamp"])
-        ).alias("last_timestamp"),
+        F.when(offsets["lastTimestamp"] > 0, F.timestamp_millis(offsets["lastTimestamp"])).alias(
+            "last_timestamp"
+        ),
     )
     keys = ["cluster", "snapshot_time", "consumer_group", "topic", "broker_name", "queue_id"]
     values = ["broker_offset", "consumer_offset", "last_timestamp"]

@@ -116,5 +116,9 @@ def _broker(name: Column, address: Column, queue: Column, is_static: Column) -> 
 
 
 def _most_queues(mappings: Column, scope: Column) -> Column:
-    of_scope = F.filter(mappings, lambda each: F.coalesce(each["scope"], F.lit("__global__")) == scope)
-    return F.coalesce(F.array_max(F.transform(of_scope, lambda each: each["totalQueues"])), F.lit(0))
+    of_scope = F.filter(
+        mappings, lambda each: F.coalesce(each["scope"], F.lit("__global__")) == scope
+    )
+    return F.coalesce(
+        F.array_max(F.transform(of_scope, lambda each: each["totalQueues"])), F.lit(0)
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
 
 from jobs.states.evaluation import EVALUATION, STATE_COLUMNS, evaluate_rows
 
@@ -31,7 +31,11 @@ def evaluate_states(
         ["cluster", "topic", "route_fingerprint"],
         "left",
     )
-    evaluate = pandas_udf(evaluate_rows(strategy_rules, default_strategy), EVALUATION)
+    evaluate = pandas_udf(
+        evaluate_rows(strategy_rules, default_strategy),
+        EVALUATION,
+        functionType=PandasUDFType.SCALAR,
+    )
     return states.select(
         "cluster",
         "consumer_group",

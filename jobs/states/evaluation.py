@@ -5,13 +5,13 @@ Runs in Spark's Python workers, so it imports nothing beyond pandas, NumPy and t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 from pyspark.sql import types as T
 
-from jobs.schemas import BOOLEAN, CLAIMANTS, DOUBLE, INT, LONG, QUEUES, STRING
+from jobs.schemas import BOOLEAN, CLAIMANTS, DOUBLE, INT, QUEUES, STRING
 from rebalance_core import (
     ClientList,
     Evaluation,
@@ -86,7 +86,7 @@ EVALUATION = _fields(
 STATE_COLUMNS = ("consumer_group", "topic", "members", "offline", "routes")
 
 
-def to_state(row: dict[str, Any]) -> State:
+def to_state(row: Mapping[Any, Any]) -> State:
     """The core's state from one row of ``STATE_COLUMNS``.
 
     A connection stands once in one broker's list: a row that repeats one (a poll that was
@@ -129,7 +129,9 @@ def to_state(row: dict[str, Any]) -> State:
             TopicRoute(namesrv_addr, tuple(of_nameserver.values()))
             for namesrv_addr, of_nameserver in sorted(brokers.items())
         ),
-        offline_brokers=tuple((each["broker_name"], each["broker_id"]) for each in _items(row["offline"])),
+        offline_brokers=tuple(
+            (each["broker_name"], each["broker_id"]) for each in _items(row["offline"])
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from jobs.schemas import ANSWERED, NOT_ONLINE
 
+
 def unlisted_brokers(broker_polls: DataFrame) -> DataFrame:
     """The polls that brought no member, with ``outcome`` NOT_ONLINE or NO_ANSWER.
 

@@ -51,7 +51,9 @@ def collect_group_states(
         )
         states = states.join(offline, at_snapshot, "left")
     else:
-        states = states.withColumn("offline", F.lit(None).cast("array<struct<broker_name:string,broker_id:bigint>>"))
+        states = states.withColumn(
+            "offline", F.lit(None).cast("array<struct<broker_name:string,broker_id:bigint>>")
+        )
     return states.drop("snapshot_time")
 
 

@@ -60,7 +60,9 @@ def _stretch(fingerprint: Column, valid_from: Column, valid_until: Column) -> Co
     )
 
 
-def find_segments(group_runs: DataFrame, group_topics: DataFrame, intervals: DataFrame) -> DataFrame:
+def find_segments(
+    group_runs: DataFrame, group_topics: DataFrame, intervals: DataFrame
+) -> DataFrame:
     """One row per cluster, consumer_group, topic and stretch with one state.
 
     Columns: those, ``state_id`` (over group, topic and both fingerprints), ``group_fingerprint``,
@@ -76,8 +78,10 @@ def find_segments(group_runs: DataFrame, group_topics: DataFrame, intervals: Dat
     )
     times = F.filter(
         of_topics["snapshot_times"],
-        lambda time: (time >= F.coalesce(intervals["valid_from"], _beginning()))
-        & (time < F.coalesce(intervals["valid_until"], _end())),
+        lambda time: (
+            (time >= F.coalesce(intervals["valid_from"], _beginning()))
+            & (time < F.coalesce(intervals["valid_until"], _end()))
+        ),
     )
     cut = of_topics.join(intervals, overlaps, "left").select(
         of_topics["cluster"],

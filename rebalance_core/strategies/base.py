@@ -6,6 +6,7 @@ A strategy implements ``_positions`` alone, for all clients at once; ``allocate`
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -25,6 +26,7 @@ NOTHING.flags.writeable = False
 
 
 _COPY_MARK = "\0"
+_COPY_SUFFIX = re.compile(r"\x00[0-9]{6,}\Z")
 
 
 def own_id(client_id: str, copy: int) -> str:
@@ -36,8 +38,8 @@ def own_id(client_id: str, copy: int) -> str:
 
 
 def original_id(client_id: str) -> str:
-    """The client id that ``own_id`` was given."""
-    return client_id.partition(_COPY_MARK)[0]
+    """The client id that ``own_id`` was given; any other id, odd characters and all, is itself."""
+    return _COPY_SUFFIX.sub("", client_id)
 
 
 class AllocationStrategy(ABC):

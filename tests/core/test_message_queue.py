@@ -38,8 +38,9 @@ def test_queues_sort_by_topic_then_broker_then_number() -> None:
         MessageQueue("B", "broker-2", 2),
         MessageQueue("B", "broker-2", 10),
     ]
-    assert sort_message_queues(reversed(expected)) == expected
-    assert sorted(reversed(expected)) == expected
+    shuffled = expected[::-1]
+    assert sort_message_queues(shuffled) == expected
+    assert sorted(shuffled) == expected
 
 
 @pytest.mark.parametrize("place", ["topic", "broker_name"])
@@ -48,8 +49,9 @@ def test_a_character_beyond_the_bmp_sorts_by_its_surrogates(place: str) -> None:
         return MessageQueue(**{"topic": "T", "broker_name": "b", "queue_id": 0, place: text})
 
     expected = [queue("z"), queue(GRINNING), queue(FULLWIDTH_A)]
-    assert sort_message_queues(reversed(expected)) == expected
-    assert sorted(reversed(expected)) == expected
+    shuffled = expected[::-1]
+    assert sort_message_queues(shuffled) == expected
+    assert sorted(shuffled) == expected
     assert queue(GRINNING) < queue(FULLWIDTH_A) <= queue(FULLWIDTH_A)
     assert queue(FULLWIDTH_A) > queue(GRINNING) >= queue(GRINNING)
 

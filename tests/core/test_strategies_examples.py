@@ -12,8 +12,10 @@ from rebalance_core import (
     MessageQueue,
     MissingParameterError,
     make_strategy,
+    sort_client_ids,
     sort_message_queues,
 )
+from rebalance_core.strategies import original_id, own_id
 
 ROOMS = {"broker_room": {"a": "room1", "b": "room2", "c": "room3"}, "client_room": {}}
 
@@ -143,7 +145,7 @@ def test_machine_room_reads_the_room_as_java_splits(broker_name, counts) -> None
 def test_machine_room_without_rooms_fails_only_where_java_looks_at_them() -> None:
     strategy = make_strategy("MACHINE_ROOM", {"consumeridcs": None})
     assert strategy.allocate("G", "x", queues(2, "plain"), ["x"]) == []
-    with pytest.raises(MissingParameterError, match="needs consumeridcs.*'IDC1@b'"):
+    with pytest.raises(MissingParameterError, match=r"needs consumeridcs.*'IDC1@b'"):
         strategy.allocate("G", "x", queues(2, "IDC1@b"), ["x"])
     assert strategy.allocate("G", "y", queues(2, "IDC1@b"), ["x"]) == []
 
@@ -299,6 +301,14 @@ def test_the_given_lists_are_left_as_they_are() -> None:
     make_strategy("AVG").allocate_all("G", of_queues, ids)
     assert of_queues == queues(3)[::-1]
     assert ids == ["y", "x"]
+
+
+def test_a_copy_with_an_id_of_its_own_sorts_behind_the_original_and_is_told_back() -> None:
+    for client_id in ("10.0.0.1@1", "\x00", "x\x00y", ""):
+        assert original_id(client_id) == own_id(client_id, 0) == client_id
+        copies = [own_id(client_id, copy) for copy in (0, 1, 2, 10)]
+        assert sort_client_ids(copies[::-1]) == copies
+        assert {original_id(copy) for copy in copies} == {client_id}
 
 
 def test_strategies_survive_pickling() -> None:

@@ -44,7 +44,7 @@ def test_nearby_names_what_it_wraps(inner) -> None:
     ],
 )
 def test_an_unknown_name_is_refused_with_the_names_there_are(name) -> None:
-    with pytest.raises(UnknownStrategyError, match="unknown strategy .*AVG_BY_CIRCLE"):
+    with pytest.raises(UnknownStrategyError, match=r"unknown strategy .*AVG_BY_CIRCLE"):
         make_strategy(name)
 
 

@@ -69,8 +69,8 @@ def test_no_client_takes_two_queues_more_than_another(name, queues, client_ids) 
     rooms=st.sets(st.sampled_from(ROOMS)),
 )
 def test_machine_room_covers_just_the_queues_of_its_rooms(queues, client_ids, rooms) -> None:
-    # Only names of the form room@broker have a room here, "@" and "a@" being without.
-    expected = [queue for queue in queues if queue.broker_name.split("@")[0] in rooms]
+    in_room = {f"{room}@b{number}" for room in rooms for number in range(4)}
+    expected = [queue for queue in queues if queue.broker_name in in_room]
     strategy = make_strategy("MACHINE_ROOM", {"consumeridcs": rooms})
     assert_exact_cover(strategy, expected, queues, client_ids)
     sizes = [len(own) for own in strategy.allocate_all("G", queues, client_ids).values()]
@@ -119,10 +119,7 @@ def slot_queues(name: str, queues, slot: int, count: int) -> set:
         return {queue for index, queue in enumerate(queues) if index % count == slot}
     rest = len(queues) % count
     takes_one_more = rest > 0 and slot < rest
-    if len(queues) <= count:
-        size = 1
-    else:
-        size = len(queues) // count + (1 if takes_one_more else 0)
+    size = 1 if len(queues) <= count else len(queues) // count + int(takes_one_more)
     start = slot * size if takes_one_more else slot * size + rest
     span = min(size, len(queues) - start)
     return {queues[(start + index) % len(queues)] for index in range(span)}
