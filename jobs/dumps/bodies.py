@@ -13,7 +13,7 @@ import pandas as pd
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
+from pyspark.sql.pandas.functions import pandas_udf
 
 from jobs.dumps.client_log import ClientLogError, parse_rebalance_line
 from jobs.dumps.fastjson import FastjsonError, to_standard_json
@@ -182,4 +182,5 @@ def needs_python(kind: Column, body: Column) -> Column:
 
 
 #: The UDF: (kind, body or null) -> struct<body, rebalance, problem>.
-in_python = pandas_udf(read_in_python, _IN_PYTHON, functionType=PandasUDFType.SCALAR)
+#: The overloads know only functionType, which warns; the kind follows from the type hints.
+in_python = pandas_udf(read_in_python, _IN_PYTHON)  # type: ignore[call-overload]

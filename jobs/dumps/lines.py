@@ -27,6 +27,11 @@ def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     )
 
 
+def no_lines(spark: SparkSession) -> DataFrame:
+    """What ``read_lines`` gives of no file at all."""
+    return spark.createDataFrame([], "file string, block bigint, row bigint, line string")
+
+
 def number_lines(lines: DataFrame, blocks: DataFrame) -> DataFrame:
     """Adds ``line_number``, counted from 1 in each file.
 

@@ -122,8 +122,10 @@ def _field(name: str) -> Column:
 
 def _envelope_problems() -> list[Column]:
     elements = F.col("_elements")
-    is_one_object = (F.size(elements) == 2) & (
-        F.get(elements, F.lit(1))["kind"] == F.lit(_END_OF_LINE)
+    is_one_object = (
+        (F.size(elements) == 2)
+        & F.get(elements, F.lit(0)).isNotNull()
+        & (F.get(elements, F.lit(1))["kind"] == F.lit(_END_OF_LINE))
     )
     problems = [
         F.when(~F.is_valid_utf8("line"), F.lit("expected UTF-8 text, came bytes that are none")),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.conform import conform
 from jobs.dumps.files import DamagedFile, InputFile, list_files, salvage_damaged
-from jobs.dumps.lines import count_blocks, number_lines, read_lines
+from jobs.dumps.lines import count_blocks, no_lines, number_lines, read_lines
 from jobs.dumps.records import read_records
 from jobs.errors import InputError, QuarantineError
 from jobs.progress import Progress
@@ -61,12 +62,12 @@ def ingest(
     staging.delete()
     try:
         with progress.step("records") as step:
-            damaged = _stage_records(spark, files, staging)
-            parts = _count_parts(spark, staging)
+            records, damaged = _stage_records(spark, files, staging)
+            parts = _count_parts(records)
             lines = sum(parts.values()) + sum(each.readable is None for each in damaged)
             step.rows = lines
         quarantined = parts.get(_QUARANTINED, 0) + sum(each.readable is None for each in damaged)
-        _write_snapshots(spark, staging, snapshots, damaged, progress)
+        _write_snapshots(spark, records, snapshots, damaged, progress)
     finally:
         staging.delete()
     result = Ingested(len(files), sum(file.size for file in files), lines, quarantined)
@@ -84,12 +85,11 @@ def ingest(
 
 def _stage_records(
     spark: SparkSession, files: Sequence[InputFile], staging: Location
-) -> list[DamagedFile]:
+) -> tuple[DataFrame, list[DamagedFile]]:
     paths = [file.path for file in files]
     try:
-        _write_records(read_lines(spark, paths), staging / "records")
-        return []
-    except PySparkException:
+        return _write_records(read_lines(spark, paths), staging / "records"), []
+    except (PySparkException, Py4JJavaError):
         damaged = salvage_damaged(spark, files, staging / "salvaged")
         if not damaged:
             raise
@@ -97,43 +97,37 @@ def _stage_records(
     readable = [path for path in paths if path not in bad]
     readable += [each.readable for each in damaged if each.readable is not None]
     (staging / "records").delete()
-    if readable:
-        _write_records(read_lines(spark, readable), staging / "records")
-    return damaged
+    # With nothing readable at all the tables are empty, and the quarantine says why.
+    lines = read_lines(spark, readable) if readable else no_lines(spark)
+    return _write_records(lines, staging / "records"), damaged
 
 
-def _write_records(lines: DataFrame, location: Location) -> None:
-    records = read_records(lines)
+def _write_records(lines: DataFrame, location: Location) -> DataFrame:
     failed = F.col("reason").isNotNull()
     is_text = F.is_valid_utf8("line")
-    records.withColumns(
+    records = read_records(lines).withColumns(
         {
             "part": F.when(failed, F.lit(_QUARANTINED)).otherwise(F.col("kind")),
             "line_bytes": F.when(failed & ~is_text, F.col("line").cast("binary")),
             "line": F.when(failed, F.make_valid_utf8("line")),
         }
-    ).write.partitionBy("part").mode("overwrite").parquet(location.uri)
+    )
+    records.write.partitionBy("part").mode("overwrite").parquet(location.uri)
+    # Of no lines at all there is no file to tell the schema.
+    return lines.sparkSession.read.schema(records.schema).parquet(location.uri)
 
 
-def _records(spark: SparkSession, staging: Location) -> DataFrame:
-    return spark.read.parquet((staging / "records").uri)
-
-
-def _count_parts(spark: SparkSession, staging: Location) -> dict[str, int]:
-    if not (staging / "records").exists():
-        return {}
-    counts = _records(spark, staging).groupBy("part").count().collect()
-    return {row["part"]: row["count"] for row in counts}
+def _count_parts(records: DataFrame) -> dict[str, int]:
+    return {row["part"]: row["count"] for row in records.groupBy("part").count().collect()}
 
 
 def _write_snapshots(
     spark: SparkSession,
-    staging: Location,
+    records: DataFrame,
     snapshots: Location,
     damaged: Sequence[DamagedFile],
     progress: Progress,
 ) -> None:
-    records = _records(spark, staging)
     understood = records.where(F.col("part") != _QUARANTINED)
     polls = latest_polls(understood)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
+from pyspark.sql.pandas.functions import pandas_udf
 
 from jobs.states.evaluation import EVALUATION, STATE_COLUMNS, evaluate_rows
 
@@ -31,10 +31,9 @@ def evaluate_states(
         ["cluster", "topic", "route_fingerprint"],
         "left",
     )
-    evaluate = pandas_udf(
-        evaluate_rows(strategy_rules, default_strategy),
-        EVALUATION,
-        functionType=PandasUDFType.SCALAR,
+    # The overloads know only functionType, which warns; the kind follows from the type hints.
+    evaluate = pandas_udf(  # type: ignore[call-overload]
+        evaluate_rows(strategy_rules, default_strategy), EVALUATION
     )
     return states.select(
         "cluster",

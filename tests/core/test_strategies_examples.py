@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from unittest.mock import patch
 
@@ -86,20 +87,24 @@ def test_the_ring_takes_text_that_is_not_valid_unicode() -> None:
     assert sorted(queue for own in allocated.values() for queue in own) == sort_message_queues(odd)
 
 
+MD5 = hashlib.md5
+
+
 def crowded_md5(data: bytes, **_: object) -> object:
-    """Stands for MD5 with only eight different values, so that points collide all the time."""
+    """Stands for MD5 with only sixteen different values, so that points collide all the time."""
 
     class Digest:
         def digest(self) -> bytes:
-            return bytes([0, 0, 0, sum(data) * 7 % 8]) + bytes(12)
+            full = MD5(data, usedforsecurity=False).digest()
+            return bytes([0, 0, 0, full[0] % 16]) + full[4:]
 
     return Digest()
 
 
-@pytest.mark.parametrize("ids", ["AAB", "ABBBC", "AABBCC", "ABCDEFGH"])
+@pytest.mark.parametrize("ids", ["AAB", "AAAB", "ABBBC", "AABBCC", "AAABBBBCCC", "ABCDEFGH"])
 def test_points_that_collide_go_to_the_later_id_and_are_not_counted(ids) -> None:
     def point(text: str) -> int:
-        return sum(text.encode()) * 7 % 8
+        return MD5(text.encode(), usedforsecurity=False).digest()[0] % 16
 
     ring: dict[int, str] = {}
     for client_id in ids:
@@ -184,6 +189,14 @@ def test_nearby_gives_the_own_room_first_and_then_the_unserved_in_order() -> Non
         "x": ["a0", "c0", "b0"],
         "y": ["a1", "c1", "b1"],
     }
+
+
+def test_nearby_puts_the_unserved_rooms_in_javas_order() -> None:
+    rooms = {"a": "\uff21", "b": "\U0001f600"}
+    strategy = make_strategy(
+        "MACHINE_ROOM_NEARBY-AVG", {"broker_room": rooms, "client_room": {"x": "room1"}}
+    )
+    assert taken(strategy, queues(1, "a", "b"), ["x"]) == {"x": ["b0", "a0"]}
 
 
 def test_nearby_over_machine_room_leaves_the_other_rooms_to_nobody() -> None:
