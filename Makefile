@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
+DIST ?= dist
 SAMPLES := tests/data/captures
 
 .PHONY: help install audit test lint fmt package bench clean
@@ -43,13 +44,13 @@ fmt: install ## Format, and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-package: dist/rebalance-audit.zip ## Build the .zip that spark-submit --py-files gets
+package: $(DIST)/rebalance-audit.zip ## Build the .zip that spark-submit --py-files gets
 
-dist/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not -name '*.pyc')
-	mkdir -p dist
-	rm -f $@
-	rm -rf build/package
-	$(PYTHON) -c "import shutil; [shutil.copytree(d, f'build/package/{d}', ignore=shutil.ignore_patterns('__pycache__')) for d in ('jobs', 'rebalance_core', 'conf')]; shutil.make_archive('dist/rebalance-audit', 'zip', 'build/package')"
+$(DIST)/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not -name '*.pyc')
+	mkdir -p $(DIST)
+	rm -rf $@ $(DIST)/package
+	$(PYTHON) -c "import shutil; [shutil.copytree(name, '$(DIST)/package/' + name, ignore=shutil.ignore_patterns('__pycache__')) for name in ('jobs', 'rebalance_core', 'conf')]; shutil.make_archive('$(DIST)/rebalance-audit', 'zip', '$(DIST)/package')"
+	rm -rf $(DIST)/package
 
 clean: ## Remove what was made, but for the virtual environment
 	rm -rf dist build $(OUT) *.egg-info

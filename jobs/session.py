@@ -9,28 +9,39 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-#: What the console command sets. Under spark-submit, conf/spark-defaults.conf holds the same.
+#: What the console command starts its own session with; under spark-submit that is the cluster's
+#: business, and conf/spark-defaults.conf has what is advised.
 _OWN_SESSION = {
     "spark.master": "local[*]",
     "spark.driver.memory": "3g",
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # AQE joins small partitions together; more than a few are for the large inputs.
-    "spark.sql.shuffle.partitions": "16",
-    # A state of a large group is many kilobytes: bound what one batch holds in a worker.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+    "spark.log.level": "ERROR",
+}
+
+#: What the jobs need in whatever session they run.
+_NEEDED = {
+    # Reports are instants; nothing may depend on where the cluster stands.
     "spark.sql.session.timeZone": "UTC",
     # INT96, the default, has no zone: other readers then take the times for local ones.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # run=..., dt=... are names, never numbers or dates.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    "spark.log.level": "ERROR",
+}
+
+#: What is better than Spark's default where nobody has chosen.
+_ADVISED = {
+    # 200 are too many for the small nights; AQE joins those that stay small together.
+    "spark.sql.shuffle.partitions": "16",
+    # A state of a large group is many kilobytes: bound what one batch holds in a worker.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
 }
 
 
 @contextmanager
 def spark_session(name: str, master: str | None = None) -> Iterator[SparkSession]:
-    """A session for one command: that of spark-submit where there is one, else an own one.
+    """The session of one command: that of spark-submit where there is one, else an own one.
 
     Only a session that was started here is stopped here.
     """
@@ -46,6 +57,12 @@ def spark_session(name: str, master: str | None = None) -> Iterator[SparkSession
     if master is not None:
         builder = builder.master(master)
     spark = builder.getOrCreate()
+    chosen = spark.sparkContext.getConf()
+    for key, value in _NEEDED.items():
+        spark.conf.set(key, value)
+    for key, value in _ADVISED.items():
+        if not chosen.contains(key):
+            spark.conf.set(key, value)
     try:
         yield spark
     finally:

@@ -41,9 +41,7 @@ def run(
     spark: SparkSession, dumps: Path, output: Path, allowed_share: float = 1.0
 ) -> tuple[Ingested, list[Row]]:
     settings = Settings(allowed_quarantine_share=allowed_share)
-    result = ingest(
-        spark, [str(dumps)], Location(output), settings, Progress(quiet=True)
-    )
+    result = ingest(spark, [str(dumps)], Location(output), settings, Progress(quiet=True))
     quarantine = spark.read.parquet(str(output / "quarantine")).orderBy("file", "line_number")
     return result, quarantine.collect()
 

@@ -1,0 +1,187 @@
+"""Who claims which queue, and how likely a queue has no owner or several."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rebalance_core import AllocationError, StrategyRules
+from rebalance_core.claims import compute_claims, count_owners
+from rebalance_core.processes import Process
+from rebalance_core.views import View
+from tests.support.snapshots import queue
+
+RULES = StrategyRules()
+
+
+def process(client_id: str, strategy: str = "AVG", **overrides) -> Process:
+    values = {
+        "client_id": client_id,
+        "count": 1,
+        "subscribed": True,
+        "broadcasting": False,
+        "strategy": RULES.resolve("G", client_id, strategy),
+    }
+    return Process(**values | overrides)
+
+
+def view(*client_ids: str, queues: int = 4, weight: float = 1.0) -> View:
+    return View(tuple(queue(n) for n in range(queues)), client_ids, weight, ("broker-a",))
+
+
+def taken(claims, of_view: int = 0) -> list[list[int]]:
+    """For each process the ids of the queues that it takes under a view."""
+    return [
+        [each.queue_id for each in claims.taken(of_view, row)]
+        for row in range(len(claims.processes))
+    ]
+
+
+def test_each_process_takes_what_its_strategy_gives_it():
+    claims = compute_claims([view("a", "b")], [process("a"), process("b", "AVG_BY_CIRCLE")])
+
+    assert taken(claims) == [[0, 1], [1, 3]]
+    assert claims.shares.tolist() == [[1, 1, 0, 0], [0, 1, 0, 1]]
+
+
+def test_a_member_that_does_not_subscribe_takes_a_slot_and_claims_nothing():
+    claims = compute_claims([view("a", "b")], [process("a"), process("b", subscribed=False)])
+
+    assert taken(claims) == [[0, 1], []]
+
+
+def test_a_process_whose_id_is_not_in_the_list_claims_nothing():
+    claims = compute_claims(
+        [view("a", "b", weight=0.5), view("b", weight=0.5)], [process("a"), process("b")]
+    )
+
+    assert taken(claims, 0) == [[0, 1], [2, 3]]
+    assert taken(claims, 1) == [[], [0, 1, 2, 3]]
+    assert claims.shares.tolist() == [[0.5, 0.5, 0, 0], [0.5, 0.5, 1, 1]]
+
+
+def test_a_broadcasting_process_claims_every_queue():
+    claims = compute_claims([view("a", "b")], [process("a", broadcasting=True), process("b")])
+
+    assert taken(claims) == [[0, 1, 2, 3], [2, 3]]
+
+
+def test_views_of_different_queues_are_put_together_queue_by_queue():
+    claims = compute_claims(
+        [view("a", "b", queues=2, weight=0.25), view("a", "b", queues=4, weight=0.75)],
+        [process("a"), process("b")],
+    )
+
+    assert list(claims.queues) == [queue(n) for n in range(4)]
+    assert claims.shares.tolist() == [[1, 0.75, 0, 0], [0, 0.25, 0.75, 0.75]]
+
+
+def test_a_queue_that_is_claimed_under_every_view_is_claimed_for_certain():
+    tenths = [view("a", *"bcdefghijk"[:n], queues=1, weight=0.1) for n in range(10)]
+
+    claims = compute_claims(tenths, [process("a")])
+
+    assert sum(each.weight for each in tenths) != 1.0
+    assert claims.shares.tolist() == [[1.0]]
+
+
+def test_where_the_strategy_fails_nobody_is_said_to_claim_anything():
+    with pytest.raises(AllocationError, match="mqAll is null or mqAll empty"):
+        compute_claims([view("a", queues=0)], [process("a")])
+
+
+# ---------------------------------------------------------------- the number of owners
+
+
+def draw_all(shares: np.ndarray, counts: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """None, several and expected, by looking at every way in which the processes may draw."""
+    single = np.repeat(shares, counts, axis=0)
+    number = len(single)
+    draws = (np.arange(2**number)[:, None] >> np.arange(number)) & 1
+    owners = draws.sum(axis=1)
+    by_queue = []
+    for column in single.T:
+        probability = np.where(draws == 1, column, 1 - column).prod(axis=1)
+        by_queue.append(
+            (
+                probability[owners == 0].sum(),
+                probability[owners > 1].sum(),
+                (probability * owners).sum(),
+            )
+        )
+    none, several, expected = np.array(by_queue).reshape(-1, 3).T
+    return none, several, expected
+
+
+_shares = st.one_of(
+    st.sampled_from([Fraction(0), Fraction(1)]),
+    st.fractions(min_value=0, max_value=1, max_denominator=12),
+).map(float)
+
+
+@st.composite
+def _shares_and_counts(draw):
+    rows = draw(st.integers(1, 5))
+    queues = draw(st.integers(1, 4))
+    shares = draw(
+        st.lists(st.lists(_shares, min_size=queues, max_size=queues), min_size=rows, max_size=rows)
+    )
+    counts = draw(st.lists(st.integers(1, 3), min_size=rows, max_size=rows))
+    return np.array(shares), counts
+
+
+@settings(max_examples=60)
+@given(_shares_and_counts())
+def test_the_number_of_owners_is_what_all_draws_together_give(shares_and_counts):
+    shares, counts = shares_and_counts
+
+    owners = count_owners(shares, counts)
+
+    none, several, expected = draw_all(shares, counts)
+    np.testing.assert_allclose(owners.none, none, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(owners.several, several, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(owners.expected, expected, rtol=0, atol=1e-12)
+
+
+def test_a_certain_owner_leaves_the_others_to_chance():
+    owners = count_owners(np.array([[1.0], [0.25], [0.5]]), [1, 1, 1])
+
+    assert (owners.none.tolist(), owners.several.tolist()) == ([0.0], [1 - 0.75 * 0.5])
+
+
+def test_two_processes_alike_that_claim_a_queue_for_certain_are_two_owners():
+    owners = count_owners(np.array([[1.0]]), [2])
+
+    assert (owners.none.tolist(), owners.several.tolist(), owners.expected.tolist()) == (
+        [0.0],
+        [1.0],
+        [2.0],
+    )
+
+
+def test_a_thousand_processes_on_one_queue_keep_the_digits_of_what_is_unlikely():
+    owners = count_owners(np.full((1, 1), 0.25), [1000])
+
+    assert owners.none[0] == pytest.approx(0.75**1000, rel=1e-9)
+    assert owners.several[0] == pytest.approx(1.0, abs=1e-12)
+    assert owners.expected[0] == 250.0
+
+
+def test_a_thousand_rarely_claiming_processes_have_a_small_probability_of_two_owners():
+    share = 1e-9
+
+    owners = count_owners(np.full((1000, 1), share), [1] * 1000)
+
+    pairs = 1000 * 999 / 2
+    assert owners.several[0] == pytest.approx(pairs * share**2, rel=1e-5)
+
+
+@pytest.mark.xfail(strict=True, reason="the sum of many rounded products passes 1 by one ulp")
+def test_no_probability_leaves_zero_to_one():
+    owners = count_owners(np.full((1, 1), 1 / 3), [100])
+
+    assert owners.several[0] <= 1.0

@@ -1,0 +1,503 @@
+"""From a state to its findings: the worked examples, and what holds of every state."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rebalance_core import StrategyRule, StrategyRules, evaluate, make_strategy
+from rebalance_core.processes import find_processes
+from rebalance_core.views import possible_views
+from tests.support.generators import distinct_client_ids, stacked_client_ids
+from tests.support.snapshots import (
+    client_list,
+    faulty_queues,
+    member,
+    one_list,
+    one_list_each,
+    one_process_reconnected,
+    queue,
+    route,
+    route_broker,
+    state,
+    two_processes_share_one_client_id,
+)
+
+RULES = StrategyRules()
+CIRCLE = StrategyRules(default="AVG_BY_CIRCLE")
+HASH = StrategyRules(default="CONSISTENT_HASH")
+
+
+def faults(of_state, rules=RULES) -> dict[str, list[int]]:
+    evaluation = evaluate(of_state, rules)
+    assert evaluation.coverage == "AUDITED", evaluation.reason
+    return {kind: faulty_queues(evaluation, kind) for kind in ("DUPLICATE", "ORPHANED")}
+
+
+# ---------------------------------------------------------------- worked examples
+
+
+@pytest.mark.parametrize(
+    ("queues", "client_ids", "duplicate", "orphaned"),
+    [
+        pytest.param(8, ["a", "a", "b"], [0, 1, 2], [3, 4, 5], id="2 of 3 share an id"),
+        pytest.param(4, ["a", "a", "a"], [0, 1], [2, 3], id="all share an id"),
+        pytest.param(5, ["a", "a", "b", "c"], [0, 1], [2], id="slots of unequal size"),
+        pytest.param(8, ["a", "b", "b"], [3, 4, 5], [6, 7], id="the last share an id"),
+        pytest.param(4, ["a", "a"], [0, 1], [2, 3], id="the only two share an id"),
+        pytest.param(1, ["a", "a"], [0], [], id="fewer queues than copies"),
+        pytest.param(2, ["a", "b", "b"], [1], [], id="the later copy has no queue to orphan"),
+    ],
+)
+def test_under_avg_a_stacked_id_duplicates_its_first_slot_and_orphans_the_others(
+    queues, client_ids, duplicate, orphaned
+):
+    assert faults(one_list(client_ids, queues)) == {"DUPLICATE": duplicate, "ORPHANED": orphaned}
+
+
+def test_under_avg_by_circle_the_slots_of_a_stacked_id_are_spread_over_the_queues():
+    assert faults(one_list(["a", "a", "b"], 8), CIRCLE) == {
+        "DUPLICATE": [0, 3, 6],
+        "ORPHANED": [1, 4, 7],
+    }
+
+
+def test_under_consistent_hash_a_stacked_id_duplicates_and_orphans_nothing():
+    of_hash = make_strategy("CONSISTENT_HASH").allocate(
+        "G", "a", [queue(n) for n in range(8)], ["a", "a", "b"]
+    )
+
+    found = faults(one_list(["a", "a", "b"], 8), HASH)
+
+    assert found == {"DUPLICATE": sorted(each.queue_id for each in of_hash), "ORPHANED": []}
+    assert found["DUPLICATE"]
+
+
+def test_two_processes_that_all_brokers_list_under_one_id_are_a_certain_fault():
+    evaluation = evaluate(two_processes_share_one_client_id(), RULES)
+
+    assert [
+        (f.kind, f.queue, f.certainty, f.probability, f.expected_owners, f.claimants)
+        for f in evaluation.findings
+        if f.queue.queue_id in (2, 3)
+    ] == [
+        ("DUPLICATE", queue(2), "CERTAIN", 1.0, 2.0, evaluation.findings[0].claimants),
+        ("ORPHANED", queue(3), "CERTAIN", 1.0, 0.0, ()),
+    ]
+    (claimant,) = evaluation.findings[0].claimants
+    assert (claimant.client_id, claimant.processes, claimant.probability) == ("a", 2, 1.0)
+
+
+def test_clients_beyond_the_number_of_queues_are_idle_and_no_fault():
+    evaluation = evaluate(one_list(["a", "b", "c", "d", "e"], queues=3), RULES)
+
+    assert evaluation.findings == ()
+    assert (evaluation.idle_clients, evaluation.most_queues, evaluation.fewest_queues) == (2, 1, 0)
+
+
+def test_the_slot_of_a_member_that_does_not_subscribe_has_no_owner():
+    members = ["a", "b", member(client_id="c", subscribed=False), "d"]
+
+    assert faults(one_list(members, 8)) == {"DUPLICATE": [], "ORPHANED": [4, 5]}
+
+
+def test_members_of_different_strategies_take_the_same_queue_and_leave_another():
+    members = [
+        member(client_id="a", strategy="AVG"),
+        member(client_id="b", strategy="AVG_BY_CIRCLE"),
+    ]
+
+    assert faults(one_list(members, 4)) == {"DUPLICATE": [1], "ORPHANED": [2]}
+
+
+def test_a_stale_channel_on_one_broker_may_orphan_queues_and_duplicates_none():
+    evaluation = evaluate(one_process_reconnected(), RULES)
+
+    # broker-a: [a, a, b] of 6 queues: a 0-1, b 4-5; the others: [a, b]: a 0-2, b 3-5.
+    found = {(f.kind, f.queue.queue_id): f.probability for f in evaluation.findings}
+    assert found == pytest.approx({("ORPHANED", 2): 1 / 3, ("ORPHANED", 3): 1 / 3})
+    assert {f.certainty for f in evaluation.findings} == {"POSSIBLE"}
+    (effect,) = evaluation.stacked
+    assert (effect.stacked.copies, effect.stacked.processes) == (2, 1)
+    assert (effect.slots_wasted, effect.queues_duplicated, effect.queues_orphaned) == (1, 0, 2)
+
+
+def test_an_id_without_a_slot_on_one_broker_may_have_its_queues_taken_twice():
+    evaluation = evaluate(one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"]}, 2), RULES)
+
+    # a draws [a, b] (takes 0) or [a] (takes 0, 1); b draws [a, b] (takes 1) or [a] (nothing).
+    found = {(f.kind, f.queue.queue_id): (f.certainty, f.probability) for f in evaluation.findings}
+    assert found == {
+        ("ORPHANED", 1): ("POSSIBLE", 0.25),
+        ("DUPLICATE", 1): ("POSSIBLE", 0.25),
+    }
+
+
+def test_a_broadcasting_member_takes_a_slot_of_the_others_but_is_no_duplicate():
+    members = ["a", member(client_id="b", message_model="BROADCASTING")]
+
+    evaluation = evaluate(one_list(members, 4), RULES)
+
+    assert [(f.kind, f.queue.queue_id) for f in evaluation.findings] == [
+        ("ORPHANED", 2),
+        ("ORPHANED", 3),
+    ]
+    assert evaluation.coverage == "AUDITED"
+
+
+def test_a_queue_in_the_configured_list_of_all_members_has_as_many_owners():
+    rules = StrategyRules([StrategyRule("G", "CONFIG", params={"config_queues": [queue(1)]})])
+
+    assert faults(one_list(["a", "b"], 3), rules) == {"DUPLICATE": [1], "ORPHANED": [0, 2]}
+
+
+def test_a_group_that_all_brokers_call_offline_leaves_every_queue_without_owner():
+    evaluation = evaluate(state(client_lists=(), offline_brokers=(("broker-a", 0),)), RULES)
+
+    assert (evaluation.coverage, evaluation.reason) == ("AUDITED", "the group has no member")
+    assert [(f.kind, f.queue, f.certainty, f.probability) for f in evaluation.findings] == [
+        ("ORPHANED", queue(n), "CERTAIN", 1.0) for n in range(4)
+    ]
+    assert evaluation.known
+
+
+@pytest.mark.xfail(strict=True, reason="a name without an address counts as one to be asked")
+def test_a_group_that_is_offline_on_every_broker_that_can_be_asked_has_no_member():
+    """As on a static topic: its logical queues are under a name without addresses."""
+    logical = route_broker(broker_name="__syslo__global__", broker_ids=())
+    physical = route_broker(read_queue_nums=0, write_queue_nums=0)
+
+    evaluation = evaluate(
+        state(
+            client_lists=(),
+            topic_routes=(route(physical, logical),),
+            offline_brokers=(("broker-a", 0),),
+        ),
+        RULES,
+    )
+
+    assert evaluation.coverage == "AUDITED"
+    assert len(evaluation.findings) == 4
+
+
+@pytest.mark.xfail(strict=True, reason="offline brokers are compared by name, whatever their id")
+def test_a_slave_that_calls_the_group_offline_says_nothing_for_a_master_that_did_not_answer():
+    evaluation = evaluate(
+        state(
+            client_lists=(),
+            topic_routes=(route(route_broker(broker_ids=(0, 1))),),
+            offline_brokers=(("broker-a", 1),),
+        ),
+        RULES,
+    )
+
+    assert evaluation.coverage == "NO_BROKER_ANSWERED"
+
+
+@pytest.mark.xfail(strict=True, reason="a probability that is rounded to 1 counts as certain")
+def test_what_depends_on_the_view_is_possible_however_likely():
+    # 150 processes, each of which draws with 1/4 the one list that has its id.
+    only_one_has_it = {"broker-a": ["a"] * 150, "broker-b": ["b"], "broker-c": ["b"]}
+
+    evaluation = evaluate(one_list_each(only_one_has_it | {"broker-d": ["b"]}, queues=1), RULES)
+
+    (duplicate,) = [each for each in evaluation.findings if each.kind == "DUPLICATE"]
+    assert duplicate.probability == pytest.approx(1.0)
+    assert duplicate.certainty == "POSSIBLE"
+
+
+# ---------------------------------------------------------------- what is not audited
+
+
+@pytest.mark.parametrize(
+    ("of_state", "coverage", "reason", "known"),
+    [
+        pytest.param(
+            one_list(["a", "b"], message_model="BROADCASTING"),
+            "BROADCASTING",
+            "every member reads every queue, by intent",
+            True,
+            id="every member broadcasts",
+        ),
+        pytest.param(
+            one_list(["a", "b"], subscribed=False),
+            "NOT_SUBSCRIBED",
+            "no member subscribes to the topic",
+            True,
+            id="nobody subscribes",
+        ),
+        pytest.param(
+            state(topic_routes=(route(route_broker(perm=2)),)),
+            "NO_READABLE_QUEUE",
+            "no broker of the route lets consumers read the topic",
+            True,
+            id="no broker has READ",
+        ),
+        pytest.param(
+            state(topic_routes=()),
+            "ROUTE_NOT_KNOWN",
+            "the dumps have no route of the topic at that time",
+            False,
+            id="no route was collected",
+        ),
+        pytest.param(
+            state(topic_routes=(route(),)),
+            "ROUTE_NOT_KNOWN",
+            "no nameserver knows the topic",
+            False,
+            id="the nameserver knows no such topic",
+        ),
+        pytest.param(
+            one_list(["a"], strategy="com.example.Mine"),
+            "STRATEGY_NOT_KNOWN",
+            "a: unknown strategy 'com.example.Mine'",
+            True,
+            id="a strategy of the application's own",
+        ),
+        pytest.param(
+            one_list(["a", member(client_id="b", client_rebalance=False)]),
+            "SHARED_BY_BROKER",
+            "b leaves the assignment to the broker (POP)",
+            True,
+            id="a POP client",
+        ),
+        pytest.param(
+            one_list(["a", "host@1@0@16r6jvdv1x"]),
+            "SHARED_BY_BROKER",
+            "host@1@0@16r6jvdv1x is a gRPC client, which shares queues by POP",
+            True,
+            id="a gRPC client",
+        ),
+        pytest.param(
+            state(client_lists=()),
+            "NO_BROKER_ANSWERED",
+            "no broker of the route said who is in the group",
+            False,
+            id="no broker answered",
+        ),
+        pytest.param(
+            state(
+                client_lists=(),
+                topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),),
+                offline_brokers=(("broker-a", 0),),
+            ),
+            "NO_BROKER_ANSWERED",
+            "no broker of the route said who is in the group",
+            False,
+            id="one is offline, the other did not answer",
+        ),
+        pytest.param(
+            state(client_lists=(client_list("a", broker_name="broker-x"),)),
+            "NO_BROKER_ANSWERED",
+            "no broker of the route gave a list of the group's members",
+            False,
+            id="only a broker beside the route answered",
+        ),
+    ],
+)
+def test_a_state_that_is_not_audited_says_why_and_has_no_finding(of_state, coverage, reason, known):
+    evaluation = evaluate(of_state, RULES)
+
+    assert (evaluation.coverage, evaluation.known) == (coverage, known)
+    assert evaluation.reason.startswith(reason)
+    assert (evaluation.findings, evaluation.stacked) == ((), ())
+
+
+def test_where_javas_strategy_throws_the_reason_is_its_message():
+    # A broker in a room that no client and no pattern names: Java's resolver gives null.
+    rules = StrategyRules(
+        [
+            StrategyRule(
+                "G",
+                "MACHINE_ROOM_NEARBY-AVG",
+                params={"broker_room": {"other": "room1"}, "client_room": {"a": "room1"}},
+            )
+        ]
+    )
+
+    evaluation = evaluate(one_list(["a"]), rules)
+
+    assert evaluation.coverage == "ALLOCATION_FAILS"
+    assert evaluation.reason.endswith("; every member keeps the queues that it has")
+    assert evaluation.findings == ()
+
+
+@pytest.mark.xfail(strict=True, reason="a view without queues fails for all, not for its clients")
+def test_a_nameserver_whose_route_has_no_readable_queue_does_not_hide_the_other():
+    evaluation = evaluate(
+        state(
+            topic_routes=(
+                route(route_broker(), namesrv_addr="ns-1"),
+                route(route_broker(perm=2), namesrv_addr="ns-2"),
+            )
+        ),
+        RULES,
+    )
+
+    assert evaluation.coverage == "AUDITED"
+
+
+def test_written_queues_that_nobody_can_read_are_told_where_all_nameservers_agree():
+    evaluation = evaluate(
+        state(
+            topic_routes=(
+                route(route_broker(read_queue_nums=1, write_queue_nums=4), namesrv_addr="ns-1"),
+                route(route_broker(read_queue_nums=3, write_queue_nums=4), namesrv_addr="ns-2"),
+            )
+        ),
+        RULES,
+    )
+
+    assert evaluation.unreadable == (queue(3),)
+
+
+def test_the_weakest_source_of_a_strategy_is_that_of_the_state():
+    members = [member(client_id="a", strategy="AVG"), member(client_id="b")]
+
+    assert evaluate(one_list(["a"]), RULES).strategy_source == "assumed"
+    assert evaluate(one_list(members), RULES).strategy_source == "group"
+    assert evaluate(one_list(members[:1]), RULES).strategy_source == "observed"
+
+
+def test_the_allocations_are_told_for_each_view():
+    evaluation = evaluate(one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"]}, 2), RULES)
+
+    assert [
+        (a.client_id, a.view_brokers, a.view_weight, [q.queue_id for q in a.queues])
+        for a in evaluation.allocations
+    ] == [
+        ("a", ("broker-a",), 0.5, [0]),
+        ("b", ("broker-a",), 0.5, [1]),
+        ("a", ("broker-b",), 0.5, [0, 1]),
+        ("b", ("broker-b",), 0.5, []),
+    ]
+
+
+def test_a_stacked_id_says_what_repairs_it():
+    (stacked,) = evaluate(two_processes_share_one_client_id(), RULES).stacked
+    (stale,) = evaluate(one_process_reconnected(), RULES).stacked
+
+    assert stacked.remedy.startswith("give each of the 2 processes its own instanceName")
+    assert stale.remedy.startswith("none: the broker drops the stale channel")
+
+
+# ---------------------------------------------------------------- what holds of every state
+
+_names = ["broker-a", "broker-b", "broker-c"]
+_strategies = st.sampled_from(["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+
+
+@given(
+    client_ids=distinct_client_ids(),
+    queue_nums=st.lists(st.integers(0, 9), min_size=1, max_size=3).filter(any),
+    strategy=_strategies,
+    data=st.data(),
+)
+def test_members_that_all_see_the_same_and_share_no_id_take_every_queue_once(
+    client_ids, queue_nums, strategy, data
+):
+    brokers = [
+        route_broker(broker_name=name, read_queue_nums=number)
+        for name, number in zip(_names, queue_nums, strict=False)
+    ]
+    lists = [
+        client_list(*data.draw(st.permutations(client_ids)), broker_name=broker.broker_name)
+        for broker in brokers
+    ]
+
+    evaluation = evaluate(
+        state(client_lists=tuple(lists), topic_routes=(route(*brokers),)),
+        StrategyRules(default=strategy),
+    )
+
+    assert evaluation.coverage == "AUDITED", evaluation.reason
+    assert evaluation.findings == ()
+    assert evaluation.stacked == ()
+    of_one_view = sorted(each for a in evaluation.allocations for each in a.queues)
+    assert of_one_view == [
+        queue(n, b.broker_name) for b in brokers for n in range(b.read_queue_nums)
+    ]
+
+
+@given(client_ids=stacked_client_ids(), queues=st.integers(1, 20), strategy=_strategies)
+def test_the_effects_of_stacked_ids_add_up_to_the_findings(client_ids, queues, strategy):
+    evaluation = evaluate(one_list(client_ids, queues), StrategyRules(default=strategy))
+
+    every = [queue(n) for n in range(queues)]
+    owned = [
+        each
+        for client_id in client_ids
+        for each in make_strategy(strategy).allocate("G", client_id, every, client_ids)
+    ]
+    duplicate = [each for each in every if owned.count(each) > 1]
+    orphaned = [each for each in every if each not in owned]
+    assert [f.queue for f in evaluation.findings if f.kind == "DUPLICATE"] == duplicate
+    assert [f.queue for f in evaluation.findings if f.kind == "ORPHANED"] == orphaned
+    assert sum(effect.queues_duplicated for effect in evaluation.stacked) == len(duplicate)
+    assert sum(effect.queues_orphaned for effect in evaluation.stacked) == len(orphaned)
+    repeated = {each for each in client_ids if client_ids.count(each) > 1}
+    assert {effect.stacked.client_id for effect in evaluation.stacked} == repeated
+
+
+def draw_all(of_state, rules) -> dict[tuple[str, int], float]:
+    """Every process draws every view: the probabilities of no owner and of several, by queue."""
+    views = possible_views(of_state).views
+    single = [process for process in find_processes(of_state, rules) for _ in range(process.count)]
+    takes = [
+        [
+            set(
+                process.strategy.strategy.allocate(
+                    "G", process.client_id, list(view.queues), list(view.client_ids)
+                )
+                if process.subscribed
+                else []
+            )
+            for process in single
+        ]
+        for view in views
+    ]
+    found: dict[tuple[str, int], float] = {}
+    for draw in product(range(len(views)), repeat=len(single)):
+        probability = 1.0
+        for number in draw:
+            probability *= views[number].weight
+        owned = [each for row, number in enumerate(draw) for each in takes[number][row]]
+        for each in {q for view in views for q in view.queues}:
+            owners = owned.count(each)
+            if owners != 1:
+                key = ("ORPHANED" if owners == 0 else "DUPLICATE", each.queue_id)
+                found[key] = found.get(key, 0.0) + probability
+    return found
+
+
+_members = st.lists(
+    st.builds(
+        member, client_id=st.sampled_from(["a", "b", "c"]), subscribed=st.sampled_from([1, 1, 0])
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(max_examples=60)
+@given(
+    lists=st.lists(_members, min_size=1, max_size=3),
+    queues=st.integers(1, 5),
+    strategy=_strategies,
+)
+def test_a_finding_is_as_likely_as_all_draws_together_make_it(lists, queues, strategy):
+    of_state = one_list_each(dict(zip(_names, lists, strict=False)), queues)
+    rules = StrategyRules(default=strategy)
+
+    evaluation = evaluate(of_state, rules)
+
+    if evaluation.coverage == "NOT_SUBSCRIBED":
+        assert evaluation.findings == ()
+        return
+    found = {(f.kind, f.queue.queue_id): f.probability for f in evaluation.findings}
+    assert found == pytest.approx(draw_all(of_state, rules), abs=1e-9)
+    certain = {f.certainty for f in evaluation.findings if f.probability > 1 - 1e-9}
+    assert certain <= {"CERTAIN"}

@@ -1,0 +1,166 @@
+"""How many processes stand behind the members of the brokers' lists, and what they are like."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_core import StrategyRules
+from rebalance_core.processes import confirmed_processes, find_processes, find_stacked_ids
+from tests.support.snapshots import (
+    client_list,
+    member,
+    one_list,
+    one_list_each,
+    one_process_reconnected,
+    state,
+    two_processes_share_one_client_id,
+)
+
+
+def found(of_state):
+    """client id -> (processes, subscribed, broadcasting, strategy), a row for each kind."""
+    return [
+        (p.client_id, p.count, p.subscribed, p.broadcasting, p.strategy.strategy.name)
+        for p in find_processes(of_state, StrategyRules())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("copies", "processes"),
+    [
+        ([1], 1),
+        ([3], 3),  # the only list
+        ([1, 1, 1], 1),
+        ([2, 2, 2], 2),
+        ([2, 1, 1], 1),  # a stale channel
+        ([2, 2, 1], 2),  # one broker was restarted
+        ([3, 2, 1], 2),
+        ([3, 1], 1),
+        ([1, 3, 2, 3], 3),
+    ],
+)
+def test_the_highest_multiplicity_that_two_lists_confirm_counts(copies, processes):
+    assert confirmed_processes(copies) == processes
+    assert confirmed_processes(copies[::-1]) == processes
+
+
+def test_two_processes_of_one_id_are_counted_once_per_broker():
+    assert found(two_processes_share_one_client_id()) == [
+        ("a", 2, True, False, "AVG"),
+        ("b", 1, True, False, "AVG"),
+    ]
+
+
+def test_a_stale_channel_is_one_process():
+    assert found(one_process_reconnected()) == [
+        ("a", 1, True, False, "AVG"),
+        ("b", 1, True, False, "AVG"),
+    ]
+
+
+def test_an_id_that_only_one_list_has_counts_as_often_as_it_stands_there():
+    of_state = one_list_each({"broker-a": ["a", "b", "b"], "broker-b": ["a"]})
+
+    assert [(row[0], row[1]) for row in found(of_state)] == [("a", 1), ("b", 2)]
+
+
+def test_one_process_subscribes_where_any_of_its_lists_says_so():
+    late, early = member(client_id="a", subscribed=False), member(client_id="a")
+
+    of_state = one_list_each({"broker-a": [late], "broker-b": [early]})
+
+    assert found(of_state) == [("a", 1, True, False, "AVG")]
+
+
+def test_processes_of_one_id_may_differ_in_subscription_and_strategy():
+    of_state = one_list(
+        [
+            member(client_id="a", strategy="AVG"),
+            member(client_id="a", strategy="AVG_BY_CIRCLE"),
+            member(client_id="a", strategy="AVG", subscribed=False),
+            member(client_id="a", strategy="AVG"),
+        ]
+    )
+
+    assert found(of_state) == [
+        ("a", 2, True, False, "AVG"),
+        ("a", 1, True, False, "AVG_BY_CIRCLE"),
+        ("a", 1, False, False, "AVG"),
+    ]
+
+
+def test_of_several_lists_the_longest_tells_what_the_processes_of_an_id_are_like():
+    full = [member(client_id="a"), member(client_id="a", subscribed=False), member(client_id="a")]
+    of_state = one_list_each({"broker-a": full[:2], "broker-b": full, "broker-c": full[1:]})
+
+    assert found(of_state) == [("a", 2, True, False, "AVG")]
+
+
+def test_a_process_is_broadcasting_where_all_its_members_are():
+    of_state = one_list(
+        [member(client_id="a", message_model="BROADCASTING"), member(client_id="b")]
+    )
+
+    assert [(row[0], row[3]) for row in found(of_state)] == [("a", True), ("b", False)]
+
+
+def test_what_all_observed_members_use_counts_for_those_that_nobody_observed():
+    of_state = one_list([member(client_id="a", strategy="CONSISTENT_HASH"), member(client_id="b")])
+
+    processes = find_processes(of_state, StrategyRules())
+
+    assert [(p.client_id, p.strategy.strategy.name, p.strategy.source) for p in processes] == [
+        ("a", "CONSISTENT_HASH", "observed"),
+        ("b", "CONSISTENT_HASH", "group"),
+    ]
+
+
+def test_where_the_observed_members_differ_the_others_are_assumed_to_use_the_default():
+    of_state = one_list(
+        [
+            member(client_id="a", strategy="CONSISTENT_HASH"),
+            member(client_id="b", strategy="AVG_BY_CIRCLE"),
+            member(client_id="c"),
+        ]
+    )
+
+    *_, last = find_processes(of_state, StrategyRules())
+
+    assert (last.strategy.strategy.name, last.strategy.source) == ("AVG", "assumed")
+
+
+def test_a_group_without_members_has_no_process():
+    assert found(state(client_lists=())) == []
+
+
+def test_a_stacked_id_tells_its_copies_its_processes_and_its_addresses():
+    copies = [member(client_id="a", client_addr=f"h:{port}") for port in (2, 1, 3)]
+    of_state = one_list_each({"broker-a": copies[:2], "broker-b": [copies[2], "b"]})
+
+    (stacked,) = find_stacked_ids(of_state)
+
+    assert (stacked.client_id, stacked.copies, stacked.processes) == ("a", 2, 1)
+    assert stacked.client_addrs == ("h:1", "h:2")
+
+
+def test_ids_that_stand_once_in_every_list_are_not_stacked():
+    assert find_stacked_ids(one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"]})) == ()
+
+
+@pytest.mark.parametrize(
+    ("models", "stacked"),
+    [
+        (("BROADCASTING", "BROADCASTING"), []),
+        (("BROADCASTING", "CLUSTERING"), ["ip@DEFAULT"]),
+    ],
+)
+def test_copies_of_a_broadcasting_client_are_stacked_only_beside_clustering_ones(models, stacked):
+    copies, other = models
+    members = [
+        *[member(client_id="ip@DEFAULT", message_model=copies) for _ in range(2)],
+        member(client_id="b", message_model=other),
+    ]
+
+    found_ids = find_stacked_ids(state(client_lists=(client_list(*members),)))
+
+    assert [each.client_id for each in found_ids] == stacked

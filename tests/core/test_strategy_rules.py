@@ -1,0 +1,118 @@
+"""Which strategy a client is taken to use, and where that is known from."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_core import StrategyRule, StrategyRules
+from tests.support.snapshots import queue
+
+ROOMS = {
+    "broker_room": {"broker-a": "room1"},
+    "client_room_patterns": [{"pattern": ".*", "room": "room1"}],
+}
+
+
+def resolved(rules: StrategyRules, observed=None, of_group=None, group="G", client_id="a"):
+    strategy = rules.resolve(group, client_id, observed, of_group)
+    return strategy.strategy and strategy.strategy.name, strategy.source
+
+
+@pytest.mark.parametrize(
+    ("rule", "observed", "of_group", "expected"),
+    [
+        pytest.param(None, None, None, ("AVG", "assumed"), id="nothing is known"),
+        pytest.param(None, None, "AVG_BY_CIRCLE", ("AVG_BY_CIRCLE", "group"), id="of its group"),
+        pytest.param(
+            "CONSISTENT_HASH",
+            None,
+            "AVG_BY_CIRCLE",
+            ("CONSISTENT_HASH", "configured"),
+            id="a rule before what the group uses",
+        ),
+        pytest.param(
+            "CONSISTENT_HASH",
+            "AVG_BY_CIRCLE",
+            "AVG",
+            ("AVG_BY_CIRCLE", "observed"),
+            id="what was observed of it before all",
+        ),
+    ],
+)
+def test_the_best_known_source_counts(rule, observed, of_group, expected):
+    rules = StrategyRules([] if rule is None else [StrategyRule("G", rule)])
+
+    assert resolved(rules, observed, of_group) == expected
+
+
+def test_the_default_is_used_where_nothing_is_known():
+    assert resolved(StrategyRules(default="CONSISTENT_HASH")) == ("CONSISTENT_HASH", "assumed")
+
+
+def test_the_first_rule_that_matches_group_and_client_counts():
+    rules = StrategyRules(
+        [
+            StrategyRule("G", "AVG_BY_CIRCLE", clients="10[.].*"),
+            StrategyRule("G.*", "CONSISTENT_HASH"),
+            StrategyRule(".*", "AVG"),
+        ]
+    )
+
+    assert resolved(rules, client_id="10.0.0.1@1")[0] == "AVG_BY_CIRCLE"
+    assert resolved(rules, client_id="11.0.0.1@1")[0] == "CONSISTENT_HASH"
+    assert resolved(rules, group="H", client_id="10.0.0.1@1")[0] == "AVG"
+
+
+def test_a_rule_must_match_the_whole_name():
+    assert resolved(StrategyRules([StrategyRule("G", "CONSISTENT_HASH")]), group="GG") == (
+        "AVG",
+        "assumed",
+    )
+
+
+def test_a_rule_gives_its_parameters_to_the_strategy_that_it_names():
+    rules = StrategyRules([StrategyRule("G", "CONSISTENT_HASH", params={"virtual_node_count": 0})])
+
+    with_rule = rules.resolve("G", "a", "CONSISTENT_HASH").strategy
+    without_rule = rules.resolve("H", "a", "CONSISTENT_HASH").strategy
+
+    assert with_rule.claims([queue(0)], ["a"])["a"].tolist() == []
+    assert without_rule.claims([queue(0)], ["a"])["a"].tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["CONFIG", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY-AVG"])
+def test_an_observed_strategy_that_needs_parameters_is_not_known_without_a_rule(name):
+    strategy = StrategyRules([StrategyRule("other", "AVG")]).resolve("G", "a", name)
+
+    assert strategy.strategy is None
+    assert strategy.unknown == f"the parameters of {name} are not in the settings"
+
+
+def test_the_parameters_of_another_strategys_rule_are_not_used():
+    rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})])
+
+    assert rules.resolve("G", "a", "CONFIG").strategy is None
+    assert resolved(rules, "AVG") == ("AVG", "observed")
+    assert resolved(rules) == ("MACHINE_ROOM", "configured")
+
+
+def test_the_rule_names_what_an_observed_machine_room_nearby_wraps():
+    rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", params=ROOMS)])
+
+    assert resolved(rules, "MACHINE_ROOM_NEARBY") == (
+        "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE",
+        "observed",
+    )
+
+
+def test_an_observed_class_of_user_code_is_not_known():
+    strategy = StrategyRules().resolve("G", "a", "com.example.Mine")
+
+    assert strategy.strategy is None
+    assert "unknown strategy 'com.example.Mine'" in strategy.unknown
+
+
+def test_equal_resolutions_share_one_strategy():
+    rules = StrategyRules()
+
+    assert rules.resolve("G", "a", "AVG").strategy is rules.resolve("H", "b", "AVG").strategy

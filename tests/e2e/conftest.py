@@ -1,0 +1,118 @@
+"""The real commands, in processes of their own, from another directory and without PYTHONPATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.reports import PublishedReports
+from tests.support.truth import CAPTURES, SITUATIONS
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+ALL_DUMPS = [str(CAPTURES / situation / "dump.jsonl.gz") for situation in SITUATIONS]
+
+
+@pytest.fixture(scope="session")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that has nothing of the repository in it."""
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.fixture(scope="session")
+def run_command(elsewhere: Path) -> Run:
+    """Runs a command of the environment; its output is in the message when it fails."""
+
+    def run(command: Sequence[str], expect: int = 0) -> subprocess.CompletedProcess[str]:
+        environment = {
+            key: value
+            for key, value in os.environ.items()
+            if key
+            not in ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_CONF_DIR")
+        }
+        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+        done = subprocess.run(
+            list(command),
+            cwd=elsewhere,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=540,
+        )
+        assert done.returncode == expect, f"{done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """The zip that ``make package`` builds."""
+    built = tmp_path_factory.mktemp("package")
+    subprocess.run(
+        [
+            "make",
+            "-s",
+            "-C",
+            str(repository),
+            "package",
+            f"PYTHON={sys.executable}",
+            f"DIST={built}",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return built / "rebalance-audit.zip"
+
+
+@pytest.fixture(scope="session")
+def entries(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """The spark-submit entry scripts alone, away from the packages that they import."""
+    folder = tmp_path_factory.mktemp("entries")
+    for name in ("ingest.py", "audit.py"):
+        shutil.copy(repository / "jobs" / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def settings_file(repository: Path) -> str:
+    """The settings that ship."""
+    return str(repository / "conf" / "audit.toml")
+
+
+@pytest.fixture(scope="session")
+def sample_output(
+    tmp_path_factory: pytest.TempPathFactory, run_command: Run, settings_file: str
+) -> Path:
+    """What ``rebalance-audit run`` makes of all sample dumps."""
+    output = tmp_path_factory.mktemp("sample")
+    run_command(
+        [
+            "rebalance-audit",
+            "run",
+            "--dumps",
+            *ALL_DUMPS,
+            "--output",
+            str(output),
+            "--settings",
+            settings_file,
+            "--set",
+            "persistence_seconds=60",
+            "--master",
+            "local[2]",
+        ]
+    )
+    return output
+
+
+@pytest.fixture(scope="session")
+def sample_reports(sample_output: Path) -> PublishedReports:
+    """The reports of the sample dumps."""
+    return PublishedReports(sample_output / "reports")

@@ -1,0 +1,143 @@
+"""The console command as users and schedulers meet it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Run
+from tests.support.reports import PublishedReports
+from tests.support.truth import CAPTURES
+
+pytestmark = pytest.mark.e2e
+
+AUDIT = ["rebalance-audit", "audit", "--master", "local[2]", "--quiet"]
+
+
+def test_a_second_run_publishes_the_same_rows_and_clears_the_first_but_one(
+    tmp_path: Path, run_command: Run, sample_output: Path, settings_file: str
+) -> None:
+    reports = tmp_path / "reports"
+    command = [
+        *AUDIT,
+        "--snapshots",
+        str(sample_output / "snapshots"),
+        "--reports",
+        str(reports),
+        "--settings",
+        settings_file,
+    ]
+    run_command(command)
+    first = PublishedReports(reports)
+    rows = {table: first.comparable(table) for table in first.published["tables"]}
+    left_behind = reports / "orphaned_queues" / "dt=2026-11-21" / "run=died"
+    left_behind.mkdir()
+    run_command(command)
+    second = PublishedReports(reports)
+    assert second.published["run_id"] != first.published["run_id"]
+    assert {table: second.comparable(table) for table in rows} == rows
+    kept = {path.name for path in left_behind.parent.iterdir()}
+    assert kept == {f"run={run.published['run_id']}" for run in (first, second)}
+
+
+def test_a_run_that_dies_leaves_the_earlier_reports_in_force(
+    tmp_path: Path, run_command: Run, sample_output: Path
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(sample_output, output)
+    before = PublishedReports(output / "reports")
+    rows = before.comparable("orphaned_queues")
+    # A part of a table is gone: the audit fails after it has begun to write.
+    damaged = next((output / "snapshots" / "topic_routes").glob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    run_command(
+        [
+            *AUDIT,
+            "--snapshots",
+            str(output / "snapshots"),
+            "--reports",
+            str(output / "reports"),
+        ],
+        expect=4,
+    )
+    after = PublishedReports(output / "reports")
+    assert after.published == before.published
+    assert after.comparable("orphaned_queues") == rows
+
+
+def test_fail_on_turns_findings_into_an_exit_code(
+    tmp_path: Path, run_command: Run, sample_output: Path
+) -> None:
+    command = [*AUDIT, "--snapshots", str(sample_output / "snapshots")]
+    command += ["--reports", str(tmp_path / "reports"), "--set", "persistence_seconds=60"]
+    run_command([*command, "--fail-on", "CRITICAL"], expect=1)
+
+
+def test_garbage_is_quarantined_and_the_rest_of_the_night_is_audited(
+    tmp_path: Path, run_command: Run
+) -> None:
+    dumps = tmp_path / "dumps"
+    shutil.copytree(CAPTURES / "S2", dumps)
+    (dumps / "core.bin").write_bytes(bytes(range(256)))
+    (dumps / "empty.jsonl").write_text("")
+    (dumps / "half.jsonl").write_text('{"kind":"topic_route","clus')
+    (dumps / "array.json").write_text('[{"kind":"topic_route"}]\n')
+    command = ["rebalance-audit", "run", "--master", "local[2]", "--quiet", "--dumps", str(dumps)]
+    # The run sums up and audits all the same; only the exit code and a line say what was amiss.
+    done = run_command(
+        [*command, "--output", str(tmp_path / "out"), "--set", "allowed_quarantine_share=0.001"],
+        expect=3,
+    )
+    assert "lines were not understood" in done.stderr
+    assert "1 stacked client ids" in done.stdout
+    published = PublishedReports(tmp_path / "out" / "reports")
+    (stacked,) = published.rows("stacked_client_ids")
+    assert stacked["client_id"] == "10.0.2.10@app-DUP"
+    names = {Path(row["file"]).name for row in published.rows("quarantine")}
+    assert names == {"core.bin", "half.jsonl", "array.json"}
+
+
+def test_show_prints_a_table_in_each_format(
+    run_command: Run, sample_output: Path, sample_reports: PublishedReports
+) -> None:
+    show = ["rebalance-audit", "show", "--reports", str(sample_output / "reports")]
+    listed = run_command([*show, "stacked_client_ids"]).stdout
+    assert "10.0.2.10@app-DUP" in listed
+    assert "(1 row)" in listed
+    lines = run_command([*show, "orphaned_queues", "--format", "json", "--group", "G_S2"]).stdout
+    rows = [json.loads(line) for line in lines.splitlines()]
+    expected = [
+        row for row in sample_reports.rows("orphaned_queues") if row["consumer_group"] == "G_S2"
+    ]
+    assert len(rows) == len(expected) == 4
+    assert all(row["first_seen"].endswith("Z") for row in rows)
+    csv = run_command([*show, "duplicate_queues", "--format", "csv", "--topic", "T_S3"]).stdout
+    assert csv.splitlines()[0].startswith("cluster,consumer_group,topic,broker_name,queue_id")
+    assert len(csv.splitlines()) == 3
+    summary = json.loads(run_command([*show, "summary"]).stdout)
+    assert summary["schema_version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["audit", "--date", "../../x", "--snapshots", "s", "--reports", "r"], 2, "--date"),
+        (["audit", "--date", "2026-02-30", "--snapshots", "s", "--reports", "r"], 2, "--date"),
+        (["audit", "--reports", "r"], 2, "expected --snapshots"),
+        (["run", "--output", "o"], 2, "expected --dumps"),
+        (["run", "--dumps", "d"], 2, "--output"),
+        (["audit", "--set", "persistance_seconds=1"], 2, "persistance_seconds"),
+        (["audit", "--settings", "nowhere.toml"], 2, "nowhere.toml"),
+        (["show", "orphaned_queues", "--reports", "nowhere"], 3, "no published reports"),
+        (["walk"], 2, "invalid choice"),
+    ],
+)
+def test_wrong_usage_is_told_with_its_exit_code(
+    run_command: Run, arguments: list[str], code: int, said: str
+) -> None:
+    done = run_command(["rebalance-audit", *arguments], expect=code)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,94 @@
+"""The same audit through spark-submit, with the packaged zip, on two kinds of master."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Run
+from tests.support.reports import PublishedReports
+from tests.support.truth import CAPTURES
+
+pytestmark = pytest.mark.e2e
+
+#: A stacked id, rooms by pattern, broadcasting, brokers that disagree, heartbeat V2.
+SITUATIONS = ("S2", "S6", "S10", "S15", "V2")
+DUMPS = [str(CAPTURES / situation / "dump.jsonl.gz") for situation in SITUATIONS]
+GROUPS = {f"G_{situation}" for situation in SITUATIONS}
+
+TABLES = (
+    "duplicate_queues",
+    "orphaned_queues",
+    "stacked_client_ids",
+    "unreadable_queues",
+    "allocations",
+    "state_runs",
+    "group_health",
+)
+
+
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+def test_spark_submit_publishes_the_rows_that_the_console_command_does(
+    tmp_path: Path,
+    run_command: Run,
+    package: Path,
+    entries: Path,
+    settings_file: str,
+    sample_reports: PublishedReports,
+    master: str,
+) -> None:
+    submit = ["spark-submit", "--master", master, "--py-files", str(package)]
+    snapshots, reports = str(tmp_path / "snapshots"), str(tmp_path / "reports")
+    run_command(
+        [
+            *submit,
+            str(entries / "ingest.py"),
+            "--dumps",
+            *DUMPS,
+            "--snapshots",
+            snapshots,
+            "--settings",
+            settings_file,
+        ]
+    )
+    run_command(
+        [
+            *submit,
+            str(entries / "audit.py"),
+            "--snapshots",
+            snapshots,
+            "--reports",
+            reports,
+            "--date",
+            "2026-11-21",
+            "--settings",
+            settings_file,
+            "--set",
+            "persistence_seconds=60",
+        ]
+    )
+    submitted = PublishedReports(tmp_path / "reports")
+    for table in TABLES:
+        assert submitted.comparable(table) == sample_reports.comparable(table, GROUPS), table
+
+
+def test_the_exit_code_of_a_submitted_job_is_that_of_the_command(
+    tmp_path: Path, run_command: Run, package: Path, entries: Path
+) -> None:
+    done = run_command(
+        [
+            "spark-submit",
+            "--master",
+            "local[1]",
+            "--py-files",
+            str(package),
+            str(entries / "audit.py"),
+            "--snapshots",
+            str(tmp_path / "nowhere"),
+            "--reports",
+            str(tmp_path / "reports"),
+        ],
+        expect=3,
+    )
+    assert "no table heartbeats" in done.stdout + done.stderr

@@ -1,0 +1,188 @@
+"""episodes -> the tables of faulty queues: severity, identity, backlog."""
+
+from __future__ import annotations
+
+import pytest
+from chispa import assert_df_equality
+
+from jobs.reports.findings import (
+    describe_findings,
+    finding_id,
+    queue_findings,
+    severity,
+    unreadable_queues,
+)
+from jobs.schemas import ORPHANED_QUEUES, QUEUE_OFFSETS, UNREADABLE_QUEUES
+from jobs.settings import SeverityThresholds
+from tests.support.snapshots import CLUSTER, GROUP, TOPIC, at, frame, offset_row
+
+pytestmark = pytest.mark.spark
+
+EPISODES = (
+    "cluster string, consumer_group string, topic string, kind string, broker_name string, "
+    "queue_id int, certainty string, first_seen timestamp, last_seen timestamp, snapshots bigint, "
+    "probability double, completeness double, "
+    "claimants array<struct<client_id:string,processes:int,probability:double>>, "
+    "strategy_source string, episode_first_seen timestamp, episode_last_seen timestamp, "
+    "persistence string, ongoing boolean"
+)
+
+
+def episode(**overrides):
+    values = {
+        "cluster": CLUSTER,
+        "consumer_group": GROUP,
+        "topic": TOPIC,
+        "kind": "ORPHANED",
+        "broker_name": "broker-a",
+        "queue_id": 0,
+        "certainty": "CERTAIN",
+        "first_seen": at(0),
+        "last_seen": at(600),
+        "snapshots": 11,
+        "probability": 1.0,
+        "completeness": 1.0,
+        "claimants": [],
+        "strategy_source": "assumed",
+        "episode_first_seen": at(0),
+        "episode_last_seen": at(600),
+        "persistence": "PERSISTENT",
+        "ongoing": True,
+    }
+    return tuple((values | overrides).values())
+
+
+def test_a_lasting_orphan_is_critical_a_lasting_duplicate_a_warning_and_what_passed_is_told(spark):
+    cases = [
+        ("PERSISTENT", "ORPHANED", 1.0, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.5, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.49, "WARNING"),
+        ("PERSISTENT", "ORPHANED", 0.09, "INFO"),
+        ("PERSISTENT", "DUPLICATE", 1.0, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 0.1, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 0.09, "INFO"),
+        ("TRANSIENT", "ORPHANED", 1.0, "INFO"),
+        ("TRANSIENT", "DUPLICATE", 1.0, "INFO"),
+    ]
+    names = "persistence string, kind string, probability double"
+    episodes = frame(spark, names, [case[:3] for case in cases])
+
+    graded = episodes.withColumn(
+        "severity", severity(SeverityThresholds(warning_probability=0.1, critical_probability=0.5))
+    )
+
+    assert_df_equality(
+        graded,
+        frame(spark, names + ", severity string", cases),
+        ignore_row_order=True,
+        ignore_nullable=True,
+    )
+
+
+def test_the_id_of_a_finding_is_that_of_its_queue_and_kind_in_every_run(spark):
+    rows = [
+        episode(),
+        episode(first_seen=at(5), probability=0.5, certainty="POSSIBLE", ongoing=False),
+        episode(kind="DUPLICATE"),
+        episode(queue_id=1),
+        episode(broker_name="broker-b"),
+        episode(topic="%RETRY%G"),
+        episode(consumer_group="H"),
+        episode(cluster="other"),
+    ]
+
+    ids = [
+        row["id"] for row in frame(spark, EPISODES, rows).select(finding_id().alias("id")).collect()
+    ]
+
+    # Users keep these ids in tickets and silences: they must not change from version to version.
+    assert ids[:2] == ["PINNED", "PINNED"]
+    assert len(set(ids[1:])) == 7
+
+
+def test_the_backlog_is_that_of_the_last_offsets_seen_of_the_queue(spark):
+    offsets = [
+        offset_row(broker_offset=500, consumer_offset=100),
+        offset_row(snapshot_time=at(60), broker_offset=510, consumer_offset=500),
+        offset_row(queue_id=1, broker_offset=7, consumer_offset=9),
+        offset_row(queue_id=2, topic="other", broker_offset=5, consumer_offset=0),
+    ]
+    episodes = [episode(queue_id=queue_id) for queue_id in (0, 1, 2)]
+
+    described = describe_findings(
+        frame(spark, EPISODES, episodes), frame(spark, QUEUE_OFFSETS, offsets), SeverityThresholds()
+    )
+
+    assert_df_equality(
+        described.select("queue_id", "backlog"),
+        frame(spark, "queue_id int, backlog bigint", [(0, 10), (1, 0), (2, None)]),
+        ignore_row_order=True,
+        ignore_nullable=True,
+    )
+
+
+def test_a_table_has_the_findings_of_its_kind_in_the_declared_columns(spark):
+    episodes = frame(spark, EPISODES, [episode(), episode(kind="DUPLICATE", queue_id=1)])
+
+    described = describe_findings(episodes, None, SeverityThresholds())
+    orphaned = queue_findings(described, "ORPHANED", ORPHANED_QUEUES)
+
+    expected = {
+        "cluster": CLUSTER,
+        "consumer_group": GROUP,
+        "topic": TOPIC,
+        "broker_name": "broker-a",
+        "queue_id": 0,
+        "first_seen": at(0),
+        "last_seen": at(600),
+        "snapshots": 11,
+        "persistence": "PERSISTENT",
+        "ongoing": True,
+        "certainty": "CERTAIN",
+        "probability": 1.0,
+        "completeness": 1.0,
+        "claimants": [],
+        "causes": [],
+        "severity": "CRITICAL",
+        "status": None,
+        "strategy_source": "assumed",
+        "backlog": None,
+        "finding_id": "PINNED",
+        "episode_first_seen": at(0),
+        "episode_last_seen": at(600),
+    }
+    assert_df_equality(
+        orphaned,
+        frame(
+            spark, ORPHANED_QUEUES, [tuple(expected[name] for name in ORPHANED_QUEUES.schema.names)]
+        ),
+        ignore_nullable=True,
+    )
+
+
+def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot(spark):
+    timeline = frame(
+        spark,
+        "cluster string, consumer_group string, topic string, first_seen timestamp, "
+        "last_seen timestamp, snapshots bigint, "
+        "unreadable array<struct<broker_name:string,queue_id:int>>",
+        [
+            (CLUSTER, GROUP, TOPIC, at(0), at(60), 2, [("broker-a", 4), ("broker-a", 5)]),
+            (CLUSTER, GROUP, TOPIC, at(120), at(180), 2, []),
+            (CLUSTER, GROUP, TOPIC, at(240), at(240), 1, [("broker-a", 5)]),
+        ],
+    )
+
+    assert_df_equality(
+        unreadable_queues(timeline),
+        frame(
+            spark,
+            UNREADABLE_QUEUES,
+            [
+                (CLUSTER, GROUP, TOPIC, "broker-a", 4, at(0), at(60), 2),
+                (CLUSTER, GROUP, TOPIC, "broker-a", 5, at(0), at(240), 3),
+            ],
+        ),
+        ignore_row_order=True,
+        ignore_nullable=True,
+    )

@@ -1,0 +1,56 @@
+"""Published reports as plain rows, read as a user's own script would read them."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+Row = dict[str, Any]
+
+
+class PublishedReports:
+    """The last published run under a folder."""
+
+    def __init__(self, reports: Path) -> None:
+        self.reports = reports
+        (self.pointer,) = sorted((reports / "_published").iterdir())[-1:]
+        self.published = json.loads(self.pointer.read_text())
+
+    @property
+    def summary(self) -> Row:
+        return self.published["summary"]
+
+    def rows(self, table: str) -> list[Row]:
+        folder = (
+            self.reports
+            / table
+            / f"dt={self.published['date']}"
+            / f"run={self.published['run_id']}"
+        )
+        return [
+            row
+            for path in sorted(folder.glob("*.parquet"))
+            for row in pq.read_table(path, partitioning=None).to_pylist()
+        ]
+
+    def at(self, table: str, group: str, topic: str, time: datetime) -> list[Row]:
+        """The rows of a group and topic whose run of snapshots holds the time."""
+        return [
+            row
+            for row in self.rows(table)
+            if row["consumer_group"] == group
+            and row["topic"] == topic
+            and row["first_seen"] <= time <= row["last_seen"]
+        ]
+
+    def comparable(self, table: str, groups: set[str] | None = None) -> list[str]:
+        """The rows (of some groups) as sorted texts, for comparing two runs."""
+        return sorted(
+            json.dumps(row, default=str, sort_keys=True)
+            for row in self.rows(table)
+            if groups is None or row["consumer_group"] in groups
+        )

@@ -1,0 +1,367 @@
+"""Builders of what the audit reads: states for the core, snapshot rows and dump lines for the jobs.
+
+Each fills in a plain base case, so that a test states only what it is about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from jobs.schemas import BROKER_POLLS, HEARTBEATS, QUEUE_OFFSETS, TOPIC_ROUTES, Table
+from rebalance_core import (
+    ClientList,
+    Evaluation,
+    Member,
+    MessageQueue,
+    RouteBroker,
+    State,
+    TopicRoute,
+)
+
+CLUSTER = "DefaultCluster"
+GROUP = "G"
+TOPIC = "T"
+BROKER = "broker-a"
+NAMESRV = "ns-1:9876"
+
+_ports = count(10000)
+
+# ---------------------------------------------------------------- states of the core
+
+
+def member(**overrides: Any) -> Member:
+    """One connection, with an address of its own."""
+    values: dict[str, Any] = {
+        "client_id": "10.0.0.1@app",
+        "client_addr": f"10.0.0.1:{next(_ports)}",
+        "language": "JAVA",
+        "version": 401,
+    }
+    return Member(**values | overrides)
+
+
+def route_broker(**overrides: Any) -> RouteBroker:
+    """A master that lets read and write its four queues."""
+    values: dict[str, Any] = {
+        "broker_name": BROKER,
+        "broker_ids": (0,),
+        "perm": 6,
+        "read_queue_nums": 4,
+        "write_queue_nums": 4,
+    }
+    return RouteBroker(**values | overrides)
+
+
+def route(*brokers: RouteBroker, namesrv_addr: str = NAMESRV) -> TopicRoute:
+    """The route of one nameserver; without brokers: it knows no such topic."""
+    return TopicRoute(namesrv_addr, brokers)
+
+
+def client_list(
+    *members: str | Member, broker_name: str = BROKER, broker_id: int = 0, **overrides: Any
+) -> ClientList:
+    """What one broker answers; ``overrides`` are of the members that are given by their id."""
+    return ClientList(
+        broker_name,
+        broker_id,
+        tuple(
+            each if isinstance(each, Member) else member(client_id=each, **overrides)
+            for each in members
+        ),
+    )
+
+
+def state(**overrides: Any) -> State:
+    """Two clients that share the four queues of one broker."""
+    values: dict[str, Any] = {
+        "consumer_group": GROUP,
+        "topic": TOPIC,
+        "client_lists": (client_list("a", "b"),),
+        "topic_routes": (route(route_broker()),),
+    }
+    return State(**values | overrides)
+
+
+def one_list(client_ids: Sequence[str | Member], queues: int = 4, **overrides: Any) -> State:
+    """One broker, of so many queues, with these members; all members see the same."""
+    return state(
+        client_lists=(client_list(*client_ids, **overrides),),
+        topic_routes=(route(route_broker(read_queue_nums=queues, write_queue_nums=queues)),),
+    )
+
+
+def one_list_each(lists: dict[str, Sequence[str | Member]], queues: int = 4) -> State:
+    """A broker for each of the names, with its list; all ``queues`` are on the first of them."""
+    names = list(lists)
+    return state(
+        client_lists=tuple(client_list(*ids, broker_name=name) for name, ids in lists.items()),
+        topic_routes=(
+            route(
+                route_broker(broker_name=names[0], read_queue_nums=queues, write_queue_nums=queues),
+                *[
+                    route_broker(broker_name=name, read_queue_nums=0, write_queue_nums=0)
+                    for name in names[1:]
+                ],
+            ),
+        ),
+    )
+
+
+def two_processes_share_one_client_id() -> State:
+    """Three processes on eight queues, two of them by the same id, which both brokers confirm."""
+    return one_list_each({"broker-a": ["a", "a", "b"], "broker-b": ["a", "a", "b"]}, queues=8)
+
+
+def one_process_reconnected() -> State:
+    """Two processes on six queues; one broker still lists the old channel of one of them."""
+    return one_list_each(
+        {"broker-a": ["a", "a", "b"], "broker-b": ["a", "b"], "broker-c": ["a", "b"]}, queues=6
+    )
+
+
+def queue(queue_id: int, broker_name: str = BROKER) -> MessageQueue:
+    """A queue of the topic."""
+    return MessageQueue(TOPIC, broker_name, queue_id)
+
+
+def faulty_queues(evaluation: Evaluation, kind: str) -> list[int]:
+    """The ids of the queues that have a finding of the kind, for topics on one broker."""
+    return [each.queue.queue_id for each in evaluation.findings if each.kind == kind]
+
+
+# ---------------------------------------------------------------- rows of the snapshot tables
+
+
+def at(seconds: float) -> datetime:
+    """So many seconds into the test's day."""
+    return datetime(2026, 1, 5, tzinfo=UTC) + timedelta(seconds=seconds)
+
+
+def subscriptions(*topics: str, expression: str = "*") -> list[tuple[str, str, str]]:
+    """A subscription by tags to each of the topics."""
+    return [(topic, "TAG", expression) for topic in topics]
+
+
+def _row(schema: T.StructType, values: dict[str, Any]) -> tuple[Any, ...]:
+    unknown = values.keys() - set(schema.names)
+    if unknown:
+        raise ValueError(f"no such columns: {', '.join(sorted(unknown))}")
+    return tuple(values.get(name) for name in schema.names)
+
+
+def heartbeat_row(**overrides: Any) -> tuple[Any, ...]:
+    """One member in one broker's list; its address follows from its id."""
+    values: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "snapshot_time": at(0),
+        "broker_name": BROKER,
+        "broker_id": 0,
+        "consumer_group": GROUP,
+        "client_id": "a",
+        "client_addr": f"{overrides.get('client_id', 'a')}:1",
+        "language": "JAVA",
+        "version": 401,
+        "consume_type": "CONSUME_PASSIVELY",
+        "message_model": "CLUSTERING",
+        "subscriptions": subscriptions(TOPIC),
+        "subscription_source": "HEARTBEAT",
+    }
+    return _row(HEARTBEATS.schema, values | overrides)
+
+
+def poll_row(**overrides: Any) -> tuple[Any, ...]:
+    """One broker that answered with one connection."""
+    values: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "snapshot_time": at(0),
+        "broker_name": BROKER,
+        "broker_id": 0,
+        "consumer_group": GROUP,
+        "outcome": "ANSWERED",
+        "connections": 1,
+    }
+    return _row(BROKER_POLLS.schema, values | overrides)
+
+
+def route_row(**overrides: Any) -> tuple[Any, ...]:
+    """One broker of four queues in the route of one nameserver."""
+    values: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "snapshot_time": at(0),
+        "namesrv_addr": NAMESRV,
+        "topic": TOPIC,
+        "broker_name": BROKER,
+        "broker_ids": [0],
+        "perm": 6,
+        "read_queue_nums": 4,
+        "write_queue_nums": 4,
+    }
+    return _row(TOPIC_ROUTES.schema, values | overrides)
+
+
+def offset_row(**overrides: Any) -> tuple[Any, ...]:
+    """One queue with nothing left to consume."""
+    values: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "snapshot_time": at(0),
+        "consumer_group": GROUP,
+        "topic": TOPIC,
+        "broker_name": BROKER,
+        "queue_id": 0,
+        "broker_offset": 100,
+        "consumer_offset": 100,
+    }
+    return _row(QUEUE_OFFSETS.schema, values | overrides)
+
+
+def frame(
+    spark: SparkSession, schema: Table | T.StructType | str, rows: Sequence[tuple[Any, ...]]
+) -> DataFrame:
+    """The rows as a DataFrame; of a table without its comments, which no step passes on."""
+    if isinstance(schema, Table):
+        schema = T.StructType(
+            [T.StructField(each.name, each.dataType, each.nullable) for each in schema.schema]
+        )
+    return spark.createDataFrame(list(rows), schema)
+
+
+# ---------------------------------------------------------------- lines of a dump
+
+
+def _line(kind: str, body: Any, values: dict[str, Any]) -> str:
+    envelope = {"kind": kind, "cluster": CLUSTER, **values}
+    if body is not None:
+        envelope["body"] = body if isinstance(body, str) else json.dumps(body)
+    return json.dumps(
+        {k: v.isoformat() if isinstance(v, datetime) else v for k, v in envelope.items()}
+    )
+
+
+def _subscription_data(topics: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"topic": topic, "subString": "*", "expressionType": "TAG"} for topic in topics]
+
+
+def poll_line(
+    *client_ids: str, topics: Sequence[str] = (TOPIC,), seconds: float = 0, **overrides: Any
+) -> str:
+    """A broker's list of a group; ``topics`` are in the group's subscription table.
+
+    The copies of an id have ports from 1 on. With ``error_code`` among the overrides the broker
+    gave no list.
+    """
+    body = {
+        "connectionSet": [
+            {
+                "clientId": each,
+                "clientAddr": f"{each}:{client_ids[: place + 1].count(each)}",
+                "language": "JAVA",
+                "version": 401,
+            }
+            for place, each in enumerate(client_ids)
+        ],
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "subscriptionTable": {each["topic"]: each for each in _subscription_data(topics)},
+    }
+    values = {
+        "snapshot_time": at(seconds),
+        "collected_at": at(seconds),
+        "broker_name": BROKER,
+        "broker_id": 0,
+        "consumer_group": GROUP,
+    } | overrides
+    return _line("consumer_connection", None if "error_code" in values else body, values)
+
+
+def heartbeat_line(
+    client_id: str,
+    *topics: str,
+    seconds: float = 0,
+    group: str = GROUP,
+    without_sub: bool | None = None,
+    message_model: str = "CLUSTERING",
+    **overrides: Any,
+) -> str:
+    """A client's heartbeat, over the first connection that ``poll_line`` lists of its id."""
+    body = {
+        "clientID": client_id,
+        "consumerDataSet": [
+            {
+                "groupName": group,
+                "consumeType": "CONSUME_PASSIVELY",
+                "messageModel": message_model,
+                "subscriptionDataSet": _subscription_data(topics),
+            }
+        ],
+    }
+    if without_sub is not None:
+        body["withoutSub"] = without_sub
+    values = {
+        "collected_at": at(seconds),
+        "broker_name": BROKER,
+        "broker_id": 0,
+        "client_addr": f"{client_id}:1",
+    }
+    return _line("heartbeat", body, values | overrides)
+
+
+def running_info_line(
+    client_id: str,
+    *topics: str,
+    seconds: float = 0,
+    properties: dict[str, str] | None = None,
+    **overrides: Any,
+) -> str:
+    """A client's ConsumerRunningInfo, without any queue."""
+    body = {
+        "properties": properties or {},
+        "subscriptionSet": _subscription_data(topics),
+        "mqTable": {},
+    }
+    values = {
+        "snapshot_time": at(seconds),
+        "collected_at": at(seconds),
+        "consumer_group": GROUP,
+        "client_id": client_id,
+    } | overrides
+    return _line("consumer_running_info", None if "error_code" in values else body, values)
+
+
+def log_line(client_id: str, strategy: str, seconds: float = 0, group: str = GROUP) -> str:
+    """A client's log line that says with which strategy it came to take nothing."""
+    body = (
+        "2026-01-05 00:00:00,000 INFO RocketmqClient - rebalanced result changed. "
+        f"allocateMessageQueueStrategyName={strategy}, group={group}, topic={TOPIC}, "
+        f"clientId={client_id}, mqAllSize=4, cidAllSize=1, rebalanceResultSize=0, "
+        "rebalanceResultSet=[]"
+    )
+    return _line("client_log", body, {"collected_at": at(seconds)})
+
+
+def route_line(body: dict[str, Any] | None = None, seconds: float = 0, **overrides: Any) -> str:
+    """A nameserver's answer; without a body it is an error, told in the overrides."""
+    values = {
+        "snapshot_time": at(seconds),
+        "collected_at": at(seconds),
+        "namesrv_addr": NAMESRV,
+        "topic": TOPIC,
+    }
+    return _line("topic_route", body, values | overrides)
+
+
+def stats_line(offsets: dict[int, tuple[int, int]], seconds: float = 0, **overrides: Any) -> str:
+    """A broker's ConsumeStats: broker and consumer offset by queue id, as fastjson prints them."""
+    entries = ",".join(
+        f'{{"brokerName":"{BROKER}","queueId":{queue_id},"topic":"{TOPIC}"}}:'
+        f'{{"brokerOffset":{of_broker},"consumerOffset":{of_consumer},"lastTimestamp":0}}'
+        for queue_id, (of_broker, of_consumer) in offsets.items()
+    )
+    values = {"snapshot_time": at(seconds), "collected_at": at(seconds), "consumer_group": GROUP}
+    return _line("consume_stats", f'{{"offsetTable":{{{entries}}}}}', values | overrides)
