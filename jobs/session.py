@@ -30,13 +30,15 @@ _NEEDED = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 
-#: What is better than Spark's default where nobody has chosen.
-_ADVISED = {
-    # 200 are too many for the small nights; AQE joins those that stay small together.
-    "spark.sql.shuffle.partitions": "16",
-    # A state of a large group is many kilobytes: bound what one batch holds in a worker.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
-}
+
+def _advised(spark: SparkSession) -> dict[str, str]:
+    """What is better than Spark's default where nobody has chosen."""
+    return {
+        # 200 is too many for most nights: every partition of every step is a task.
+        "spark.sql.shuffle.partitions": str(2 * spark.sparkContext.defaultParallelism),
+        # A state of a large group is many kilobytes: bound what one batch holds in a worker.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+    }
 
 
 @contextmanager
@@ -60,7 +62,7 @@ def spark_session(name: str, master: str | None = None) -> Iterator[SparkSession
     chosen = spark.sparkContext.getConf()
     for key, value in _NEEDED.items():
         spark.conf.set(key, value)
-    for key, value in _ADVISED.items():
+    for key, value in _advised(spark).items():
         if not chosen.contains(key):
             spark.conf.set(key, value)
     try:
