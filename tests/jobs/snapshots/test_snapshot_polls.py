@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from chispa import assert_df_equality
 
@@ -17,8 +19,6 @@ def dashboard_error(message: str) -> str:
 
 
 def with_body(line: str, body: str) -> str:
-    import json
-
     return json.dumps(json.loads(line) | {"body": body})
 
 

@@ -1,4 +1,4 @@
-"""runs -> segments: the stretches in which a group's lists and its topic's route stayed the same."""
+"""runs -> segments: the stretches in which a group's lists and its topic's route stay the same."""
 
 from __future__ import annotations
 

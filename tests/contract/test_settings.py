@@ -1,0 +1,77 @@
+"""The settings as a contract: what ships loads, what is wrong is told, all of it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.errors import SettingsError
+from jobs.settings import Settings, load_settings
+
+
+def test_the_file_that_ships_loads_and_states_the_defaults(repository: Path) -> None:
+    shipped = load_settings(repository / "conf" / "audit.toml")
+    assert [each.groups for each in shipped.strategies] == ["G_S10"]
+    assert shipped.model_copy(update={"strategies": ()}) == Settings()
+
+
+def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "audit.toml"
+    path.write_text(
+        "persistence_seconds = -1\n"
+        "persistance = 3\n"
+        'default_strategy = "AVERAGE"\n'
+        "[severity]\n"
+        "warning_probability = 2.0\n"
+        "[[strategies]]\n"
+        'groups = "("\n'
+        'name = "AVG"\n'
+        "[[strategies]]\n"
+        'groups = ".*"\n'
+        'name = "CONSISTENT_HASH"\n'
+        "params = { virtual_nodes = 3 }\n"
+    )
+    with pytest.raises(SettingsError) as raised:
+        load_settings(path)
+    text = str(raised.value)
+    for part in (
+        str(path),
+        "persistence_seconds:",
+        "persistance:",
+        "default_strategy:",
+        "severity.warning_probability:",
+        "strategies.0.groups:",
+        "strategies.1:",
+        "virtual_nodes",
+    ):
+        assert part in text, part
+
+
+def test_overrides_are_read_as_toml_and_else_as_text() -> None:
+    settings = load_settings(
+        None,
+        ["persistence_seconds=60", "severity.critical_probability=0.9", "paths.reports=s3://b/r"],
+    )
+    assert settings.persistence_seconds == 60
+    assert settings.severity.critical_probability == 0.9
+    assert settings.paths.reports == "s3://b/r"
+
+
+@pytest.mark.parametrize("override", ["persistence_seconds", "=3", "persistence_seconds.x=3"])
+def test_a_malformed_override_is_refused(override: str) -> None:
+    with pytest.raises(SettingsError):
+        load_settings(None, ["persistence_seconds=60", override])
+
+
+@pytest.mark.parametrize("text", ["persistence_seconds = ", "\x00", "a = b = c"])
+def test_a_file_that_is_no_toml_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "audit.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=r"audit\.toml"):
+        load_settings(path)
+
+
+def test_equal_settings_have_equal_hashes_and_others_not() -> None:
+    assert Settings().fingerprint() == load_settings(None).fingerprint()
+    assert Settings().fingerprint() != Settings(persistence_seconds=60).fingerprint()

@@ -1,0 +1,30 @@
+"""The report tables as a public contract: columns are added, never changed or removed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table
+
+PUBLISHED = json.loads((Path(__file__).parent / "tables_v1.json").read_text())
+TABLES = {table.name: table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES)}
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_no_published_column_is_gone_or_of_another_type(name: str) -> None:
+    columns = {field.name: field.dataType.simpleString() for field in TABLES[name].schema}
+    assert PUBLISHED[name].items() <= columns.items()
+
+
+def test_every_table_is_under_contract() -> None:
+    assert set(PUBLISHED) == set(TABLES)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
+def test_every_table_has_a_grain_and_every_column_a_comment(table: Table) -> None:
+    assert table.grain
+    for field in table.schema:
+        assert len(field.metadata["comment"]) > 5, field.name
