@@ -281,7 +281,10 @@ def _queue_findings(name: str, what: str) -> Table:
                 nullable=True,
             ),
             _column(
-                "backlog", LONG, "messages not consumed at the last offsets seen", nullable=True
+                "backlog",
+                LONG,
+                "messages not consumed at the last offsets seen in the run",
+                nullable=True,
             ),
             _column("finding_id", STRING, "stable over runs: cluster, group, topic, queue, kind"),
             _column("episode_first_seen", TIMESTAMP, "since when, whatever the certainty"),

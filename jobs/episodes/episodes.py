@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -89,10 +91,10 @@ def stacked_id_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFr
     together by the group's own runs, and the queues of all topics are added up.
     """
     group = ["cluster", "consumer_group"]
+    run = [*group, "group_run"]
     stacked = timeline.where(F.size("stacked") > 0).select(
-        *group,
-        "topic",
-        "group_run",
+        *run,
+        F.array("topic").alias("topics"),
         "first_seen",
         "last_seen",
         "snapshots",
@@ -100,70 +102,49 @@ def stacked_id_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFr
         F.explode("stacked").alias("stacked_id"),
     )
     stacked = stacked.select(*[c for c in stacked.columns if c != "stacked_id"], "stacked_id.*")
-    of_run = [*group, "client_id", "group_run"]
-    per_topic = stacked.groupBy(*of_run, "topic").agg(
-        F.min("first_seen").alias("first_seen"),
-        F.max("last_seen").alias("last_seen"),
-        F.sum("snapshots").alias("snapshots"),
-        F.max("timeline_end").alias("timeline_end"),
-        F.max("id_format").alias("id_format"),
-        F.max("remedy").alias("remedy"),
-        F.max("processes").alias("processes"),
-        F.max("slots_wasted").alias("slots_wasted"),
-        F.max("queues_duplicated").alias("queues_duplicated"),
-        F.max("queues_orphaned").alias("queues_orphaned"),
-        *[
-            F.flatten(F.collect_list(name)).alias(name)
-            for name in ("client_addrs", "versions", "languages")
-        ],
-    )
-    per_run = per_topic.groupBy(*of_run).agg(
-        F.collect_list("topic").alias("topics"),
-        F.min("first_seen").alias("first_seen"),
-        F.max("last_seen").alias("last_seen"),
-        F.max("snapshots").alias("snapshots"),
-        F.max("timeline_end").alias("timeline_end"),
-        F.max("id_format").alias("id_format"),
-        F.max("remedy").alias("remedy"),
-        F.max("processes").alias("processes"),
-        F.max("slots_wasted").alias("slots_wasted"),
-        F.sum("queues_duplicated").alias("queues_duplicated"),
-        F.sum("queues_orphaned").alias("queues_orphaned"),
-        *[
-            F.flatten(F.collect_list(name)).alias(name)
-            for name in ("client_addrs", "versions", "languages")
-        ],
-    )
+    # A run is cut where a topic's route changes: its parts follow each other, its topics do not.
+    per_topic = _merge(stacked, [*run, "client_id", "topics"], snapshots=F.sum, queues=F.max)
+    per_run = _merge(per_topic, [*run, "client_id"], snapshots=F.max, queues=F.sum)
     # Runs in which no topic told anything end no episode: number those that did.
-    told = timeline.select(*group, "group_run").distinct()
+    told = timeline.select(*run).distinct()
     in_time = Window.partitionBy(*group).orderBy("group_run")
     positions = told.withColumn("position", F.row_number().over(in_time))
-    located = per_run.join(positions, [*group, "group_run"], "inner")
-    numbered = number_episodes(located, [*group, "client_id"])
-    episodes = numbered.groupBy(*group, "client_id", "episode").agg(
-        F.min("first_seen").alias("first_seen"),
-        F.max("last_seen").alias("last_seen"),
-        F.sum("snapshots").alias("snapshots"),
-        F.max("timeline_end").alias("timeline_end"),
-        F.max("id_format").alias("id_format"),
-        F.max_by("remedy", "processes").alias("remedy"),
-        F.max("processes").alias("processes"),
-        F.max("slots_wasted").alias("slots_wasted"),
-        F.max("queues_duplicated").cast("int").alias("queues_duplicated"),
-        F.max("queues_orphaned").cast("int").alias("queues_orphaned"),
-        *[
-            F.array_sort(F.array_distinct(F.flatten(F.collect_list(name)))).alias(name)
-            for name in ("topics", "client_addrs", "versions", "languages")
-        ],
-    )
+    numbered = number_episodes(per_run.join(positions, run, "inner"), [*group, "client_id"])
+    episodes = _merge(numbered, [*group, "client_id", "episode"], snapshots=F.sum, queues=F.max)
+    verdict = F.when(F.col("processes") > 1, F.lit("STACKED")).otherwise(F.lit("STALE_CHANNEL"))
     return episodes.withColumns(
         {
             "persistence": persistence(
                 F.col("first_seen"), F.col("last_seen"), persistence_seconds
             ),
             "ongoing": F.col("last_seen") == F.col("timeline_end"),
-            "verdict": F.when(F.col("processes") > 1, F.lit("STACKED")).otherwise(
-                F.lit("STALE_CHANNEL")
-            ),
+            "verdict": verdict,
         }
+    )
+
+
+def _merge(
+    rows: DataFrame,
+    keys: list[str],
+    snapshots: Callable[[str], Column],
+    queues: Callable[[str], Column],
+) -> DataFrame:
+    """Rows of one stacked id as one row: the widest times, the most of each number, all values."""
+    lists = ("topics", "client_addrs", "versions", "languages")
+    return rows.groupBy(*keys).agg(
+        F.min("first_seen").alias("first_seen"),
+        F.max("last_seen").alias("last_seen"),
+        F.max("timeline_end").alias("timeline_end"),
+        snapshots("snapshots").alias("snapshots"),
+        F.max("id_format").alias("id_format"),
+        F.max_by("remedy", "processes").alias("remedy"),
+        F.max("processes").alias("processes"),
+        F.max("slots_wasted").alias("slots_wasted"),
+        queues("queues_duplicated").alias("queues_duplicated"),
+        queues("queues_orphaned").alias("queues_orphaned"),
+        *[
+            F.array_sort(F.array_distinct(F.flatten(F.collect_list(name)))).alias(name)
+            for name in lists
+            if name not in keys
+        ],
     )

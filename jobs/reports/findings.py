@@ -45,8 +45,16 @@ def describe_findings(
     if queue_offsets is None:
         return described.withColumn("backlog", F.lit(None).cast("bigint"))
     lag = F.greatest(F.col("broker_offset") - F.col("consumer_offset"), F.lit(0))
-    backlogs = queue_offsets.groupBy(*queue).agg(F.max_by(lag, "snapshot_time").alias("backlog"))
-    return described.join(backlogs, queue, "left")
+    lags = queue_offsets.groupBy(*queue).agg(
+        F.array_sort(F.collect_list(F.struct("snapshot_time", lag.alias("lag")))).alias("_lags")
+    )
+    # What lies there when the fault ends; what was seen later has been consumed since.
+    by_then = F.filter("_lags", lambda each: each["snapshot_time"] <= F.col("last_seen"))
+    return (
+        described.join(lags, queue, "left")
+        .withColumn("backlog", F.get(F.slice(by_then, -1, 1), F.lit(0))["lag"])
+        .drop("_lags")
+    )
 
 
 def queue_findings(described: DataFrame, kind: str, table: Table) -> DataFrame:
