@@ -140,8 +140,8 @@ def _merge(
         F.max_by("remedy", "processes").alias("remedy"),
         F.max("processes").alias("processes"),
         F.max("slots_wasted").alias("slots_wasted"),
-        queues("queues_duplicated").alias("queues_duplicated"),
-        queues("queues_orphaned").alias("queues_orphaned"),
+        queues("queues_duplicated").cast("int").alias("queues_duplicated"),
+        queues("queues_orphaned").cast("int").alias("queues_orphaned"),
         *[
             F.array_sort(F.array_distinct(F.flatten(F.collect_list(name)))).alias(name)
             for name in lists
