@@ -100,11 +100,17 @@ def _with_shares(
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """How many owners each queue has: ``none``, ``several`` as probabilities, ``expected``."""
+    """How many owners each queue has: ``none``, ``several`` as probabilities, ``expected``.
+
+    ``surely_none`` and ``surely_several`` tell where that is so under every view: a probability
+    alone may round to 1.
+    """
 
     none: NDArray[np.float64]
     several: NDArray[np.float64]
     expected: NDArray[np.float64]
+    surely_none: NDArray[np.bool_]
+    surely_several: NDArray[np.bool_]
 
 
 def count_owners(shares: NDArray[np.float64], counts: Sequence[int]) -> Owners:
@@ -126,7 +132,8 @@ def count_owners(shares: NDArray[np.float64], counts: Sequence[int]) -> Owners:
     drawn = np.flatnonzero(((shares > 0.0) & (shares < 1.0)).any(axis=0) & (certain <= 1))
     if drawn.size:  # only queues that some view gives to a process and another view does not
         none[drawn], several[drawn] = _poisson_binomial(shares[:, drawn], counts)
-    return Owners(none, several, expected)
+    surely_none = np.logical_not((shares > 0.0).any(axis=0, keepdims=True))[0]
+    return Owners(none, several, expected, surely_none, certain > 1)
 
 
 def _poisson_binomial(
@@ -142,4 +149,5 @@ def _poisson_binomial(
             several += one * share
             one = one * (1 - share) + none * share
             none = none * (1 - share)
-    return none, several
+    # The three add up to 1 but for rounding.
+    return none, np.minimum(several, 1.0)

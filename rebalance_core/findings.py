@@ -14,7 +14,14 @@ from rebalance_core.state import State
 from rebalance_core.strategies import AllocationStrategy, own_id
 from rebalance_core.strategies.base import Positions
 from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
-from rebalance_core.views import View, Views, possible_views, readable_queues, unreadable_queues
+from rebalance_core.views import (
+    View,
+    Views,
+    candidate_ids,
+    possible_views,
+    readable_queues,
+    unreadable_queues,
+)
 
 FindingKind = Literal["ORPHANED", "DUPLICATE"]
 ORPHANED: FindingKind = "ORPHANED"
@@ -99,8 +106,8 @@ class StackedEffect:
 class Evaluation:
     """All that the audit says of one state.
 
-    ``known`` tells whether the state is knowledge at all: where no broker answered, or the route
-    was never seen, nothing was found and nothing was found to be mended.
+    ``known`` tells whether the state says who owns what: where no broker answered, the route was
+    not seen or the strategy cannot be recomputed, no fault was found and none was seen to end.
     """
 
     coverage: str
@@ -121,7 +128,12 @@ class Evaluation:
     @property
     def known(self) -> bool:
         """Whether the state says anything about owners: a gap of knowledge ends no episode."""
-        return self.coverage not in (NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN)
+        return self.coverage not in (
+            NO_BROKER_ANSWERED,
+            ROUTE_NOT_KNOWN,
+            STRATEGY_NOT_KNOWN,
+            ALLOCATION_FAILS,
+        )
 
 
 def evaluate(state: State, rules: StrategyRules) -> Evaluation:
@@ -148,7 +160,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         try:
             claims = compute_claims(views.views, processes) if views.views else None
         except AllocationError as error:
-            refusal = (ALLOCATION_FAILS, f"{error}; every member keeps the queues that it has")
+            refusal = (ALLOCATION_FAILS, f"{error}; whoever computes this keeps what it has")
     if claims is None:
         return _without_claims(state, views, processes, refusal)
     coverage, reason = refusal or (AUDITED, "")
@@ -230,9 +242,13 @@ def _shared_by_broker(state: State) -> str | None:
 
 def _all_offline(state: State) -> bool:
     """Whether every broker that a client may ask said that the group has no member there."""
-    offline = {name for name, _ in state.offline_brokers}
-    names = {broker.broker_name for route in state.topic_routes for broker in route.brokers}
-    return bool(offline) and names <= offline
+    asked = {
+        (broker.broker_name, broker_id)
+        for route in state.topic_routes
+        for broker in route.brokers
+        for broker_id in candidate_ids(broker)
+    }
+    return bool(asked) and asked <= set(state.offline_brokers)
 
 
 def _without_claims(
@@ -288,14 +304,14 @@ def _of_queue(
         Finding(
             kind=kind,
             queue=queue,
-            certainty=CERTAIN if probability == 1.0 else POSSIBLE,
+            certainty=CERTAIN if certain else POSSIBLE,
             probability=probability,
             expected_owners=float(owners.expected[column]),
             claimants=claimants,
         )
-        for kind, probability in (
-            (ORPHANED, float(owners.none[column])),
-            (DUPLICATE, float(owners.several[column])),
+        for kind, probability, certain in (
+            (ORPHANED, float(owners.none[column]), owners.surely_none[column]),
+            (DUPLICATE, float(owners.several[column]), owners.surely_several[column]),
         )
         if probability > 0
     ]

@@ -125,6 +125,8 @@ def possible_views(state: State) -> Views:
             if (candidates := candidate_ids(broker))
         }
         asked += len(drawn)
+        if not queues:
+            continue  # the strategy throws on an empty list, and the client keeps what it has
         answered += sum(len(known) / len(candidates) for candidates, known in drawn.values())
         with_view = {name: known for name, (_, known) in drawn.items() if known}
         for name, known in with_view.items():

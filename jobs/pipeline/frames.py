@@ -122,7 +122,7 @@ def _report_tables(
         "stacked_client_ids": stacked_client_ids(
             stacked_id_episodes(timeline, settings.persistence_seconds)
         ),
-        "unreadable_queues": unreadable_queues(timeline),
+        "unreadable_queues": unreadable_queues(segments, states),
         "allocations": allocations(states),
         "state_runs": state_runs(segments),
         "group_health": group_health(segments, states, described),

@@ -73,10 +73,15 @@ def stacked_client_ids(episodes: DataFrame) -> DataFrame:
     return conform(episodes, STACKED_CLIENT_IDS)
 
 
-def unreadable_queues(timeline: DataFrame) -> DataFrame:
-    """The table ``unreadable_queues``: from the first to the last snapshot that shows it."""
+def unreadable_queues(segments: DataFrame, states: DataFrame) -> DataFrame:
+    """The table ``unreadable_queues``: from the first to the last snapshot that shows it.
+
+    Of all segments: the route tells, whether or not the group could be recomputed.
+    """
+    pair = ["cluster", "consumer_group", "topic"]
+    unreadable = states.where(F.size("unreadable") > 0).select(*pair, "state_id", "unreadable")
     rows = (
-        timeline.where(F.size("unreadable") > 0)
+        segments.join(unreadable, [*pair, "state_id"], "inner")
         .select("*", F.explode("unreadable").alias("queue"))
         .groupBy("cluster", "consumer_group", "topic", "queue.broker_name", "queue.queue_id")
         .agg(

@@ -75,8 +75,9 @@ def collect_route_states(route_runs: DataFrame, topic_routes: DataFrame) -> Data
 def find_group_topics(group_states: DataFrame) -> DataFrame:
     """One row per cluster, consumer_group, topic that some member subscribed to in the window.
 
-    A topic stays with its group in the snapshots in which no member subscribes to it, or in which
-    the group has no member: that is when its queues have no owner.
+    A topic stays with its group in the snapshots in which the group has no member: that is when
+    all its queues have no owner. Where members are there and none subscribes to it, it is known to
+    be no topic of the group's (any more), which is another thing.
     """
     topic = F.explode("member.subscriptions.topic")
     return (

@@ -180,7 +180,6 @@ def test_a_thousand_rarely_claiming_processes_have_a_small_probability_of_two_ow
     assert owners.several[0] == pytest.approx(pairs * share**2, rel=1e-5)
 
 
-@pytest.mark.xfail(strict=True, reason="the sum of many rounded products passes 1 by one ulp")
 def test_no_probability_leaves_zero_to_one():
     owners = count_owners(np.full((1, 1), 1 / 3), [100])
 

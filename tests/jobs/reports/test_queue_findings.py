@@ -100,14 +100,16 @@ def test_the_id_of_a_finding_is_that_of_its_queue_and_kind_in_every_run(spark):
     assert len(set(ids[1:])) == 7
 
 
-def test_the_backlog_is_that_of_the_last_offsets_seen_of_the_queue(spark):
+def test_the_backlog_is_that_of_the_last_offsets_seen_before_the_finding_ends(spark):
     offsets = [
         offset_row(broker_offset=500, consumer_offset=100),
         offset_row(snapshot_time=at(60), broker_offset=510, consumer_offset=500),
+        offset_row(snapshot_time=at(601), broker_offset=999, consumer_offset=0),
         offset_row(queue_id=1, broker_offset=7, consumer_offset=9),
         offset_row(queue_id=2, topic="other", broker_offset=5, consumer_offset=0),
+        offset_row(queue_id=3, snapshot_time=at(601), broker_offset=999, consumer_offset=0),
     ]
-    episodes = [episode(queue_id=queue_id) for queue_id in (0, 1, 2)]
+    episodes = [episode(queue_id=queue_id) for queue_id in range(4)]
 
     described = describe_findings(
         frame(spark, EPISODES, episodes), frame(spark, QUEUE_OFFSETS, offsets), SeverityThresholds()
@@ -115,7 +117,7 @@ def test_the_backlog_is_that_of_the_last_offsets_seen_of_the_queue(spark):
 
     assert_df_equality(
         described.select("queue_id", "backlog"),
-        frame(spark, "queue_id int, backlog bigint", [(0, 10), (1, 0), (2, None)]),
+        frame(spark, "queue_id int, backlog bigint", [(0, 10), (1, 0), (2, None), (3, None)]),
         ignore_row_order=True,
         ignore_nullable=True,
     )
@@ -161,20 +163,30 @@ def test_a_table_has_the_findings_of_its_kind_in_the_declared_columns(spark):
 
 
 def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot(spark):
-    timeline = frame(
+    segments = frame(
         spark,
-        "cluster string, consumer_group string, topic string, first_seen timestamp, "
-        "last_seen timestamp, snapshots bigint, "
+        "cluster string, consumer_group string, topic string, state_id string, "
+        "first_seen timestamp, last_seen timestamp, snapshots bigint",
+        [
+            (CLUSTER, GROUP, TOPIC, "both", at(0), at(60), 2),
+            (CLUSTER, GROUP, TOPIC, "none", at(120), at(180), 2),
+            (CLUSTER, GROUP, TOPIC, "one", at(240), at(240), 1),
+        ],
+    )
+    # That a state could not be recomputed hides no queue that its route shows.
+    states = frame(
+        spark,
+        "cluster string, consumer_group string, topic string, state_id string, known boolean, "
         "unreadable array<struct<broker_name:string,queue_id:int>>",
         [
-            (CLUSTER, GROUP, TOPIC, at(0), at(60), 2, [("broker-a", 4), ("broker-a", 5)]),
-            (CLUSTER, GROUP, TOPIC, at(120), at(180), 2, []),
-            (CLUSTER, GROUP, TOPIC, at(240), at(240), 1, [("broker-a", 5)]),
+            (CLUSTER, GROUP, TOPIC, "both", False, [("broker-a", 4), ("broker-a", 5)]),
+            (CLUSTER, GROUP, TOPIC, "none", True, []),
+            (CLUSTER, GROUP, TOPIC, "one", True, [("broker-a", 5)]),
         ],
     )
 
     assert_df_equality(
-        unreadable_queues(timeline),
+        unreadable_queues(segments, states),
         frame(
             spark,
             UNREADABLE_QUEUES,

@@ -18,6 +18,10 @@ AB = [{"client_id": "a"}, {"client_id": "b"}]
 DIFFERENT_LISTS = {
     "one more copy": (AB, [*AB, {"client_id": "b", "client_addr": "b:2"}]),
     "an exact row twice more": (AB, [*AB, {"client_id": "c"}, {"client_id": "c"}]),
+    "a pair of equal rows in place of another": (
+        [*AB, {"client_id": "c"}, {"client_id": "c"}],
+        [*AB, {"client_id": "d"}, {"client_id": "d"}],
+    ),
     "another id in its place": (AB, [{"client_id": "a"}, {"client_id": "c", "client_addr": "b:1"}]),
     "swapped ports": (
         [{"client_id": "a", "client_addr": "h:1"}, {"client_id": "b", "client_addr": "h:2"}],
