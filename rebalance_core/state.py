@@ -38,6 +38,10 @@ class Member:
     client_rebalance: bool | None = None
     language: str | None = None
     version: int | None = None
+    #: Its filter on the topic, as ``normalise_expression`` gives it; None where not known.
+    expression: str | None = None
+    #: Whether its last heartbeat is older than a broker keeps a silent member.
+    is_expired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

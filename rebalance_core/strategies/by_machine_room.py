@@ -10,7 +10,7 @@ from rebalance_core.errors import MissingParameterError
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.strategies.base import AllocationStrategy, Positions
 
-__all__ = ["ByMachineRoom"]
+__all__ = ["ByMachineRoom", "room_of"]
 
 
 class ByMachineRoom(AllocationStrategy):
@@ -29,8 +29,11 @@ class ByMachineRoom(AllocationStrategy):
     blocks from the unfiltered list instead, which is not modelled here.
     """
 
-    def __init__(self, consumeridcs: Collection[str] | None) -> None:
+    def __init__(
+        self, consumeridcs: Collection[str] | None, also: frozenset[str] = frozenset()
+    ) -> None:
         self._rooms = None if consumeridcs is None else frozenset(consumeridcs)
+        self._also = also
 
     @property
     def name(self) -> str:
@@ -51,28 +54,37 @@ class ByMachineRoom(AllocationStrategy):
                 positions[client_id] = with_rest[index] if index < rest else blocks[index]
         return positions
 
+    @property
+    def rooms(self) -> frozenset[str]:
+        """The configured rooms; none where none are configured."""
+        return self._rooms or frozenset()
+
+    def also_serving(self, broker_names: Collection[str]) -> ByMachineRoom:
+        """The same strategy, as if it served these brokers too, whatever room they are in."""
+        return ByMachineRoom(self.rooms, self._also | frozenset(broker_names))
+
     def _eligible(self, queues: Sequence[MessageQueue]) -> Positions:
         takes_part: dict[str, bool] = {}
         for broker_name in dict.fromkeys(queue.broker_name for queue in queues):
-            room = _room_of(broker_name)
+            room = room_of(broker_name)
             if room is not None and self._rooms is None:
                 raise MissingParameterError(
                     "MACHINE_ROOM needs consumeridcs: expected a list of rooms, got none, "
                     f"and the broker {broker_name!r} is in the room {room!r}"
                 )
-            takes_part[broker_name] = self._rooms is not None and room in self._rooms
+            takes_part[broker_name] = room in self.rooms or broker_name in self._also
         return np.array(
             [number for number, queue in enumerate(queues) if takes_part[queue.broker_name]],
             dtype=np.int64,
         )
 
 
-def _room_of(broker_name: str) -> str | None:
+def room_of(broker_name: str) -> str | None:
     """The first of exactly two parts around an ``@``, as ``String.split("@")`` makes them.
 
     Java drops empty parts at the end, but none at the start.
 
-    >>> [_room_of(name) for name in ("IDC1@b", "IDC1@b@@", "@b", "IDC1@", "IDC1@b@c", "b")]
+    >>> [room_of(name) for name in ("IDC1@b", "IDC1@b@@", "@b", "IDC1@", "IDC1@b@c", "b")]
     ['IDC1', 'IDC1', '', None, None, None]
     """
     parts = broker_name.rstrip("@").split("@")

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, QUEUE_OFFSETS, TOPIC_ROUTES, Table
+from jobs.states.expiry import mark_expired
 from rebalance_core import (
     ClientList,
     Evaluation,
@@ -230,6 +231,11 @@ def frame(
             [T.StructField(each.name, each.dataType, each.nullable) for each in schema.schema]
         )
     return spark.createDataFrame(list(rows), schema)
+
+
+def marked_heartbeats(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
+    """The heartbeats as the steps after ``mark_expired`` get them; expired after two minutes."""
+    return mark_expired(frame(spark, HEARTBEATS, rows), 120)
 
 
 # ---------------------------------------------------------------- lines of a dump

@@ -1,0 +1,95 @@
+"""From findings to their causes: which fault, mended, makes a finding go away.
+
+A cause is proved by recomputation: the causes of a finding are the single repairs that clear it;
+where none does alone, the smallest set that does together; else it is unexplained. Only states
+with findings pay for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from rebalance_core.findings import AUDITED, Evaluation, Finding, FindingKind, evaluate
+from rebalance_core.message_queue import MessageQueue
+from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
+
+#: No repair, alone or together, clears the finding.
+UNEXPLAINED = "UNEXPLAINED"
+#: The group has no member at all: nothing to recompute.
+GROUP_OFFLINE = "GROUP_OFFLINE"
+
+FindingKey = tuple[FindingKind, MessageQueue]
+
+
+def key_of(finding: Finding) -> FindingKey:
+    """What a finding is the same by, before and after a repair."""
+    return finding.kind, finding.queue
+
+
+#: Faults that are mended together; one, where it suffices alone.
+Cure = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """For each finding of a state the cures that clear it, and what each cure would leave.
+
+    The faults named in the cures are the finding's causes. ``after`` has the evaluation of the
+    repaired state for every cure: the remedy preview.
+    """
+
+    cures: dict[FindingKey, tuple[Cure, ...]]
+    after: dict[Cure, Evaluation]
+
+    def names(self, finding: Finding) -> tuple[str, ...]:
+        """The causes of a finding, each once."""
+        cures = self.cures[key_of(finding)]
+        return tuple(dict.fromkeys(fault for cure in cures for fault in cure))
+
+
+def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
+    """The causes of every finding of an evaluated situation."""
+    findings = [key_of(finding) for finding in evaluation.findings]
+    if not findings:
+        return Causes({}, {})
+    if evaluation.processes == 0:
+        return Causes(dict.fromkeys(findings, ((GROUP_OFFLINE,),)), {})
+    search = _Search(situation)
+    cures = {finding: search.cures(finding) for finding in findings}
+    used = dict.fromkeys(cure for each in cures.values() for cure in each)
+    return Causes(cures, {cure: search.after(cure) for cure in used if cure != (UNEXPLAINED,)})
+
+
+class _Search:
+    """Evaluates sets of repairs, each at most once, and only those that change something."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._applicable = [
+            fault for fault, repair in REPAIRS.items() if repair(situation) is not situation
+        ]
+        self._after: dict[Cure, Evaluation] = {}
+
+    def after(self, cure: Cure) -> Evaluation:
+        if cure not in self._after:
+            repaired = apply_repairs(self._situation, cure)
+            self._after[cure] = evaluate(repaired.state, repaired.rules)
+        return self._after[cure]
+
+    def _clears(self, cure: Cure, finding: FindingKey) -> bool:
+        after = self.after(cure)
+        # A repair after which nothing can be recomputed has not shown that anything is mended.
+        if after.coverage != AUDITED or after.processes == 0:
+            return False
+        return all(key_of(each) != finding for each in after.findings)
+
+    def cures(self, finding: FindingKey) -> tuple[Cure, ...]:
+        alone = tuple((fault,) for fault in self._applicable if self._clears((fault,), finding))
+        if alone:
+            return alone
+        for size in range(2, len(self._applicable) + 1):
+            for together in combinations(self._applicable, size):
+                if self._clears(together, finding):
+                    return (together,)
+        return ((UNEXPLAINED,),)

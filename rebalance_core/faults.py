@@ -1,0 +1,462 @@
+"""From causes to faults: what an operator is told, in words and as values.
+
+A fault is a cause of findings, or something that is wrong without one: members that filter a topic
+differently lose messages with no orphan and no lag.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, Causes, Cure, key_of
+from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, Finding
+from rebalance_core.message_queue import MessageQueue, sort_message_queues
+from rebalance_core.processes import find_processes, find_stacked_ids
+from rebalance_core.repairs import (
+    BROKER_VIEW_DIVERGENCE,
+    CONFIG_GAP,
+    CONFIG_OVERLAP,
+    DUPLICATE_CLIENT_ID,
+    GHOST_MEMBER,
+    MIXED_MESSAGE_MODEL,
+    ROOM_NOT_SERVED,
+    ROUTE_DIVERGENCE,
+    STALE_CHANNEL,
+    STRATEGY_MISMATCH,
+    SUBSCRIPTION_MISMATCH,
+    Situation,
+)
+from rebalance_core.state import BROADCASTING, Member, State
+from rebalance_core.strategies import original_id
+
+EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A queue whose takers change with a repair, by client id, once for each process.
+
+    One that takes it under some views alone is followed by "(at times)".
+    """
+
+    queue: MessageQueue
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of a state.
+
+    ``evidence`` says what was seen, ``remedy`` what repairs it; ``client_ids``, ``client_addrs``
+    and ``broker_names`` are those that it concerns. ``queues_affected`` counts the queues whose
+    findings it causes, ``cleared`` and ``left`` the findings that go and stay with the repair
+    (alone, or with the others of its cure), ``moves`` the queues that change hands.
+    """
+
+    fault: str
+    evidence: str
+    remedy: str
+    client_ids: tuple[str, ...] = ()
+    client_addrs: tuple[str, ...] = ()
+    broker_names: tuple[str, ...] = ()
+    queues_affected: int = 0
+    cleared: int = 0
+    left: int = 0
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    evidence: str
+    remedy: str
+    client_ids: tuple[str, ...] = ()
+    client_addrs: tuple[str, ...] = ()
+    broker_names: tuple[str, ...] = ()
+
+
+def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) -> tuple[Fault, ...]:
+    """The faults of an evaluated situation: every cause of its findings, and those without one."""
+    findings_of: dict[str, list[Finding]] = defaultdict(list)
+    cure_of: dict[str, Cure] = {}
+    for finding in evaluation.findings:
+        for cure in causes.cures[key_of(finding)]:
+            for fault in cure:
+                findings_of[fault].append(finding)
+                # Of the cures that a fault is part of the one with fewest others is previewed.
+                cure_of[fault] = min(cure_of.get(fault, cure), cure, key=len)
+    faults = [
+        _as_fault(fault, situation, evaluation, found, causes.after.get(cure_of[fault]))
+        for fault, found in findings_of.items()
+    ]
+    told = _expression_mismatch(situation.state)
+    if told is not None:
+        faults.append(_plain(EXPRESSION_MISMATCH, told))
+    if MIXED_MESSAGE_MODEL not in findings_of and _models(situation.state) > 1:
+        faults.append(_plain(MIXED_MESSAGE_MODEL, _mixed_models(situation, [])))
+    return tuple(faults)
+
+
+def _plain(fault: str, told: _Told) -> Fault:
+    return Fault(
+        fault, told.evidence, told.remedy, told.client_ids, told.client_addrs, told.broker_names
+    )
+
+
+def _as_fault(
+    fault: str,
+    situation: Situation,
+    before: Evaluation,
+    findings: list[Finding],
+    after: Evaluation | None,
+) -> Fault:
+    told = _TELLERS[fault](situation, findings)
+    remaining = {key_of(finding) for finding in after.findings} if after else set()
+    gone = [finding for finding in before.findings if after and key_of(finding) not in remaining]
+    return Fault(
+        fault=fault,
+        evidence=told.evidence,
+        remedy=told.remedy,
+        client_ids=told.client_ids,
+        client_addrs=told.client_addrs,
+        broker_names=told.broker_names,
+        queues_affected=len({finding.queue for finding in findings}),
+        cleared=len(gone),
+        left=len(remaining) if after else len(before.findings),
+        moves=_moves(before, after) if after else (),
+    )
+
+
+def _moves(before: Evaluation, after: Evaluation) -> tuple[Move, ...]:
+    takers = _takers(before), _takers(after)
+    queues = sort_message_queues(list({*takers[0], *takers[1]}))
+    moves = (Move(q, takers[0].get(q, ()), takers[1].get(q, ())) for q in queues)
+    return tuple(move for move in moves if move.before != move.after)
+
+
+def _takers(evaluation: Evaluation) -> dict[MessageQueue, tuple[str, ...]]:
+    """By queue who takes it, once for each process."""
+    shares: dict[MessageQueue, dict[tuple[str, int], float]] = defaultdict(
+        lambda: defaultdict(float)
+    )
+    for allocation in evaluation.allocations:
+        taker = (shown_id(allocation.client_id), allocation.processes)
+        for queue in set(allocation.queues):
+            shares[queue][taker] += allocation.view_weight
+    return {
+        queue: tuple(
+            client_id if share > 1 - 1e-9 else f"{client_id} (at times)"
+            for (client_id, processes), share in sorted(of_queue.items())
+            for _ in range(processes)
+        )
+        for queue, of_queue in shares.items()
+    }
+
+
+def shown_id(client_id: str) -> str:
+    """A client id as a person reads it: of an own id the number of the process behind it.
+
+    >>> from rebalance_core.strategies import own_id
+    >>> shown_id("10.0.0.1@app"), shown_id(own_id("10.0.0.1@app", 1))
+    ('10.0.0.1@app', '10.0.0.1@app (process 2)')
+    """
+    original = original_id(client_id)
+    if original == client_id:
+        return client_id
+    return f"{original} (process {int(client_id[len(original) + 1 :]) + 1})"
+
+
+def queue_ranges(queues: Iterable[MessageQueue]) -> str:
+    """Queues as a person writes them down.
+
+    >>> queue_ranges([MessageQueue("T", b, n) for b, n in (("a", 0), ("a", 1), ("a", 3), ("b", 2))])
+    'queues 0-1, 3 of a and queue 2 of b'
+    """
+    by_broker: dict[str, list[int]] = defaultdict(list)
+    for queue in sort_message_queues(list(set(queues))):
+        by_broker[queue.broker_name].append(queue.queue_id)
+    parts = []
+    for broker_name, numbers in by_broker.items():
+        runs: list[list[int]] = []
+        for number in numbers:
+            if runs and number == runs[-1][-1] + 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        told = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+        parts.append(f"queue{'s' if len(numbers) > 1 else ''} {told} of {broker_name}")
+    return _and(parts)
+
+
+#: More names than this in one sentence nobody reads; the columns have them all.
+_MOST_NAMES = 5
+
+
+def _and(parts: Iterable[str]) -> str:
+    every = list(parts)
+    shown = every[:_MOST_NAMES]
+    if len(every) > _MOST_NAMES:
+        shown.append(f"{len(every) - _MOST_NAMES} more")
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _effect(findings: list[Finding]) -> str:
+    """What the findings say: how many queues, and which, are consumed twice or by nobody."""
+    parts = []
+    for kind, text in ((DUPLICATE, "taken by several"), (ORPHANED, "taken by nobody")):
+        found = [finding for finding in findings if finding.kind == kind]
+        if found:
+            sure = all(finding.certainty == "CERTAIN" for finding in found)
+            verb = "are" if sure else "are at times"
+            parts.append(f"{queue_ranges(f.queue for f in found)} {verb} {text}")
+    return "; ".join(parts)
+
+
+def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
+    """The client ids of the members that fit, in order, each once."""
+    return tuple(sorted({m.client_id for e in state.client_lists for m in e.members if which(m)}))
+
+
+def _models(state: State) -> int:
+    return len({m.message_model for entry in state.client_lists for m in entry.members})
+
+
+def _duplicate_ids(situation: Situation, findings: list[Finding]) -> _Told:
+    stacked = [each for each in find_stacked_ids(situation.state) if each.processes > 1]
+    sentences = []
+    for each in stacked:
+        addresses = _addresses_in_one_list(situation.state, each.client_id)
+        taken = queue_ranges(
+            finding.queue
+            for finding in findings
+            if finding.kind == DUPLICATE
+            and each.client_id in {claimant.client_id for claimant in finding.claimants}
+        )
+        takes = f"; {'both' if each.processes == 2 else 'all'} take {taken}" if taken else ""
+        sentences.append(
+            f"{each.client_id} is used by {each.processes} processes, {_and(addresses)}{takes}"
+        )
+    orphans = {finding.queue for finding in findings if finding.kind == ORPHANED}
+    if orphans:
+        sentences.append(
+            f"the share of the later copies ({len(orphans)} "
+            f"queue{'s' if len(orphans) > 1 else ''}: {queue_ranges(orphans)}) has no owner"
+        )
+    return _Told(
+        evidence="; ".join(sentences),
+        remedy="give each process its own instanceName, or let the client choose it (4.9.0 and "
+        "later append the start time)",
+        client_ids=tuple(each.client_id for each in stacked),
+        client_addrs=tuple(address for each in stacked for address in each.client_addrs),
+    )
+
+
+def _addresses_in_one_list(state: State, client_id: str) -> list[str]:
+    """The addresses of an id in the list that shows most of its copies."""
+    by_list = [
+        sorted(member.client_addr for member in entry.members if member.client_id == client_id)
+        for entry in sorted(state.client_lists, key=lambda e: (e.broker_name, e.broker_id))
+    ]
+    return max(by_list, key=len, default=[])
+
+
+def _stale_channels(situation: Situation, findings: list[Finding]) -> _Told:
+    stacked = [each for each in find_stacked_ids(situation.state) if each.copies > each.processes]
+    told = _and(
+        f"{each.client_id} stands {each.copies} times in a broker's list "
+        f"({_and(_addresses_in_one_list(situation.state, each.client_id))}) and has "
+        f"{each.processes} process{'es' if each.processes > 1 else ''}"
+        for each in stacked
+    )
+    return _Told(
+        evidence=f"{told}: a channel that was not closed takes a slot; {_effect(findings)}",
+        remedy="none: the broker drops a silent channel within about 130 s; if it comes again, "
+        "look for heartbeats that time out",
+        client_ids=tuple(each.client_id for each in stacked),
+        client_addrs=tuple(address for each in stacked for address in each.client_addrs),
+    )
+
+
+def _ghosts(situation: Situation, findings: list[Finding]) -> _Told:
+    ghosts = _members(situation.state, lambda member: member.is_expired)
+    return _Told(
+        evidence=f"{_and(ghosts)} sent no heartbeat for longer than a broker keeps a silent "
+        f"member and still {_verb('take', ghosts)} a slot; {_effect(findings)}",
+        remedy="see whether the process lives; restart it, or wait for the broker to drop it",
+        client_ids=ghosts,
+    )
+
+
+def _strategies(situation: Situation, findings: list[Finding]) -> _Told:
+    users: dict[str, list[str]] = defaultdict(list)
+    for process in find_processes(situation.state, situation.rules):
+        if process.subscribed and process.strategy.strategy is not None:
+            users[process.strategy.strategy.name].append(process.client_id)
+    by_number = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
+    told = "; ".join(f"{_and(sorted(ids))} {_verb('use', ids)} {name}" for name, ids in by_number)
+    if len(by_number) == 1:
+        told += " with different parameters"
+    return _Told(
+        evidence=f"{told}; {_effect(findings)}",
+        remedy="give all members of the group the same strategy",
+        client_ids=tuple(sorted({each for _, ids in by_number[1:] for each in ids})),
+    )
+
+
+def _subscriptions(situation: Situation, findings: list[Finding]) -> _Told:
+    strangers = _members(situation.state, lambda member: not member.subscribed)
+    return _Told(
+        evidence=f"{_and(strangers)} {_verb('do', strangers)} not subscribe to "
+        f"{situation.state.topic} and {_verb('take', strangers)} a slot of it all the same; "
+        f"{_effect(findings)}",
+        remedy="let all members of the group subscribe to the same topics, or give those that do "
+        "not a group of their own",
+        client_ids=strangers,
+    )
+
+
+def _verb(verb: str, names: Collection[str]) -> str:
+    """The verb as it goes with one name, or with several."""
+    if len(names) != 1:
+        return verb
+    return verb + ("es" if verb.endswith("o") else "s")
+
+
+def _mixed_models(situation: Situation, findings: list[Finding]) -> _Told:
+    broadcasting = _members(situation.state, lambda m: m.message_model == BROADCASTING)
+    effect = _effect(findings)
+    return _Told(
+        evidence=f"{_and(broadcasting)} {_verb('broadcast', broadcasting)} in a clustering "
+        f"group, reading every queue and taking slots{'; ' + effect if effect else ''}",
+        remedy="give broadcasting members a group of their own",
+        client_ids=broadcasting,
+    )
+
+
+def _broker_views(situation: Situation, findings: list[Finding]) -> _Told:
+    every = set(_members(situation.state, lambda _: True))
+    lacking = {
+        (entry.broker_name, entry.broker_id): sorted(
+            every - {member.client_id for member in entry.members}
+        )
+        for entry in sorted(
+            situation.state.client_lists, key=lambda each: (each.broker_name, each.broker_id)
+        )
+    }
+    short = {broker: missing for broker, missing in lacking.items() if missing}
+    told = "; ".join(
+        f"the list of {name}{'' if broker_id == 0 else f' (slave {broker_id})'} lacks "
+        f"{_and(missing)}, which other brokers list"
+        for (name, broker_id), missing in short.items()
+    )
+    return _Told(
+        evidence=f"{told or 'the brokers list an id a different number of times'}; a client asks "
+        f"a random broker at every rebalance, so the shares change from one to the next; "
+        f"{_effect(findings)}",
+        remedy="see whether those clients reach those brokers (network, firewall, name server "
+        "addresses); while one starts or leaves this passes by itself",
+        client_ids=tuple(sorted({each for missing in short.values() for each in missing})),
+        broker_names=tuple(dict.fromkeys(name for name, _ in short)),
+    )
+
+
+def _routes(situation: Situation, findings: list[Finding]) -> _Told:
+    told = "; ".join(
+        f"{route.namesrv_addr} gives "
+        + (
+            _and(
+                f"{broker.broker_name} with {broker.read_queue_nums} queues"
+                for broker in sorted(route.brokers, key=lambda each: each.broker_name)
+                if broker.is_readable
+            )
+            if any(broker.is_readable for broker in route.brokers)
+            else "no readable broker"
+        )
+        for route in situation.state.topic_routes
+    )
+    return _Told(
+        evidence=f"the nameservers differ on {situation.state.topic}: {told}; {_effect(findings)}",
+        remedy="see whether every broker registers with every nameserver",
+        broker_names=tuple(
+            sorted({b.broker_name for r in situation.state.topic_routes for b in r.brokers})
+        ),
+    )
+
+
+def _of_queues(sentence: str, remedy: str) -> Callable[[Situation, list[Finding]], _Told]:
+    def tell(situation: Situation, findings: list[Finding]) -> _Told:
+        del situation
+        return _Told(
+            evidence=f"{sentence}: {_effect(findings)}",
+            remedy=remedy,
+            broker_names=tuple(sorted({finding.queue.broker_name for finding in findings})),
+        )
+
+    return tell
+
+
+def normalise_expression(expression_type: str | None, expression: str | None) -> str:
+    """A filter in one spelling: tags in any order are the same filter, and none is ``*``.
+
+    >>> normalise_expression("TAG", "b||a"), normalise_expression("TAG", "a || b")
+    ('TAG a || b', 'TAG a || b')
+    """
+    text = expression or ""
+    if expression_type not in (None, "", "TAG"):
+        return f"{expression_type} {text.strip()}"
+    tags = sorted({tag.strip() for tag in text.split("||")} - {""})
+    return "TAG " + ("*" if not tags or "*" in tags else " || ".join(tags))
+
+
+def _expression_mismatch(state: State) -> _Told | None:
+    users: dict[str, set[str]] = defaultdict(set)
+    for entry in state.client_lists:
+        for member in entry.members:
+            if member.subscribed and member.expression is not None:
+                users[member.expression].add(member.client_id)
+    if len(users) < 2:
+        return None
+    by_number = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
+    told = "; ".join(
+        f"{_and(sorted(ids))} {_verb('filter', ids)} by {text}" for text, ids in by_number
+    )
+    return _Told(
+        evidence=f"{told}: of what a client's queues hold, it drops what its own filter does not "
+        "let pass, with no lag to show for it",
+        remedy="let all members of the group use one filter, or a group for each filter",
+        client_ids=tuple(sorted({each for _, ids in by_number[1:] for each in ids})),
+    )
+
+
+_TELLERS: Mapping[str, Callable[[Situation, list[Finding]], _Told]] = {
+    DUPLICATE_CLIENT_ID: _duplicate_ids,
+    STALE_CHANNEL: _stale_channels,
+    GHOST_MEMBER: _ghosts,
+    STRATEGY_MISMATCH: _strategies,
+    SUBSCRIPTION_MISMATCH: _subscriptions,
+    MIXED_MESSAGE_MODEL: _mixed_models,
+    BROKER_VIEW_DIVERGENCE: _broker_views,
+    ROUTE_DIVERGENCE: _routes,
+    ROOM_NOT_SERVED: _of_queues(
+        "no member serves the room of these brokers",
+        "add the room to consumeridcs, or name the brokers room@broker",
+    ),
+    CONFIG_OVERLAP: _of_queues(
+        "these queues stand in the lists of several clients",
+        "leave each queue in one client's list",
+    ),
+    CONFIG_GAP: _of_queues(
+        "these queues stand in no client's list",
+        "add each queue to one client's list, %RETRY% topics included",
+    ),
+    GROUP_OFFLINE: _of_queues(
+        "no broker knows any member of the group",
+        "start the group's consumers, or delete the subscription group if it is no longer used",
+    ),
+    UNEXPLAINED: _of_queues(
+        "no single fault that is known, and no set of them, explains these queues",
+        "look at the allocations of the state",
+    ),
+}

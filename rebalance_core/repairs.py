@@ -1,0 +1,313 @@
+"""Repairs: what the state would be if one fault were mended.
+
+Each is a small pure function from a situation (a state, and the rules that tell its strategies) to
+another, and returns the very same situation where there is nothing of its kind to mend. The same
+functions prove a finding's cause (it goes away), preview the remedy, and answer "what if".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
+from rebalance_core.processes import confirmed_processes, find_processes
+from rebalance_core.state import BROADCASTING, CLUSTERING, ClientList, Member, State
+from rebalance_core.strategies import AllocationStrategy, own_id
+from rebalance_core.strategies.by_config import ByConfig
+from rebalance_core.strategies.by_machine_room import ByMachineRoom, room_of
+from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRules
+from rebalance_core.views import readable_queues
+
+DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
+STALE_CHANNEL = "STALE_CHANNEL"
+GHOST_MEMBER = "GHOST_MEMBER"
+SUBSCRIPTION_MISMATCH = "SUBSCRIPTION_MISMATCH"
+MIXED_MESSAGE_MODEL = "MIXED_MESSAGE_MODEL"
+STRATEGY_MISMATCH = "STRATEGY_MISMATCH"
+BROKER_VIEW_DIVERGENCE = "BROKER_VIEW_DIVERGENCE"
+ROUTE_DIVERGENCE = "ROUTE_DIVERGENCE"
+ROOM_NOT_SERVED = "ROOM_NOT_SERVED"
+CONFIG_OVERLAP = "CONFIG_OVERLAP"
+CONFIG_GAP = "CONFIG_GAP"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A state and the rules by which its members' strategies are told."""
+
+    state: State
+    rules: StrategyRules
+
+
+Repair = Callable[[Situation], Situation]
+
+
+def _copies_per_list(state: State) -> dict[str, list[int]]:
+    copies: dict[str, list[int]] = {}
+    for entry in state.client_lists:
+        for client_id, count in Counter(m.client_id for m in entry.members).items():
+            copies.setdefault(client_id, []).append(count)
+    return copies
+
+
+def _with_lists(situation: Situation, lists: Iterable[ClientList]) -> Situation:
+    """The situation with other lists; the very same where they are the same."""
+    changed = tuple(lists)
+    if changed == situation.state.client_lists:
+        return situation
+    return replace(situation, state=replace(situation.state, client_lists=changed))
+
+
+def _keep(situation: Situation, stays: Callable[[Member], bool]) -> Situation:
+    """The members that stay keep their places in every list."""
+    return _with_lists(
+        situation,
+        (
+            replace(entry, members=tuple(member for member in entry.members if stays(member)))
+            for entry in situation.state.client_lists
+        ),
+    )
+
+
+def give_own_ids(situation: Situation) -> Situation:
+    """Every process has a client id of its own: the copies of an id that lists confirm."""
+    processes = {
+        client_id: confirmed_processes(copies)
+        for client_id, copies in _copies_per_list(situation.state).items()
+    }
+
+    def renamed(entry: ClientList) -> ClientList:
+        copies: Counter[str] = Counter()
+        members = []
+        for member in sorted(entry.members, key=lambda each: (each.client_id, each.client_addr)):
+            copy = min(copies[member.client_id], processes[member.client_id] - 1)
+            copies[member.client_id] += 1
+            members.append(replace(member, client_id=own_id(member.client_id, copy)))
+        return replace(entry, members=tuple(members))
+
+    if all(count == 1 for count in processes.values()):
+        return situation
+    return _with_lists(situation, map(renamed, situation.state.client_lists))
+
+
+def close_stale_channels(situation: Situation) -> Situation:
+    """No list has more copies of an id than there are processes behind it."""
+    processes = {
+        client_id: confirmed_processes(copies)
+        for client_id, copies in _copies_per_list(situation.state).items()
+    }
+
+    def shortened(entry: ClientList) -> ClientList:
+        kept: Counter[str] = Counter()
+        members = []
+        for member in entry.members:
+            kept[member.client_id] += 1
+            if kept[member.client_id] <= processes[member.client_id]:
+                members.append(member)
+        return replace(entry, members=tuple(members))
+
+    return _with_lists(situation, map(shortened, situation.state.client_lists))
+
+
+def expire_ghosts(situation: Situation) -> Situation:
+    """Members whose last heartbeat is older than a broker keeps them have left the lists.
+
+    Where every member of a list looks expired it is the collector that stopped listening.
+    """
+    fresh = {
+        (entry.broker_name, entry.broker_id)
+        for entry in situation.state.client_lists
+        if not all(member.is_expired for member in entry.members)
+    }
+    return _with_lists(
+        situation,
+        (
+            replace(entry, members=tuple(m for m in entry.members if not m.is_expired))
+            if (entry.broker_name, entry.broker_id) in fresh
+            else entry
+            for entry in situation.state.client_lists
+        ),
+    )
+
+
+def unlist_non_subscribers(situation: Situation) -> Situation:
+    """Members that do not subscribe to the topic take no slot."""
+    return _keep(situation, lambda member: member.subscribed)
+
+
+def unlist_broadcasters(situation: Situation) -> Situation:
+    """Broadcasting members are in a group of their own."""
+    models = {m.message_model for entry in situation.state.client_lists for m in entry.members}
+    if models != {BROADCASTING, CLUSTERING}:
+        return situation
+    return _keep(situation, lambda member: member.message_model != BROADCASTING)
+
+
+def unify_lists(situation: Situation) -> Situation:
+    """Every broker gives the union of all lists, of each id as often as the longest has it."""
+    richest: dict[str, list[Member]] = {}
+    for entry in situation.state.client_lists:
+        of_list: dict[str, list[Member]] = {}
+        for member in entry.members:
+            of_list.setdefault(member.client_id, []).append(member)
+        for client_id, members in of_list.items():
+            if len(members) > len(richest.get(client_id, ())):
+                richest[client_id] = members
+
+    def completed(entry: ClientList) -> ClientList:
+        here = Counter(member.client_id for member in entry.members)
+        missing = [
+            replace(member, client_addr=f"{member.client_addr} (elsewhere)")
+            for client_id, members in richest.items()
+            for member in members[here[client_id] :]
+        ]
+        return replace(entry, members=(*entry.members, *missing))
+
+    return _with_lists(situation, map(completed, situation.state.client_lists))
+
+
+def unify_routes(situation: Situation) -> Situation:
+    """Every nameserver gives the route that most give, of several such that with most queues."""
+    state = situation.state
+    distinct = Counter(frozenset(route.brokers) for route in state.topic_routes)
+    if len(distinct) < 2:
+        return situation
+    chosen = max(
+        state.topic_routes,
+        key=lambda route: (
+            distinct[frozenset(route.brokers)],
+            len(readable_queues(state.topic, route)),
+            route.namesrv_addr,
+        ),
+    )
+    routes = tuple(replace(route, brokers=chosen.brokers) for route in state.topic_routes)
+    return replace(situation, state=replace(state, topic_routes=routes))
+
+
+class _Overridden(StrategyRules):
+    """Rules whose answer for a client is replaced."""
+
+    def __init__(
+        self,
+        rules: StrategyRules,
+        override: Callable[[str, AllocationStrategy], AllocationStrategy],
+    ) -> None:
+        super().__init__()
+        self._base = rules
+        self._override = override
+
+    def resolve(
+        self, consumer_group: str, client_id: str, observed: str | None, of_group: str | None = None
+    ) -> ResolvedStrategy:
+        """What the base rules say, with the replaced strategy."""
+        resolved = self._base.resolve(consumer_group, client_id, observed, of_group)
+        if resolved.strategy is None:
+            return resolved
+        return replace(resolved, strategy=self._override(client_id, resolved.strategy))
+
+
+def unify_strategies(situation: Situation) -> Situation:
+    """Every process uses the strategy that most of those that subscribe use."""
+    used: Counter[int] = Counter()
+    by_identity: dict[int, AllocationStrategy] = {}
+    for process in find_processes(situation.state, situation.rules):
+        if process.subscribed and not process.broadcasting and process.strategy.strategy:
+            used[id(process.strategy.strategy)] += process.count
+            by_identity[id(process.strategy.strategy)] = process.strategy.strategy
+    if len(used) < 2:
+        return situation
+    chosen = min(by_identity.values(), key=lambda each: (-used[id(each)], each.name))
+    return replace(situation, rules=_Overridden(situation.rules, lambda *_: chosen))
+
+
+def serve_all_rooms(situation: Situation) -> Situation:
+    """The rooms that no member's MACHINE_ROOM serves are served by all of them."""
+    in_use = _in_use(situation, ByMachineRoom)
+    served = {room for each in in_use.values() for room in each.rooms}
+    brokers = {b.broker_name for route in situation.state.topic_routes for b in route.brokers}
+    unserved = {name for name in brokers if room_of(name) not in served}
+    if not in_use or not unserved:
+        return situation
+    serving = {client_id: each.also_serving(unserved) for client_id, each in in_use.items()}
+    return _with_strategies(situation, serving)
+
+
+def part_config_lists(situation: Situation) -> Situation:
+    """A queue that several CONFIG lists have stays in that of the first client alone."""
+    in_use = _in_use(situation, ByConfig)
+    taken: set[MessageQueue] = set()
+    parted: dict[str, AllocationStrategy] = {}
+    for client_id in sort_client_ids(in_use):
+        own = [queue for queue in in_use[client_id].config_queues or () if queue not in taken]
+        taken.update(own)
+        parted[client_id] = ByConfig(own)
+    listed = sum(len(set(each.config_queues or ())) for each in in_use.values())
+    return situation if listed == len(taken) else _with_strategies(situation, parted)
+
+
+def fill_config_lists(situation: Situation) -> Situation:
+    """The queues that are in no CONFIG list are dealt out to the clients in turn."""
+    in_use = _in_use(situation, ByConfig)
+    listed = {queue for each in in_use.values() for queue in each.config_queues or ()}
+    topic = situation.state.topic
+    readable = {q for route in situation.state.topic_routes for q in readable_queues(topic, route)}
+    gap = sort_message_queues(list(readable - listed))
+    if not in_use or not gap:
+        return situation
+    clients = sort_client_ids(in_use)
+    filled: dict[str, AllocationStrategy] = {
+        client_id: ByConfig([*(in_use[client_id].config_queues or ()), *gap[n :: len(clients)]])
+        for n, client_id in enumerate(clients)
+    }
+    return _with_strategies(situation, filled)
+
+
+_Kind = TypeVar("_Kind", bound=AllocationStrategy)
+
+
+def _in_use(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
+    """By client id, the strategies of one class that members who subscribe use."""
+    return {
+        process.client_id: process.strategy.strategy
+        for process in find_processes(situation.state, situation.rules)
+        if process.subscribed and isinstance(process.strategy.strategy, kind)
+    }
+
+
+def _with_strategies(
+    situation: Situation, strategies: Mapping[str, AllocationStrategy]
+) -> Situation:
+    """The situation in which these clients use these strategies."""
+
+    def override(client_id: str, resolved: AllocationStrategy) -> AllocationStrategy:
+        return strategies.get(client_id, resolved)
+
+    return replace(situation, rules=_Overridden(situation.rules, override))
+
+
+#: In the order in which they are tried and told: the plainest explanation first.
+REPAIRS: Mapping[str, Repair] = {
+    DUPLICATE_CLIENT_ID: give_own_ids,
+    STALE_CHANNEL: close_stale_channels,
+    GHOST_MEMBER: expire_ghosts,
+    STRATEGY_MISMATCH: unify_strategies,
+    SUBSCRIPTION_MISMATCH: unlist_non_subscribers,
+    MIXED_MESSAGE_MODEL: unlist_broadcasters,
+    BROKER_VIEW_DIVERGENCE: unify_lists,
+    ROUTE_DIVERGENCE: unify_routes,
+    ROOM_NOT_SERVED: serve_all_rooms,
+    CONFIG_OVERLAP: part_config_lists,
+    CONFIG_GAP: fill_config_lists,
+}
+
+
+def apply_repairs(situation: Situation, faults: Iterable[str]) -> Situation:
+    """The situation after the named repairs, one after the other in the order of ``REPAIRS``."""
+    wanted = set(faults)
+    for fault, repair in REPAIRS.items():
+        if fault in wanted:
+            situation = repair(situation)
+    return situation

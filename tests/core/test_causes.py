@@ -1,0 +1,284 @@
+"""Every fault is found as the cause of what it does, alone and together with another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rebalance_core import State, StrategyRule, StrategyRules, evaluate
+from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, find_causes
+from rebalance_core.faults import EXPRESSION_MISMATCH, Fault, find_faults, normalise_expression
+from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
+from tests.support.snapshots import (
+    client_list,
+    member,
+    one_list,
+    one_list_each,
+    one_process_reconnected,
+    route,
+    route_broker,
+    state,
+    two_processes_share_one_client_id,
+)
+
+PLAIN = StrategyRules()
+
+
+def lists(*members: object, brokers: tuple[str, ...] = ("broker-a", "broker-b")) -> State:
+    """Eight queues on the first broker; every broker lists the same members."""
+    return one_list_each({name: list(members) for name in brokers}, queues=8)  # type: ignore[misc]
+
+
+def configured(**lists_by_client: list[int]) -> StrategyRules:
+    return StrategyRules(
+        [
+            StrategyRule(
+                ".*",
+                "CONFIG",
+                clients=client_id,
+                params={"config_queues": [["T", "broker-a", number] for number in numbers]},
+            )
+            for client_id, numbers in lists_by_client.items()
+        ]
+    )
+
+
+FAULTY: dict[str, Callable[[], Situation]] = {
+    "DUPLICATE_CLIENT_ID": lambda: Situation(two_processes_share_one_client_id(), PLAIN),
+    "STALE_CHANNEL": lambda: Situation(one_process_reconnected(), PLAIN),
+    "GHOST_MEMBER": lambda: Situation(
+        lists("a", member(client_id="b", is_expired=True, subscribed=False), "c"), PLAIN
+    ),
+    "STRATEGY_MISMATCH": lambda: Situation(
+        lists("a", "b", member(client_id="c", strategy="AVG_BY_CIRCLE"), brokers=("broker-a",)),
+        StrategyRules([StrategyRule(".*", "AVG")]),
+    ),
+    "SUBSCRIPTION_MISMATCH": lambda: Situation(
+        lists("a", "b", "c", member(client_id="d", subscribed=False)), PLAIN
+    ),
+    "MIXED_MESSAGE_MODEL": lambda: Situation(
+        lists("a", "b", member(client_id="c", message_model="BROADCASTING")), PLAIN
+    ),
+    "BROKER_VIEW_DIVERGENCE": lambda: Situation(
+        one_list_each({"broker-a": ["a", "b", "c"], "broker-b": ["a", "b"]}, queues=8), PLAIN
+    ),
+    "ROUTE_DIVERGENCE": lambda: Situation(
+        state(
+            topic_routes=(
+                route(route_broker(), namesrv_addr="ns-1"),
+                route(route_broker(read_queue_nums=6), namesrv_addr="ns-2"),
+            )
+        ),
+        PLAIN,
+    ),
+    "ROOM_NOT_SERVED": lambda: Situation(
+        state(
+            client_lists=(
+                client_list("a", "b", broker_name="room1@x"),
+                client_list("a", "b", broker_name="room2@y"),
+            ),
+            topic_routes=(
+                route(route_broker(broker_name="room1@x"), route_broker(broker_name="room2@y")),
+            ),
+        ),
+        StrategyRules([StrategyRule(".*", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})]),
+    ),
+    "CONFIG_OVERLAP": lambda: Situation(one_list(["a", "b"]), configured(a=[0, 1, 2], b=[2, 3])),
+    "CONFIG_GAP": lambda: Situation(one_list(["a", "b"]), configured(a=[0, 1], b=[2])),
+}
+
+
+def causes_of(situation: Situation) -> set[str]:
+    evaluation = evaluate(situation.state, situation.rules)
+    causes = find_causes(situation, evaluation)
+    return {name for finding in evaluation.findings for name in causes.names(finding)}
+
+
+def faults_of(situation: Situation) -> dict[str, Fault]:
+    evaluation = evaluate(situation.state, situation.rules)
+    found = find_faults(situation, evaluation, find_causes(situation, evaluation))
+    return {fault.fault: fault for fault in found}
+
+
+def test_there_is_a_faulty_state_for_every_repair() -> None:
+    assert set(FAULTY) == set(REPAIRS)
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_exactly_the_fault_is_the_cause(fault: str) -> None:
+    situation = FAULTY[fault]()
+    assert evaluate(situation.state, situation.rules).findings
+    # A silent member subscribes to nothing that anybody could tell from one that does not.
+    also = {"SUBSCRIPTION_MISMATCH"} if fault == "GHOST_MEMBER" else set()
+    assert causes_of(situation) - also == {fault}
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_the_repair_leaves_no_finding_and_the_preview_says_so(fault: str) -> None:
+    situation = FAULTY[fault]()
+    before = evaluate(situation.state, situation.rules)
+    repaired = apply_repairs(situation, [fault])
+    assert evaluate(repaired.state, repaired.rules).findings == ()
+    told = faults_of(situation)[fault]
+    assert (told.cleared, told.left) == (len(before.findings), 0)
+    assert told.queues_affected == len({finding.queue for finding in before.findings})
+    assert {finding.queue for finding in before.findings} <= {move.queue for move in told.moves}
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_repair_changes_nothing_where_its_fault_is_not(fault: str) -> None:
+    healthy = Situation(lists("a", "b"), PLAIN)
+    assert REPAIRS[fault](healthy) is healthy
+
+
+PAIRS = {
+    ("DUPLICATE_CLIENT_ID", "SUBSCRIPTION_MISMATCH"): lambda: lists(
+        "a", "a", member(client_id="d", subscribed=False), "e"
+    ),
+    ("DUPLICATE_CLIENT_ID", "MIXED_MESSAGE_MODEL"): lambda: lists(
+        "a", "a", member(client_id="d", message_model="BROADCASTING"), "e"
+    ),
+    ("SUBSCRIPTION_MISMATCH", "BROKER_VIEW_DIVERGENCE"): lambda: one_list_each(
+        {
+            "broker-a": ["a", "b", member(client_id="d", subscribed=False)],
+            "broker-b": ["a", member(client_id="d", subscribed=False)],
+        },
+        queues=8,
+    ),
+    ("STRATEGY_MISMATCH", "SUBSCRIPTION_MISMATCH"): lambda: lists(
+        member(client_id="a", strategy="AVG"),
+        member(client_id="b", strategy="AVG"),
+        member(client_id="c", strategy="AVG_BY_CIRCLE"),
+        member(client_id="d", strategy="AVG", subscribed=False),
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=" and ".join)
+def test_of_two_faults_both_are_found(pair: tuple[str, str]) -> None:
+    situation = Situation(PAIRS[pair](), PLAIN)
+    assert causes_of(situation) == set(pair)
+    repaired = apply_repairs(situation, pair)
+    assert evaluate(repaired.state, repaired.rules).findings == ()
+
+
+def test_a_group_without_a_member_is_offline() -> None:
+    empty = state(client_lists=(), offline_brokers=(("broker-a", 0),))
+    assert causes_of(Situation(empty, PLAIN)) == {GROUP_OFFLINE}
+    assert (
+        "no broker knows any member" in faults_of(Situation(empty, PLAIN))[GROUP_OFFLINE].evidence
+    )
+
+
+def test_what_no_repair_clears_is_unexplained() -> None:
+    # A ring without points gives nothing to anybody, and no fault that is known is to blame.
+    rules = StrategyRules([StrategyRule(".*", "CONSISTENT_HASH", params={"virtual_node_count": 0})])
+    situation = Situation(one_list(["a", "b"]), rules)
+    assert causes_of(situation) == {UNEXPLAINED}
+    assert faults_of(situation)[UNEXPLAINED].left == 4
+
+
+def test_where_all_heartbeats_are_old_it_is_the_collector_and_no_ghost() -> None:
+    silent = Situation(
+        lists(
+            member(client_id="a", is_expired=True),
+            member(client_id="b", is_expired=True, subscribed=False),
+        ),
+        PLAIN,
+    )
+    assert causes_of(silent) == {"SUBSCRIPTION_MISMATCH"}
+
+
+def test_a_shared_id_is_told_so_that_a_tired_operator_understands() -> None:
+    stacked = lists(
+        member(client_id="10.0.2.10@app-DUP", client_addr="10.0.2.10:43848"),
+        member(client_id="10.0.2.10@app-DUP", client_addr="10.0.2.10:58238"),
+        "10.0.2.9@app-1",
+    )
+    told = faults_of(Situation(stacked, PLAIN))["DUPLICATE_CLIENT_ID"]
+    assert told.evidence == (
+        "10.0.2.10@app-DUP is used by 2 processes, 10.0.2.10:43848 and 10.0.2.10:58238; both take "
+        "queues 0-2 of broker-a; the share of the later copies (3 queues: queues 3-5 of broker-a) "
+        "has no owner"
+    )
+    assert told.remedy.startswith("give each process its own instanceName")
+    moved = {move.queue.queue_id: (move.before, move.after) for move in told.moves}
+    assert moved[0] == (("10.0.2.10@app-DUP",) * 2, ("10.0.2.10@app-DUP",))
+    assert moved[3] == ((), ("10.0.2.10@app-DUP (process 2)",))
+
+
+def test_different_filters_are_a_fault_without_a_finding() -> None:
+    mixed = lists(
+        member(client_id="a", expression="TAG a || b"), member(client_id="b", expression="TAG a")
+    )
+    assert evaluate(mixed, PLAIN).findings == ()
+    told = faults_of(Situation(mixed, PLAIN))
+    assert set(told) == {EXPRESSION_MISMATCH}
+    assert "b filters by TAG a" in told[EXPRESSION_MISMATCH].evidence
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (("TAG", "a||b"), ("TAG", " b || a "), True),
+        (("TAG", "*"), ("TAG", ""), True),
+        (("TAG", "a || *"), ("TAG", "*"), True),
+        (("TAG", None), (None, "*"), True),
+        (("TAG", "a"), ("TAG", "a || b"), False),
+        (("SQL92", "a > 1"), ("TAG", "a > 1"), False),
+    ],
+)
+def test_filters_that_let_the_same_pass_are_the_same(
+    one: tuple[str | None, str | None], other: tuple[str | None, str | None], same: bool
+) -> None:
+    assert (normalise_expression(*one) == normalise_expression(*other)) is same
+
+
+MEMBERS = st.builds(
+    lambda client_id, subscribed, strategy, model: member(
+        client_id=client_id, subscribed=subscribed, strategy=strategy, message_model=model
+    ),
+    st.sampled_from("abcde"),
+    st.sampled_from([True, True, True, False]),
+    st.sampled_from([None, "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"]),
+    st.sampled_from(["CLUSTERING"] * 5 + ["BROADCASTING"]),
+)
+STATES = st.builds(
+    one_list_each,
+    st.fixed_dictionaries(
+        {
+            "broker-a": st.lists(MEMBERS, min_size=1, max_size=5),
+            "broker-b": st.lists(MEMBERS, max_size=5),
+        }
+    ),
+    st.integers(1, 9),
+)
+
+
+@given(STATES)
+def test_applying_a_named_cure_always_clears_its_finding(any_state: State) -> None:
+    situation = Situation(any_state, PLAIN)
+    evaluation = evaluate(any_state, PLAIN)
+    causes = find_causes(situation, evaluation)
+    for finding in evaluation.findings:
+        for cure in causes.cures[finding.kind, finding.queue]:
+            if cure == (UNEXPLAINED,):
+                continue
+            repaired = apply_repairs(situation, cure)
+            after = evaluate(repaired.state, repaired.rules)
+            assert after.coverage == "AUDITED"
+            assert (finding.kind, finding.queue) not in {
+                (each.kind, each.queue) for each in after.findings
+            }
+
+
+@given(STATES)
+def test_faults_are_told_of_any_state(any_state: State) -> None:
+    situation = Situation(replace(any_state), PLAIN)
+    for fault in faults_of(situation).values():
+        assert fault.evidence
+        assert fault.remedy
