@@ -27,6 +27,7 @@ audit: install ## Audit the sample dumps, print the findings and where the repor
 		$(BIN)/rebalance-audit show $$1 --reports $(OUT)/reports --columns $$2; \
 	}; \
 	queue=consumer_group,topic,broker_name,queue_id,first_seen,last_seen,persistence,certainty; \
+	show group_faults consumer_group,topic,fault,persistence,queues_affected,evidence,remedy; \
 	show stacked_client_ids consumer_group,client_id,processes,verdict,persistence,remedy; \
 	show orphaned_queues $$queue,probability,severity,backlog; \
 	show duplicate_queues $$queue,probability,severity,claimants

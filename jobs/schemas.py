@@ -59,6 +59,14 @@ QUEUES = _array(
         T.StructField("queue_id", INT),
     )
 )
+MOVES = _array(
+    _struct(
+        T.StructField("broker_name", STRING),
+        T.StructField("queue_id", INT),
+        T.StructField("before", T.ArrayType(STRING)),
+        T.StructField("after", T.ArrayType(STRING)),
+    )
+)
 SUBSCRIPTIONS = _array(
     _struct(
         T.StructField("topic", STRING),
@@ -325,6 +333,32 @@ STACKED_CLIENT_IDS = Table(
     ),
 )
 
+GROUP_FAULTS = Table(
+    "group_faults",
+    "cluster, consumer_group, topic, fault, first_seen: one unbroken run of snapshots in which the "
+    "fault was there",
+    _struct(
+        CLUSTER,
+        GROUP,
+        TOPIC,
+        _column("fault", STRING, "the cause of findings, or what is wrong without any"),
+        FIRST_SEEN,
+        LAST_SEEN,
+        SNAPSHOTS,
+        _column("persistence", STRING, "PERSISTENT or TRANSIENT"),
+        _column("ongoing", BOOLEAN, "whether it is there in the group's last snapshot"),
+        _column("evidence", STRING, "what was seen, in words, in the last state that shows it"),
+        _column("remedy", STRING, "what repairs it"),
+        _column("client_ids", _array(STRING), "the client ids that it concerns"),
+        _column("client_addrs", _array(STRING), "the addresses of their connections"),
+        _column("broker_names", _array(STRING), "the brokers that it concerns"),
+        _column("queues_affected", INT, "the most queues whose findings it causes at a time"),
+        _column("findings_cleared", INT, "findings that go away with the repair"),
+        _column("findings_left", INT, "findings that are left after the repair"),
+        _column("moves", MOVES, "the queues that change hands with the repair, before and after"),
+    ),
+)
+
 UNREADABLE_QUEUES = Table(
     "unreadable_queues",
     "cluster, consumer_group, topic, broker_name, queue_id, first_seen: a queue that is written "
@@ -357,6 +391,33 @@ STATE_RUNS = Table(
     "state_runs",
     "state_id, first_seen: one unbroken run of snapshots in which a state held",
     _struct(CLUSTER, GROUP, TOPIC, STATE_ID, FIRST_SEEN, LAST_SEEN, SNAPSHOTS),
+)
+
+ALLOCATION_DRIFT = Table(
+    "allocation_drift",
+    "cluster, consumer_group, topic, client_id, start_timestamp, queue, drift, first_seen: one "
+    "unbroken run of a process's running infos that show it",
+    _struct(
+        CLUSTER,
+        GROUP,
+        TOPIC,
+        _column("client_id", STRING, "the client id"),
+        _column("start_timestamp", TIMESTAMP, "tells processes of one id apart", nullable=True),
+        BROKER_NAME,
+        QUEUE_ID,
+        _column("drift", STRING, "HELD_NOT_COMPUTED or COMPUTED_NOT_HELD"),
+        _column("probability", DOUBLE, "the share of the views that give it the queue"),
+        FIRST_SEEN,
+        LAST_SEEN,
+        _column("observations", LONG, "the number of running infos that show it"),
+        _column("persistence", STRING, "PERSISTENT or TRANSIENT"),
+        _column(
+            "attributed_to",
+            STRING,
+            "ROUTE_CHANGED or STATE_CHANGED: what had just changed; null: nothing had",
+            nullable=True,
+        ),
+    ),
 )
 
 GROUP_HEALTH = Table(
@@ -397,9 +458,11 @@ REPORT_TABLES = (
     DUPLICATE_QUEUES,
     ORPHANED_QUEUES,
     STACKED_CLIENT_IDS,
+    GROUP_FAULTS,
     UNREADABLE_QUEUES,
     ALLOCATIONS,
     STATE_RUNS,
+    ALLOCATION_DRIFT,
     GROUP_HEALTH,
     QUARANTINE,
 )

@@ -84,6 +84,7 @@ class Settings(_Section):
     paths: Paths = Paths()
     persistence_seconds: int = Field(default=180, ge=0)
     route_max_age_seconds: int = Field(default=900, ge=0)
+    heartbeat_expiry_seconds: int = Field(default=130, ge=0)
     default_strategy: str = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()

@@ -65,6 +65,7 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
         F.min("completeness").alias("completeness"),
         F.max_by("claimants", "position").alias("claimants"),
         F.max_by("strategy_source", "position").alias("strategy_source"),
+        F.array_sort(F.array_distinct(F.flatten(F.collect_list("causes")))).alias("causes"),
         F.max("timeline_end").alias("timeline_end"),
     )
     whole = Window.partitionBy(*queue, "episode")
@@ -82,6 +83,56 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
             "ongoing": F.col("last_seen") == F.col("timeline_end"),
         }
     )
+
+
+def fault_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
+    """One row per cluster, consumer_group, topic, fault and unbroken run of snapshots.
+
+    What is told of the fault is that of the last state that shows it.
+    """
+    pair = ["cluster", "consumer_group", "topic"]
+    faults = timeline.where(F.size("faults") > 0).select(
+        *pair,
+        "position",
+        "first_seen",
+        "last_seen",
+        "snapshots",
+        "timeline_end",
+        F.explode("faults").alias("told"),
+    )
+    numbered = number_episodes(
+        faults.select(*[c for c in faults.columns if c != "told"], "told.fault", "told"),
+        [*pair, "fault"],
+    )
+    episodes = numbered.groupBy(*pair, "fault", "episode").agg(
+        F.min("first_seen").alias("first_seen"),
+        F.max("last_seen").alias("last_seen"),
+        F.sum("snapshots").alias("snapshots"),
+        F.max("timeline_end").alias("timeline_end"),
+        F.max("told.queues_affected").alias("most_affected"),
+        F.max_by("told", "position").alias("told"),
+    )
+    return episodes.select(
+        *[c for c in episodes.columns if c != "told"],
+        *[f"told.{name}" for name in _TOLD],
+        F.col("most_affected").alias("queues_affected"),
+        persistence(F.col("first_seen"), F.col("last_seen"), persistence_seconds).alias(
+            "persistence"
+        ),
+        (F.col("last_seen") == F.col("timeline_end")).alias("ongoing"),
+    )
+
+
+_TOLD = (
+    "evidence",
+    "remedy",
+    "client_ids",
+    "client_addrs",
+    "broker_names",
+    "findings_cleared",
+    "findings_left",
+    "moves",
+)
 
 
 def stacked_id_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -13,12 +14,15 @@ from pyspark.sql import functions as F
 
 from jobs.errors import InputError
 from jobs.pipeline.frames import audited
+from jobs.pipeline.ingest import MANIFEST
 from jobs.progress import Progress
 from jobs.schemas import (
     BROKER_POLLS,
+    CLIENT_STATES,
     HEARTBEATS,
     QUARANTINE,
     QUEUE_OFFSETS,
+    SNAPSHOT_TABLES,
     TOPIC_ROUTES,
     Table,
 )
@@ -81,6 +85,7 @@ def audit(
     topic_routes = _required(spark, snapshots, TOPIC_ROUTES)
     broker_polls = _optional(spark, snapshots, BROKER_POLLS)
     queue_offsets = _optional(spark, snapshots, QUEUE_OFFSETS)
+    client_states = _optional(spark, snapshots, CLIENT_STATES)
     quarantine = _optional(spark, snapshots, QUARANTINE)
     # A route that was polled shortly before the window still holds when it begins.
     earlier = replace(
@@ -92,6 +97,7 @@ def audit(
         earlier.cut(topic_routes),
         None if broker_polls is None else window.cut(broker_polls),
         None if queue_offsets is None else window.cut(queue_offsets),
+        None if client_states is None else window.cut(client_states),
         settings,
     ) as audited_tables:
         tables = dict(audited_tables)
@@ -164,7 +170,11 @@ def _publish(
             },
             "rows": counts,
             "findings": _count_findings(spark, folder, published_date, run.run_id),
-            "inputs": {"snapshots": str(snapshots), "sizes": _sizes(snapshots)},
+            "inputs": {
+                "snapshots": str(snapshots),
+                "sizes": _sizes(snapshots),
+                "ingested": _ingested(snapshots),
+            },
             "versions": {"spark": spark.version, "pyspark": pyspark.__version__},
             "settings": settings.fingerprint(),
         },
@@ -181,8 +191,15 @@ def _iso(time: datetime | None) -> str | None:
 
 def _sizes(snapshots: Location) -> dict[str, int]:
     return {
-        name: sum(size for _, size in (snapshots / name).files()) for name in snapshots.children()
+        table.name: sum(size for _, size in (snapshots / table.name).files())
+        for table in SNAPSHOT_TABLES
     }
+
+
+def _ingested(snapshots: Location) -> dict[str, int] | None:
+    """Files, bytes, lines and quarantined lines; None where the tables came from elsewhere."""
+    manifest = snapshots / MANIFEST
+    return json.loads(manifest.read_text()) if manifest.exists() else None
 
 
 def _count_findings(

@@ -13,18 +13,24 @@ from contextlib import contextmanager
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from jobs.conform import conform
 from jobs.contract import check_contract
-from jobs.episodes.episodes import queue_episodes, stacked_id_episodes
+from jobs.episodes.drift import drift_episodes
+from jobs.episodes.episodes import fault_episodes, queue_episodes, stacked_id_episodes
+from jobs.episodes.route_changes import route_changes
 from jobs.episodes.timeline import build_timeline
 from jobs.reports.findings import (
     describe_findings,
+    group_faults,
     queue_findings,
     stacked_client_ids,
     unreadable_queues,
 )
 from jobs.reports.states import allocations, group_health, state_runs
 from jobs.schemas import (
+    ALLOCATION_DRIFT,
     BROKER_POLLS,
+    CLIENT_STATES,
     DUPLICATE_QUEUES,
     HEARTBEATS,
     ORPHANED_QUEUES,
@@ -33,6 +39,7 @@ from jobs.schemas import (
 )
 from jobs.settings import Settings
 from jobs.states.evaluated import evaluate_states
+from jobs.states.expiry import mark_expired
 from jobs.states.fingerprints import group_fingerprints, route_fingerprints
 from jobs.states.representatives import (
     collect_group_states,
@@ -49,6 +56,7 @@ def audited(
     topic_routes: DataFrame,
     broker_polls: DataFrame | None = None,
     queue_offsets: DataFrame | None = None,
+    client_states: DataFrame | None = None,
     settings: Settings | None = None,
 ) -> Iterator[Mapping[str, DataFrame]]:
     """The report tables by name, as DataFrames that can be used within the ``with`` block.
@@ -73,6 +81,7 @@ def audited(
             check_contract(TOPIC_ROUTES, topic_routes),
             None if broker_polls is None else check_contract(BROKER_POLLS, broker_polls),
             None if queue_offsets is None else check_contract(QUEUE_OFFSETS, queue_offsets),
+            None if client_states is None else check_contract(CLIENT_STATES, client_states),
             settings,
             keep,
         )
@@ -86,14 +95,17 @@ def _report_tables(
     topic_routes: DataFrame,
     broker_polls: DataFrame | None,
     queue_offsets: DataFrame | None,
+    client_states: DataFrame | None,
     settings: Settings,
     keep: Callable[[DataFrame], DataFrame],
 ) -> dict[str, DataFrame]:
+    heartbeats = mark_expired(heartbeats, settings.heartbeat_expiry_seconds)
     group_runs = keep(
         find_runs(group_fingerprints(heartbeats, broker_polls), ["cluster", "consumer_group"])
     )
     route_runs = keep(find_runs(route_fingerprints(topic_routes), ["cluster", "topic"]))
     group_states = keep(collect_group_states(group_runs, heartbeats, broker_polls))
+    route_states = keep(collect_route_states(route_runs, topic_routes))
     segments = keep(
         find_segments(
             group_runs,
@@ -105,7 +117,7 @@ def _report_tables(
         evaluate_states(
             segments,
             group_states,
-            collect_route_states(route_runs, topic_routes),
+            route_states,
             [each.to_rule() for each in settings.strategies],
             settings.default_strategy,
         )
@@ -116,14 +128,25 @@ def _report_tables(
             queue_episodes(timeline, settings.persistence_seconds), queue_offsets, settings.severity
         )
     )
-    return {
+    changes = keep(route_changes(route_runs, route_states, find_group_topics(group_states)))
+    tables = {
         "duplicate_queues": queue_findings(described, "DUPLICATE", DUPLICATE_QUEUES),
         "orphaned_queues": queue_findings(described, "ORPHANED", ORPHANED_QUEUES),
         "stacked_client_ids": stacked_client_ids(
             stacked_id_episodes(timeline, settings.persistence_seconds)
+        ),
+        "group_faults": group_faults(
+            fault_episodes(timeline, settings.persistence_seconds),
+            changes,
         ),
         "unreadable_queues": unreadable_queues(segments, states),
         "allocations": allocations(states),
         "state_runs": state_runs(segments),
         "group_health": group_health(segments, states, described),
     }
+    if client_states is not None:
+        drift = drift_episodes(
+            segments, states, client_states, changes, settings.persistence_seconds
+        )
+        tables["allocation_drift"] = conform(drift, ALLOCATION_DRIFT)
+    return tables

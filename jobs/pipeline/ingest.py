@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -26,6 +27,9 @@ from jobs.snapshots.topic_routes import make_topic_routes
 from jobs.storage import Location
 
 _QUARANTINED = "quarantine"
+
+#: Beside the tables: the counts of ``Ingested``.
+MANIFEST = "ingested.json"
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ def ingest(
     finally:
         staging.delete()
     result = Ingested(len(files), sum(file.size for file in files), lines, quarantined)
+    # For the audit's summary: what the snapshots were made of.
+    (snapshots / MANIFEST).replace_text(json.dumps(asdict(result)) + "\n")
     progress.say(
         f"ingested {result.files} files, {result.lines:,} lines, {result.quarantined:,} quarantined"
     )

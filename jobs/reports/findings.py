@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.conform import conform
-from jobs.schemas import STACKED_CLIENT_IDS, UNREADABLE_QUEUES, Table
+from jobs.schemas import GROUP_FAULTS, STACKED_CLIENT_IDS, UNREADABLE_QUEUES, Table
 from jobs.settings import SeverityThresholds
 
 
@@ -59,13 +59,13 @@ def describe_findings(
 
 def queue_findings(described: DataFrame, kind: str, table: Table) -> DataFrame:
     """One of the two tables of faulty queues."""
-    rows = described.where(F.col("kind") == kind).withColumns(
-        {
-            "causes": F.array().cast("array<string>"),
-            "status": F.lit(None).cast("string"),
-        }
-    )
+    rows = described.where(F.col("kind") == kind).withColumn("status", F.lit(None).cast("string"))
     return conform(rows, table)
+
+
+def group_faults(episodes: DataFrame, changes: DataFrame) -> DataFrame:
+    """The table ``group_faults``: from ``fault_episodes`` and ``route_changes``."""
+    return conform(episodes, GROUP_FAULTS).unionByName(conform(changes, GROUP_FAULTS))
 
 
 def stacked_client_ids(episodes: DataFrame) -> DataFrame:

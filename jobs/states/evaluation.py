@@ -11,18 +11,23 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import types as T
 
-from jobs.schemas import BOOLEAN, CLAIMANTS, DOUBLE, INT, QUEUES, STRING
+from jobs.schemas import BOOLEAN, CLAIMANTS, DOUBLE, INT, MOVES, QUEUES, STRING
 from rebalance_core import (
     ClientList,
     Evaluation,
+    Fault,
     Member,
     MessageQueue,
     RouteBroker,
+    Situation,
     State,
     StrategyRule,
     StrategyRules,
     TopicRoute,
     evaluate,
+    find_causes,
+    find_faults,
+    normalise_expression,
     parse_client_id,
 )
 
@@ -50,6 +55,21 @@ EVALUATION = _fields(
             certainty=STRING,
             probability=DOUBLE,
             claimants=CLAIMANTS,
+            causes=T.ArrayType(STRING),
+        )
+    ),
+    faults=T.ArrayType(
+        _fields(
+            fault=STRING,
+            evidence=STRING,
+            remedy=STRING,
+            client_ids=T.ArrayType(STRING),
+            client_addrs=T.ArrayType(STRING),
+            broker_names=T.ArrayType(STRING),
+            queues_affected=INT,
+            findings_cleared=INT,
+            findings_left=INT,
+            moves=MOVES,
         )
     ),
     allocations=T.ArrayType(
@@ -96,10 +116,13 @@ def to_state(row: Mapping[Any, Any]) -> State:
     lists: dict[tuple[str, int], dict[tuple[str, str], Member]] = {}
     for member in _items(row["members"]):
         of_broker = lists.setdefault((member["broker_name"], member["broker_id"]), {})
+        own = [each for each in _items(member["subscriptions"]) if each["topic"] == topic]
         of_broker[member["client_id"], member["client_addr"]] = Member(
             client_id=member["client_id"],
             client_addr=member["client_addr"],
-            subscribed=any(each["topic"] == topic for each in _items(member["subscriptions"])),
+            subscribed=bool(own),
+            expression=_expression(own),
+            is_expired=member["is_expired"],
             message_model=member["message_model"] or "CLUSTERING",
             strategy=member["strategy"],
             client_rebalance=member["client_rebalance"],
@@ -135,6 +158,13 @@ def to_state(row: Mapping[Any, Any]) -> State:
     )
 
 
+def _expression(subscriptions: list[Any]) -> str | None:
+    if not subscriptions:
+        return None
+    first = subscriptions[0]
+    return normalise_expression(first["expression_type"], first["expression"])
+
+
 def _items(values: Any) -> Any:
     return () if values is None else values
 
@@ -143,8 +173,9 @@ def _queues(queues: tuple[MessageQueue, ...]) -> list[dict[str, Any]]:
     return [{"broker_name": queue.broker_name, "queue_id": queue.queue_id} for queue in queues]
 
 
-def to_row(evaluation: Evaluation, state: State) -> dict[str, Any]:
-    """One row of ``EVALUATION``."""
+def to_row(evaluation: Evaluation, situation: Situation) -> dict[str, Any]:
+    """One row of ``EVALUATION``; only a state with findings pays for their causes."""
+    causes = find_causes(situation, evaluation)
     return {
         "coverage": evaluation.coverage,
         "reason": evaluation.reason,
@@ -171,9 +202,11 @@ def to_row(evaluation: Evaluation, state: State) -> dict[str, Any]:
                     }
                     for claimant in finding.claimants
                 ],
+                "causes": list(causes.names(finding)),
             }
             for finding in evaluation.findings
         ],
+        "faults": [_fault(each) for each in find_faults(situation, evaluation, causes)],
         "allocations": [
             {
                 "client_id": allocation.client_id,
@@ -187,8 +220,31 @@ def to_row(evaluation: Evaluation, state: State) -> dict[str, Any]:
             }
             for allocation in evaluation.allocations
         ],
-        "stacked": [_stacked(effect, state) for effect in evaluation.stacked],
+        "stacked": [_stacked(effect, situation.state) for effect in evaluation.stacked],
         "unreadable": _queues(evaluation.unreadable),
+    }
+
+
+def _fault(fault: Fault) -> dict[str, Any]:
+    return {
+        "fault": fault.fault,
+        "evidence": fault.evidence,
+        "remedy": fault.remedy,
+        "client_ids": list(fault.client_ids),
+        "client_addrs": list(fault.client_addrs),
+        "broker_names": list(fault.broker_names),
+        "queues_affected": fault.queues_affected,
+        "findings_cleared": fault.cleared,
+        "findings_left": fault.left,
+        "moves": [
+            {
+                "broker_name": move.queue.broker_name,
+                "queue_id": move.queue.queue_id,
+                "before": list(move.before),
+                "after": list(move.after),
+            }
+            for move in fault.moves
+        ],
     }
 
 
@@ -225,8 +281,8 @@ def evaluate_rows(
         strategy_rules = StrategyRules([StrategyRule(**rule) for rule in rules], default_strategy)
         rows = []
         for row in states[list(STATE_COLUMNS)].to_dict("records"):
-            state = to_state(row)
-            rows.append(to_row(evaluate(state, strategy_rules), state))
+            situation = Situation(to_state(row), strategy_rules)
+            rows.append(to_row(evaluate(situation.state, strategy_rules), situation))
         return pd.DataFrame(rows, columns=EVALUATION.names)
 
     return evaluate_batch

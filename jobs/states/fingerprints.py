@@ -67,6 +67,7 @@ def group_fingerprints(heartbeats: DataFrame, broker_polls: DataFrame | None) ->
         F.coalesce("message_model", F.lit("")).alias("message_model"),
         F.coalesce("strategy", F.lit("")).alias("strategy"),
         F.coalesce(F.col("client_rebalance").cast("int"), F.lit(-1)).alias("client_rebalance"),
+        "is_expired",
         # A hash of arrays has no boundaries: without its size, what one ends with could as well
         # be what the next begins with.
         F.size("subscriptions").alias("subscription_count"),

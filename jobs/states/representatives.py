@@ -18,6 +18,7 @@ _MEMBER = [
     "message_model",
     "strategy",
     "client_rebalance",
+    "is_expired",
     "subscriptions",
 ]
 

@@ -26,21 +26,23 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def run_command(elsewhere: Path) -> Run:
+def command_environment() -> dict[str, str]:
+    """What a user's shell has: the environment's commands on the PATH, nothing of the checkout."""
+    hidden = ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_CONF_DIR")
+    environment = {key: value for key, value in os.environ.items() if key not in hidden}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    return environment
+
+
+@pytest.fixture(scope="session")
+def run_command(elsewhere: Path, command_environment: dict[str, str]) -> Run:
     """Runs a command of the environment; its output is in the message when it fails."""
 
     def run(command: Sequence[str], expect: int = 0) -> subprocess.CompletedProcess[str]:
-        environment = {
-            key: value
-            for key, value in os.environ.items()
-            if key
-            not in ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_CONF_DIR")
-        }
-        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
         done = subprocess.run(
             list(command),
             cwd=elsewhere,
-            env=environment,
+            env=command_environment,
             capture_output=True,
             text=True,
             check=False,

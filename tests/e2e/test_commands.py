@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -43,26 +47,32 @@ def test_a_second_run_publishes_the_same_rows_and_clears_the_first_but_one(
     assert kept == {f"run={run.published['run_id']}" for run in (first, second)}
 
 
-def test_a_run_that_dies_leaves_the_earlier_reports_in_force(
-    tmp_path: Path, run_command: Run, sample_output: Path
+def test_a_run_that_is_killed_leaves_the_earlier_reports_in_force(
+    tmp_path: Path, command_environment: dict[str, str], sample_output: Path
 ) -> None:
     output = tmp_path / "out"
     shutil.copytree(sample_output, output)
     before = PublishedReports(output / "reports")
     rows = before.comparable("orphaned_queues")
-    # A part of a table is gone: the audit fails after it has begun to write.
-    damaged = next((output / "snapshots" / "topic_routes").glob("*.parquet"))
-    damaged.write_bytes(damaged.read_bytes()[:200])
-    run_command(
-        [
-            *AUDIT,
-            "--snapshots",
-            str(output / "snapshots"),
-            "--reports",
-            str(output / "reports"),
-        ],
-        expect=4,
+    command = ["--snapshots", str(output / "snapshots"), "--reports", str(output / "reports")]
+    of_date = output / "reports" / "duplicate_queues" / "dt=2026-11-21"
+    earlier = set(of_date.iterdir())
+    running = subprocess.Popen(
+        [*AUDIT, *command],
+        env=command_environment,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
+    try:
+        deadline = time.monotonic() + 240
+        while set(of_date.iterdir()) == earlier:  # until it has begun to write its tables
+            assert running.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    assert set(of_date.iterdir()) > earlier
     after = PublishedReports(output / "reports")
     assert after.published == before.published
     assert after.comparable("orphaned_queues") == rows
@@ -119,6 +129,8 @@ def test_show_prints_a_table_in_each_format(
     assert len(csv.splitlines()) == 3
     summary = json.loads(run_command([*show, "summary"]).stdout)
     assert summary["schema_version"] == 1
+    assert summary["inputs"]["ingested"]["lines"] == 5499
+    assert summary["inputs"]["ingested"]["quarantined"] == 0
 
 
 @pytest.mark.parametrize(

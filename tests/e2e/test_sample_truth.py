@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.support.reports import PublishedReports
@@ -19,6 +22,21 @@ SETTLED = [
     if truth.full
 ]
 HEALTHY = ("S1", "S5", "S6", "S8", "S10", "S11", "S17", "V2")
+
+
+#: (consumer_group, topic, fault) of what lasted.
+LASTING_FAULTS = {
+    ("G_S2", "T_S2", "DUPLICATE_CLIENT_ID"),
+    ("G_S2", "%RETRY%G_S2", "DUPLICATE_CLIENT_ID"),
+    ("G_S3", "T_S3", "STRATEGY_MISMATCH"),
+    ("G_S4", "T_S4B", "SUBSCRIPTION_MISMATCH"),
+    ("G_S15", "T_S15", "BROKER_VIEW_DIVERGENCE"),
+    ("G_S15", "%RETRY%G_S15", "BROKER_VIEW_DIVERGENCE"),
+}
+
+
+def fault(row: dict[str, object]) -> tuple[object, object, object]:
+    return row["consumer_group"], row["topic"], row["fault"]
 
 
 def queue(row: dict[str, object]) -> tuple[object, object]:
@@ -86,6 +104,53 @@ def test_nothing_is_found_where_nothing_was_wrong(sample_reports: PublishedRepor
     assert found.isdisjoint({f"G_{situation}" for situation in HEALTHY})
 
 
+def test_the_faults_that_last_are_those_that_were_set_up(
+    sample_reports: PublishedReports,
+) -> None:
+    lasting = [
+        fault(row)
+        for row in sample_reports.rows("group_faults")
+        if row["persistence"] == "PERSISTENT"
+    ]
+    assert Counter(lasting) == Counter(LASTING_FAULTS)
+
+
+def test_what_passes_is_the_change_of_a_route_and_lists_that_differ_for_a_while(
+    sample_reports: PublishedReports,
+) -> None:
+    passing = [
+        row for row in sample_reports.rows("group_faults") if row["persistence"] == "TRANSIENT"
+    ]
+    changes = [row for row in passing if row["fault"] == "ROUTE_CHANGED"]
+    assert sorted((*fault(row)[:2], row["first_seen"]) for row in changes) == [
+        ("G_S17", "T_S17", datetime(2026, 11, 21, 2, 14, 29, 268000, UTC)),
+        ("G_S17", "T_S17", datetime(2026, 11, 21, 2, 15, 16, 427000, UTC)),
+    ]
+    others = [row for row in passing if row["fault"] != "ROUTE_CHANGED"]
+    assert {(row["consumer_group"], row["fault"]) for row in others} == {
+        ("G_S14b", "BROKER_VIEW_DIVERGENCE")
+    }
+
+
+def test_the_repair_of_every_fault_leaves_no_finding(sample_reports: PublishedReports) -> None:
+    rows = sample_reports.rows("group_faults")
+    assert {row["findings_left"] for row in rows} == {0}
+    # A fault of findings clears some; the change of a route is none.
+    assert {row["fault"] for row in rows if row["findings_cleared"] == 0} == {"ROUTE_CHANGED"}
+
+
+@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+def test_the_causes_of_every_finding_are_the_faults_of_its_group(
+    sample_reports: PublishedReports, table: str
+) -> None:
+    causes_of = {group: [cause] for group, _, cause in LASTING_FAULTS}
+    causes_of["G_S14b"] = ["BROKER_VIEW_DIVERGENCE"]
+    rows = sample_reports.rows(table)
+    assert rows
+    for row in rows:
+        assert row["causes"] == causes_of[row["consumer_group"]], row
+
+
 @pytest.mark.parametrize("situation", sorted(UNCERTAIN))
 def test_all_that_went_wrong_was_possible_and_nothing_was_called_certain(
     sample_reports: PublishedReports, situation: str
@@ -124,3 +189,17 @@ def test_no_line_was_quarantined_and_every_group_has_its_coverage(
     assert coverage.pop(("G_S6", "T_S6")) == "BROADCASTING"
     assert set(coverage.values()) == {"AUDITED"}
     assert len(coverage) == 27
+
+
+def test_clients_hold_what_they_compute_but_for_the_one_that_cannot_reach_a_broker(
+    sample_reports: PublishedReports,
+) -> None:
+    drift = sample_reports.rows("allocation_drift")
+    assert {row["consumer_group"] for row in drift} == {"G_S15"}
+    assert {row["drift"] for row in drift} == {"COMPUTED_NOT_HELD"}
+    unreachable = {
+        (row["topic"], *queue(row)) for row in drift if row["client_id"] == "10.0.15.3@app"
+    }
+    assert unreachable == {("T_S15", "broker-c", number) for number in range(4)} | {
+        ("%RETRY%G_S15", "broker-c", 0)
+    }

@@ -21,6 +21,7 @@ TABLES = (
     "duplicate_queues",
     "orphaned_queues",
     "stacked_client_ids",
+    "group_faults",
     "unreadable_queues",
     "allocations",
     "state_runs",

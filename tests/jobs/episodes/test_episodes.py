@@ -6,7 +6,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import types as T
 
-from jobs.episodes.episodes import queue_episodes, stacked_id_episodes
+from jobs.episodes.episodes import fault_episodes, queue_episodes, stacked_id_episodes
 from jobs.states.evaluation import EVALUATION
 from tests.support.snapshots import CLUSTER, GROUP, TOPIC, at, frame
 
@@ -23,15 +23,36 @@ TIMELINE = T.StructType(
         T.StructField("last_seen", T.TimestampType()),
         T.StructField("snapshots", T.LongType()),
         T.StructField("timeline_end", T.TimestampType()),
-        *[EVALUATION[n] for n in ("completeness", "strategy_source", "findings", "stacked")],
+        *[
+            EVALUATION[n]
+            for n in ("completeness", "strategy_source", "findings", "faults", "stacked")
+        ],
     ]
 )
 END = 600
 
 
-def finding(probability=1.0, kind="ORPHANED", queue_id=0, claimants=()):
+def finding(
+    probability=1.0, kind="ORPHANED", queue_id=0, claimants=(), causes=("STRATEGY_MISMATCH",)
+):
     certainty = "CERTAIN" if probability == 1.0 else "POSSIBLE"
-    return kind, "broker-a", queue_id, certainty, probability, list(claimants)
+    return kind, "broker-a", queue_id, certainty, probability, list(claimants), list(causes)
+
+
+def fault(name="STRATEGY_MISMATCH", **overrides):
+    values = {
+        "fault": name,
+        "evidence": "a uses CIRCLE, b AVG",
+        "remedy": "use one",
+        "client_ids": ["a"],
+        "client_addrs": ["h:1"],
+        "broker_names": ["broker-a"],
+        "queues_affected": 2,
+        "findings_cleared": 2,
+        "findings_left": 0,
+        "moves": [("broker-a", 0, ["a"], ["b"])],
+    }
+    return tuple((values | overrides).values())
 
 
 def stacked_id(client_id="a", **overrides):
@@ -65,6 +86,7 @@ def segment(position, first, last, **overrides):
         "completeness": 1.0,
         "strategy_source": "assumed",
         "findings": [],
+        "faults": [],
         "stacked": [],
     }
     return tuple((values | overrides).values())
@@ -198,6 +220,90 @@ def test_the_kinds_queues_and_topics_have_episodes_of_their_own(spark):
             ("T", "DUPLICATE", 0, at(0), at(300)),
             ("T", "ORPHANED", 1, at(120), at(300)),
             ("T2", "ORPHANED", 0, at(0), at(60)),
+        ],
+    )
+
+
+def test_the_causes_of_an_episode_are_those_of_all_its_states(spark):
+    actual = episodes(
+        spark,
+        segment(1, 0, 60, findings=[finding(causes=["STRATEGY_MISMATCH", "STALE_CHANNEL"])]),
+        segment(2, 120, 180, findings=[finding(causes=["GHOST_MEMBER", "STRATEGY_MISMATCH"])]),
+        # Mended, and back: another episode has causes of its own.
+        segment(3, 240, 240),
+        segment(4, 300, END, findings=[finding(causes=["UNEXPLAINED"])]),
+    )
+
+    expect(
+        spark,
+        actual,
+        "first_seen timestamp, causes array<string>",
+        [
+            (at(0), ["GHOST_MEMBER", "STALE_CHANNEL", "STRATEGY_MISMATCH"]),
+            (at(300), ["UNEXPLAINED"]),
+        ],
+    )
+
+
+def faults(spark, *segments):
+    return fault_episodes(frame(spark, TIMELINE, segments), persistence_seconds=180)
+
+
+def test_a_fault_of_several_states_is_one_episode_told_as_the_last_with_the_most_queues(spark):
+    last = {
+        "evidence": "b uses CIRCLE, a AVG",
+        "remedy": "use AVG",
+        "client_ids": ["b"],
+        "client_addrs": ["h:2"],
+        "broker_names": ["broker-b"],
+        "queues_affected": 1,
+        "findings_cleared": 1,
+        "findings_left": 3,
+        "moves": [("broker-b", 1, [], ["a"])],
+    }
+    actual = faults(
+        spark,
+        segment(2, 0, 60, faults=[fault(queues_affected=2)]),
+        segment(3, 120, 180, faults=[fault(queues_affected=5), fault("STALE_CHANNEL")]),
+        segment(4, 240, 300, faults=[fault(**last)]),
+    )
+
+    expect(
+        spark,
+        actual.where("fault = 'STRATEGY_MISMATCH'"),
+        "cluster string, consumer_group string, topic string, evidence string, remedy string, "
+        "client_ids array<string>, client_addrs array<string>, broker_names array<string>, "
+        "queues_affected int, findings_cleared int, findings_left int, "
+        "moves array<struct<broker_name:string,queue_id:int,before:array<string>,"
+        f"after:array<string>>>, {TIMES}",
+        [
+            (
+                *(CLUSTER, GROUP, TOPIC),
+                *(last | {"queues_affected": 5}).values(),
+                *(at(0), at(300), 6, "PERSISTENT", False),
+            )
+        ],
+    )
+
+
+def test_the_faults_and_topics_have_episodes_of_their_own_and_one_that_was_mended_two(spark):
+    actual = faults(
+        spark,
+        segment(1, 0, 120, faults=[fault(), fault("STALE_CHANNEL")]),
+        segment(2, 180, 240, faults=[fault("STALE_CHANNEL")]),
+        segment(3, 300, END, faults=[fault()]),
+        segment(1, 0, 60, topic="T2", faults=[fault()]),
+    )
+
+    expect(
+        spark,
+        actual,
+        f"topic string, fault string, {TIMES}",
+        [
+            ("T", "STRATEGY_MISMATCH", at(0), at(120), 3, "TRANSIENT", False),
+            ("T", "STRATEGY_MISMATCH", at(300), at(END), 6, "PERSISTENT", True),
+            ("T", "STALE_CHANNEL", at(0), at(240), 5, "PERSISTENT", False),
+            ("T2", "STRATEGY_MISMATCH", at(0), at(60), 2, "TRANSIENT", False),
         ],
     )
 

@@ -9,6 +9,7 @@ from jobs.errors import ContractError
 from jobs.pipeline.frames import audited
 from jobs.schemas import (
     BROKER_POLLS,
+    GROUP_FAULTS,
     HEARTBEATS,
     ORPHANED_QUEUES,
     STATE_RUNS,
@@ -87,7 +88,8 @@ def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_
                 [
                     (
                         *(CLUSTER, GROUP, TOPIC, broker, queue_id, at(120), at(360), 4),
-                        *("PERSISTENT", False, "CERTAIN", 1.0, 1.0, [], [], "CRITICAL", None),
+                        *("PERSISTENT", False, "CERTAIN", 1.0, 1.0, []),
+                        *(["DUPLICATE_CLIENT_ID"], "CRITICAL", None),
                         *("observed", None, "not compared", at(120), at(360)),
                     )
                     for broker, queue_id in (("broker-a", 2), ("broker-b", 0))
@@ -125,6 +127,31 @@ def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_
                 ],
             ).drop("state_id"),
             ignore_row_order=True,
+            ignore_nullable=True,
+        )
+
+
+def test_the_fault_behind_a_stacked_id_is_told_once_with_what_its_repair_moves(spark):
+    with audited(heartbeats(spark), routes(spark), polls(spark)) as reports:
+        moves = [
+            ("broker-a", 0, ["a", "a"], ["a"]),
+            ("broker-a", 1, ["a", "a"], ["a"]),
+            ("broker-a", 2, [], ["a (process 2)"]),
+            ("broker-b", 0, [], ["a (process 2)"]),
+        ]
+        assert_df_equality(
+            # The words are the core's, and tested there.
+            reports["group_faults"].drop("evidence", "remedy"),
+            frame(
+                spark,
+                GROUP_FAULTS,
+                [
+                    (
+                        *(CLUSTER, GROUP, TOPIC, "DUPLICATE_CLIENT_ID", at(120), at(360), 4),
+                        *("PERSISTENT", False, "", "", ["a"], ["a:1", "a:2"], [], 4, 4, 0, moves),
+                    )
+                ],
+            ).drop("evidence", "remedy"),
             ignore_nullable=True,
         )
 

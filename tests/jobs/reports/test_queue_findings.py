@@ -23,8 +23,8 @@ EPISODES = (
     "queue_id int, certainty string, first_seen timestamp, last_seen timestamp, snapshots bigint, "
     "probability double, completeness double, "
     "claimants array<struct<client_id:string,processes:int,probability:double>>, "
-    "strategy_source string, episode_first_seen timestamp, episode_last_seen timestamp, "
-    "persistence string, ongoing boolean"
+    "causes array<string>, strategy_source string, episode_first_seen timestamp, "
+    "episode_last_seen timestamp, persistence string, ongoing boolean"
 )
 
 
@@ -43,6 +43,7 @@ def episode(**overrides):
         "probability": 1.0,
         "completeness": 1.0,
         "claimants": [],
+        "causes": ["STALE_CHANNEL", "STRATEGY_MISMATCH"],
         "strategy_source": "assumed",
         "episode_first_seen": at(0),
         "episode_last_seen": at(600),
@@ -144,7 +145,7 @@ def test_a_table_has_the_findings_of_its_kind_in_the_declared_columns(spark):
         "probability": 1.0,
         "completeness": 1.0,
         "claimants": [],
-        "causes": [],
+        "causes": ["STALE_CHANNEL", "STRATEGY_MISMATCH"],
         "severity": "CRITICAL",
         "status": None,
         "strategy_source": "assumed",

@@ -32,8 +32,11 @@ MEMBER = {
     "message_model": "CLUSTERING",
     "strategy": None,
     "client_rebalance": None,
+    "is_expired": False,
     "subscriptions": [{"topic": "T", "expression_type": "TAG", "expression": "*"}],
 }
+OTHER_SUBSCRIPTION = {"topic": "other", "expression_type": "SQL92", "expression": "x > 1"}
+TAGS_SUBSCRIPTION = {"topic": "T", "expression_type": "TAG", "expression": "b||a"}
 BROKER = {
     "namesrv_addr": "ns-1:9876",
     "broker_name": "broker-a",
@@ -55,7 +58,7 @@ def row(members=(MEMBER,), routes=(BROKER,), offline=None) -> dict:
 
 
 def one_member(**overrides) -> State:
-    values = {"client_id": "a", "client_addr": "h:1"}
+    values = {"client_id": "a", "client_addr": "h:1", "expression": "TAG *"}
     return state(client_lists=(client_list(member(**values | overrides)),))
 
 
@@ -68,13 +71,23 @@ def one_member(**overrides) -> State:
         ),
         pytest.param(
             row([MEMBER | {"subscriptions": [{"topic": "other"}]}]),
-            one_member(subscribed=False),
+            one_member(subscribed=False, expression=None),
             id="subscribed to another topic",
         ),
         pytest.param(
             row([MEMBER | {"subscriptions": None}]),
-            one_member(subscribed=False),
+            one_member(subscribed=False, expression=None),
             id="subscribed to nothing",
+        ),
+        pytest.param(
+            row([MEMBER | {"subscriptions": [OTHER_SUBSCRIPTION, TAGS_SUBSCRIPTION]}]),
+            one_member(expression="TAG a || b"),
+            id="the filter on the topic in its one spelling",
+        ),
+        pytest.param(
+            row([MEMBER | {"is_expired": True}]),
+            one_member(is_expired=True),
+            id="silent for too long",
         ),
         pytest.param(row([MEMBER, MEMBER]), one_member(), id="one connection that stands twice"),
         pytest.param(
@@ -82,8 +95,8 @@ def one_member(**overrides) -> State:
             state(
                 client_lists=(
                     client_list(
-                        member(client_id="a", client_addr="h:1"),
-                        member(client_id="a", client_addr="h:2"),
+                        member(client_id="a", client_addr="h:1", expression="TAG *"),
+                        member(client_id="a", client_addr="h:2", expression="TAG *"),
                     ),
                 )
             ),
@@ -127,7 +140,7 @@ def test_a_row_is_read_as_the_state_that_it_tells_of(of_row, expected):
 MEMBER_FIELDS = (
     "struct<broker_name:string,broker_id:bigint,client_id:string,client_addr:string,"
     "language:string,version:int,message_model:string,strategy:string,client_rebalance:boolean,"
-    "subscriptions:array<struct<topic:string,expression_type:string,expression:string>>>"
+    "is_expired:boolean,subscriptions:array<struct<topic:string,expression_type:string,expression:string>>>"
 )
 ROUTE_FIELDS = (
     "struct<namesrv_addr:string,broker_name:string,broker_ids:array<bigint>,perm:int,"

@@ -6,9 +6,17 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import functions as F
 
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
+from jobs.schemas import BROKER_POLLS, TOPIC_ROUTES
 from jobs.states.fingerprints import group_fingerprints, route_fingerprints
-from tests.support.snapshots import at, frame, heartbeat_row, poll_row, route_row, subscriptions
+from tests.support.snapshots import (
+    at,
+    frame,
+    heartbeat_row,
+    marked_heartbeats,
+    poll_row,
+    route_row,
+    subscriptions,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -64,6 +72,10 @@ DIFFERENT_LISTS = {
         [AB[0] | {"client_rebalance": False}],
         [AB[0] | {"client_rebalance": True}],
     ),
+    "silent for too long": (
+        [AB[0], AB[1] | {"last_heartbeat_at": at(-70)}],
+        [AB[0], AB[1] | {"last_heartbeat_at": at(-70)}],
+    ),
 }
 
 EQUAL_LISTS = {
@@ -97,7 +109,7 @@ def changes(fingerprints, name):
 def test_lists_that_differ_have_different_fingerprints_and_those_in_another_order_the_same(spark):
     rows = rows_of(DIFFERENT_LISTS | EQUAL_LISTS, heartbeat_row, "consumer_group")
 
-    fingerprints = group_fingerprints(frame(spark, HEARTBEATS, rows), None)
+    fingerprints = group_fingerprints(marked_heartbeats(spark, rows), None)
 
     expected = [(case, True) for case in DIFFERENT_LISTS] + [(case, False) for case in EQUAL_LISTS]
     assert_df_equality(
@@ -121,7 +133,7 @@ def test_brokers_without_a_list_are_part_of_what_a_group_looks_like(spark):
     members = rows_of({case: ([{}], [{}]) for case in cases}, heartbeat_row, "consumer_group")
 
     fingerprints = group_fingerprints(
-        frame(spark, HEARTBEATS, members),
+        marked_heartbeats(spark, members),
         frame(spark, BROKER_POLLS, rows_of(cases, poll_row, "consumer_group")),
     )
 
@@ -136,7 +148,7 @@ def test_brokers_without_a_list_are_part_of_what_a_group_looks_like(spark):
 
 def test_a_group_of_which_only_polls_are_known_has_a_fingerprint(spark):
     fingerprints = group_fingerprints(
-        frame(spark, HEARTBEATS, []),
+        marked_heartbeats(spark, []),
         frame(spark, BROKER_POLLS, [poll_row(outcome="NOT_ONLINE", connections=0)]),
     )
 

@@ -6,7 +6,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import functions as F
 
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
+from jobs.schemas import BROKER_POLLS, TOPIC_ROUTES
 from jobs.states.representatives import (
     collect_group_states,
     collect_route_states,
@@ -17,6 +17,7 @@ from tests.support.snapshots import (
     at,
     frame,
     heartbeat_row,
+    marked_heartbeats,
     poll_row,
     route_row,
     subscriptions,
@@ -38,9 +39,8 @@ def runs(spark, name, rows):
 
 
 def test_a_state_that_comes_back_is_collected_once_from_its_first_snapshot(spark):
-    heartbeats = frame(
+    heartbeats = marked_heartbeats(
         spark,
-        HEARTBEATS,
         [
             heartbeat_row(snapshot_time=at(time), client_id=client_id, client_addr=f"h:{time}")
             for time in (0, 60, 120)
@@ -80,7 +80,7 @@ def test_a_group_without_members_keeps_its_state_and_the_brokers_that_said_so(sp
 
     states = collect_group_states(
         runs(spark, "consumer_group", [("G", A, 0)]),
-        frame(spark, HEARTBEATS, []),
+        marked_heartbeats(spark, []),
         frame(spark, BROKER_POLLS, polls),
     )
 
@@ -141,7 +141,7 @@ def test_a_topic_belongs_to_a_group_where_any_member_of_any_state_subscribes_to_
     group_runs = runs(spark, "consumer_group", [("G", A, 0), ("G", B, 60), ("H", A, 0)])
 
     topics = find_group_topics(
-        collect_group_states(group_runs, frame(spark, HEARTBEATS, heartbeats), None)
+        collect_group_states(group_runs, marked_heartbeats(spark, heartbeats), None)
     )
 
     assert_df_equality(
