@@ -13,18 +13,15 @@ import sys
 import traceback
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from jobs.errors import AuditError, QuarantineError, SettingsError
 from jobs.progress import Progress
-from jobs.settings import SEVERITIES, Settings, load_settings
+from jobs.settings import DEFAULT_SETTINGS, SEVERITIES, Settings, find_settings, load_settings
 from jobs.storage import Location, Published, Reports
 
 if TYPE_CHECKING:
     from jobs.pipeline.audit import Run, Window
-
-_DEFAULT_SETTINGS = Path("conf/audit.toml")
 
 _EXIT_CODES = """\
 exit codes: 0 ran, findings or not; 1 findings at or above --fail-on; 2 usage or settings;
@@ -125,7 +122,7 @@ def _add_fail_on(command: argparse.ArgumentParser) -> None:
 
 def _add_settings(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--settings", metavar="FILE", help=f"else {_DEFAULT_SETTINGS}, if there is one"
+        "--settings", metavar="FILE", help=f"else {DEFAULT_SETTINGS}, here or beside the code"
     )
     command.add_argument(
         "--set", metavar="A.B=C", action="append", default=[], help="override one setting"
@@ -170,7 +167,7 @@ def _say(text: str) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    settings = load_settings(_settings_path(args.settings), args.set)
+    settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
     if args.command == "show":
         return _show(args, settings)
     progress = Progress(quiet=args.quiet)
@@ -213,13 +210,6 @@ def _run(args: argparse.Namespace) -> int:
     if late_error is not None:
         return late_error.exit_code
     return 1 if published is not None and _fails(published, args.fail_on) else 0
-
-
-def _settings_path(given: str | None) -> Path | None:
-    if given is not None:
-        return Path(given)
-    beside = Path(__file__).parent.parent / _DEFAULT_SETTINGS
-    return next((path for path in (_DEFAULT_SETTINGS, beside) if path.is_file()), None)
 
 
 def _places(args: argparse.Namespace, settings: Settings) -> tuple[Location, Location | None]:
@@ -316,7 +306,7 @@ def _show(args: argparse.Namespace, settings: Settings) -> int:
     table = read_table(reports, published, args.table, args.group, args.topic)
     if args.columns:
         table = select_columns(table, args.columns.split(","))
-    for line in format_table(table, args.format):
+    for line in format_table(table, args.format, whole=bool(args.columns)):
         _say(line)
     return 0
 

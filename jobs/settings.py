@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -109,21 +110,45 @@ class Settings(_Section):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+#: Where the settings are looked for when none are named.
+DEFAULT_SETTINGS = Path("conf/audit.toml")
+
+
 def load_settings(path: str | Path | None, overrides: Sequence[str] = ()) -> Settings:
     """The settings of a TOML file (None: all defaults) with ``a.b=c`` overrides.
 
     An override's value is read as TOML, and as text where it is none. Raises SettingsError with
     every error that was found.
     """
-    source = "the built-in defaults" if path is None else str(path)
-    values: dict[str, Any] = {}
-    if path is not None:
-        try:
-            values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise SettingsError(f"settings {source}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingsError(f"settings {source}: expected TOML: {error}") from error
+    if path is None:
+        return _parse("the built-in defaults", "", overrides)
+    try:
+        return _parse(str(path), Path(path).read_text(encoding="utf-8"), overrides)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"settings {path}: {error}") from error
+
+
+def find_settings(overrides: Sequence[str] = ()) -> Settings:
+    """The settings where none are named: conf/audit.toml here, else the one beside the packages.
+
+    The latter lies in a checkout, and in the zip that spark-submit gets.
+    """
+    if DEFAULT_SETTINGS.is_file():
+        return load_settings(DEFAULT_SETTINGS, overrides)
+    beside = Path(__file__).parent.parent / DEFAULT_SETTINGS
+    loader: Any = sys.modules[__name__].__loader__
+    try:
+        text = loader.get_data(str(beside)).decode("utf-8")
+    except OSError:
+        return load_settings(None, overrides)
+    return _parse(str(beside), text, overrides)
+
+
+def _parse(source: str, text: str, overrides: Sequence[str]) -> Settings:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"settings {source}: expected TOML: {error}") from error
     for override in overrides:
         _apply(values, override)
     try:

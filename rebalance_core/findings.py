@@ -37,6 +37,7 @@ BROADCASTING_GROUP = "BROADCASTING"
 NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
 NO_BROKER_ANSWERED = "NO_BROKER_ANSWERED"
 NO_READABLE_QUEUE = "NO_READABLE_QUEUE"
+NO_TOPIC = "NO_TOPIC"
 ROUTE_NOT_KNOWN = "ROUTE_NOT_KNOWN"
 STRATEGY_NOT_KNOWN = "STRATEGY_NOT_KNOWN"
 ALLOCATION_FAILS = "ALLOCATION_FAILS"
@@ -206,6 +207,10 @@ def _unreadable(state: State) -> tuple[MessageQueue, ...]:
 def _why_not_audited(
     state: State, views: Views, processes: tuple[Process, ...]
 ) -> tuple[str, str] | None:
+    if not state.topic:
+        if processes:
+            return NO_TOPIC, "no member subscribes to a topic: they take queues by assign()"
+        return NO_TOPIC, "no broker knows a member of the group, nor a topic of it"
     if not any(route.brokers for route in state.topic_routes):
         if state.topic_routes:
             return ROUTE_NOT_KNOWN, "no nameserver knows the topic"

@@ -155,7 +155,7 @@ def _envelope_problems() -> list[Column]:
             _said("expected error_code to be an integer, came", raw_error),
         ),
         F.when(
-            no_body & ~(may_fail & F.col("error_code").isNotNull()),
+            no_body & ~(may_fail & F.coalesce(F.col("error_code") != 0, F.lit(False))),
             F.when(may_fail, F.lit("expected body or error_code, came neither")).otherwise(
                 F.lit("expected body, came none")
             ),

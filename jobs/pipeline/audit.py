@@ -141,7 +141,10 @@ def _publish(
         assert seen is not None  # noqa: S101 - an aggregate has one row
         step.rows = seen["rows"]
     if not seen["rows"]:
-        raise InputError(f"no group with a topic in the window at {snapshots}")
+        raise InputError(
+            f"no group in the window at {snapshots}: the members of a group are those that "
+            "the brokers list (heartbeats; in dumps: consumer_connection), and there are none"
+        )
     first, last = (datetime.fromtimestamp(seen[k] / 1e6, UTC) for k in ("first", "last"))
     published_date = (
         (window.until - timedelta(microseconds=1) if window.until else last).date().isoformat()

@@ -76,10 +76,13 @@ def select_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     return table.select(list(columns))
 
 
-def format_table(table: pa.Table, form: str) -> Iterable[str]:
-    """The table's lines as ``table``, ``json`` (one object a line) or ``csv``."""
+def format_table(table: pa.Table, form: str, *, whole: bool = False) -> Iterable[str]:
+    """The table's lines as ``table``, ``json`` (one object a line) or ``csv``.
+
+    As ``table``, long cells are cut, but for ``whole``; the other two print everything.
+    """
     formats: dict[str, Callable[[pa.Table], Iterable[str]]] = {
-        "table": _as_table,
+        "table": lambda rows: _as_table(rows, None if whole else _WIDEST_CELL),
         "json": _as_json,
         "csv": _as_csv,
     }
@@ -126,8 +129,8 @@ def _csv_cell(value: Any) -> Any:
     return value
 
 
-def _as_table(table: pa.Table) -> Iterable[str]:
-    rows = [[_cell(_plain(value)) for value in row.values()] for row in table.to_pylist()]
+def _as_table(table: pa.Table, widest: int | None) -> Iterable[str]:
+    rows = [[_cell(_plain(value), widest) for value in row.values()] for row in table.to_pylist()]
     names = table.column_names
     widths = [
         max([len(name), *(len(row[column]) for row in rows)]) for column, name in enumerate(names)
@@ -139,7 +142,7 @@ def _as_table(table: pa.Table) -> Iterable[str]:
     yield f"({len(rows)} {'row' if len(rows) == 1 else 'rows'})"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, widest: int | None) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
@@ -147,7 +150,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         value = " ".join(_item(each) for each in value)
     text = visible(str(value))
-    return text if len(text) <= _WIDEST_CELL else text[: _WIDEST_CELL - 3] + "..."
+    return text if widest is None or len(text) <= widest else text[: widest - 3] + "..."
 
 
 def _item(value: Any) -> str:

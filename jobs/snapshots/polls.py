@@ -27,11 +27,15 @@ def latest(records: DataFrame, keys: list[str]) -> DataFrame:
 
 
 def with_error(records: DataFrame, body: str) -> DataFrame:
-    """Adds ``code`` and ``message``: the envelope's error, or what the dashboard's status says."""
+    """Adds ``code`` and ``message``: the envelope's error, or what the dashboard's status says.
+
+    ``code`` is null where there was none; an ``error_code`` of 0 is SUCCESS.
+    """
     failed = F.coalesce(F.col(body)["status"], F.lit(0)) != 0
+    envelope_code = F.when(F.col("error_code") != 0, F.col("error_code"))
     return records.withColumns(
         {
-            "code": F.coalesce("error_code", F.when(failed, F.lit(-1))),
+            "code": F.coalesce(envelope_code, F.when(failed, F.lit(-1))),
             "message": F.coalesce("error_message", F.when(failed, F.col(body)["errMsg"])),
         }
     )

@@ -114,12 +114,14 @@ def to_state(row: Mapping[Any, Any]) -> State:
     """
     topic = row["topic"]
     lists: dict[tuple[str, int], dict[tuple[str, str], Member]] = {}
-    for member in _items(row["members"]):
+    for number, member in enumerate(_items(row["members"])):
         of_broker = lists.setdefault((member["broker_name"], member["broker_id"]), {})
         own = [each for each in _items(member["subscriptions"]) if each["topic"] == topic]
-        of_broker[member["client_id"], member["client_addr"]] = Member(
+        # Without an address nothing tells a repeated row from a copy of the id: it counts.
+        address = member["client_addr"] or f"(address {number} not known)"
+        of_broker[member["client_id"], address] = Member(
             client_id=member["client_id"],
-            client_addr=member["client_addr"],
+            client_addr=address,
             subscribed=bool(own),
             expression=_expression(own),
             is_expired=member["is_expired"],

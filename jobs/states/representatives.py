@@ -76,13 +76,22 @@ def collect_route_states(route_runs: DataFrame, topic_routes: DataFrame) -> Data
 def find_group_topics(group_states: DataFrame) -> DataFrame:
     """One row per cluster, consumer_group, topic that some member subscribed to in the window.
 
+    A group that subscribed to nothing, or had no member, has one row with an empty topic: it must
+    not disappear.
+
     A topic stays with its group in the snapshots in which the group has no member: that is when
     all its queues have no owner. Where members are there and none subscribes to it, it is known to
     be no topic of the group's (any more), which is another thing.
     """
-    topic = F.explode("member.subscriptions.topic")
-    return (
-        group_states.select("cluster", "consumer_group", F.explode("members").alias("member"))
-        .select("cluster", "consumer_group", topic.alias("topic"))
+    group = ["cluster", "consumer_group"]
+    subscribed = (
+        group_states.select(*group, F.explode("members").alias("member"))
+        .select(*group, F.explode("member.subscriptions.topic").alias("topic"))
         .distinct()
+    )
+    return (
+        group_states.select(*group)
+        .distinct()
+        .join(subscribed, group, "left")
+        .withColumn("topic", F.coalesce("topic", F.lit("")))
     )

@@ -7,13 +7,24 @@ from pathlib import Path
 import pytest
 
 from jobs.errors import SettingsError
-from jobs.settings import Settings, load_settings
+from jobs.settings import Settings, find_settings, load_settings
 
 
 def test_the_file_that_ships_loads_and_states_the_defaults(repository: Path) -> None:
     shipped = load_settings(repository / "conf" / "audit.toml")
     assert [each.groups for each in shipped.strategies] == ["G_S10"]
     assert shipped.model_copy(update={"strategies": ()}) == Settings()
+
+
+def test_settings_are_found_here_before_those_beside_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert [each.groups for each in find_settings().strategies] == ["G_S10"]
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "audit.toml").write_text("persistence_seconds = 7\n")
+    assert find_settings() == Settings(persistence_seconds=7)
+    assert find_settings(["persistence_seconds=8"]) == Settings(persistence_seconds=8)
 
 
 def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:

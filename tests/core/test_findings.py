@@ -497,3 +497,12 @@ def test_a_finding_is_as_likely_as_all_draws_together_make_it(lists, queues, str
     assert found == pytest.approx(draw_all(of_state, rules), abs=1e-9)
     certain = {f.certainty for f in evaluation.findings if f.probability > 1 - 1e-9}
     assert certain <= {"CERTAIN"}
+
+
+def test_a_group_without_a_topic_says_so():
+    nothing = state(topic="", client_lists=(client_list("a", subscribed=False),), topic_routes=())
+    offline = state(topic="", client_lists=(), topic_routes=(), offline_brokers=(("broker-a", 0),))
+
+    assert evaluate(nothing, RULES).coverage == evaluate(offline, RULES).coverage == "NO_TOPIC"
+    assert "assign()" in evaluate(nothing, RULES).reason
+    assert "no broker knows a member" in evaluate(offline, RULES).reason

@@ -35,10 +35,10 @@ def test_spark_submit_publishes_the_rows_that_the_console_command_does(
     run_command: Run,
     package: Path,
     entries: Path,
-    settings_file: str,
     sample_reports: PublishedReports,
     master: str,
 ) -> None:
+    # Without --settings: the zip has those that the console command finds in the checkout.
     submit = ["spark-submit", "--master", master, "--py-files", str(package)]
     snapshots, reports = str(tmp_path / "snapshots"), str(tmp_path / "reports")
     run_command(
@@ -49,8 +49,6 @@ def test_spark_submit_publishes_the_rows_that_the_console_command_does(
             *DUMPS,
             "--snapshots",
             snapshots,
-            "--settings",
-            settings_file,
         ]
     )
     run_command(
@@ -63,8 +61,6 @@ def test_spark_submit_publishes_the_rows_that_the_console_command_does(
             reports,
             "--date",
             "2026-11-21",
-            "--settings",
-            settings_file,
             "--set",
             "persistence_seconds=60",
         ]

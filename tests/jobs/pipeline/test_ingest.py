@@ -107,6 +107,10 @@ GARBAGE = {
         ),
         "expected broker_id to be an integer, came 'zero'",
     ),
+    "no body and no error": (
+        route_line(body=None, error_code=0),
+        "expected body or error_code, came neither",
+    ),
     "error code as text": (
         route_line(body=None, error_code="many"),
         "expected error_code to be an integer, came 'many'",

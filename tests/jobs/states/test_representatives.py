@@ -131,7 +131,7 @@ def test_a_route_state_has_the_rows_of_all_nameservers_at_its_first_snapshot(spa
     )
 
 
-def test_a_topic_belongs_to_a_group_where_any_member_of_any_state_subscribes_to_it(spark):
+def test_topics_are_those_of_any_state_and_a_group_without_one_stays_with_an_empty_one(spark):
     heartbeats = [
         heartbeat_row(client_id="a", subscriptions=subscriptions("T1", "T2")),
         heartbeat_row(client_id="b", subscriptions=subscriptions("T1")),
@@ -149,7 +149,7 @@ def test_a_topic_belongs_to_a_group_where_any_member_of_any_state_subscribes_to_
         frame(
             spark,
             "cluster string, consumer_group string, topic string",
-            [(CLUSTER, "G", topic) for topic in ("T1", "T2", "T3")],
+            [*[(CLUSTER, "G", topic) for topic in ("T1", "T2", "T3")], (CLUSTER, "H", "")],
         ),
         ignore_row_order=True,
         ignore_nullable=True,
