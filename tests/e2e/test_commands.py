@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 AUDIT = ["rebalance-audit", "audit", "--master", "local[2]", "--quiet"]
 
 
-def test_a_second_run_publishes_the_same_rows_and_clears_the_first_but_one(
+def test_a_second_run_publishes_the_same_rows_clears_what_was_left_and_may_fail_on_findings(
     tmp_path: Path, run_command: Run, sample_output: Path, settings_file: str
 ) -> None:
     reports = tmp_path / "reports"
@@ -33,13 +33,15 @@ def test_a_second_run_publishes_the_same_rows_and_clears_the_first_but_one(
         str(reports),
         "--settings",
         settings_file,
+        "--set",
+        "persistence_seconds=60",
     ]
     run_command(command)
     first = PublishedReports(reports)
     rows = {table: first.comparable(table) for table in first.published["tables"]}
     left_behind = reports / "orphaned_queues" / "dt=2026-11-21" / "run=died"
     left_behind.mkdir()
-    run_command(command)
+    run_command([*command, "--fail-on", "CRITICAL"], expect=1)
     second = PublishedReports(reports)
     assert second.published["run_id"] != first.published["run_id"]
     assert {table: second.comparable(table) for table in rows} == rows
@@ -76,14 +78,6 @@ def test_a_run_that_is_killed_leaves_the_earlier_reports_in_force(
     after = PublishedReports(output / "reports")
     assert after.published == before.published
     assert after.comparable("orphaned_queues") == rows
-
-
-def test_fail_on_turns_findings_into_an_exit_code(
-    tmp_path: Path, run_command: Run, sample_output: Path
-) -> None:
-    command = [*AUDIT, "--snapshots", str(sample_output / "snapshots")]
-    command += ["--reports", str(tmp_path / "reports"), "--set", "persistence_seconds=60"]
-    run_command([*command, "--fail-on", "CRITICAL"], expect=1)
 
 
 def test_garbage_is_quarantined_and_the_rest_of_the_night_is_audited(
