@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from jobs.errors import SettingsError
-from rebalance_core import AllocationError, StrategyRule, make_strategy
+from rebalance_core import AllocationError, make_strategy
 
 Severity = Literal["INFO", "WARNING", "CRITICAL"]
 SEVERITIES: tuple[Severity, ...] = ("INFO", "WARNING", "CRITICAL")
@@ -46,8 +47,6 @@ class StrategySetting(_Section):
     @field_validator("groups", "clients")
     @classmethod
     def _is_pattern(cls, pattern: str) -> str:
-        import re  # noqa: PLC0415
-
         try:
             re.compile(pattern)
         except re.error as error:
@@ -99,10 +98,6 @@ class Settings(_Section):
         except AllocationError as error:
             raise ValueError(str(error)) from error
         return name
-
-    def strategy_rules(self) -> list[StrategyRule]:
-        """The rules for the core."""
-        return [StrategyRule(**each.to_rule()) for each in self.strategies]
 
     def fingerprint(self) -> str:
         """A hash of the effective settings: equal settings, equal hash."""

@@ -268,7 +268,8 @@ def _without_claims(
     return Evaluation(
         coverage=coverage,
         reason=reason,
-        completeness=views.completeness,
+        # That every broker knows no member is all there is to know.
+        completeness=1.0 if coverage == AUDITED else views.completeness,
         members=_members(state),
         processes=sum(process.count for process in processes),
         queues=len(queues),

@@ -158,6 +158,7 @@ def test_a_group_that_all_brokers_call_offline_leaves_every_queue_without_owner(
     evaluation = evaluate(state(client_lists=(), offline_brokers=(("broker-a", 0),)), RULES)
 
     assert (evaluation.coverage, evaluation.reason) == ("AUDITED", "the group has no member")
+    assert evaluation.completeness == 1.0
     assert [(f.kind, f.queue, f.certainty, f.probability) for f in evaluation.findings] == [
         ("ORPHANED", queue(n), "CERTAIN", 1.0) for n in range(4)
     ]
