@@ -106,10 +106,11 @@ def _report_tables(
     route_runs = keep(find_runs(route_fingerprints(topic_routes), ["cluster", "topic"]))
     group_states = keep(collect_group_states(group_runs, heartbeats, broker_polls))
     route_states = keep(collect_route_states(route_runs, topic_routes))
+    group_topics = keep(find_group_topics(group_states))
     segments = keep(
         find_segments(
             group_runs,
-            find_group_topics(group_states),
+            group_topics,
             route_intervals(route_runs, settings.route_max_age_seconds),
         )
     )
@@ -122,13 +123,13 @@ def _report_tables(
             settings.default_strategy,
         )
     )
-    timeline = build_timeline(segments, states)
+    timeline = keep(build_timeline(segments, states))
     described = keep(
         describe_findings(
             queue_episodes(timeline, settings.persistence_seconds), queue_offsets, settings.severity
         )
     )
-    changes = keep(route_changes(route_runs, route_states, find_group_topics(group_states)))
+    changes = keep(route_changes(route_runs, route_states, group_topics))
     tables = {
         "duplicate_queues": queue_findings(described, "DUPLICATE", DUPLICATE_QUEUES),
         "orphaned_queues": queue_findings(described, "ORPHANED", ORPHANED_QUEUES),
