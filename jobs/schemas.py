@@ -154,6 +154,7 @@ TOPIC_ROUTES = Table(
         _column("perm", INT, "permission bits: READ 4, WRITE 2"),
         _column("read_queue_nums", INT, "consumers see queues 0 to this - 1"),
         _column("write_queue_nums", INT, "producers write to queues 0 to this - 1"),
+        _column("zone_name", STRING, "the zone that the broker is in", nullable=True),
     ),
 )
 
@@ -324,6 +325,7 @@ STACKED_CLIENT_IDS = Table(
         _column("persistence", STRING, "PERSISTENT or TRANSIENT"),
         _column("ongoing", BOOLEAN, "whether it is there in the group's last snapshot"),
         _column("verdict", STRING, "STACKED, or STALE_CHANNEL of one process that reconnected"),
+        _column("evidence", STRING, "which list has it how often, and what tells the verdict"),
         _column("slots_wasted", INT, "slots of the later copies, which nobody takes"),
         _column(
             "queues_duplicated", INT, "queues of all topics that several of its processes take"
@@ -391,6 +393,32 @@ STATE_RUNS = Table(
     "state_runs",
     "state_id, first_seen: one unbroken run of snapshots in which a state held",
     _struct(CLUSTER, GROUP, TOPIC, STATE_ID, FIRST_SEEN, LAST_SEEN, SNAPSHOTS),
+)
+
+REASSIGNMENTS = Table(
+    "reassignments",
+    "cluster, consumer_group, topic, changed_at: one change of who takes which queue",
+    _struct(
+        CLUSTER,
+        GROUP,
+        TOPIC,
+        _column("changed_at", TIMESTAMP, "the first snapshot that shows it"),
+        _column("seen_before", TIMESTAMP, "the last snapshot that shows what was before"),
+        _column(
+            "settled_at",
+            TIMESTAMP,
+            "the first snapshot since in which the brokers' lists agree; null: not yet",
+            nullable=True,
+        ),
+        _column("state_id_before", STRING, "the state before; its takers are in allocations"),
+        STATE_ID,
+        _column("clients_joined", _array(STRING), "client ids that are new in the lists"),
+        _column("clients_left", _array(STRING), "client ids that are in no list any more"),
+        _column("queues_before", INT, "readable queues before"),
+        _column("queues", INT, "readable queues since"),
+        _column("queues_moved", INT, "queues that go to others, or to others at times"),
+        _column("lists_agree", BOOLEAN, "false: while it goes on, some lists have it and some not"),
+    ),
 )
 
 ALLOCATION_DRIFT = Table(
@@ -462,6 +490,7 @@ REPORT_TABLES = (
     UNREADABLE_QUEUES,
     ALLOCATIONS,
     STATE_RUNS,
+    REASSIGNMENTS,
     ALLOCATION_DRIFT,
     GROUP_HEALTH,
     QUARANTINE,

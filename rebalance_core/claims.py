@@ -50,8 +50,8 @@ _NOTHING: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 def compute_claims(views: Sequence[View], processes: Sequence[Process]) -> Claims:
     """Allocate under every view, once per strategy in use.
 
-    A process that does not subscribe takes a slot and claims nothing; one whose id is not in the
-    list that it drew claims nothing; a broadcasting one claims every queue.
+    A process that does not take part (``Process.claims``) takes a slot and claims nothing; one
+    whose id is not in the list that it drew claims nothing; a broadcasting one claims every queue.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     positions = []
@@ -59,7 +59,7 @@ def compute_claims(views: Sequence[View], processes: Sequence[Process]) -> Claim
         by_strategy: dict[int, dict[str, NDArray[np.int64]]] = {}
         of_view = []
         for process in processes:
-            if not process.subscribed:
+            if not process.claims:
                 of_view.append(_NOTHING)
             elif process.broadcasting:
                 of_view.append(np.arange(len(view.queues)))

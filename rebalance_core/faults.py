@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, Causes, Cure, key_of
 from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, Finding
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
-from rebalance_core.processes import find_processes, find_stacked_ids
+from rebalance_core.processes import find_processes, find_stacked_ids, silent_members
 from rebalance_core.repairs import (
     BROKER_VIEW_DIVERGENCE,
     CONFIG_GAP,
     CONFIG_OVERLAP,
     DUPLICATE_CLIENT_ID,
     GHOST_MEMBER,
+    MANUAL_ASSIGNMENT,
     MIXED_MESSAGE_MODEL,
     ROOM_NOT_SERVED,
     ROUTE_DIVERGENCE,
@@ -280,7 +281,8 @@ def _stale_channels(situation: Situation, findings: list[Finding]) -> _Told:
 
 
 def _ghosts(situation: Situation, findings: list[Finding]) -> _Told:
-    ghosts = _members(situation.state, lambda member: member.is_expired)
+    addresses = {address for _, _, address in silent_members(situation.state)}
+    ghosts = _members(situation.state, lambda member: member.client_addr in addresses)
     return _Told(
         evidence=f"{_and(ghosts)} sent no heartbeat for longer than a broker keeps a silent "
         f"member and still {_verb('take', ghosts)} a slot; {_effect(findings)}",
@@ -292,7 +294,7 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> _Told:
 def _strategies(situation: Situation, findings: list[Finding]) -> _Told:
     users: dict[str, list[str]] = defaultdict(list)
     for process in find_processes(situation.state, situation.rules):
-        if process.subscribed and process.strategy.strategy is not None:
+        if process.claims and process.strategy.strategy is not None:
             users[process.strategy.strategy.name].append(process.client_id)
     by_number = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
     told = "; ".join(f"{_and(sorted(ids))} {_verb('use', ids)} {name}" for name, ids in by_number)
@@ -306,7 +308,9 @@ def _strategies(situation: Situation, findings: list[Finding]) -> _Told:
 
 
 def _subscriptions(situation: Situation, findings: list[Finding]) -> _Told:
-    strangers = _members(situation.state, lambda member: not member.subscribed)
+    strangers = _members(
+        situation.state, lambda member: not member.subscribed and not member.chooses_queues
+    )
     return _Told(
         evidence=f"{_and(strangers)} {_verb('do', strangers)} not subscribe to "
         f"{situation.state.topic} and {_verb('take', strangers)} a slot of it all the same; "
@@ -314,6 +318,17 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> _Told:
         remedy="let all members of the group subscribe to the same topics, or give those that do "
         "not a group of their own",
         client_ids=strangers,
+    )
+
+
+def _manual_assignment(situation: Situation, findings: list[Finding]) -> _Told:
+    choosers = _members(situation.state, lambda member: member.chooses_queues)
+    return _Told(
+        evidence=f"{_and(choosers)} {_verb('choose', choosers)} queues by assign() or by the pull "
+        f"consumer and {_verb('take', choosers)} a slot all the same (which queues they read "
+        f"nobody can compute); {_effect(findings)}",
+        remedy="give members that choose their queues themselves a group of their own",
+        client_ids=choosers,
     )
 
 
@@ -436,6 +451,7 @@ _TELLERS: Mapping[str, Callable[[Situation, list[Finding]], _Told]] = {
     GHOST_MEMBER: _ghosts,
     STRATEGY_MISMATCH: _strategies,
     SUBSCRIPTION_MISMATCH: _subscriptions,
+    MANUAL_ASSIGNMENT: _manual_assignment,
     MIXED_MESSAGE_MODEL: _mixed_models,
     BROKER_VIEW_DIVERGENCE: _broker_views,
     ROUTE_DIVERGENCE: _routes,

@@ -42,6 +42,7 @@ ROUTE_NOT_KNOWN = "ROUTE_NOT_KNOWN"
 STRATEGY_NOT_KNOWN = "STRATEGY_NOT_KNOWN"
 ALLOCATION_FAILS = "ALLOCATION_FAILS"
 SHARED_BY_BROKER = "SHARED_BY_BROKER"
+QUEUES_CHOSEN = "QUEUES_CHOSEN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,11 @@ class StackedEffect:
     slots_wasted: int
     queues_duplicated: int
     queues_orphaned: int
+
+    @property
+    def evidence(self) -> str:
+        """What was seen, in words."""
+        return _evidence(self.stacked)
 
     @property
     def remedy(self) -> str:
@@ -164,17 +170,16 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
             refusal = (ALLOCATION_FAILS, f"{error}; whoever computes this keeps what it has")
     if claims is None:
         return _without_claims(state, views, processes, refusal)
-    coverage, reason = refusal or (AUDITED, "")
+    coverage, reason = refusal or (AUDITED, _zones(state))
     findings: tuple[Finding, ...] = ()
     stacked: tuple[StackedEffect, ...] = ()
     if refusal is None:
         findings = _findings(claims)
         stacked = tuple(_effect(each, claims) for each in find_stacked_ids(state))
-    subscribed = [process for process in processes if process.subscribed]
     shares = [
         float(claims.shares[row].sum())
         for row, process in enumerate(processes)
-        if process.subscribed and not process.broadcasting
+        if process.claims and not process.broadcasting
     ]
     return Evaluation(
         coverage=coverage,
@@ -186,7 +191,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         idle_clients=sum(1 for share in shares if share == 0),
         most_queues=round(max(shares, default=0)),
         fewest_queues=round(min(shares, default=0)),
-        strategy_source=_weakest_source(subscribed),
+        strategy_source=_weakest_source([process for process in processes if process.claims]),
         findings=findings,
         allocations=_allocations(claims),
         stacked=stacked,
@@ -210,13 +215,12 @@ def _why_not_audited(
     if not state.topic:
         if processes:
             return NO_TOPIC, "no member subscribes to a topic: they take queues by assign()"
-        return NO_TOPIC, "no broker knows a member of the group, nor a topic of it"
-    if not any(route.brokers for route in state.topic_routes):
-        if state.topic_routes:
-            return ROUTE_NOT_KNOWN, "no nameserver knows the topic"
-        return ROUTE_NOT_KNOWN, "the dumps have no route of the topic at that time"
-    if not any(readable_queues(state.topic, route) for route in state.topic_routes):
-        return NO_READABLE_QUEUE, "no broker of the route lets consumers read the topic"
+        return NO_TOPIC, (
+            "no broker knows a member of the group, nor a topic of it: it is offline, or its "
+            "members are behind a proxy in cluster mode"
+        )
+    if (no_queue := _why_no_queue(state)) is not None:
+        return no_queue
     if not processes and not _all_offline(state):
         return NO_BROKER_ANSWERED, "no broker of the route said who is in the group"
     subscribed = [process for process in processes if process.subscribed]
@@ -224,14 +228,42 @@ def _why_not_audited(
         return NOT_SUBSCRIBED, "no member subscribes to the topic"
     if subscribed and all(process.broadcasting for process in subscribed):
         return BROADCASTING_GROUP, "every member reads every queue, by intent"
+    if subscribed and all(process.chooses_queues for process in subscribed):
+        return QUEUES_CHOSEN, "every member chooses its queues itself: assign() or pull consumer"
     if (shared := _shared_by_broker(state)) is not None:
         return SHARED_BY_BROKER, shared
     if processes and not views.views:
         return NO_BROKER_ANSWERED, "no broker of the route gave a list of the group's members"
-    for process in subscribed:
-        if not process.broadcasting and process.strategy.unknown is not None:
+    for process in processes:
+        if process.claims and not process.broadcasting and process.strategy.unknown is not None:
             return STRATEGY_NOT_KNOWN, f"{process.client_id}: {process.strategy.unknown}"
     return None
+
+
+def _why_no_queue(state: State) -> tuple[str, str] | None:
+    if not state.topic_routes:
+        return ROUTE_NOT_KNOWN, "the dumps have no route of the topic at that time"
+    if not any(route.brokers for route in state.topic_routes):
+        return ROUTE_NOT_KNOWN, "no nameserver knows the topic"
+    if not any(readable_queues(state.topic, route) for route in state.topic_routes):
+        return NO_READABLE_QUEUE, "no broker of the route lets consumers read the topic"
+    return None
+
+
+def _zones(state: State) -> str:
+    """What a zone route leaves open, in words; nothing where the brokers are in one zone."""
+    zones = {
+        broker.zone_name
+        for route in state.topic_routes
+        for broker in route.brokers
+        if broker.zone_name
+    }
+    if len(zones) < 2:
+        return ""
+    return (
+        f"the brokers are in the zones {', '.join(sorted(zones))}: recomputed for clients that see "
+        "all of them; one in zone mode sees the brokers of its own zone alone"
+    )
 
 
 def _shared_by_broker(state: State) -> str | None:
@@ -345,7 +377,7 @@ def _effect(stacked: StackedId, claims: Claims) -> StackedEffect:
     own = [
         process
         for process in claims.processes
-        if process.client_id == stacked.client_id and process.subscribed
+        if process.client_id == stacked.client_id and process.claims
     ]
     strategies = {
         id(process.strategy.strategy): process.strategy.strategy
@@ -378,6 +410,19 @@ def _in_later_slots(
     apart = strategy.claims(view.queues, separate)
     in_slots = {position for copy in copies[1:] for position in apart[copy].tolist()}
     return in_slots - {position for own in taken.values() for position in own.tolist()}
+
+
+def _evidence(stacked: StackedId) -> str:
+    lists = ", ".join(
+        f"{copies} times by {name}" + (f" (slave {broker_id})" if broker_id else "")
+        for (name, broker_id), copies in stacked.copies_per_list
+    )
+    hosts = len({address.rpartition(":")[0] for address in stacked.client_addrs})
+    processes = f"{stacked.processes} process{'es' if stacked.processes > 1 else ''}"
+    return (
+        f"listed {lists}, from {hosts} host{'s' if hosts > 1 else ''}; taken for {processes}: "
+        f"{stacked.because}"
+    )
 
 
 def _remedy(stacked: StackedId) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
-from rebalance_core.processes import confirmed_processes, find_processes
+from rebalance_core.processes import find_processes, processes_behind, silent_members
 from rebalance_core.state import BROADCASTING, CLUSTERING, ClientList, Member, State
 from rebalance_core.strategies import AllocationStrategy, own_id
 from rebalance_core.strategies.by_config import ByConfig
@@ -25,6 +25,7 @@ DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
 STALE_CHANNEL = "STALE_CHANNEL"
 GHOST_MEMBER = "GHOST_MEMBER"
 SUBSCRIPTION_MISMATCH = "SUBSCRIPTION_MISMATCH"
+MANUAL_ASSIGNMENT = "MANUAL_ASSIGNMENT"
 MIXED_MESSAGE_MODEL = "MIXED_MESSAGE_MODEL"
 STRATEGY_MISMATCH = "STRATEGY_MISMATCH"
 BROKER_VIEW_DIVERGENCE = "BROKER_VIEW_DIVERGENCE"
@@ -43,14 +44,6 @@ class Situation:
 
 
 Repair = Callable[[Situation], Situation]
-
-
-def _copies_per_list(state: State) -> dict[str, list[int]]:
-    copies: dict[str, list[int]] = {}
-    for entry in state.client_lists:
-        for client_id, count in Counter(m.client_id for m in entry.members).items():
-            copies.setdefault(client_id, []).append(count)
-    return copies
 
 
 def _with_lists(situation: Situation, lists: Iterable[ClientList]) -> Situation:
@@ -73,11 +66,8 @@ def _keep(situation: Situation, stays: Callable[[Member], bool]) -> Situation:
 
 
 def give_own_ids(situation: Situation) -> Situation:
-    """Every process has a client id of its own: the copies of an id that lists confirm."""
-    processes = {
-        client_id: confirmed_processes(copies)
-        for client_id, copies in _copies_per_list(situation.state).items()
-    }
+    """Every process has a client id of its own; stale channels keep that of their process."""
+    processes = processes_behind(situation.state)
 
     def renamed(entry: ClientList) -> ClientList:
         copies: Counter[str] = Counter()
@@ -95,10 +85,7 @@ def give_own_ids(situation: Situation) -> Situation:
 
 def close_stale_channels(situation: Situation) -> Situation:
     """No list has more copies of an id than there are processes behind it."""
-    processes = {
-        client_id: confirmed_processes(copies)
-        for client_id, copies in _copies_per_list(situation.state).items()
-    }
+    processes = processes_behind(situation.state)
 
     def shortened(entry: ClientList) -> ClientList:
         kept: Counter[str] = Counter()
@@ -113,21 +100,19 @@ def close_stale_channels(situation: Situation) -> Situation:
 
 
 def expire_ghosts(situation: Situation) -> Situation:
-    """Members whose last heartbeat is older than a broker keeps them have left the lists.
-
-    Where every member of a list looks expired it is the collector that stopped listening.
-    """
-    fresh = {
-        (entry.broker_name, entry.broker_id)
-        for entry in situation.state.client_lists
-        if not all(member.is_expired for member in entry.members)
-    }
+    """Members whose last heartbeat is older than a broker keeps them have left the lists."""
+    silent = silent_members(situation.state)
     return _with_lists(
         situation,
         (
-            replace(entry, members=tuple(m for m in entry.members if not m.is_expired))
-            if (entry.broker_name, entry.broker_id) in fresh
-            else entry
+            replace(
+                entry,
+                members=tuple(
+                    member
+                    for member in entry.members
+                    if (entry.broker_name, entry.broker_id, member.client_addr) not in silent
+                ),
+            )
             for entry in situation.state.client_lists
         ),
     )
@@ -135,7 +120,12 @@ def expire_ghosts(situation: Situation) -> Situation:
 
 def unlist_non_subscribers(situation: Situation) -> Situation:
     """Members that do not subscribe to the topic take no slot."""
-    return _keep(situation, lambda member: member.subscribed)
+    return _keep(situation, lambda member: member.subscribed or member.chooses_queues)
+
+
+def unlist_choosers(situation: Situation) -> Situation:
+    """Members that choose their queues themselves are in a group of their own."""
+    return _keep(situation, lambda member: not member.chooses_queues)
 
 
 def unlist_broadcasters(situation: Situation) -> Situation:
@@ -214,7 +204,7 @@ def unify_strategies(situation: Situation) -> Situation:
     used: Counter[int] = Counter()
     by_identity: dict[int, AllocationStrategy] = {}
     for process in find_processes(situation.state, situation.rules):
-        if process.subscribed and not process.broadcasting and process.strategy.strategy:
+        if process.claims and not process.broadcasting and process.strategy.strategy:
             used[id(process.strategy.strategy)] += process.count
             by_identity[id(process.strategy.strategy)] = process.strategy.strategy
     if len(used) < 2:
@@ -273,7 +263,7 @@ def _in_use(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
     return {
         process.client_id: process.strategy.strategy
         for process in find_processes(situation.state, situation.rules)
-        if process.subscribed and isinstance(process.strategy.strategy, kind)
+        if process.claims and isinstance(process.strategy.strategy, kind)
     }
 
 
@@ -295,6 +285,7 @@ REPAIRS: Mapping[str, Repair] = {
     GHOST_MEMBER: expire_ghosts,
     STRATEGY_MISMATCH: unify_strategies,
     SUBSCRIPTION_MISMATCH: unlist_non_subscribers,
+    MANUAL_ASSIGNMENT: unlist_choosers,
     MIXED_MESSAGE_MODEL: unlist_broadcasters,
     BROKER_VIEW_DIVERGENCE: unify_lists,
     ROUTE_DIVERGENCE: unify_routes,

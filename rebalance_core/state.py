@@ -42,6 +42,9 @@ class Member:
     expression: str | None = None
     #: Whether its last heartbeat is older than a broker keeps a silent member.
     is_expired: bool = False
+    #: Whether it chooses its queues itself (``assign()`` of the lite pull consumer, or the pull
+    #: consumer): it takes a slot, and what it reads nobody can compute.
+    chooses_queues: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class RouteBroker:
     perm: int = PERM_READ | PERM_WRITE
     read_queue_nums: int = 0
     write_queue_nums: int = 0
+    #: The zone that the broker is in; clients in zone mode see the brokers of their own zone alone.
+    zone_name: str | None = None
 
     @property
     def is_readable(self) -> bool:
@@ -99,6 +104,9 @@ class State:
     ``client_lists`` has the brokers that answered with a list, ``offline_brokers`` the
     ``(broker_name, broker_id)`` that answered that the group has no member there (code 206). A
     broker that is in neither did not answer: nothing is known of its list.
+
+    ``lasting`` tells that the lists stayed exactly so for longer than a broker keeps a channel on
+    which nothing comes: then every channel in them is alive.
     """
 
     consumer_group: str
@@ -106,3 +114,4 @@ class State:
     client_lists: tuple[ClientList, ...]
     topic_routes: tuple[TopicRoute, ...]
     offline_brokers: tuple[tuple[str, int], ...] = ()
+    lasting: bool = False

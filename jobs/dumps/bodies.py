@@ -50,7 +50,8 @@ BODY_FIELDS = {
         f"subscriptionTable:map<string,{_SUBSCRIPTION}>"
     ),
     TOPIC_ROUTE: (
-        "brokerDatas:array<struct<brokerName:string,brokerAddrs:map<string,string>>>,"
+        "brokerDatas:array<struct<brokerName:string,brokerAddrs:map<string,string>,"
+        "zoneName:string>>,"
         "queueDatas:array<struct<brokerName:string,perm:int,readQueueNums:int,"
         "writeQueueNums:int>>,topicQueueMappingByBroker:map<string,struct<bname:string,"
         "scope:string,totalQueues:int>>"

@@ -182,13 +182,15 @@ def _merge(
 ) -> DataFrame:
     """Rows of one stacked id as one row: the widest times, the most of each number, all values."""
     lists = ("topics", "client_addrs", "versions", "languages")
+    # What the state says that knew of most processes, and of those the last.
+    order = F.struct("processes", "last_seen")
     return rows.groupBy(*keys).agg(
         F.min("first_seen").alias("first_seen"),
         F.max("last_seen").alias("last_seen"),
         F.max("timeline_end").alias("timeline_end"),
         snapshots("snapshots").alias("snapshots"),
         F.max("id_format").alias("id_format"),
-        F.max_by("remedy", "processes").alias("remedy"),
+        *[F.max_by(told, order).alias(told) for told in ("evidence", "remedy")],
         F.max("processes").alias("processes"),
         F.max("slots_wasted").alias("slots_wasted"),
         queues("queues_duplicated").cast("int").alias("queues_duplicated"),

@@ -17,6 +17,7 @@ from jobs.conform import conform
 from jobs.contract import check_contract
 from jobs.episodes.drift import drift_episodes
 from jobs.episodes.episodes import fault_episodes, queue_episodes, stacked_id_episodes
+from jobs.episodes.reassignments import reassignments
 from jobs.episodes.route_changes import route_changes
 from jobs.episodes.timeline import build_timeline
 from jobs.reports.findings import (
@@ -39,8 +40,8 @@ from jobs.schemas import (
 )
 from jobs.settings import Settings
 from jobs.states.evaluated import evaluate_states
-from jobs.states.expiry import mark_expired
 from jobs.states.fingerprints import group_fingerprints, route_fingerprints
+from jobs.states.members import mark_members
 from jobs.states.representatives import (
     collect_group_states,
     collect_route_states,
@@ -99,12 +100,16 @@ def _report_tables(
     settings: Settings,
     keep: Callable[[DataFrame], DataFrame],
 ) -> dict[str, DataFrame]:
-    heartbeats = mark_expired(heartbeats, settings.heartbeat_expiry_seconds)
+    heartbeats = mark_members(heartbeats, settings.heartbeat_expiry_seconds)
     group_runs = keep(
         find_runs(group_fingerprints(heartbeats, broker_polls), ["cluster", "consumer_group"])
     )
     route_runs = keep(find_runs(route_fingerprints(topic_routes), ["cluster", "topic"]))
-    group_states = keep(collect_group_states(group_runs, heartbeats, broker_polls))
+    group_states = keep(
+        collect_group_states(
+            group_runs, heartbeats, broker_polls, settings.heartbeat_expiry_seconds
+        )
+    )
     route_states = keep(collect_route_states(route_runs, topic_routes))
     group_topics = keep(find_group_topics(group_states))
     segments = keep(
@@ -143,6 +148,7 @@ def _report_tables(
         "unreadable_queues": unreadable_queues(segments, states),
         "allocations": allocations(states),
         "state_runs": state_runs(segments),
+        "reassignments": reassignments(timeline),
         "group_health": group_health(segments, states, described),
     }
     if client_states is not None:

@@ -47,6 +47,7 @@ def make_topic_routes(records: DataFrame) -> DataFrame:
             "topic",
             "b.broker_name",
             "b.broker_ids",
+            "b.zone_name",
             *[
                 F.coalesce(F.col(f"b.{name}"), F.lit(0)).alias(name)
                 for name in ("perm", "read_queue_nums", "write_queue_nums")
@@ -89,6 +90,7 @@ def _brokers(route: Column) -> Column:
             F.lit(6).alias("perm"),
             _most_queues(mappings, scope).alias("read_queue_nums"),
             _most_queues(mappings, scope).alias("write_queue_nums"),
+            F.lit(None).cast("string").alias("zone_name"),
         ),
     )
     return F.concat(physical, logical)
@@ -112,6 +114,7 @@ def _broker(name: Column, address: Column, queue: Column, is_static: Column) -> 
             F.when(is_static, F.lit(0)).otherwise(F.coalesce(nums, F.lit(0))).alias(column)
             for column, nums in queue_nums.items()
         ],
+        address["zoneName"].alias("zone_name"),
     )
 
 

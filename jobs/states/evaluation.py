@@ -88,6 +88,7 @@ EVALUATION = _fields(
         _fields(
             client_id=STRING,
             id_format=STRING,
+            evidence=STRING,
             remedy=STRING,
             copies=INT,
             processes=INT,
@@ -103,7 +104,7 @@ EVALUATION = _fields(
 )
 
 #: What the UDF is given of a state, as one struct.
-STATE_COLUMNS = ("consumer_group", "topic", "members", "offline", "routes")
+STATE_COLUMNS = ("consumer_group", "topic", "members", "offline", "lasting", "routes")
 
 
 def to_state(row: Mapping[Any, Any]) -> State:
@@ -125,6 +126,7 @@ def to_state(row: Mapping[Any, Any]) -> State:
             subscribed=bool(own),
             expression=_expression(own),
             is_expired=member["is_expired"],
+            chooses_queues=member["chooses_queues"],
             message_model=member["message_model"] or "CLUSTERING",
             strategy=member["strategy"],
             client_rebalance=member["client_rebalance"],
@@ -142,6 +144,7 @@ def to_state(row: Mapping[Any, Any]) -> State:
                 perm=broker["perm"],
                 read_queue_nums=broker["read_queue_nums"],
                 write_queue_nums=broker["write_queue_nums"],
+                zone_name=broker["zone_name"],
             )
     return State(
         consumer_group=row["consumer_group"],
@@ -157,6 +160,7 @@ def to_state(row: Mapping[Any, Any]) -> State:
         offline_brokers=tuple(
             (each["broker_name"], each["broker_id"]) for each in _items(row["offline"])
         ),
+        lasting=bool(row["lasting"]),
     )
 
 
@@ -262,6 +266,7 @@ def _stacked(effect: Any, state: State) -> dict[str, Any]:
     return {
         "client_id": stacked.client_id,
         "id_format": parsed.format.name,
+        "evidence": effect.evidence,
         "remedy": effect.remedy,
         "copies": stacked.copies,
         "processes": stacked.processes,

@@ -68,6 +68,7 @@ def group_fingerprints(heartbeats: DataFrame, broker_polls: DataFrame | None) ->
         F.coalesce("strategy", F.lit("")).alias("strategy"),
         F.coalesce(F.col("client_rebalance").cast("int"), F.lit(-1)).alias("client_rebalance"),
         "is_expired",
+        "chooses_queues",
         # A hash of arrays has no boundaries: without its size, what one ends with could as well
         # be what the next begins with.
         F.size("subscriptions").alias("subscription_count"),
@@ -96,5 +97,6 @@ def route_fingerprints(topic_routes: DataFrame) -> DataFrame:
             F.col("perm"),
             F.col("read_queue_nums"),
             F.col("write_queue_nums"),
+            F.coalesce("zone_name", F.lit("")),
         ],
     )

@@ -19,23 +19,29 @@ _MEMBER = [
     "strategy",
     "client_rebalance",
     "is_expired",
+    "chooses_queues",
     "subscriptions",
 ]
 
 
-def _first_snapshots(runs: DataFrame, keys: list[str]) -> DataFrame:
-    return runs.groupBy(*keys, "fingerprint").agg(F.min("first_seen").alias("snapshot_time"))
-
-
 def collect_group_states(
-    group_runs: DataFrame, heartbeats: DataFrame, broker_polls: DataFrame | None
+    group_runs: DataFrame,
+    heartbeats: DataFrame,
+    broker_polls: DataFrame | None,
+    channel_expiry_seconds: int,
 ) -> DataFrame:
     """One row per cluster, consumer_group, fingerprint: ``members`` and ``offline`` as arrays.
 
-    A group without any member keeps its row, with an empty array.
+    A group without any member keeps its row, with an empty array. ``lasting`` tells whether the
+    lists, addresses included, once stayed so for longer than a broker keeps a channel on which
+    nothing comes: then every channel in them is alive.
     """
     keys = ["cluster", "consumer_group"]
-    snapshots = _first_snapshots(group_runs, keys)
+    seconds = F.col("last_seen").cast("double") - F.col("first_seen").cast("double")
+    snapshots = group_runs.groupBy(*keys, "fingerprint").agg(
+        F.min("first_seen").alias("snapshot_time"),
+        (F.max(seconds) > channel_expiry_seconds).alias("lasting"),
+    )
     at_snapshot = [*keys, "snapshot_time"]
     members = (
         heartbeats.join(snapshots, at_snapshot, "left_semi")
@@ -61,10 +67,18 @@ def collect_group_states(
 def collect_route_states(route_runs: DataFrame, topic_routes: DataFrame) -> DataFrame:
     """One row per cluster, topic, fingerprint: ``routes``, the rows of all nameservers."""
     keys = ["cluster", "topic"]
-    snapshots = _first_snapshots(route_runs, keys)
+    snapshots = route_runs.groupBy(*keys, "fingerprint").agg(
+        F.min("first_seen").alias("snapshot_time")
+    )
     at_snapshot = [*keys, "snapshot_time"]
     route = F.struct(
-        "namesrv_addr", "broker_name", "broker_ids", "perm", "read_queue_nums", "write_queue_nums"
+        "namesrv_addr",
+        "broker_name",
+        "broker_ids",
+        "perm",
+        "read_queue_nums",
+        "write_queue_nums",
+        "zone_name",
     )
     return (
         topic_routes.join(snapshots, at_snapshot, "inner")

@@ -51,7 +51,7 @@ FAULTY: dict[str, Callable[[], Situation]] = {
     "DUPLICATE_CLIENT_ID": lambda: Situation(two_processes_share_one_client_id(), PLAIN),
     "STALE_CHANNEL": lambda: Situation(one_process_reconnected(), PLAIN),
     "GHOST_MEMBER": lambda: Situation(
-        lists("a", member(client_id="b", is_expired=True, subscribed=False), "c"), PLAIN
+        lists("a", member(client_id="b", is_expired=True), "c"), PLAIN
     ),
     "STRATEGY_MISMATCH": lambda: Situation(
         lists("a", "b", member(client_id="c", strategy="AVG_BY_CIRCLE"), brokers=("broker-a",)),
@@ -59,6 +59,9 @@ FAULTY: dict[str, Callable[[], Situation]] = {
     ),
     "SUBSCRIPTION_MISMATCH": lambda: Situation(
         lists("a", "b", "c", member(client_id="d", subscribed=False)), PLAIN
+    ),
+    "MANUAL_ASSIGNMENT": lambda: Situation(
+        lists("a", "b", member(client_id="c", subscribed=False, chooses_queues=True)), PLAIN
     ),
     "MIXED_MESSAGE_MODEL": lambda: Situation(
         lists("a", "b", member(client_id="c", message_model="BROADCASTING")), PLAIN
@@ -112,9 +115,7 @@ def test_there_is_a_faulty_state_for_every_repair() -> None:
 def test_exactly_the_fault_is_the_cause(fault: str) -> None:
     situation = FAULTY[fault]()
     assert evaluate(situation.state, situation.rules).findings
-    # A silent member subscribes to nothing that anybody could tell from one that does not.
-    also = {"SUBSCRIPTION_MISMATCH"} if fault == "GHOST_MEMBER" else set()
-    assert causes_of(situation) - also == {fault}
+    assert causes_of(situation) == {fault}
 
 
 @pytest.mark.parametrize("fault", FAULTY)
@@ -138,6 +139,20 @@ def test_a_repair_changes_nothing_where_its_fault_is_not(fault: str) -> None:
 PAIRS = {
     ("DUPLICATE_CLIENT_ID", "SUBSCRIPTION_MISMATCH"): lambda: lists(
         "a", "a", member(client_id="d", subscribed=False), "e"
+    ),
+    ("DUPLICATE_CLIENT_ID", "GHOST_MEMBER"): lambda: lists(
+        "a", "a", member(client_id="d", is_expired=True), "e"
+    ),
+    ("STALE_CHANNEL", "SUBSCRIPTION_MISMATCH"): lambda: one_list_each(
+        {
+            "broker-a": ["a", "a", "b", member(client_id="d", subscribed=False)],
+            "broker-b": ["a", "b", member(client_id="d", subscribed=False)],
+            "broker-c": ["a", "b", member(client_id="d", subscribed=False)],
+        },
+        queues=8,
+    ),
+    ("GHOST_MEMBER", "MANUAL_ASSIGNMENT"): lambda: lists(
+        "a", member(client_id="b", is_expired=True), member(client_id="c", chooses_queues=True)
     ),
     ("DUPLICATE_CLIENT_ID", "MIXED_MESSAGE_MODEL"): lambda: lists(
         "a", "a", member(client_id="d", message_model="BROADCASTING"), "e"
@@ -182,15 +197,23 @@ def test_what_no_repair_clears_is_unexplained() -> None:
     assert faults_of(situation)[UNEXPLAINED].left == 4
 
 
-def test_where_all_heartbeats_are_old_it_is_the_collector_and_no_ghost() -> None:
-    silent = Situation(
-        lists(
-            member(client_id="a", is_expired=True),
-            member(client_id="b", is_expired=True, subscribed=False),
-        ),
-        PLAIN,
-    )
-    assert causes_of(silent) == {"SUBSCRIPTION_MISMATCH"}
+@pytest.mark.parametrize("heard", [0, 1])
+def test_where_most_heartbeats_are_old_it_is_the_collector_and_no_ghost(heard: int) -> None:
+    silent = [member(client_id=each, is_expired=True) for each in "ab"]
+    assert causes_of(Situation(lists(*silent, *"cd"[:heard]), PLAIN)) == set()
+
+
+def test_a_ghost_claims_nothing_and_takes_its_slot() -> None:
+    situation = FAULTY["GHOST_MEMBER"]()
+    (fault,) = faults_of(situation).values()
+    assert fault.client_ids == ("b",)
+    assert "queues 3-5 of broker-a are taken by nobody" in fault.evidence
+
+
+def test_members_that_choose_their_queues_themselves_are_named() -> None:
+    (fault,) = faults_of(FAULTY["MANUAL_ASSIGNMENT"]()).values()
+    assert fault.client_ids == ("c",)
+    assert fault.evidence.startswith("c chooses queues by assign() or by the pull consumer")
 
 
 def test_a_shared_id_is_told_so_that_a_tired_operator_understands() -> None:
@@ -239,13 +262,19 @@ def test_filters_that_let_the_same_pass_are_the_same(
 
 
 MEMBERS = st.builds(
-    lambda client_id, subscribed, strategy, model: member(
-        client_id=client_id, subscribed=subscribed, strategy=strategy, message_model=model
+    lambda client_id, subscribed, strategy, model, kind: member(
+        client_id=client_id,
+        subscribed=subscribed,
+        strategy=strategy,
+        message_model=model,
+        is_expired=kind == "silent",
+        chooses_queues=kind == "chooses",
     ),
     st.sampled_from("abcde"),
     st.sampled_from([True, True, True, False]),
     st.sampled_from([None, "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"]),
     st.sampled_from(["CLUSTERING"] * 5 + ["BROADCASTING"]),
+    st.sampled_from(["plain"] * 6 + ["silent", "chooses"]),
 )
 STATES = st.builds(
     one_list_each,

@@ -169,6 +169,7 @@ def test_a_thousand_processes_on_one_queue_keep_the_digits_of_what_is_unlikely()
     assert owners.none[0] == pytest.approx(0.75**1000, rel=1e-9)
     assert owners.several[0] == pytest.approx(1.0, abs=1e-12)
     assert owners.expected[0] == 250.0
+    assert not np.isnan([owners.none, owners.several, owners.expected]).any()
 
 
 def test_a_thousand_rarely_claiming_processes_have_a_small_probability_of_two_owners():

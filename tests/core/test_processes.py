@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rebalance_core import StrategyRules
@@ -141,6 +143,42 @@ def test_a_stacked_id_tells_its_copies_its_processes_and_its_addresses():
 
     assert (stacked.client_id, stacked.copies, stacked.processes) == ("a", 2, 1)
     assert stacked.client_addrs == ("h:1", "h:2")
+
+
+NANO = "10.0.0.11@1#123456789012345"
+
+
+@pytest.mark.parametrize(
+    ("client_id", "copies", "lasting", "processes", "because"),
+    [
+        ("10.0.0.1@app", [2, 2], False, 2, "the lists of several brokers confirm it"),
+        ("10.0.0.1@app", [2, 1], False, 1, "no second broker's list has it as often"),
+        ("10.0.0.1@app", [2], False, 2, "only one broker's list has it"),
+        # Reconnected to both brokers at once: two lists agree, and no process has its like.
+        (NANO, [2, 2], False, 1, "no two processes make the same id"),
+        (NANO, [2], False, 1, "no two processes make the same id"),
+        # A stale channel is gone within 130 s: a cloned machine, or a broker one cannot reach.
+        (NANO, [2, 2], True, 2, "stayed for longer than a broker keeps a silent one"),
+        ("10.0.0.1@app", [2, 1], True, 2, "stayed for longer than a broker keeps a silent one"),
+    ],
+)
+def test_time_tells_before_the_id_and_the_id_before_the_lists(
+    client_id, copies, lasting, processes, because
+):
+    lists = {f"broker-{n}": [client_id] * count for n, count in enumerate(copies)}
+    of_state = replace(one_list_each(lists), lasting=lasting)
+
+    (stacked,) = find_stacked_ids(of_state)
+
+    assert stacked.processes == processes
+    assert stacked.because.find(because) >= 0
+    assert [row[:2] for row in found(of_state)] == [(client_id, processes)]
+
+
+def test_a_counter_of_the_rust_client_is_no_time():
+    (stacked,) = find_stacked_ids(one_list([member(client_id="h@1#0", language="RUST")] * 2))
+
+    assert stacked.processes == 2
 
 
 def test_ids_that_stand_once_in_every_list_are_not_stacked():

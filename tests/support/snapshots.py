@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, QUEUE_OFFSETS, TOPIC_ROUTES, Table
-from jobs.states.expiry import mark_expired
+from jobs.states.members import mark_members
 from rebalance_core import (
     ClientList,
     Evaluation,
@@ -234,8 +234,8 @@ def frame(
 
 
 def marked_heartbeats(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-    """The heartbeats as the steps after ``mark_expired`` get them; expired after two minutes."""
-    return mark_expired(frame(spark, HEARTBEATS, rows), 120)
+    """The heartbeats as the steps after ``mark_members`` get them; expired after two minutes."""
+    return mark_members(frame(spark, HEARTBEATS, rows), 120)
 
 
 # ---------------------------------------------------------------- lines of a dump

@@ -59,6 +59,7 @@ def stacked_id(client_id="a", **overrides):
     values = {
         "client_id": client_id,
         "id_format": "JAVA_PID",
+        "evidence": "listed 2 times",
         "remedy": "give each its own",
         "copies": 2,
         "processes": 2,

@@ -25,11 +25,15 @@ def queues(read=4, write=4, perm=6, *, name):
 
 def test_a_route_has_a_row_for_each_of_its_brokers(spark, records):
     body = {
-        "brokerDatas": addresses(both=[0, 2], slaves=[2, 1], no_queues=[0]),
+        "brokerDatas": [
+            *addresses(both=[0, 2], slaves=[2, 1], no_queues=[0]),
+            *[each | {"zoneName": "z1"} for each in addresses(zoned=[0])],
+        ],
         "queueDatas": [
             queues(8, 4, name="both"),
             queues(4, 4, 2, name="slaves"),
             queues(name="no_address"),
+            queues(name="zoned"),
         ],
     }
 
@@ -38,6 +42,7 @@ def test_a_route_has_a_row_for_each_of_its_brokers(spark, records):
     expected = [
         route_row(broker_name="both", broker_ids=[0, 2], read_queue_nums=8),
         route_row(broker_name="slaves", broker_ids=[1, 2], perm=2),
+        route_row(broker_name="zoned", zone_name="z1"),
         route_row(broker_name="no_queues", perm=0, read_queue_nums=0, write_queue_nums=0),
         route_row(broker_name="no_address", broker_ids=[]),
     ]

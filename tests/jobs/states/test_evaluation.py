@@ -33,6 +33,7 @@ MEMBER = {
     "strategy": None,
     "client_rebalance": None,
     "is_expired": False,
+    "chooses_queues": False,
     "subscriptions": [{"topic": "T", "expression_type": "TAG", "expression": "*"}],
 }
 OTHER_SUBSCRIPTION = {"topic": "other", "expression_type": "SQL92", "expression": "x > 1"}
@@ -44,15 +45,17 @@ BROKER = {
     "perm": 6,
     "read_queue_nums": 4,
     "write_queue_nums": 4,
+    "zone_name": None,
 }
 
 
-def row(members=(MEMBER,), routes=(BROKER,), offline=None) -> dict:
+def row(members=(MEMBER,), routes=(BROKER,), offline=None, lasting=None) -> dict:
     return {
         "consumer_group": "G",
         "topic": "T",
         "members": None if members is None else list(members),
         "offline": offline,
+        "lasting": lasting,
         "routes": None if routes is None else list(routes),
     }
 
@@ -88,6 +91,19 @@ def one_member(**overrides) -> State:
             row([MEMBER | {"is_expired": True}]),
             one_member(is_expired=True),
             id="silent for too long",
+        ),
+        pytest.param(
+            row([MEMBER | {"chooses_queues": True, "subscriptions": None}]),
+            one_member(chooses_queues=True, subscribed=False, expression=None),
+            id="takes its queues by assign()",
+        ),
+        pytest.param(
+            row(lasting=True), replace(one_member(), lasting=True), id="lists that stayed for long"
+        ),
+        pytest.param(
+            row(routes=[BROKER | {"zone_name": "z1"}]),
+            replace(one_member(), topic_routes=(route(route_broker(zone_name="z1")),)),
+            id="a broker in a zone",
         ),
         pytest.param(row([MEMBER, MEMBER]), one_member(), id="one connection that stands twice"),
         pytest.param(
@@ -140,11 +156,12 @@ def test_a_row_is_read_as_the_state_that_it_tells_of(of_row, expected):
 MEMBER_FIELDS = (
     "struct<broker_name:string,broker_id:bigint,client_id:string,client_addr:string,"
     "language:string,version:int,message_model:string,strategy:string,client_rebalance:boolean,"
-    "is_expired:boolean,subscriptions:array<struct<topic:string,expression_type:string,expression:string>>>"
+    "is_expired:boolean,chooses_queues:boolean,"
+    "subscriptions:array<struct<topic:string,expression_type:string,expression:string>>>"
 )
 ROUTE_FIELDS = (
     "struct<namesrv_addr:string,broker_name:string,broker_ids:array<bigint>,perm:int,"
-    "read_queue_nums:int,write_queue_nums:int>"
+    "read_queue_nums:int,write_queue_nums:int,zone_name:string>"
 )
 FINGERPRINT = "struct<high:bigint,low:bigint>"
 NO_PARAMETERS: list[dict] = [{"groups": "G", "name": "AVG", "clients": "hashed", "params": {}}]
@@ -178,8 +195,11 @@ def test_the_function_gives_through_spark_what_it_gives_when_called(spark):
         spark,
         f"cluster string, consumer_group string, fingerprint {FINGERPRINT}, "
         f"members array<{MEMBER_FIELDS}>, "
-        "offline array<struct<broker_name:string,broker_id:bigint>>",
-        [(CLUSTER, "G", numbered[n], r["members"], r["offline"]) for n, r in rows.items()],
+        "offline array<struct<broker_name:string,broker_id:bigint>>, lasting boolean",
+        [
+            (CLUSTER, "G", numbered[n], r["members"], r["offline"], r["lasting"])
+            for n, r in rows.items()
+        ],
     )
     route_states = frame(
         spark,

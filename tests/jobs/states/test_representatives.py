@@ -29,12 +29,12 @@ A, B = (1, 1), (1, 2)
 
 
 def runs(spark, name, rows):
-    """``rows``: group or topic, fingerprint, first snapshot."""
+    """``rows``: group or topic, fingerprint, the one snapshot."""
     return frame(
         spark,
         f"cluster string, {name} string, fingerprint struct<high:bigint,low:bigint>, "
-        "first_seen timestamp",
-        [(CLUSTER, each, value, at(time)) for each, value, time in rows],
+        "first_seen timestamp, last_seen timestamp",
+        [(CLUSTER, each, value, at(time), at(time)) for each, value, time in rows],
     )
 
 
@@ -49,7 +49,10 @@ def test_a_state_that_comes_back_is_collected_once_from_its_first_snapshot(spark
     )
 
     states = collect_group_states(
-        runs(spark, "consumer_group", [("G", A, 0), ("G", B, 60), ("G", A, 120)]), heartbeats, None
+        runs(spark, "consumer_group", [("G", A, 0), ("G", B, 60), ("G", A, 120)]),
+        heartbeats,
+        None,
+        130,
     )
 
     members = F.array_sort(
@@ -82,6 +85,7 @@ def test_a_group_without_members_keeps_its_state_and_the_brokers_that_said_so(sp
         runs(spark, "consumer_group", [("G", A, 0)]),
         marked_heartbeats(spark, []),
         frame(spark, BROKER_POLLS, polls),
+        130,
     )
 
     assert_df_equality(
@@ -103,7 +107,7 @@ def test_a_group_without_members_keeps_its_state_and_the_brokers_that_said_so(sp
 def test_a_route_state_has_the_rows_of_all_nameservers_at_its_first_snapshot(spark):
     routes = [
         route_row(namesrv_addr="ns-1"),
-        route_row(namesrv_addr="ns-2", broker_name="broker-b", perm=4),
+        route_row(namesrv_addr="ns-2", broker_name="broker-b", perm=4, zone_name="z1"),
         route_row(namesrv_addr="ns-1", snapshot_time=at(60), read_queue_nums=8),
     ]
 
@@ -117,18 +121,41 @@ def test_a_route_state_has_the_rows_of_all_nameservers_at_its_first_snapshot(spa
             spark,
             "cluster string, topic string, fingerprint struct<high:bigint,low:bigint>, "
             "routes array<struct<namesrv_addr:string,broker_name:string,broker_ids:array<bigint>,"
-            "perm:int,read_queue_nums:int,write_queue_nums:int>>",
+            "perm:int,read_queue_nums:int,write_queue_nums:int,zone_name:string>>",
             [
                 (
                     CLUSTER,
                     "T",
                     A,
-                    [("ns-1", "broker-a", [0], 6, 4, 4), ("ns-2", "broker-b", [0], 4, 4, 4)],
+                    [
+                        ("ns-1", "broker-a", [0], 6, 4, 4, None),
+                        ("ns-2", "broker-b", [0], 4, 4, 4, "z1"),
+                    ],
                 )
             ],
         ),
         ignore_nullable=True,
     )
+
+
+def test_lists_last_where_one_run_of_them_is_longer_than_a_silent_channel_lives(spark):
+    seconds = {A: (0, 130), B: (200, 331)}
+    group_runs = frame(
+        spark,
+        "cluster string, consumer_group string, fingerprint struct<high:bigint,low:bigint>, "
+        "first_seen timestamp, last_seen timestamp",
+        [
+            (CLUSTER, "G", fingerprint, at(first), at(last))
+            for fingerprint, (first, last) in [*seconds.items(), (B, (400, 410))]
+        ],
+    )
+
+    states = collect_group_states(group_runs, marked_heartbeats(spark, []), None, 130)
+
+    assert {(tuple(row.fingerprint), row.lasting) for row in states.collect()} == {
+        (A, False),
+        (B, True),
+    }
 
 
 def test_topics_are_those_of_any_state_and_a_group_without_one_stays_with_an_empty_one(spark):
@@ -141,7 +168,7 @@ def test_topics_are_those_of_any_state_and_a_group_without_one_stays_with_an_emp
     group_runs = runs(spark, "consumer_group", [("G", A, 0), ("G", B, 60), ("H", A, 0)])
 
     topics = find_group_topics(
-        collect_group_states(group_runs, marked_heartbeats(spark, heartbeats), None)
+        collect_group_states(group_runs, marked_heartbeats(spark, heartbeats), None, 130)
     )
 
     assert_df_equality(
