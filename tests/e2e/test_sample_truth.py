@@ -279,11 +279,7 @@ def test_the_probabilities_are_those_of_all_draws_over_the_recorded_lists(
     for time, lists in recorded_lists("S15", group).items():
         clients = sorted({each for of_broker in lists for each in of_broker})
         for topic, numbers in (("T_S15", 4), (f"%RETRY%{group}", 1)):
-            queues = [
-                (broker, n)
-                for broker in ("broker-a", "broker-b", "broker-c")
-                for n in range(numbers)
-            ]
+            queues = [(f"broker-{name}", number) for name in "abc" for number in range(numbers)]
             likely: dict[tuple[str, tuple[str, int]], Fraction] = defaultdict(Fraction)
             for draw in product(lists, repeat=len(clients)):
                 taken = Counter(
