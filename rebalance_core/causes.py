@@ -1,8 +1,9 @@
 """From findings to their causes: which fault, mended, makes a finding go away.
 
 A cause is proved by recomputation: the causes of a finding are the single repairs that clear it;
-where none does alone, the smallest set that does together; else it is unexplained. Only states
-with findings pay for it.
+where none does alone, the smallest set that does together; else it is unexplained. A repair may
+also clear a finding by moving it to another queue: where another clears it and makes nothing worse,
+that one is the cause. Only states with findings pay for it.
 """
 
 from __future__ import annotations
@@ -55,17 +56,26 @@ def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
         return Causes({}, {})
     if evaluation.processes == 0:
         return Causes(dict.fromkeys(findings, ((GROUP_OFFLINE,),)), {})
-    search = _Search(situation)
+    search = _Search(situation, evaluation)
     cures = {finding: search.cures(finding) for finding in findings}
     used = dict.fromkeys(cure for each in cures.values() for cure in each)
     return Causes(cures, {cure: search.after(cure) for cure in used if cure != (UNEXPLAINED,)})
 
 
+#: Sums of the same shares in another order differ by less.
+_ROUNDING = 1e-9
+
+
+def _probabilities(evaluation: Evaluation) -> dict[FindingKey, float]:
+    return {key_of(finding): finding.probability for finding in evaluation.findings}
+
+
 class _Search:
     """Evaluates sets of repairs, each at most once, and only those that change something."""
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Situation, before: Evaluation) -> None:
         self._situation = situation
+        self._before = _probabilities(before)
         self._applicable = [
             fault for fault, repair in REPAIRS.items() if repair(situation) is not situation
         ]
@@ -84,10 +94,17 @@ class _Search:
             return False
         return all(key_of(each) != finding for each in after.findings)
 
+    def _mends(self, cure: Cure) -> bool:
+        """Whether no queue is worse off: no finding is new, and none is likelier."""
+        return all(
+            probability <= self._before.get(key, 0.0) + _ROUNDING
+            for key, probability in _probabilities(self.after(cure)).items()
+        )
+
     def cures(self, finding: FindingKey) -> tuple[Cure, ...]:
         alone = tuple((fault,) for fault in self._applicable if self._clears((fault,), finding))
         if alone:
-            return alone
+            return tuple(cure for cure in alone if self._mends(cure)) or alone
         for size in range(2, len(self._applicable) + 1):
             for together in combinations(self._applicable, size):
                 if self._clears(together, finding):

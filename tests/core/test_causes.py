@@ -136,6 +136,25 @@ def test_a_repair_changes_nothing_where_its_fault_is_not(fault: str) -> None:
     assert REPAIRS[fault](healthy) is healthy
 
 
+def test_a_repair_that_moves_a_fault_to_other_queues_is_no_cause() -> None:
+    # If all brokers listed the stale channel, its slot would be the same for all: some queues would
+    # be rid of their finding, and the slot's own orphaned for certain.
+    stale = one_list_each(
+        {
+            "broker-a": ["a", "a", "b", "c"],
+            "broker-b": ["a", "b", "c"],
+            "broker-c": ["a", "b", "c"],
+        },
+        queues=24,
+    )
+    situation = Situation(stale, PLAIN)
+    unified = apply_repairs(situation, ["BROKER_VIEW_DIVERGENCE"])
+    before = {(f.kind, f.queue) for f in evaluate(stale, PLAIN).findings}
+    after = {(f.kind, f.queue) for f in evaluate(unified.state, PLAIN).findings}
+    assert before - after
+    assert causes_of(situation) == {"STALE_CHANNEL"}
+
+
 PAIRS = {
     ("DUPLICATE_CLIENT_ID", "SUBSCRIPTION_MISMATCH"): lambda: lists(
         "a", "a", member(client_id="d", subscribed=False), "e"
