@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from rebalance_core.message_queue import bytewise_order_differs
 from rebalance_core.state import BROADCASTING, Member, State
 from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRules
 
@@ -81,39 +83,86 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
         if member.strategy
     }
     of_group = next(iter(observed)) if len(observed) == 1 else None
+    orders_differ = _orders_differ(state)
     processes: list[Process] = []
     for client_id, lists in sorted(_copies(state).items()):
         count = confirmed_processes([len(members) for members in lists])
-        if count == 1:
-            members = [member for of_list in lists for member in of_list]
-            strategy = next((member.strategy for member in members if member.strategy), None)
-            traits = [
-                (
-                    any(member.subscribed for member in members),
-                    all(member.message_model == BROADCASTING for member in members),
-                    strategy,
-                )
-            ]
-        else:
-            richest = max(lists, key=len)
-            traits = [
-                (member.subscribed, member.message_model == BROADCASTING, member.strategy)
-                for member in richest
-            ]
-            traits = sorted(traits, key=lambda trait: (not trait[0], trait[1], trait[2] or ""))
-            traits = traits[:count]
-        for trait in dict.fromkeys(traits):
-            subscribed, broadcasting, strategy = trait
-            processes.append(
-                Process(
-                    client_id=client_id,
-                    count=traits.count(trait),
-                    subscribed=subscribed,
-                    broadcasting=broadcasting,
-                    strategy=rules.resolve(state.consumer_group, client_id, strategy, of_group),
-                )
+        traits = _traits_of_one(lists) if count == 1 else _traits_of_several(lists, count)
+        alike = [
+            (
+                each.subscribed,
+                each.broadcasting,
+                rules.resolve(
+                    state.consumer_group,
+                    client_id,
+                    each.strategy,
+                    of_group,
+                    language=each.language,
+                    version=each.version,
+                    orders_differ=orders_differ,
+                ),
             )
+            for each in traits
+        ]
+        processes += [Process(client_id, alike.count(each), *each) for each in dict.fromkeys(alike)]
     return tuple(processes)
+
+
+class _Traits(NamedTuple):
+    """What members tell of their process."""
+
+    subscribed: bool
+    broadcasting: bool
+    strategy: str | None
+    language: str | None
+    version: int | None
+
+
+def _traits_of_one(lists: list[list[Member]]) -> list[_Traits]:
+    """Those of the one process that all these members are."""
+    members = [member for of_list in lists for member in of_list]
+    # Language and version of one and the same member: of two they might be no SDK that there is.
+    spoken = next((member for member in members if member.language), members[0])
+    return [
+        _Traits(
+            subscribed=any(member.subscribed for member in members),
+            broadcasting=all(member.message_model == BROADCASTING for member in members),
+            strategy=next((member.strategy for member in members if member.strategy), None),
+            language=spoken.language,
+            version=spoken.version,
+        )
+    ]
+
+
+def _traits_of_several(lists: list[list[Member]], count: int) -> list[_Traits]:
+    """Those of so many processes, as the list tells that shows most of them."""
+    traits = [
+        _Traits(
+            member.subscribed,
+            member.message_model == BROADCASTING,
+            member.strategy,
+            member.language,
+            member.version,
+        )
+        for member in max(lists, key=len)
+    ]
+    traits.sort(
+        key=lambda each: (
+            not each.subscribed,
+            each.broadcasting,
+            each.strategy or "",
+            each.language or "",
+            each.version or 0,
+        )
+    )
+    return traits[:count]
+
+
+def _orders_differ(state: State) -> bool:
+    """Whether clients that sort bytewise have the state's ids or brokers in another order."""
+    client_ids = {member.client_id for entry in state.client_lists for member in entry.members}
+    broker_names = {b.broker_name for route in state.topic_routes for b in route.brokers}
+    return bytewise_order_differs(client_ids) or bytewise_order_differs(broker_names)
 
 
 def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
