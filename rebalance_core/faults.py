@@ -30,7 +30,8 @@ from rebalance_core.repairs import (
     Situation,
 )
 from rebalance_core.state import BROADCASTING, Member, State
-from rebalance_core.strategies import original_id
+from rebalance_core.strategies import AllocationStrategy, Sdk, original_id, sdk_of
+from rebalance_core.strategies.machine_room_unfiltered import MachineRoomUnfiltered
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
 
@@ -293,18 +294,42 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> _Told:
 
 def _strategies(situation: Situation, findings: list[Finding]) -> _Told:
     users: dict[str, list[str]] = defaultdict(list)
-    for process in find_processes(situation.state, situation.rules):
-        if process.claims and process.strategy.strategy is not None:
-            users[process.strategy.strategy.name].append(process.client_id)
+    in_use = _strategies_in_use(situation)
+    for client_id, strategy in in_use:
+        users[strategy.full_name].append(client_id)
     by_number = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
     told = "; ".join(f"{_and(sorted(ids))} {_verb('use', ids)} {name}" for name, ids in by_number)
     if len(by_number) == 1:
         told += " with different parameters"
     return _Told(
         evidence=f"{told}; {_effect(findings)}",
-        remedy="give all members of the group the same strategy",
+        remedy=_one_strategy(situation.state, [strategy for _, strategy in in_use]),
         client_ids=tuple(sorted({each for _, ids in by_number[1:] for each in ids})),
     )
+
+
+def _strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
+    """Client id and strategy of every process that takes part."""
+    return [
+        (process.client_id, process.strategy.strategy)
+        for process in find_processes(situation.state, situation.rules)
+        if process.claims and process.strategy.strategy is not None
+    ]
+
+
+def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
+    """What makes all members of the group compute the same, whatever SDK each is built on."""
+    members = [m for entry in state.client_lists for m in entry.members if m.subscribed]
+    sdks = {sdk_of(member.language, member.version) for member in members}
+    common = ""
+    if len(sdks) > 1 and Sdk.CPP in sdks:
+        common = ": AVG, which is all that client-cpp has"
+    elif len(sdks) > 1 and Sdk.GO in sdks:
+        common = ": AVG or AVG_BY_CIRCLE, which client-go computes as Java does"
+    remedy = f"give all members of the group the same strategy{common}{_update(in_use)}"
+    if any(strategy.sorts_bytewise for strategy in in_use):
+        remedy += "; name clients and brokers in ASCII, which all SDKs sort alike"
+    return remedy
 
 
 def _subscriptions(situation: Situation, findings: list[Finding]) -> _Told:
@@ -400,6 +425,30 @@ def _routes(situation: Situation, findings: list[Finding]) -> _Told:
     )
 
 
+def _rooms(situation: Situation, findings: list[Finding]) -> _Told:
+    evidence = "no member serves the room of these brokers"
+    remedy = "add the room to consumeridcs, or name the brokers room@broker"
+    unfiltered = {
+        client_id: strategy
+        for client_id, strategy in _strategies_in_use(situation)
+        if isinstance(strategy, MachineRoomUnfiltered)
+    }
+    if unfiltered:
+        names = sorted({strategy.full_name for strategy in unfiltered.values()})
+        evidence = (
+            f"{_and(sorted(unfiltered))} {_verb('use', unfiltered)} {_and(names)}, whose blocks "
+            "are cut from the queues of all rooms: those of a room that no member serves take the "
+            "place of others"
+        )
+        remedy += _update(unfiltered.values())
+    return _of_queues(evidence, remedy)(situation, findings)
+
+
+def _update(in_use: Iterable[AllocationStrategy]) -> str:
+    is_old = any(strategy.variant == Sdk.JAVA_BEFORE_4_8_0.value for strategy in in_use)
+    return "; update the clients before 4.8.0" if is_old else ""
+
+
 def _of_queues(sentence: str, remedy: str) -> Callable[[Situation, list[Finding]], _Told]:
     def tell(situation: Situation, findings: list[Finding]) -> _Told:
         del situation
@@ -455,10 +504,7 @@ _TELLERS: Mapping[str, Callable[[Situation, list[Finding]], _Told]] = {
     MIXED_MESSAGE_MODEL: _mixed_models,
     BROKER_VIEW_DIVERGENCE: _broker_views,
     ROUTE_DIVERGENCE: _routes,
-    ROOM_NOT_SERVED: _of_queues(
-        "no member serves the room of these brokers",
-        "add the room to consumeridcs, or name the brokers room@broker",
-    ),
+    ROOM_NOT_SERVED: _rooms,
     CONFIG_OVERLAP: _of_queues(
         "these queues stand in the lists of several clients",
         "leave each queue in one client's list",

@@ -3,15 +3,23 @@
 Java compares strings by UTF-16 code units, Python by code points. The two differ only where a
 character beyond U+FFFF meets one of U+E000 to U+FFFF, so Python's own comparison serves for all
 strings without such characters. Getting this wrong moves a client to another slot.
+
+Go and C++ compare the bytes of UTF-8, which is the order of the code points: Python's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-__all__ = ["MessageQueue", "java_string_key", "sort_client_ids", "sort_message_queues"]
+__all__ = [
+    "MessageQueue",
+    "bytewise_order_differs",
+    "java_string_key",
+    "sort_client_ids",
+    "sort_message_queues",
+]
 
 
 def java_string_key(text: str) -> bytes:
@@ -96,6 +104,15 @@ def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     ordered = list(client_ids)
     ordered.sort(key=java_string_key if _needs_java_key(ordered) else None)
     return ordered
+
+
+def bytewise_order_differs(texts: Collection[str]) -> bool:
+    """Whether Go and C++, which compare bytes of UTF-8, sort these texts otherwise than Java does.
+
+    >>> bytewise_order_differs(["a", "\\uff21"]), bytewise_order_differs(["\\uff21", "\\U0001f600"])
+    (False, True)
+    """
+    return _needs_java_key(texts) and sorted(texts) != sorted(texts, key=java_string_key)
 
 
 _topic = attrgetter("topic")

@@ -9,9 +9,11 @@ many processes use a client id; where it does not, the id itself and what two li
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rebalance_core.client_id import parse_client_id
+from rebalance_core.message_queue import bytewise_order_differs
 from rebalance_core.state import BROADCASTING, Member, State
 from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRules
 
@@ -145,27 +147,6 @@ def _copies(state: State) -> dict[str, CopiesPerList]:
     return copies
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Traits:
-    """What alike processes of one id have in common; those that claim queues sort first."""
-
-    not_subscribed: bool
-    broadcasting: bool
-    chooses_queues: bool
-    silent: bool
-    strategy: str
-
-
-def _traits(member: Member, silent: bool) -> _Traits:
-    return _Traits(
-        not_subscribed=not member.subscribed,
-        broadcasting=member.message_model == BROADCASTING,
-        chooses_queues=member.chooses_queues,
-        silent=silent,
-        strategy=member.strategy or "",
-    )
-
-
 def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     """The processes of the group, by client id; alike ones of one id as one entry.
 
@@ -181,6 +162,7 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     }
     of_group = next(iter(observed)) if len(observed) == 1 else None
     silent = silent_members(state)
+    orders_differ = _orders_differ(state)
     processes: list[Process] = []
     for client_id, lists in sorted(_copies(state).items()):
         count, _ = _count(client_id, lists, state.lasting)
@@ -188,35 +170,96 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
             [_traits(member, (*broker, member.client_addr) in silent) for member in members]
             for broker, members in lists
         ]
-        if count == 1:
-            every = [traits for of_list in told for traits in of_list]
-            of_process = [
-                _Traits(
-                    not_subscribed=all(each.not_subscribed for each in every),
-                    broadcasting=all(each.broadcasting for each in every),
-                    chooses_queues=all(each.chooses_queues for each in every),
-                    silent=all(each.silent for each in every),
-                    strategy=next((each.strategy for each in every if each.strategy), ""),
-                )
-            ]
-        else:
-            richest = max(range(len(told)), key=lambda number: len(told[number]))
-            of_process = sorted(told[richest])[:count]
-        for traits in dict.fromkeys(of_process):
-            processes.append(
-                Process(
-                    client_id=client_id,
-                    count=of_process.count(traits),
-                    subscribed=not traits.not_subscribed,
-                    broadcasting=traits.broadcasting,
-                    chooses_queues=traits.chooses_queues,
-                    silent=traits.silent,
-                    strategy=rules.resolve(
-                        state.consumer_group, client_id, traits.strategy or None, of_group
-                    ),
-                )
+        traits = _traits_of_one(told) if count == 1 else _traits_of_several(told, count)
+        alike = [
+            Process(
+                client_id=client_id,
+                count=1,
+                subscribed=each.subscribed,
+                broadcasting=each.broadcasting,
+                chooses_queues=each.chooses_queues,
+                silent=each.silent,
+                strategy=rules.resolve(
+                    state.consumer_group,
+                    client_id,
+                    each.strategy,
+                    of_group,
+                    language=each.language,
+                    version=each.version,
+                    orders_differ=orders_differ,
+                ),
             )
+            for each in traits
+        ]
+        processes += [replace(each, count=alike.count(each)) for each in dict.fromkeys(alike)]
     return tuple(processes)
+
+
+class _Traits(NamedTuple):
+    """What a member tells of its process."""
+
+    subscribed: bool
+    broadcasting: bool
+    chooses_queues: bool
+    silent: bool
+    strategy: str | None
+    language: str | None
+    version: int | None
+
+
+def _traits(member: Member, silent: bool) -> _Traits:
+    return _Traits(
+        subscribed=member.subscribed,
+        broadcasting=member.message_model == BROADCASTING,
+        chooses_queues=member.chooses_queues,
+        silent=silent,
+        strategy=member.strategy,
+        language=member.language,
+        version=member.version,
+    )
+
+
+def _traits_of_one(told: list[list[_Traits]]) -> list[_Traits]:
+    """Those of the one process that all these members are."""
+    every = [traits for of_list in told for traits in of_list]
+    # Language and version of one and the same member: of two they might be no SDK that there is.
+    spoken = next((each for each in every if each.language), every[0])
+    return [
+        _Traits(
+            subscribed=any(each.subscribed for each in every),
+            broadcasting=all(each.broadcasting for each in every),
+            chooses_queues=all(each.chooses_queues for each in every),
+            silent=all(each.silent for each in every),
+            strategy=next((each.strategy for each in every if each.strategy), None),
+            language=spoken.language,
+            version=spoken.version,
+        )
+    ]
+
+
+def _traits_of_several(told: list[list[_Traits]], count: int) -> list[_Traits]:
+    """Those of so many processes, as the list tells that shows most of them; who claims first."""
+    richest = max(range(len(told)), key=lambda number: len(told[number]))
+    in_order = sorted(
+        told[richest],
+        key=lambda each: (
+            not each.subscribed,
+            each.chooses_queues,
+            each.silent,
+            each.broadcasting,
+            each.strategy or "",
+            each.language or "",
+            each.version or 0,
+        ),
+    )
+    return in_order[:count]
+
+
+def _orders_differ(state: State) -> bool:
+    """Whether clients that sort bytewise have the state's ids or brokers in another order."""
+    client_ids = {member.client_id for entry in state.client_lists for member in entry.members}
+    broker_names = {b.broker_name for route in state.topic_routes for b in route.brokers}
+    return bytewise_order_differs(client_ids) or bytewise_order_differs(broker_names)
 
 
 def find_stacked_ids(state: State) -> tuple[StackedId, ...]:

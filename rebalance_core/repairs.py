@@ -17,7 +17,7 @@ from rebalance_core.processes import find_processes, processes_behind, silent_me
 from rebalance_core.state import BROADCASTING, CLUSTERING, ClientList, Member, State
 from rebalance_core.strategies import AllocationStrategy, own_id
 from rebalance_core.strategies.by_config import ByConfig
-from rebalance_core.strategies.by_machine_room import ByMachineRoom, room_of
+from rebalance_core.strategies.by_machine_room import ByMachineRoom
 from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRules
 from rebalance_core.views import readable_queues
 
@@ -190,17 +190,36 @@ class _Overridden(StrategyRules):
         self._override = override
 
     def resolve(
-        self, consumer_group: str, client_id: str, observed: str | None, of_group: str | None = None
+        self,
+        consumer_group: str,
+        client_id: str,
+        observed: str | None,
+        of_group: str | None = None,
+        *,
+        language: str | None = None,
+        version: int | None = None,
+        orders_differ: bool = False,
     ) -> ResolvedStrategy:
         """What the base rules say, with the replaced strategy."""
-        resolved = self._base.resolve(consumer_group, client_id, observed, of_group)
+        resolved = self._base.resolve(
+            consumer_group,
+            client_id,
+            observed,
+            of_group,
+            language=language,
+            version=version,
+            orders_differ=orders_differ,
+        )
         if resolved.strategy is None:
             return resolved
         return replace(resolved, strategy=self._override(client_id, resolved.strategy))
 
 
 def unify_strategies(situation: Situation) -> Situation:
-    """Every process uses the strategy that most of those that subscribe use."""
+    """Every process uses the strategy that most of those that subscribe use, whatever its SDK.
+
+    Of several that equally many use it is Java's, as it is now, before any variant of its name.
+    """
     used: Counter[int] = Counter()
     by_identity: dict[int, AllocationStrategy] = {}
     for process in find_processes(situation.state, situation.rules):
@@ -209,20 +228,20 @@ def unify_strategies(situation: Situation) -> Situation:
             by_identity[id(process.strategy.strategy)] = process.strategy.strategy
     if len(used) < 2:
         return situation
-    chosen = min(by_identity.values(), key=lambda each: (-used[id(each)], each.name))
+    chosen = min(by_identity.values(), key=lambda each: (-used[id(each)], each.name, each.variant))
     return replace(situation, rules=_Overridden(situation.rules, lambda *_: chosen))
 
 
 def serve_all_rooms(situation: Situation) -> Situation:
     """The rooms that no member's MACHINE_ROOM serves are served by all of them."""
     in_use = _in_use(situation, ByMachineRoom)
-    served = {room for each in in_use.values() for room in each.rooms}
     brokers = {b.broker_name for route in situation.state.topic_routes for b in route.brokers}
-    unserved = {name for name in brokers if room_of(name) not in served}
+    strategies = set(in_use.values())
+    unserved = {name for name in brokers if not any(each.serves(name) for each in strategies)}
     if not in_use or not unserved:
         return situation
-    serving = {client_id: each.also_serving(unserved) for client_id, each in in_use.items()}
-    return _with_strategies(situation, serving)
+    serving = {each: each.also_serving(unserved) for each in strategies}
+    return _with_strategies(situation, {own: serving[each] for own, each in in_use.items()})
 
 
 def part_config_lists(situation: Situation) -> Situation:

@@ -2,7 +2,8 @@
 
 Heartbeats carry no strategy, and ConsumerRunningInfo only a class name: the rooms of
 MACHINE_ROOM_NEARBY, the list of CONFIG and the room names of MACHINE_ROOM are user code that
-nothing shows. They come from the settings, as rules.
+nothing shows. They come from the settings, as rules. What a name means follows from the client's
+SDK: its language and version.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rebalance_core.errors import AllocationError
-from rebalance_core.strategies import AllocationStrategy, make_strategy
+from rebalance_core.strategies import AllocationStrategy, Sdk, make_strategy, sdk_of
 
 StrategySource = Literal["observed", "configured", "group", "assumed"]
 
@@ -53,25 +54,41 @@ class StrategyRules:
     An observed name wins over the rule's name, for it is what the client said of itself; the
     rule's parameters are then used if it is for that same strategy. A client of which nothing was
     observed uses the rule's strategy, else what all observed members of its group use, else the
-    default.
+    default. Clients that compute the same use the very same strategy, whatever their SDK.
     """
 
     def __init__(self, rules: Iterable[StrategyRule] = (), default: str = "AVG") -> None:
         self._rules = tuple(rules)
         self._patterns = [(re.compile(r.groups), re.compile(r.clients)) for r in self._rules]
         self._default = default
-        self._resolved: dict[tuple[int | None, str | None, str | None], ResolvedStrategy] = {}
-        self._made: dict[tuple[str, int | None], AllocationStrategy | str] = {}
+        self._resolved: dict[
+            tuple[int | None, str | None, str | None, Sdk, bool], ResolvedStrategy
+        ] = {}
+        self._made: dict[tuple[str, int | None, Sdk], AllocationStrategy | str] = {}
+        self._bytewise: dict[AllocationStrategy, AllocationStrategy] = {}
 
     def resolve(
-        self, consumer_group: str, client_id: str, observed: str | None, of_group: str | None = None
+        self,
+        consumer_group: str,
+        client_id: str,
+        observed: str | None,
+        of_group: str | None = None,
+        *,
+        language: str | None = None,
+        version: int | None = None,
+        orders_differ: bool = False,
     ) -> ResolvedStrategy:
-        """The strategy of one client; ``of_group`` is what all observed members of it use."""
+        """The strategy of one client; ``of_group`` is what all observed members of it use.
+
+        ``language`` and ``version`` are those of its connection. ``orders_differ`` says that the
+        names at hand sort bytewise otherwise than in Java: only then does the order matter.
+        """
         rule = self._matching(consumer_group, client_id)
-        key = (rule, observed, of_group)
+        sdk = sdk_of(language, version)
+        key = (rule, observed, of_group, sdk, orders_differ and sdk.sorts_bytewise)
         resolved = self._resolved.get(key)
         if resolved is None:
-            resolved = self._resolved[key] = self._resolve(rule, observed, of_group)
+            resolved = self._resolved[key] = self._resolve(*key)
         return resolved
 
     def _matching(self, consumer_group: str, client_id: str) -> int | None:
@@ -81,7 +98,12 @@ class StrategyRules:
         return None
 
     def _resolve(
-        self, rule_number: int | None, observed: str | None, of_group: str | None
+        self,
+        rule_number: int | None,
+        observed: str | None,
+        of_group: str | None,
+        sdk: Sdk,
+        bytewise: bool,
     ) -> ResolvedStrategy:
         rule = None if rule_number is None else self._rules[rule_number]
         source: StrategySource
@@ -95,23 +117,34 @@ class StrategyRules:
             name, source = self._default, "assumed"
         if rule is not None and name == NEARBY and rule.name.startswith(NEARBY + "-"):
             name = rule.name  # the running info names the class alone, not what it wraps
-        made = self._make(name, rule_number if rule is not None and rule.name == name else None)
+        name = sdk.strategy_name(name)
+        if rule is None or rule.name != name or not (_needs_parameters(name) or rule.params):
+            rule_number = None  # without parameters it is the same strategy, whoever names it
+        made = self._make(name, rule_number, sdk)
         if isinstance(made, str):
             return ResolvedStrategy(None, source, made)
+        if bytewise:
+            made = self._bytewise.setdefault(made, made.sorting_bytewise())
         return ResolvedStrategy(made, source)
 
-    def _make(self, name: str, rule_number: int | None) -> AllocationStrategy | str:
-        key = (name, rule_number)
+    def _make(self, name: str, rule_number: int | None, sdk: Sdk) -> AllocationStrategy | str:
+        key = (name, rule_number, sdk)
         if key not in self._made:
-            self._made[key] = self._make_new(name, rule_number)
+            made = self._make_new(*key)
+            if sdk is not Sdk.JAVA and isinstance(made, AllocationStrategy) and not made.variant:
+                made = self._make(name, rule_number, Sdk.JAVA)
+            self._made[key] = made
         return self._made[key]
 
-    def _make_new(self, name: str, rule_number: int | None) -> AllocationStrategy | str:
-        needs_parameters = name in NEED_PARAMETERS or name.startswith(NEARBY + "-")
-        if needs_parameters and rule_number is None:
+    def _make_new(self, name: str, rule_number: int | None, sdk: Sdk) -> AllocationStrategy | str:
+        if _needs_parameters(name) and rule_number is None:
             return f"the parameters of {name} are not in the settings"
         params = {} if rule_number is None else dict(self._rules[rule_number].params)
         try:
-            return make_strategy(name, params)
+            return make_strategy(name, params, sdk)
         except AllocationError as error:
             return str(error)
+
+
+def _needs_parameters(name: str) -> bool:
+    return name in NEED_PARAMETERS or name.startswith(NEARBY + "-")

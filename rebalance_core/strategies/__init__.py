@@ -1,12 +1,14 @@
 """RocketMQ's allocation strategies, bit for bit (checked against the Java classes of 5.3.x).
 
 Every consumer of a group sorts the queues of a topic and the client ids of the group and asks
-its strategy which queues are its own. Nothing else decides who consumes what.
+its strategy which queues are its own. Nothing else decides who consumes what. What other SDKs and
+older clients compute under the same names are strategies of their own (``Sdk``).
 """
 
 from __future__ import annotations
 
 from rebalance_core.strategies.base import AllocationStrategy, original_id, own_id
 from rebalance_core.strategies.factory import make_strategy
+from rebalance_core.strategies.sdk import Sdk, sdk_of
 
-__all__ = ["AllocationStrategy", "make_strategy", "original_id", "own_id"]
+__all__ = ["AllocationStrategy", "Sdk", "make_strategy", "original_id", "own_id", "sdk_of"]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +51,37 @@ class AllocationStrategy(ABC):
     RocketMQ 5.3.3, called as a client calls them: both lists sorted first.
     """
 
+    #: Whether both lists are sorted by the bytes of UTF-8, as Go and C++ do, where that matters.
+    sorts_bytewise = False
+
     @property
     @abstractmethod
     def name(self) -> str:
         """What Java's ``getName()`` returns."""
+
+    @property
+    def variant(self) -> str:
+        """Whose reading of the name it is, such as ``client-go``; "" for Java's current one."""
+        return "clients that sort bytewise" if self.sorts_bytewise else ""
+
+    @property
+    def full_name(self) -> str:
+        """The name with the variant, which tells arithmetics of one name apart.
+
+        >>> from rebalance_core.strategies import Sdk, make_strategy
+        >>> make_strategy("CONSISTENT_HASH", sdk=Sdk.GO).full_name
+        'CONSISTENT_HASH of client-go'
+        """
+        return f"{self.name} of {self.variant}" if self.variant else self.name
+
+    def sorting_bytewise(self) -> Self:
+        """The same strategy of a client that sorts both lists bytewise, as Go and C++ do.
+
+        It takes and answers the same as any other: lists in Java's order, positions in them.
+        """
+        bytewise = copy(self)
+        bytewise.sorts_bytewise = True
+        return bytewise
 
     @abstractmethod
     def _positions(
@@ -134,7 +163,7 @@ class AllocationStrategy(ABC):
         """
         _require_lists(queues, client_ids)
         _require_a_client_id(client_ids)
-        positions = self._positions(queues, client_ids)
+        positions = self._positions_in_own_order(queues, client_ids)
         positions.pop("", None)
         return positions
 
@@ -164,11 +193,27 @@ class AllocationStrategy(ABC):
     ) -> dict[str, list[MessageQueue]]:
         return {
             client_id: [queues[position] for position in positions.tolist()]
-            for client_id, positions in self._positions(queues, client_ids).items()
+            for client_id, positions in self._positions_in_own_order(queues, client_ids).items()
         }
 
+    def _positions_in_own_order(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, Positions]:
+        """``_positions`` in lists that are in Java's order, whatever the client's own order is."""
+        if not self.sorts_bytewise:
+            return self._positions(queues, client_ids)
+        place = sorted(range(len(queues)), key=lambda number: _bytewise_key(queues[number]))
+        taken = self._positions([queues[number] for number in place], sorted(client_ids))
+        place_of = np.array(place, dtype=np.int64)
+        return {client_id: place_of[taken[client_id]] for client_id in client_ids}
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}>"
+        return f"<{type(self).__name__} {self.full_name}>"
+
+
+def _bytewise_key(queue: MessageQueue) -> tuple[str, str, int]:
+    # Python compares code points, which is the order of the bytes of UTF-8.
+    return queue.topic, queue.broker_name, queue.queue_id
 
 
 def _require_lists(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
+from typing import Self
 
 import numpy as np
 
@@ -25,15 +27,13 @@ class ByMachineRoom(AllocationStrategy):
     ``consumeridcs`` are the rooms; None, a setter never called, fails as soon as a broker's name
     has a room (MissingParameterError, Java's NullPointerException).
 
-    Source: ``AllocateMessageQueueByMachineRoom``, RocketMQ 5.3.3. Clients before 4.8.0 take their
-    blocks from the unfiltered list instead, which is not modelled here.
+    Source: ``AllocateMessageQueueByMachineRoom``, RocketMQ 5.3.3. Clients before 4.8.0 and
+    client-go compute it otherwise: ``machine_room_unfiltered``.
     """
 
-    def __init__(
-        self, consumeridcs: Collection[str] | None, also: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, consumeridcs: Collection[str] | None) -> None:
         self._rooms = None if consumeridcs is None else frozenset(consumeridcs)
-        self._also = also
+        self._also: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class ByMachineRoom(AllocationStrategy):
         eligible = self._eligible(queues)
         count = len(client_ids)
         size, rest = divmod(len(eligible), count)
-        blocks = eligible[: size * count].reshape(count, size)
+        blocks = self._block_queues(eligible)[: size * count].reshape(count, size)
         with_rest = np.column_stack((blocks[:rest], eligible[size * count :]))
         positions: dict[str, Positions] = {}
         for index, client_id in enumerate(client_ids):
@@ -59,20 +59,34 @@ class ByMachineRoom(AllocationStrategy):
         """The configured rooms; none where none are configured."""
         return self._rooms or frozenset()
 
-    def also_serving(self, broker_names: Collection[str]) -> ByMachineRoom:
+    def serves(self, broker_name: str) -> bool:
+        """Whether the broker's queues are among those that are shared out."""
+        return self._room_of(broker_name) in self.rooms or broker_name in self._also
+
+    def also_serving(self, broker_names: Collection[str]) -> Self:
         """The same strategy, as if it served these brokers too, whatever room they are in."""
-        return ByMachineRoom(self.rooms, self._also | frozenset(broker_names))
+        serving = copy(self)
+        serving._rooms = self.rooms
+        serving._also = self._also | frozenset(broker_names)
+        return serving
+
+    def _block_queues(self, eligible: Positions) -> Positions:
+        """The positions of which the blocks are cut; what does not divide is always eligible."""
+        return eligible
+
+    def _room_of(self, broker_name: str) -> str | None:
+        return room_of(broker_name)
 
     def _eligible(self, queues: Sequence[MessageQueue]) -> Positions:
         takes_part: dict[str, bool] = {}
         for broker_name in dict.fromkeys(queue.broker_name for queue in queues):
-            room = room_of(broker_name)
+            room = self._room_of(broker_name)
             if room is not None and self._rooms is None:
                 raise MissingParameterError(
                     "MACHINE_ROOM needs consumeridcs: expected a list of rooms, got none, "
                     f"and the broker {broker_name!r} is in the room {room!r}"
                 )
-            takes_part[broker_name] = room in self.rooms or broker_name in self._also
+            takes_part[broker_name] = self.serves(broker_name)
         return np.array(
             [number for number, queue in enumerate(queues) if takes_part[queue.broker_name]],
             dtype=np.int64,

@@ -12,7 +12,7 @@ from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.strategies.base import NOTHING, AllocationStrategy, Positions
 
-__all__ = ["DEFAULT_VIRTUAL_NODE_COUNT", "ConsistentHash"]
+__all__ = ["DEFAULT_VIRTUAL_NODE_COUNT", "ConsistentHash", "positions_by_owner", "utf8_of"]
 
 DEFAULT_VIRTUAL_NODE_COUNT = 10
 
@@ -53,13 +53,7 @@ class ConsistentHash(AllocationStrategy):
         hashes = np.array([_hash(str(queue)) for queue in queues], dtype=np.int64)
         # The first point at or after the hash; past the last point the ring starts again.
         next_point = np.searchsorted(points, hashes, side="left") % len(points)
-        owners = owner_of_point[next_point]
-        by_owner = np.argsort(owners, kind="stable")
-        bounds = np.searchsorted(owners[by_owner], np.arange(len(distinct_ids) + 1)).tolist()
-        return {
-            client_id: by_owner[bounds[number] : bounds[number + 1]]
-            for number, client_id in enumerate(distinct_ids)
-        }
+        return positions_by_owner(owner_of_point[next_point], distinct_ids)
 
     def _ring(
         self, client_ids: Sequence[str], distinct_ids: Sequence[str]
@@ -93,11 +87,23 @@ def _hash(text: str) -> int:
     >>> _hash("10.0.0.1@1-0")
     2998294157
     """
-    digest = hashlib.md5(_java_utf8(text), usedforsecurity=False).digest()
+    digest = hashlib.md5(utf8_of(text), usedforsecurity=False).digest()
     return int.from_bytes(digest[:4], "big")
 
 
-def _java_utf8(text: str) -> bytes:
+def positions_by_owner(
+    owners: NDArray[np.int64], distinct_ids: Sequence[str]
+) -> dict[str, Positions]:
+    """For each id the positions that it owns; ``owners`` has for each position an id's number."""
+    by_owner = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[by_owner], np.arange(len(distinct_ids) + 1)).tolist()
+    return {
+        client_id: by_owner[bounds[number] : bounds[number + 1]]
+        for number, client_id in enumerate(distinct_ids)
+    }
+
+
+def utf8_of(text: str) -> bytes:
     """``String.getBytes(UTF_8)``: surrogates that pair are one character, others become "?"."""
     try:
         return text.encode("utf-8")

@@ -22,8 +22,14 @@ from rebalance_core.strategies.consistent_hash import (
     DEFAULT_VIRTUAL_NODE_COUNT,
     ConsistentHash,
 )
+from rebalance_core.strategies.go_consistent_hash import GoConsistentHash
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
+from rebalance_core.strategies.machine_room_unfiltered import (
+    GoMachineRoom,
+    MachineRoomUnfiltered,
+)
 from rebalance_core.strategies.rooms import RoomPattern, Rooms
+from rebalance_core.strategies.sdk import Sdk
 
 __all__ = ["make_strategy"]
 
@@ -41,8 +47,13 @@ _ACCEPTED: Mapping[str, tuple[str, ...]] = {
 _JAVA_INT_MAX = 2**31 - 1
 
 
-def make_strategy(name: str, params: Mapping[str, Any] | None = None) -> AllocationStrategy:
+def make_strategy(
+    name: str, params: Mapping[str, Any] | None = None, sdk: Sdk = Sdk.JAVA
+) -> AllocationStrategy:
     """The strategy of that name (Java's ``getName()``), with its parameters.
+
+    Of another SDK it is what that SDK computes under the name; where that is another strategy
+    (``Sdk.strategy_name``) the parameters are not looked at.
 
     Parameters, each only for the strategy that uses it:
 
@@ -71,6 +82,8 @@ def make_strategy(name: str, params: Mapping[str, Any] | None = None) -> Allocat
     ... ).name
     'MACHINE_ROOM_NEARBY-AVG'
     """
+    if (other := sdk.strategy_name(name)) != name:
+        return make_strategy(other)
     given = _checked_params(name, params)
     inner_name = name.removeprefix(_NEARBY_PREFIX)
     is_nearby = inner_name != name
@@ -81,7 +94,7 @@ def make_strategy(name: str, params: Mapping[str, Any] | None = None) -> Allocat
         raise InvalidParameterError(
             f"{name}: unknown parameters {', '.join(map(repr, unknown))}; accepted: {listed}"
         )
-    inner = _make_plain(inner_name, given)
+    inner = _make_plain(inner_name, given, sdk)
     return _make_nearby(name, inner, given) if is_nearby else inner
 
 
@@ -99,7 +112,7 @@ def _checked_params(name: str, params: Mapping[str, Any] | None) -> Mapping[str,
     return params
 
 
-def _make_plain(name: str, given: Mapping[str, Any]) -> AllocationStrategy:
+def _make_plain(name: str, given: Mapping[str, Any], sdk: Sdk) -> AllocationStrategy:
     if name == "AVG":
         return Averagely()
     if name == "AVG_BY_CIRCLE":
@@ -107,8 +120,10 @@ def _make_plain(name: str, given: Mapping[str, Any]) -> AllocationStrategy:
     if name == "CONFIG":
         return ByConfig(_config_queues(given.get("config_queues")))
     if name == "CONSISTENT_HASH":
-        return ConsistentHash(_virtual_node_count(given.get("virtual_node_count")))
-    return ByMachineRoom(_consumeridcs(given.get("consumeridcs")))
+        ring = GoConsistentHash if sdk is Sdk.GO else ConsistentHash
+        return ring(_virtual_node_count(given.get("virtual_node_count")))
+    by_room = {Sdk.GO: GoMachineRoom, Sdk.JAVA_BEFORE_4_8_0: MachineRoomUnfiltered}
+    return by_room.get(sdk, ByMachineRoom)(_consumeridcs(given.get("consumeridcs")))
 
 
 def _make_nearby(

@@ -28,7 +28,7 @@ class MachineRoomNearby(AllocationStrategy):
     none of the group's clients changes what it holds. Raises MissingParameterError when made
     over a CONFIG without a list (Java adds null to the result: a NullPointerException).
 
-    Source: ``AllocateMachineRoomNearby``, RocketMQ 5.3.3.
+    Source: ``AllocateMachineRoomNearby``, RocketMQ 5.3.3. client-go has plain AVG in its place.
     """
 
     def __init__(self, inner: AllocationStrategy, broker_rooms: Rooms, client_rooms: Rooms) -> None:
@@ -44,6 +44,11 @@ class MachineRoomNearby(AllocationStrategy):
     def name(self) -> str:
         """``MACHINE_ROOM_NEARBY-`` and the name of the strategy within, such as ``AVG``."""
         return f"MACHINE_ROOM_NEARBY-{self._inner.name}"
+
+    @property
+    def variant(self) -> str:
+        """That of the strategy within."""
+        return self._inner.variant
 
     def _positions(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rebalance_core import State, StrategyRule, StrategyRules, evaluate
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, find_causes
 from rebalance_core.faults import EXPRESSION_MISMATCH, Fault, find_faults, normalise_expression
+from rebalance_core.processes import find_processes
 from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
 from tests.support.snapshots import (
     client_list,
@@ -280,20 +281,163 @@ def test_filters_that_let_the_same_pass_are_the_same(
     assert (normalise_expression(*one) == normalise_expression(*other)) is same
 
 
+ROOMS = {
+    "broker_room_patterns": [{"pattern": ".*", "room": "room1"}],
+    "client_room_patterns": [{"pattern": "a", "room": "room1"}, {"pattern": ".*", "room": "room2"}],
+}
+
+
+def of_languages(**languages: str) -> State:
+    """Eight queues on the first of two brokers; a client of each language."""
+    return lists(*[member(client_id=own, language=each) for own, each in languages.items()])
+
+
+def served_rooms(*broker_names: str, **versions: int) -> State:
+    """Two queues on each broker; Java clients of these versions, or of client-go (0)."""
+    members = [
+        member(client_id=own, language="JAVA" if version else "GO", version=version)
+        for own, version in versions.items()
+    ]
+    return state(
+        client_lists=tuple(client_list(*members, broker_name=name) for name in broker_names),
+        topic_routes=(
+            route(*[route_broker(broker_name=b, read_queue_nums=2) for b in broker_names]),
+        ),
+    )
+
+
+def all_use(name: str, **params: object) -> StrategyRules:
+    return StrategyRules([StrategyRule(".*", name, params=params)])
+
+
+MIXED: dict[str, tuple[Callable[[], Situation], str, str]] = {
+    "the rings differ": (
+        lambda: Situation(of_languages(a="JAVA", b="GO", c="JAVA"), all_use("CONSISTENT_HASH")),
+        "a and c use CONSISTENT_HASH; b uses CONSISTENT_HASH of client-go; ",
+        ": AVG or AVG_BY_CIRCLE, which client-go computes as Java does",
+    ),
+    "more of client-go": (
+        lambda: Situation(of_languages(a="GO", b="GO", c="JAVA"), all_use("CONSISTENT_HASH")),
+        "a and b use CONSISTENT_HASH of client-go; c uses CONSISTENT_HASH; ",
+        ": AVG or AVG_BY_CIRCLE, which client-go computes as Java does",
+    ),
+    "client-go has no nearby": (
+        lambda: Situation(
+            of_languages(a="JAVA", b="GO", c="GO"), all_use("MACHINE_ROOM_NEARBY-AVG", **ROOMS)
+        ),
+        "b and c use AVG; a uses MACHINE_ROOM_NEARBY-AVG; ",
+        ": AVG or AVG_BY_CIRCLE, which client-go computes as Java does",
+    ),
+    "client-cpp has avg alone": (
+        lambda: Situation(of_languages(a="JAVA", b="CPP", c="GO"), all_use("AVG_BY_CIRCLE")),
+        "a and c use AVG_BY_CIRCLE; b uses AVG; ",
+        ": AVG, which is all that client-cpp has",
+    ),
+    "they sort otherwise": (
+        lambda: Situation(
+            lists("\U0001f600", member(client_id="\uff21", language="CPP"), "a"), PLAIN
+        ),
+        "a and \U0001f600 use AVG; \uff21 uses AVG of clients that sort bytewise; ",
+        ": AVG, which is all that client-cpp has; "
+        "name clients and brokers in ASCII, which all SDKs sort alike",
+    ),
+    "they split rooms otherwise": (
+        lambda: Situation(
+            served_rooms("room1@w", "room1@x@", "room1@y", a=401, b=0, c=401),
+            all_use("MACHINE_ROOM", consumeridcs=["room1"]),
+        ),
+        "a and c use MACHINE_ROOM; b uses MACHINE_ROOM of client-go; ",
+        ": AVG or AVG_BY_CIRCLE, which client-go computes as Java does",
+    ),
+}
+
+
+@pytest.mark.parametrize("mixed", MIXED)
+def test_sdks_that_compute_a_name_otherwise_are_a_strategy_mismatch(mixed: str) -> None:
+    make, evidence, remedy = MIXED[mixed]
+    situation = make()
+    assert evaluate(situation.state, situation.rules).coverage == "AUDITED"
+    faults = faults_of(situation)
+    assert set(faults) == {"STRATEGY_MISMATCH"}
+    told = faults["STRATEGY_MISMATCH"]
+    assert told.evidence.startswith(evidence)
+    assert told.remedy == f"give all members of the group the same strategy{remedy}"
+    assert told.cleared > 0
+    assert told.left == 0
+
+
+@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE"])
+def test_sdks_that_compute_the_same_need_no_repair(name: str) -> None:
+    situation = Situation(of_languages(a="JAVA", b="GO", c="JAVA", d="GO"), all_use(name))
+    assert evaluate(situation.state, situation.rules).findings == ()
+    assert REPAIRS["STRATEGY_MISMATCH"](situation) is situation
+
+
+@pytest.mark.parametrize(("version", "update"), [(371, True), (0, False)])
+def test_an_unserved_room_takes_the_place_of_others_in_an_old_machine_room(
+    version: int, update: bool
+) -> None:
+    situation = Situation(
+        served_rooms("room1@x", "room2@y", a=version, b=version),
+        all_use("MACHINE_ROOM", consumeridcs=["room2"]),
+    )
+    faults = faults_of(situation)
+    assert set(faults) == {"ROOM_NOT_SERVED"}
+    told = faults["ROOM_NOT_SERVED"]
+    variant = "Java before 4.8.0" if update else "client-go"
+    # They take the two queues of room1, where the current client takes those of room2.
+    assert told.evidence == (
+        f"a and b use MACHINE_ROOM of {variant}, whose blocks are cut from the queues of all "
+        "rooms: those of a room that no member serves take the place of others: queues 0-1 of "
+        "room2@y are taken by nobody"
+    )
+    assert ("update the clients before 4.8.0" in told.remedy) is update
+    assert told.left == 0
+
+
+def test_a_repair_of_some_clients_leaves_the_others_their_sdk() -> None:
+    members = [member(client_id="a"), member(client_id="b", language="CPP")]
+    mixed = Situation(one_list(members), all_use("MACHINE_ROOM", consumeridcs=["room1"]))
+    repaired = REPAIRS["ROOM_NOT_SERVED"](mixed)
+    assert repaired is not mixed
+    used = [p.strategy.strategy for p in find_processes(repaired.state, repaired.rules)]
+    assert [each.name for each in used if each] == ["MACHINE_ROOM", "AVG"]
+
+
+def test_an_old_machine_room_among_current_ones_needs_its_rooms_served() -> None:
+    # One strategy for both would give room2 back its owner, and take room1's queue from its own.
+    situation = Situation(
+        served_rooms("room1@x", "room2@y", a=401, b=371),
+        all_use("MACHINE_ROOM", consumeridcs=["room2"]),
+    )
+    faults = faults_of(situation)
+    assert set(faults) == {"ROOM_NOT_SERVED"}
+    assert faults["ROOM_NOT_SERVED"].left == 0
+
+
+def test_of_two_variants_as_many_use_javas_current_one_is_chosen() -> None:
+    mixed = Situation(of_languages(a="GO", b="JAVA"), all_use("CONSISTENT_HASH"))
+    unified = REPAIRS["STRATEGY_MISMATCH"](mixed)
+    used = {p.strategy.strategy for p in find_processes(unified.state, unified.rules)}
+    assert [each.full_name for each in used if each] == ["CONSISTENT_HASH"]
+
+
 MEMBERS = st.builds(
-    lambda client_id, subscribed, strategy, model, kind: member(
+    lambda client_id, subscribed, strategy, model, kind, language: member(
         client_id=client_id,
         subscribed=subscribed,
         strategy=strategy,
         message_model=model,
         is_expired=kind == "silent",
         chooses_queues=kind == "chooses",
+        language=language,
     ),
-    st.sampled_from("abcde"),
+    st.sampled_from(["a", "b", "c", "\uff21", "\U0001f600"]),
     st.sampled_from([True, True, True, False]),
     st.sampled_from([None, "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"]),
     st.sampled_from(["CLUSTERING"] * 5 + ["BROADCASTING"]),
     st.sampled_from(["plain"] * 6 + ["silent", "chooses"]),
+    st.sampled_from(["JAVA", "JAVA", "GO", "CPP", None]),
 )
 STATES = st.builds(
     one_list_each,

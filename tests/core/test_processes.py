@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rebalance_core import StrategyRules
+from rebalance_core import StrategyRule, StrategyRules
 from rebalance_core.processes import confirmed_processes, find_processes, find_stacked_ids
 from tests.support.snapshots import (
     client_list,
@@ -14,6 +14,8 @@ from tests.support.snapshots import (
     one_list,
     one_list_each,
     one_process_reconnected,
+    route,
+    route_broker,
     state,
     two_processes_share_one_client_id,
 )
@@ -129,6 +131,63 @@ def test_where_the_observed_members_differ_the_others_are_assumed_to_use_the_def
     *_, last = find_processes(of_state, StrategyRules())
 
     assert (last.strategy.strategy.name, last.strategy.source) == ("AVG", "assumed")
+
+
+def told(*members):
+    """(processes, full name of the strategy) for each kind of process of the one id ``a``."""
+    rules = StrategyRules(default="CONSISTENT_HASH")
+    of_state = one_list([member(client_id="a", **each) for each in members])
+    return [(p.count, p.strategy.strategy.full_name) for p in find_processes(of_state, rules)]
+
+
+def test_processes_of_one_id_may_be_of_different_sdks():
+    assert told({"language": "GO"}, {"language": "JAVA"}, {"language": "GO"}) == [
+        (2, "CONSISTENT_HASH of client-go"),
+        (1, "CONSISTENT_HASH"),
+    ]
+
+
+def test_versions_that_compute_the_same_are_alike():
+    assert told({"version": 401}, {"version": 473}, {"language": None, "version": None}) == [
+        (3, "CONSISTENT_HASH")
+    ]
+
+
+@pytest.mark.parametrize(("language", "variant"), [("JAVA", ""), ("GO", "client-go")])
+def test_of_one_process_language_and_version_are_told_by_one_member(language, variant):
+    silent = member(client_id="a", language=None, version=300)
+    telling = member(client_id="a", language=language)
+    of_state = one_list_each({"broker-a": [silent], "broker-b": [telling]})
+    rules = StrategyRules([StrategyRule(".*", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})])
+
+    assert [p.strategy.strategy.variant for p in find_processes(of_state, rules)] == [variant]
+
+
+@pytest.mark.parametrize(
+    ("client_ids", "bytewise"),
+    [
+        (["a", "\uff21"], False),
+        (["a", "\U0001f600"], False),
+        (["\uff21", "\U0001f600"], True),
+    ],
+)
+def test_clients_sort_bytewise_only_where_that_is_another_order(client_ids, bytewise):
+    of_state = one_list([member(client_id=each, language="GO") for each in client_ids])
+
+    strategies = {p.strategy.strategy for p in find_processes(of_state, StrategyRules())}
+
+    assert [strategy.sorts_bytewise for strategy in strategies] == [bytewise]
+
+
+def test_brokers_that_sort_otherwise_bytewise_count_too():
+    brokers = [route_broker(broker_name=name) for name in ("\uff21", "\U0001f600")]
+    of_state = state(
+        client_lists=(client_list("a", language="CPP"),), topic_routes=(route(*brokers),)
+    )
+
+    (process,) = find_processes(of_state, StrategyRules())
+
+    assert process.strategy.strategy.sorts_bytewise
 
 
 def test_a_group_without_members_has_no_process():

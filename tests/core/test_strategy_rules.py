@@ -116,3 +116,105 @@ def test_equal_resolutions_share_one_strategy():
     rules = StrategyRules()
 
     assert rules.resolve("G", "a", "AVG").strategy is rules.resolve("H", "b", "AVG").strategy
+
+
+GO, CPP, OLD_JAVA = {"language": "GO"}, {"language": "CPP"}, {"language": "JAVA", "version": 371}
+#: No SDK that computes anything otherwise than Java 5.3.
+CURRENT = [
+    {},
+    {"language": "JAVA"},
+    {"language": "JAVA", "version": 373},
+    {"language": None, "version": 200},
+    {"language": "DOTNET", "version": 200},
+]
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "full_name"),
+    [
+        (GO, "AVG", "AVG"),
+        (GO, "CONSISTENT_HASH", "CONSISTENT_HASH of client-go"),
+        (GO, "MACHINE_ROOM_NEARBY", "AVG"),
+        (GO, "MACHINE_ROOM_NEARBY-CONSISTENT_HASH", "AVG"),
+        (CPP, "CONSISTENT_HASH", "AVG"),
+        (CPP, "MACHINE_ROOM", "AVG"),
+        (CPP, "com.example.Mine", "AVG"),
+        (OLD_JAVA, "CONSISTENT_HASH", "CONSISTENT_HASH"),
+    ],
+)
+def test_the_clients_sdk_tells_what_an_observed_name_means(client, name, full_name):
+    resolved = StrategyRules().resolve("G", "a", name, **client)
+
+    assert resolved.strategy.full_name == full_name
+    assert (resolved.source, resolved.unknown) == ("observed", None)
+
+
+@pytest.mark.parametrize(
+    ("client", "full_name"),
+    [
+        (GO, "MACHINE_ROOM of client-go"),
+        (OLD_JAVA, "MACHINE_ROOM of Java before 4.8.0"),
+        *[(client, "MACHINE_ROOM") for client in CURRENT],
+    ],
+)
+def test_the_clients_sdk_tells_what_a_configured_name_means(client, full_name):
+    rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})])
+
+    resolved = rules.resolve("G", "a", None, **client)
+
+    assert (resolved.strategy.full_name, resolved.source) == (full_name, "configured")
+    assert resolved.strategy.rooms == {"room1"}
+
+
+@pytest.mark.parametrize("client", [GO, OLD_JAVA])
+def test_machine_room_needs_its_rooms_of_every_sdk_that_has_it(client):
+    assert StrategyRules().resolve("G", "a", "MACHINE_ROOM", **client).strategy is None
+
+
+def test_a_rule_for_java_leaves_the_clients_of_other_sdks_avg():
+    rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM_NEARBY-CONSISTENT_HASH", params=ROOMS)])
+
+    for client in (GO, CPP):
+        resolved = rules.resolve("G", "a", None, **client)
+        assert (resolved.strategy.full_name, resolved.source) == ("AVG", "configured")
+
+
+@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE", "CONFIG", "CONSISTENT_HASH"])
+@pytest.mark.parametrize("client", [*CURRENT, OLD_JAVA])
+def test_java_before_4_8_0_differs_in_machine_room_alone(name, client):
+    rules = StrategyRules([StrategyRule("G", name)])
+
+    assert (
+        rules.resolve("G", "a", None, **client).strategy is rules.resolve("G", "b", name).strategy
+    )
+
+
+@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE", "CONFIG"])
+def test_what_client_go_computes_as_java_does_is_one_strategy(name):
+    rules = StrategyRules([StrategyRule("G", name)])
+
+    assert rules.resolve("G", "a", None, **GO).strategy is rules.resolve("G", "b", None).strategy
+
+
+def test_without_parameters_it_is_one_strategy_whichever_rule_names_it():
+    rules = StrategyRules(
+        [StrategyRule("G", "AVG", clients="a"), StrategyRule("G", "MACHINE_ROOM", clients="b")]
+    )
+    of_rule = rules.resolve("G", "a", None).strategy
+
+    assert rules.resolve("G", "b", None, **CPP).strategy is of_rule
+    assert rules.resolve("G", "c", None).strategy is of_rule
+
+
+def test_only_where_the_orders_differ_are_clients_that_sort_bytewise_apart():
+    rules = StrategyRules()
+    of_java = rules.resolve("G", "a", "AVG").strategy
+    of_go, of_cpp = (
+        rules.resolve("G", "a", "AVG", orders_differ=True, **client).strategy
+        for client in (GO, CPP)
+    )
+
+    assert of_go is of_cpp
+    assert of_go.sorts_bytewise
+    assert rules.resolve("G", "a", "AVG", **GO).strategy is of_java
+    assert rules.resolve("G", "a", "AVG", orders_differ=True, **OLD_JAVA).strategy is of_java
