@@ -297,6 +297,19 @@ def _queue_findings(name: str, what: str) -> Table:
             _column("finding_id", STRING, "stable over runs: cluster, group, topic, queue, kind"),
             _column("episode_first_seen", TIMESTAMP, "since when, whatever the certainty"),
             _column("episode_last_seen", TIMESTAMP, "until when, whatever the certainty"),
+            _column(
+                "backlog_growth",
+                LONG,
+                "the backlog less that at the last offsets seen by first_seen, else the first in "
+                "the run",
+                nullable=True,
+            ),
+            _column(
+                "orderly",
+                BOOLEAN,
+                "whether a client of the group consumes in order; null: none was asked",
+                nullable=True,
+            ),
         ),
     )
 

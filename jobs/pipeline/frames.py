@@ -126,7 +126,10 @@ def _report_tables(
     timeline = keep(build_timeline(segments, states))
     described = keep(
         describe_findings(
-            queue_episodes(timeline, settings.persistence_seconds), queue_offsets, settings.severity
+            queue_episodes(timeline, settings.persistence_seconds),
+            queue_offsets,
+            client_states,
+            settings.severity,
         )
     )
     changes = keep(route_changes(route_runs, route_states, group_topics))

@@ -168,6 +168,22 @@ def test_all_that_went_wrong_was_possible_and_nothing_was_called_certain(
                 assert wrong <= {queue(row) for row in found}, truth
 
 
+def test_messages_piled_up_in_the_queues_that_had_no_owner_and_in_no_others(
+    sample_reports: PublishedReports,
+) -> None:
+    orphans = [row for row in sample_reports.rows("orphaned_queues") if row["topic"][:2] == "T_"]
+    certain = [row for row in orphans if row["certainty"] == "CERTAIN"]
+    assert {(row["backlog_growth"], row["severity"]) for row in certain} == {(20, "CRITICAL")}
+    # 0.22 likely each, and some of them were without owner when the messages came.
+    possible = [row for row in orphans if row["consumer_group"] == "G_S15"]
+    assert {(row["backlog_growth"] > 0, row["severity"]) for row in possible} == {
+        (True, "CRITICAL"),
+        (False, "WARNING"),
+    }
+    twice = sample_reports.rows("duplicate_queues")
+    assert {row["orderly"] for row in orphans + twice} == {False}
+
+
 def test_queues_that_nobody_can_read_are_named(sample_reports: PublishedReports) -> None:
     found = {
         (row["topic"], row["broker_name"], row["queue_id"])
