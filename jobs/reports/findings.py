@@ -1,12 +1,20 @@
-"""episodes -> duplicate_queues, orphaned_queues, stacked_client_ids, unreadable_queues."""
+"""episodes -> duplicate_queues, orphaned_queues, stalled_queues, stacked_client_ids, ..."""
 
 from __future__ import annotations
+
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.conform import conform
-from jobs.schemas import GROUP_FAULTS, STACKED_CLIENT_IDS, UNREADABLE_QUEUES, Table
+from jobs.schemas import (
+    GROUP_FAULTS,
+    STACKED_CLIENT_IDS,
+    STALLED_QUEUES,
+    UNREADABLE_QUEUES,
+    Table,
+)
 from jobs.settings import SeverityThresholds
 
 
@@ -27,6 +35,15 @@ def severity(thresholds: SeverityThresholds) -> Column:
         F.when(~persists | (likely < thresholds.warning_probability), F.lit("INFO"))
         .when((F.col("kind") == "ORPHANED") & (most_likely | grows), F.lit("CRITICAL"))
         .when((F.col("kind") == "DUPLICATE") & most_likely & orderly, F.lit("CRITICAL"))
+        .otherwise(F.lit("WARNING"))
+    )
+
+
+def stall_severity() -> Column:
+    """CRITICAL: it persists and messages pile up; WARNING: it persists; INFO: it passed."""
+    return (
+        F.when(F.col("persistence") != "PERSISTENT", F.lit("INFO"))
+        .when(F.col("backlog_growth") > 0, F.lit("CRITICAL"))
         .otherwise(F.lit("WARNING"))
     )
 
@@ -98,9 +115,14 @@ def queue_findings(described: DataFrame, kind: str, table: Table) -> DataFrame:
     return conform(rows, table)
 
 
-def group_faults(episodes: DataFrame, changes: DataFrame) -> DataFrame:
-    """The table ``group_faults``: from ``fault_episodes`` and ``route_changes``."""
-    return conform(episodes, GROUP_FAULTS).unionByName(conform(changes, GROUP_FAULTS))
+def group_faults(*faults: DataFrame) -> DataFrame:
+    """The table ``group_faults``: what ``fault_episodes`` and the like found, put together."""
+    return reduce(DataFrame.unionByName, [conform(each, GROUP_FAULTS) for each in faults])
+
+
+def stalled_queues(episodes: DataFrame) -> DataFrame:
+    """The table ``stalled_queues``: from ``stall_episodes``."""
+    return conform(episodes.withColumn("severity", stall_severity()), STALLED_QUEUES)
 
 
 def stacked_client_ids(episodes: DataFrame) -> DataFrame:

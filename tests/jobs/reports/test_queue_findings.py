@@ -10,6 +10,7 @@ from jobs.reports.findings import (
     finding_id,
     queue_findings,
     severity,
+    stall_severity,
     unreadable_queues,
 )
 from jobs.schemas import ORPHANED_QUEUES, QUEUE_OFFSETS, UNREADABLE_QUEUES
@@ -88,6 +89,21 @@ def test_severity_follows_persistence_probability_and_the_harm_that_is_done(spar
         frame(spark, names + ", severity string", cases),
         ignore_row_order=True,
         ignore_nullable=True,
+    )
+
+
+def test_a_lasting_stall_is_a_warning_and_critical_where_messages_pile_up(spark):
+    cases = [
+        ("PERSISTENT", 0, "WARNING"),
+        ("PERSISTENT", 1, "CRITICAL"),
+        ("TRANSIENT", 1, "INFO"),
+    ]
+    names = "persistence string, backlog_growth bigint"
+    graded = frame(spark, names, [case[:-1] for case in cases]).withColumn(
+        "severity", stall_severity()
+    )
+    assert_df_equality(
+        graded, frame(spark, names + ", severity string", cases), ignore_nullable=True
     )
 
 
