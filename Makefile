@@ -30,7 +30,8 @@ audit: install ## Audit the sample dumps, print the findings and where the repor
 	show group_faults consumer_group,topic,fault,persistence,queues_affected,evidence,remedy; \
 	show stacked_client_ids consumer_group,client_id,processes,verdict,persistence,remedy; \
 	show orphaned_queues $$queue,probability,severity,backlog; \
-	show duplicate_queues $$queue,probability,severity,claimants
+	show duplicate_queues $$queue,probability,severity,claimants; \
+	show stalled_queues consumer_group,topic,broker_name,queue_id,first_seen,last_seen,persistence,severity,backlog,owners
 	@printf '\nAll tables: $(OUT)/reports; print one with\n  $(BIN)/rebalance-audit show group_health --reports $(OUT)/reports\n'
 
 test: install ## Run all tests

@@ -275,11 +275,12 @@ def sum_up(published: Published, reports: Location | None) -> str:
         f"{findings[name]['persistent']} persistent of {findings[name]['total']} {words}"
         for name, words in (
             ("orphaned_queues", "orphaned"),
-            ("duplicate_queues", "duplicated queue runs"),
+            ("duplicate_queues", "duplicated"),
+            ("stalled_queues", "stalled queue runs"),
         )
     ]
     return (
-        f"rebalance audit of {published.date}: {' and '.join(told)}, "
+        f"rebalance audit of {published.date}: {', '.join(told)}, "
         f"{rows['stacked_client_ids']} stacked client ids, in {rows['group_health']} groups and "
         f"topics; reports at {reports}"
     )

@@ -298,12 +298,53 @@ def _queue_findings(name: str, what: str) -> Table:
             _column("finding_id", STRING, "stable over runs: cluster, group, topic, queue, kind"),
             _column("episode_first_seen", TIMESTAMP, "since when, whatever the certainty"),
             _column("episode_last_seen", TIMESTAMP, "until when, whatever the certainty"),
+            _column(
+                "backlog_growth",
+                LONG,
+                "the backlog less that at the last offsets seen by first_seen, else the first in "
+                "the run",
+                nullable=True,
+            ),
+            _column(
+                "orderly",
+                BOOLEAN,
+                "whether a client of the group consumes in order; null: none was asked",
+                nullable=True,
+            ),
         ),
     )
 
 
 DUPLICATE_QUEUES = _queue_findings("duplicate_queues", "had several owners")
 ORPHANED_QUEUES = _queue_findings("orphaned_queues", "had no owner")
+
+STALLED_QUEUES = Table(
+    "stalled_queues",
+    "cluster, consumer_group, topic, broker_name, queue_id, first_seen: one unbroken run of offset "
+    "polls in which the queue had an owner and messages and its consumer offset stood still, "
+    "while another queue of the group and topic kept up",
+    _struct(
+        CLUSTER,
+        GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
+        _column("first_seen", TIMESTAMP, "the first offset poll of the run"),
+        _column("last_seen", TIMESTAMP, "the last offset poll of the run"),
+        _column("polls", LONG, "the number of the queue's offset polls in the run, at least 2"),
+        _column("persistence", STRING, "PERSISTENT or TRANSIENT"),
+        _column("ongoing", BOOLEAN, "whether it is there in the last poll of group and topic"),
+        _column("severity", STRING, "INFO, WARNING or CRITICAL"),
+        _column("backlog", LONG, "messages not consumed at the end of the run"),
+        _column("backlog_growth", LONG, "messages that came in the run, from its first poll on"),
+        _column(
+            "owners",
+            _array(STRING),
+            "the client ids that it was computed for at the run's last poll but one: who had it "
+            "and did not move it; none: not known",
+        ),
+    ),
+)
 
 STACKED_CLIENT_IDS = Table(
     "stacked_client_ids",
@@ -337,8 +378,8 @@ STACKED_CLIENT_IDS = Table(
 
 GROUP_FAULTS = Table(
     "group_faults",
-    "cluster, consumer_group, topic, fault, first_seen: one unbroken run of snapshots in which the "
-    "fault was there",
+    "cluster, consumer_group, topic, fault, first_seen, and of FROZEN_PROCESS the client: one "
+    "unbroken run of snapshots (of FROZEN_PROCESS: of offset polls) in which the fault was there",
     _struct(
         CLUSTER,
         GROUP,
@@ -485,6 +526,7 @@ GROUP_HEALTH = Table(
 REPORT_TABLES = (
     DUPLICATE_QUEUES,
     ORPHANED_QUEUES,
+    STALLED_QUEUES,
     STACKED_CLIENT_IDS,
     GROUP_FAULTS,
     UNREADABLE_QUEUES,

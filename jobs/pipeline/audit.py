@@ -210,7 +210,7 @@ def _count_findings(
 ) -> dict[str, Any]:
     """By table: how many in all, how many persistent, and how many of each severity."""
     counts: dict[str, Any] = {}
-    for name in ("orphaned_queues", "duplicate_queues"):
+    for name in ("orphaned_queues", "duplicate_queues", "stalled_queues"):
         rows = spark.read.parquet(folder.table(name, published_date, run_id).uri)
         grouped = rows.groupBy("severity", "persistence").count().collect()
         counts[name] = {

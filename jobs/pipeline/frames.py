@@ -17,14 +17,17 @@ from jobs.conform import conform
 from jobs.contract import check_contract
 from jobs.episodes.drift import drift_episodes
 from jobs.episodes.episodes import fault_episodes, queue_episodes, stacked_id_episodes
+from jobs.episodes.frozen import frozen_processes
 from jobs.episodes.reassignments import reassignments
 from jobs.episodes.route_changes import route_changes
+from jobs.episodes.stalls import queue_intervals, stall_episodes
 from jobs.episodes.timeline import build_timeline
 from jobs.reports.findings import (
     describe_findings,
     group_faults,
     queue_findings,
     stacked_client_ids,
+    stalled_queues,
     unreadable_queues,
 )
 from jobs.reports.states import allocations, group_health, state_runs
@@ -36,6 +39,7 @@ from jobs.schemas import (
     HEARTBEATS,
     ORPHANED_QUEUES,
     QUEUE_OFFSETS,
+    STALLED_QUEUES,
     TOPIC_ROUTES,
 )
 from jobs.settings import Settings
@@ -131,20 +135,28 @@ def _report_tables(
     timeline = keep(build_timeline(segments, states))
     described = keep(
         describe_findings(
-            queue_episodes(timeline, settings.persistence_seconds), queue_offsets, settings.severity
+            queue_episodes(timeline, settings.persistence_seconds),
+            queue_offsets,
+            client_states,
+            settings.severity,
         )
     )
     changes = keep(route_changes(route_runs, route_states, group_topics))
+    faults = [fault_episodes(timeline, settings.persistence_seconds), changes]
+    if queue_offsets is None:
+        stalled = heartbeats.sparkSession.createDataFrame([], STALLED_QUEUES.schema)
+    else:
+        intervals = keep(queue_intervals(queue_offsets, described, segments, states))
+        stalled = stalled_queues(stall_episodes(intervals, settings.persistence_seconds))
+        faults.append(frozen_processes(intervals, settings.persistence_seconds))
     tables = {
         "duplicate_queues": queue_findings(described, "DUPLICATE", DUPLICATE_QUEUES),
         "orphaned_queues": queue_findings(described, "ORPHANED", ORPHANED_QUEUES),
+        "stalled_queues": stalled,
         "stacked_client_ids": stacked_client_ids(
             stacked_id_episodes(timeline, settings.persistence_seconds)
         ),
-        "group_faults": group_faults(
-            fault_episodes(timeline, settings.persistence_seconds),
-            changes,
-        ),
+        "group_faults": group_faults(*faults),
         "unreadable_queues": unreadable_queues(segments, states),
         "allocations": allocations(states),
         "state_runs": state_runs(segments),

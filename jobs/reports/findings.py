@@ -1,29 +1,49 @@
-"""episodes -> duplicate_queues, orphaned_queues, stacked_client_ids, unreadable_queues."""
+"""episodes -> duplicate_queues, orphaned_queues, stalled_queues, stacked_client_ids, ..."""
 
 from __future__ import annotations
+
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.conform import conform
-from jobs.schemas import GROUP_FAULTS, STACKED_CLIENT_IDS, UNREADABLE_QUEUES, Table
+from jobs.schemas import (
+    GROUP_FAULTS,
+    STACKED_CLIENT_IDS,
+    STALLED_QUEUES,
+    UNREADABLE_QUEUES,
+    Table,
+)
 from jobs.settings import SeverityThresholds
 
 
 def severity(thresholds: SeverityThresholds) -> Column:
-    """INFO: it passed by itself. WARNING, CRITICAL: it persists, by kind and probability.
+    """INFO: it passed by itself. WARNING, CRITICAL: it persists, by kind, probability and harm.
 
     A queue that nobody reads loses time until somebody does; one that two read is read twice but
-    read: a lasting orphan is critical, a lasting duplicate a warning.
+    read: a lasting orphan is critical, a lasting duplicate a warning. Where messages pile up and
+    none was consumed they are certainly not read, however improbable the orphan; and where messages
+    are to be consumed in order, two that read a queue break the order.
     """
     persists = F.col("persistence") == "PERSISTENT"
     likely = F.col("probability")
+    most_likely = likely >= thresholds.critical_probability
+    unread = F.coalesce((F.col("backlog_growth") > 0) & F.col("stood_still"), F.lit(False))
+    orderly = F.coalesce("orderly", F.lit(False))
     return (
         F.when(~persists | (likely < thresholds.warning_probability), F.lit("INFO"))
-        .when(
-            (F.col("kind") == "ORPHANED") & (likely >= thresholds.critical_probability),
-            F.lit("CRITICAL"),
-        )
+        .when((F.col("kind") == "ORPHANED") & (most_likely | unread), F.lit("CRITICAL"))
+        .when((F.col("kind") == "DUPLICATE") & most_likely & orderly, F.lit("CRITICAL"))
+        .otherwise(F.lit("WARNING"))
+    )
+
+
+def stall_severity() -> Column:
+    """CRITICAL: it persists and messages pile up; WARNING: it persists; INFO: it passed."""
+    return (
+        F.when(F.col("persistence") != "PERSISTENT", F.lit("INFO"))
+        .when(F.col("backlog_growth") > 0, F.lit("CRITICAL"))
         .otherwise(F.lit("WARNING"))
     )
 
@@ -37,24 +57,68 @@ def finding_id() -> Column:
 
 
 def describe_findings(
-    episodes: DataFrame, queue_offsets: DataFrame | None, thresholds: SeverityThresholds
+    episodes: DataFrame,
+    queue_offsets: DataFrame | None,
+    client_states: DataFrame | None,
+    thresholds: SeverityThresholds,
 ) -> DataFrame:
-    """The episodes of ``queue_episodes`` with severity, finding_id and backlog."""
-    queue = ["cluster", "consumer_group", "topic", "broker_name", "queue_id"]
-    described = episodes.withColumns({"severity": severity(thresholds), "finding_id": finding_id()})
+    """The episodes of ``queue_episodes`` with all that the tables say of them."""
+    return (
+        _with_orderly(_with_backlog(episodes, queue_offsets), client_states)
+        .withColumn("severity", severity(thresholds))
+        .withColumn("finding_id", finding_id())
+    )
+
+
+def _with_backlog(episodes: DataFrame, queue_offsets: DataFrame | None) -> DataFrame:
+    """Adds ``backlog``, ``backlog_growth`` and ``stood_still`` (nothing was consumed).
+
+    Null where the offsets do not tell.
+    """
     if queue_offsets is None:
-        return described.withColumn("backlog", F.lit(None).cast("bigint"))
+        unknown = F.lit(None).cast("bigint")
+        return episodes.withColumns(
+            {
+                "backlog": unknown,
+                "backlog_growth": unknown,
+                "stood_still": F.lit(None).cast("boolean"),
+            }
+        )
+    queue = ["cluster", "consumer_group", "topic", "broker_name", "queue_id"]
     lag = F.greatest(F.col("broker_offset") - F.col("consumer_offset"), F.lit(0))
     lags = queue_offsets.groupBy(*queue).agg(
-        F.array_sort(F.collect_list(F.struct("snapshot_time", lag.alias("lag")))).alias("_lags")
+        F.array_sort(
+            F.collect_list(F.struct("snapshot_time", lag.alias("lag"), "consumer_offset"))
+        ).alias("_lags")
     )
     # What lies there when the fault ends; what was seen later has been consumed since.
     by_then = F.filter("_lags", lambda each: each["snapshot_time"] <= F.col("last_seen"))
+    before = F.filter("_lags", lambda each: each["snapshot_time"] <= F.col("first_seen"))
+    end = F.get(F.slice("_by_then", -1, 1), F.lit(0))
+    start = F.coalesce(F.get(F.slice(before, -1, 1), F.lit(0)), F.get("_by_then", F.lit(0)))
     return (
-        described.join(lags, queue, "left")
-        .withColumn("backlog", F.get(F.slice(by_then, -1, 1), F.lit(0))["lag"])
-        .drop("_lags")
+        episodes.join(lags, queue, "left")
+        .withColumn("_by_then", by_then)
+        .withColumns(
+            {
+                "backlog": end["lag"],
+                "backlog_growth": F.when(
+                    end["snapshot_time"] > start["snapshot_time"], end["lag"] - start["lag"]
+                ),
+                "stood_still": end["consumer_offset"] == start["consumer_offset"],
+            }
+        )
+        .drop("_lags", "_by_then")
     )
+
+
+def _with_orderly(episodes: DataFrame, client_states: DataFrame | None) -> DataFrame:
+    """Adds ``orderly``: whether a client of the group consumes in order; null: none was asked."""
+    if client_states is None:
+        return episodes.withColumn("orderly", F.lit(None).cast("boolean"))
+    group = ["cluster", "consumer_group"]
+    orderly = client_states.groupBy(*group).agg(F.bool_or("consume_orderly").alias("orderly"))
+    return episodes.join(orderly, group, "left")
 
 
 def queue_findings(described: DataFrame, kind: str, table: Table) -> DataFrame:
@@ -63,9 +127,14 @@ def queue_findings(described: DataFrame, kind: str, table: Table) -> DataFrame:
     return conform(rows, table)
 
 
-def group_faults(episodes: DataFrame, changes: DataFrame) -> DataFrame:
-    """The table ``group_faults``: from ``fault_episodes`` and ``route_changes``."""
-    return conform(episodes, GROUP_FAULTS).unionByName(conform(changes, GROUP_FAULTS))
+def group_faults(*faults: DataFrame) -> DataFrame:
+    """The table ``group_faults``: what ``fault_episodes`` and the like found, put together."""
+    return reduce(DataFrame.unionByName, [conform(each, GROUP_FAULTS) for each in faults])
+
+
+def stalled_queues(episodes: DataFrame) -> DataFrame:
+    """The table ``stalled_queues``: from ``stall_episodes``."""
+    return conform(episodes.withColumn("severity", stall_severity()), STALLED_QUEUES)
 
 
 def stacked_client_ids(episodes: DataFrame) -> DataFrame:

@@ -34,6 +34,7 @@ LASTING_FAULTS = {
     ("G_S2", "%RETRY%G_S2", "DUPLICATE_CLIENT_ID"),
     ("G_S3", "T_S3", "STRATEGY_MISMATCH"),
     ("G_S4", "T_S4B", "SUBSCRIPTION_MISMATCH"),
+    ("G_S14b", "T_S14b", "FROZEN_PROCESS"),
     ("G_S15", "T_S15", "BROKER_VIEW_DIVERGENCE"),
     ("G_S15", "%RETRY%G_S15", "BROKER_VIEW_DIVERGENCE"),
 }
@@ -139,8 +140,12 @@ def test_what_passes_is_the_change_of_a_route_and_lists_that_differ_for_a_while(
 def test_the_repair_of_every_fault_leaves_no_finding(sample_reports: PublishedReports) -> None:
     rows = sample_reports.rows("group_faults")
     assert {row["findings_left"] for row in rows} == {0}
-    # A fault of findings clears some; the change of a route is none.
-    assert {row["fault"] for row in rows if row["findings_cleared"] == 0} == {"ROUTE_CHANGED"}
+    # A fault of findings clears some; the change of a route and a process that stands still have
+    # none.
+    assert {row["fault"] for row in rows if row["findings_cleared"] == 0} == {
+        "ROUTE_CHANGED",
+        "FROZEN_PROCESS",
+    }
 
 
 @pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
@@ -170,6 +175,44 @@ def test_all_that_went_wrong_was_possible_and_nothing_was_called_certain(
             assert all(0 < row["probability"] < 1 for row in found)
             if situation == "S15" and table == "duplicate_queues":
                 assert wrong <= {queue(row) for row in found}, truth
+
+
+def test_the_queues_of_the_frozen_process_and_no_others_stalled(
+    sample_reports: PublishedReports,
+) -> None:
+    stalls = sample_reports.rows("stalled_queues")
+    assert {(row["topic"], *queue(row)) for row in stalls} == {
+        ("T_S14b", "broker-a", 3),
+        ("T_S14b", "broker-b", 0),
+        ("T_S14b", "broker-b", 1),
+    }
+    assert len(stalls) == 3
+    for row in stalls:
+        assert row["persistence"] == "PERSISTENT"
+        assert (row["backlog"], row["backlog_growth"]) == (20, 0)
+        assert row["owners"] == ["10.0.14.22@app"]
+    (frozen,) = [r for r in sample_reports.rows("group_faults") if r["fault"] == "FROZEN_PROCESS"]
+    assert frozen["client_ids"] == ["10.0.14.22@app"]
+    assert frozen["evidence"] == (
+        "10.0.14.22@app holds queue 3 of broker-a and queues 0-1 of broker-b; none of them moved "
+        "from 02:23:39 to 02:25:15 UTC while other clients' queues did; 60 messages wait"
+    )
+
+
+def test_messages_piled_up_in_the_queues_that_had_no_owner_and_in_no_others(
+    sample_reports: PublishedReports,
+) -> None:
+    orphans = [row for row in sample_reports.rows("orphaned_queues") if row["topic"][:2] == "T_"]
+    certain = [row for row in orphans if row["certainty"] == "CERTAIN"]
+    assert {(row["backlog_growth"], row["severity"]) for row in certain} == {(20, "CRITICAL")}
+    # 0.22 likely each, and some of them were without owner when the messages came.
+    possible = [row for row in orphans if row["consumer_group"] == "G_S15"]
+    assert {(row["backlog_growth"] > 0, row["severity"]) for row in possible} == {
+        (True, "CRITICAL"),
+        (False, "WARNING"),
+    }
+    twice = sample_reports.rows("duplicate_queues")
+    assert {row["orderly"] for row in orphans + twice} == {False}
 
 
 def test_queues_that_nobody_can_read_are_named(sample_reports: PublishedReports) -> None:

@@ -12,6 +12,8 @@ from jobs.schemas import (
     GROUP_FAULTS,
     HEARTBEATS,
     ORPHANED_QUEUES,
+    QUEUE_OFFSETS,
+    STALLED_QUEUES,
     STATE_RUNS,
     TOPIC_ROUTES,
 )
@@ -22,6 +24,7 @@ from tests.support.snapshots import (
     at,
     frame,
     heartbeat_row,
+    offset_row,
     poll_row,
     route_row,
 )
@@ -90,7 +93,7 @@ def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_
                         *(CLUSTER, GROUP, TOPIC, broker, queue_id, at(120), at(360), 4),
                         *("PERSISTENT", False, "CERTAIN", 1.0, 1.0, []),
                         *(["DUPLICATE_CLIENT_ID"], "CRITICAL", None),
-                        *("observed", None, "not compared", at(120), at(360)),
+                        *("observed", None, "not compared", at(120), at(360), None, None),
                     )
                     for broker, queue_id in (("broker-a", 2), ("broker-b", 0))
                 ],
@@ -154,6 +157,58 @@ def test_the_fault_behind_a_stacked_id_is_told_once_with_what_its_repair_moves(s
             ).drop("evidence", "remedy"),
             ignore_nullable=True,
         )
+
+
+def test_a_process_that_stands_still_is_told_with_its_queues_and_an_orphan_is_none_of_them(spark):
+    # While two processes share the id of a: broker-b's queue 0 has no owner then, the others b.
+    offsets = [
+        offset_row(
+            snapshot_time=at(60 * minute),
+            broker_name=broker,
+            queue_id=queue_id,
+            broker_offset=10 + minute,
+            consumer_offset=0 if broker == "broker-b" else 10 + minute,
+        )
+        for minute in (2, 3, 5, 6)
+        for broker in BROKERS
+        for queue_id in range(3)
+    ]
+    with audited(
+        heartbeats(spark), routes(spark), polls(spark), frame(spark, QUEUE_OFFSETS, offsets)
+    ) as reports:
+        assert_df_equality(
+            reports["stalled_queues"],
+            frame(
+                spark,
+                STALLED_QUEUES,
+                [
+                    (
+                        *(CLUSTER, GROUP, TOPIC, "broker-b", queue_id, at(120), at(360), 4),
+                        *("PERSISTENT", True, "CRITICAL", 16, 4, ["b"]),
+                    )
+                    for queue_id in (1, 2)
+                ],
+            ),
+            ignore_row_order=True,
+            ignore_nullable=True,
+        )
+        faults = reports["group_faults"].select("fault", "client_ids", "queues_affected")
+        assert_df_equality(
+            faults,
+            frame(
+                spark,
+                "fault string, client_ids array<string>, queues_affected int",
+                [("DUPLICATE_CLIENT_ID", ["a"], 4), ("FROZEN_PROCESS", ["b"], 2)],
+            ),
+            ignore_row_order=True,
+            ignore_nullable=True,
+        )
+
+
+def test_without_offsets_the_table_of_stalls_is_there_and_empty(spark):
+    with audited(heartbeats(spark), routes(spark)) as reports:
+        assert reports["stalled_queues"].columns == STALLED_QUEUES.schema.names
+        assert reports["stalled_queues"].isEmpty()
 
 
 def test_a_table_that_lacks_columns_is_refused_before_anything_runs(spark):

@@ -10,6 +10,7 @@ from jobs.reports.findings import (
     finding_id,
     queue_findings,
     severity,
+    stall_severity,
     unreadable_queues,
 )
 from jobs.schemas import ORPHANED_QUEUES, QUEUE_OFFSETS, UNREADABLE_QUEUES
@@ -53,20 +54,33 @@ def episode(**overrides):
     return tuple((values | overrides).values())
 
 
-def test_a_lasting_orphan_is_critical_a_lasting_duplicate_a_warning_and_what_passed_is_told(spark):
+def test_severity_follows_persistence_probability_and_the_harm_that_is_done(spark):
     cases = [
-        ("PERSISTENT", "ORPHANED", 1.0, "CRITICAL"),
-        ("PERSISTENT", "ORPHANED", 0.5, "CRITICAL"),
-        ("PERSISTENT", "ORPHANED", 0.49, "WARNING"),
-        ("PERSISTENT", "ORPHANED", 0.09, "INFO"),
-        ("PERSISTENT", "DUPLICATE", 1.0, "WARNING"),
-        ("PERSISTENT", "DUPLICATE", 0.1, "WARNING"),
-        ("PERSISTENT", "DUPLICATE", 0.09, "INFO"),
-        ("TRANSIENT", "ORPHANED", 1.0, "INFO"),
-        ("TRANSIENT", "DUPLICATE", 1.0, "INFO"),
+        ("PERSISTENT", "ORPHANED", 1.0, None, None, None, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.5, 0, True, False, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.49, 0, True, True, "WARNING"),
+        ("PERSISTENT", "ORPHANED", 0.49, None, None, None, "WARNING"),
+        ("PERSISTENT", "ORPHANED", 0.49, -5, True, None, "WARNING"),
+        # It is read by one that draws another view, if not often enough.
+        ("PERSISTENT", "ORPHANED", 0.1, 1, False, None, "WARNING"),
+        # Messages pile up and none is consumed: nobody reads it, however improbable that looked.
+        ("PERSISTENT", "ORPHANED", 0.1, 1, True, None, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.09, 1, True, None, "INFO"),
+        ("PERSISTENT", "DUPLICATE", 1.0, None, None, None, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 1.0, 9, True, False, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 0.1, None, None, None, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 0.09, None, None, True, "INFO"),
+        # Two that read a queue break the order that the group is to keep.
+        ("PERSISTENT", "DUPLICATE", 0.5, None, None, True, "CRITICAL"),
+        ("PERSISTENT", "DUPLICATE", 0.49, None, None, True, "WARNING"),
+        ("TRANSIENT", "ORPHANED", 1.0, 1, True, None, "INFO"),
+        ("TRANSIENT", "DUPLICATE", 1.0, None, None, True, "INFO"),
     ]
-    names = "persistence string, kind string, probability double"
-    episodes = frame(spark, names, [case[:3] for case in cases])
+    names = (
+        "persistence string, kind string, probability double, backlog_growth bigint, "
+        "stood_still boolean, orderly boolean"
+    )
+    episodes = frame(spark, names, [case[:-1] for case in cases])
 
     graded = episodes.withColumn(
         "severity", severity(SeverityThresholds(warning_probability=0.1, critical_probability=0.5))
@@ -77,6 +91,21 @@ def test_a_lasting_orphan_is_critical_a_lasting_duplicate_a_warning_and_what_pas
         frame(spark, names + ", severity string", cases),
         ignore_row_order=True,
         ignore_nullable=True,
+    )
+
+
+def test_a_lasting_stall_is_a_warning_and_critical_where_messages_pile_up(spark):
+    cases = [
+        ("PERSISTENT", 0, "WARNING"),
+        ("PERSISTENT", 1, "CRITICAL"),
+        ("TRANSIENT", 1, "INFO"),
+    ]
+    names = "persistence string, backlog_growth bigint"
+    graded = frame(spark, names, [case[:-1] for case in cases]).withColumn(
+        "severity", stall_severity()
+    )
+    assert_df_equality(
+        graded, frame(spark, names + ", severity string", cases), ignore_nullable=True
     )
 
 
@@ -113,7 +142,10 @@ def test_the_backlog_is_that_of_the_last_offsets_seen_before_the_finding_ends(sp
     episodes = [episode(queue_id=queue_id) for queue_id in range(4)]
 
     described = describe_findings(
-        frame(spark, EPISODES, episodes), frame(spark, QUEUE_OFFSETS, offsets), SeverityThresholds()
+        frame(spark, EPISODES, episodes),
+        frame(spark, QUEUE_OFFSETS, offsets),
+        None,
+        SeverityThresholds(),
     )
 
     assert_df_equality(
@@ -124,10 +156,86 @@ def test_the_backlog_is_that_of_the_last_offsets_seen_before_the_finding_ends(sp
     )
 
 
+def test_the_growth_of_a_backlog_is_from_the_poll_before_the_finding_to_its_last(spark):
+    def polls(queue_id, lags):
+        return [
+            offset_row(
+                queue_id=queue_id, snapshot_time=at(second), broker_offset=lag, consumer_offset=0
+            )
+            for second, lag in lags.items()
+        ]
+
+    offsets = [
+        *polls(0, {0: 7, 90: 3, 110: 50, 200: 40, 301: 999}),  # from the last poll before it
+        *polls(1, {100: 5}),  # its own first and last; messages are being read
+        offset_row(queue_id=1, snapshot_time=at(300), broker_offset=5, consumer_offset=3),
+        *polls(2, {110: 5, 200: 40, 301: 999}),  # nothing before it
+        *polls(3, {90: 3, 301: 999}),  # none within: what lay there is known, not what came
+        *polls(4, {200: 40}),  # nothing to compare with
+    ]
+    episodes = [
+        episode(queue_id=queue_id, first_seen=at(100), last_seen=at(300)) for queue_id in range(6)
+    ]
+
+    described = describe_findings(
+        frame(spark, EPISODES, episodes),
+        frame(spark, QUEUE_OFFSETS, offsets),
+        None,
+        SeverityThresholds(),
+    )
+
+    growths = [
+        (0, 40, 37, True),
+        (1, 2, -3, False),
+        (2, 40, 35, True),
+        (3, 3, None, True),
+        (4, 40, None, True),
+        (5, None, None, None),
+    ]
+    names = "queue_id int, backlog bigint, backlog_growth bigint, stood_still boolean"
+    assert_df_equality(
+        described.select("queue_id", "backlog", "backlog_growth", "stood_still"),
+        frame(spark, names, growths),
+        ignore_row_order=True,
+        ignore_nullable=True,
+    )
+
+
+def test_a_group_is_orderly_where_any_client_of_it_says_so(spark):
+    names = "cluster string, consumer_group string, consume_orderly boolean"
+    clients = [
+        (CLUSTER, GROUP, False),
+        (CLUSTER, GROUP, True),
+        (CLUSTER, GROUP, None),
+        (CLUSTER, "at once", False),
+        (CLUSTER, "silent", None),
+        ("other", "not asked", True),
+    ]
+    groups = [GROUP, "at once", "silent", "not asked"]
+    episodes = [episode(consumer_group=group, kind="DUPLICATE") for group in groups]
+
+    described = describe_findings(
+        frame(spark, EPISODES, episodes), None, frame(spark, names, clients), SeverityThresholds()
+    )
+
+    expected = [
+        (GROUP, True, "CRITICAL"),
+        ("at once", False, "WARNING"),
+        ("silent", None, "WARNING"),
+        ("not asked", None, "WARNING"),
+    ]
+    assert_df_equality(
+        described.select("consumer_group", "orderly", "severity"),
+        frame(spark, "consumer_group string, orderly boolean, severity string", expected),
+        ignore_row_order=True,
+        ignore_nullable=True,
+    )
+
+
 def test_a_table_has_the_findings_of_its_kind_in_the_declared_columns(spark):
     episodes = frame(spark, EPISODES, [episode(), episode(kind="DUPLICATE", queue_id=1)])
 
-    described = describe_findings(episodes, None, SeverityThresholds())
+    described = describe_findings(episodes, None, None, SeverityThresholds())
     orphaned = queue_findings(described, "ORPHANED", ORPHANED_QUEUES)
 
     expected = {
@@ -153,6 +261,8 @@ def test_a_table_has_the_findings_of_its_kind_in_the_declared_columns(spark):
         "finding_id": "b773ccbf7b5106df",
         "episode_first_seen": at(0),
         "episode_last_seen": at(600),
+        "backlog_growth": None,
+        "orderly": None,
     }
     assert_df_equality(
         orphaned,
