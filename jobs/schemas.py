@@ -315,6 +315,25 @@ def _queue_findings(name: str, what: str) -> Table:
     )
 
 
+FORMER_FINDINGS = Table(
+    "former_findings",
+    "finding_id: what was open in the previous published run and is not there any more",
+    _struct(
+        CLUSTER,
+        GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
+        _column("kind", STRING, "ORPHANED or DUPLICATE"),
+        _column("status", STRING, "RESOLVED, or NOT_AUDITED: nothing was known of the group"),
+        FIRST_SEEN,
+        _column("last_seen", TIMESTAMP, "the last snapshot of the previous run that shows it"),
+        _column("severity", STRING, "in the previous run"),
+        _column("causes", _array(STRING), "in the previous run"),
+        _column("finding_id", STRING, "as in the tables of faulty queues"),
+    ),
+)
+
 DUPLICATE_QUEUES = _queue_findings("duplicate_queues", "had several owners")
 ORPHANED_QUEUES = _queue_findings("orphaned_queues", "had no owner")
 
@@ -526,6 +545,7 @@ GROUP_HEALTH = Table(
 REPORT_TABLES = (
     DUPLICATE_QUEUES,
     ORPHANED_QUEUES,
+    FORMER_FINDINGS,
     STALLED_QUEUES,
     STACKED_CLIENT_IDS,
     GROUP_FAULTS,

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from jobs.errors import InputError
@@ -103,6 +104,10 @@ class Location:
             if info.type == pafs.FileType.File and not info.base_name.startswith(("_", "."))
         )
 
+    def parquet(self) -> ds.Dataset:
+        """The table that Spark wrote here, as PyArrow reads it."""
+        return ds.dataset([path for path, _ in self.files()], format="parquet", filesystem=self._fs)
+
     def delete(self) -> None:
         """Removes the folder with all below it, if it is there."""
         if self.exists():
@@ -170,6 +175,11 @@ class Reports:
             return None
         values = json.loads(pointer.read_text())
         return Published(**{**values, "tables": tuple(values["tables"])})
+
+    def before(self, date: str) -> Published | None:
+        """The run that counts for the last date before one: whenever either was published."""
+        earlier = [each for each in self.dates() if each < check_date(date)]
+        return self.find(earlier[-1]) if earlier else None
 
     def resolve(self, date: str | None) -> Published:
         """The run that counts for a date, or for the last one; InputError where there is none."""

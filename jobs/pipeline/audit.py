@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 from typing import Any
 
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.conform import conform
 from jobs.errors import InputError
 from jobs.pipeline.frames import audited
 from jobs.pipeline.ingest import MANIFEST
 from jobs.progress import Progress
+from jobs.reports.statuses import NEW, PERSISTING, former_findings, open_findings, with_status
 from jobs.schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
+    DUPLICATE_QUEUES,
+    FORMER_FINDINGS,
     HEARTBEATS,
+    ORPHANED_QUEUES,
     QUARANTINE,
     QUEUE_OFFSETS,
     SNAPSHOT_TABLES,
@@ -31,6 +39,8 @@ from jobs.storage import Location, Published, Reports
 
 #: Of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
+
+_FINDINGS = {"ORPHANED": ORPHANED_QUEUES, "DUPLICATE": DUPLICATE_QUEUES}
 
 
 @dataclass(frozen=True)
@@ -150,12 +160,19 @@ def _publish(
         (window.until - timedelta(microseconds=1) if window.until else last).date().isoformat()
     )
     folder = Reports(reports)
-    counts: dict[str, int] = {}
-    for name, rows in tables.items():
+    previous = folder.before(published_date)
+    tables = _against(spark, tables, folder, previous)
+
+    def write(name: str) -> int:
         location = folder.table(name, published_date, run.run_id)
         with progress.step(name) as step:
-            rows.write.mode("overwrite").parquet(location.uri)
-            counts[name] = step.rows = spark.read.parquet(location.uri).count()
+            tables[name].write.mode("overwrite").parquet(location.uri)
+            step.rows = location.parquet().count_rows()
+        return step.rows
+
+    # Most of a small table's time is planning: several are planned at a time.
+    with ThreadPoolExecutor(max_workers=spark.sparkContext.defaultParallelism) as pool:
+        counts = dict(zip(tables, pool.map(write, tables), strict=True))
     published = Published(
         date=published_date,
         run_id=run.run_id,
@@ -172,7 +189,8 @@ def _publish(
                 "last_snapshot": _iso(last),
             },
             "rows": counts,
-            "findings": _count_findings(spark, folder, published_date, run.run_id),
+            "findings": _count_findings(folder, published_date, run.run_id),
+            "previous": previous and {"date": previous.date, "run_id": previous.run_id},
             "inputs": {
                 "snapshots": str(snapshots),
                 "sizes": _sizes(snapshots),
@@ -205,22 +223,56 @@ def _ingested(snapshots: Location) -> dict[str, int] | None:
     return json.loads(manifest.read_text()) if manifest.exists() else None
 
 
-def _count_findings(
-    spark: SparkSession, folder: Reports, published_date: str, run_id: str
-) -> dict[str, Any]:
-    """By table: how many in all, how many persistent, and how many of each severity."""
+def _against(
+    spark: SparkSession,
+    tables: Mapping[str, DataFrame],
+    folder: Reports,
+    previous: Published | None,
+) -> dict[str, DataFrame]:
+    """The tables with what the run of the last earlier date says of their findings."""
+    nothing: dict[str, DataFrame] = {
+        table.name: spark.createDataFrame([], table.schema) for table in _FINDINGS.values()
+    }
+    earlier = dict(nothing)
+    if previous is not None:
+        places = {name: folder.table(name, previous.date, previous.run_id) for name in nothing}
+        # Whoever clears old tables away leaves the pointer: then nothing is known of that run.
+        if all(place.exists() for place in places.values()):
+            earlier = {
+                name: spark.read.schema(nothing[name].schema).parquet(place.uri)
+                for name, place in places.items()
+            }
+    before = open_findings(*_of_kinds(earlier))
+    found = reduce(DataFrame.unionByName, _of_kinds(tables))
+    with_statuses = {
+        table.name: conform(with_status(tables[table.name].drop("status"), before), table)
+        for table in _FINDINGS.values()
+    }
+    former = former_findings(found, before, tables["group_health"])
+    return {**tables, **with_statuses, FORMER_FINDINGS.name: former}
+
+
+def _of_kinds(tables: Mapping[str, DataFrame]) -> list[DataFrame]:
+    return [tables[table.name].withColumn("kind", F.lit(kind)) for kind, table in _FINDINGS.items()]
+
+
+def _count_findings(folder: Reports, published_date: str, run_id: str) -> dict[str, Any]:
+    """By table: how many in all, how many persistent, and how many of each severity and status."""
     counts: dict[str, Any] = {}
-    for name in ("orphaned_queues", "duplicate_queues", "stalled_queues"):
-        rows = spark.read.parquet(folder.table(name, published_date, run_id).uri)
-        grouped = rows.groupBy("severity", "persistence").count().collect()
+    for name in (*[table.name for table in _FINDINGS.values()], "stalled_queues"):
+        dataset = folder.table(name, published_date, run_id).parquet()
+        statuses = [NEW, PERSISTING] if "status" in dataset.schema.names else []
+        values = Counter(
+            value
+            for batch in dataset.to_batches(
+                columns=["severity", "persistence", *(["status"] if statuses else [])]
+            )
+            for column in batch.columns
+            for value in column.to_pylist()
+        )
         counts[name] = {
-            "total": sum(row["count"] for row in grouped),
-            "persistent": sum(
-                row["count"] for row in grouped if row["persistence"] == "PERSISTENT"
-            ),
-            **{
-                severity: sum(row["count"] for row in grouped if row["severity"] == severity)
-                for severity in SEVERITIES
-            },
+            "total": dataset.count_rows(),
+            "persistent": values["PERSISTENT"],
+            **{value: values[value] for value in (*SEVERITIES, *statuses)},
         }
     return counts

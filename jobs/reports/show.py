@@ -36,10 +36,9 @@ def read_table(
             f"there are {', '.join(published.tables)}"
         )
     location = reports.table(name, published.date, published.run_id)
-    paths = [path for path, _ in location.files() if path.endswith(".parquet")]
-    if not paths:
+    if not location.files():
         raise InputError(f"table {name} of run {published.run_id} has no files at {location}")
-    dataset = ds.dataset(paths, filesystem=location.file_system, format="parquet")
+    dataset = location.parquet()
     names = dataset.schema.names
     table = dataset.to_table()
     if group is not None and "consumer_group" in names:

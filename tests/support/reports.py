@@ -13,11 +13,11 @@ Row = dict[str, Any]
 
 
 class PublishedReports:
-    """The last published run under a folder."""
+    """The published run of a date under a folder, or that of the last one."""
 
-    def __init__(self, reports: Path) -> None:
+    def __init__(self, reports: Path, date: str = "*") -> None:
         self.reports = reports
-        (self.pointer,) = sorted((reports / "_published").iterdir())[-1:]
+        (self.pointer,) = sorted((reports / "_published").glob(f"dt={date}.json"))[-1:]
         self.published = json.loads(self.pointer.read_text())
 
     @property
