@@ -41,6 +41,32 @@ def _advised(spark: SparkSession) -> dict[str, str]:
     }
 
 
+#: Over a few thousand rows, planning again and compiling take longer than running.
+_FOR_SMALL_INPUT = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+}
+_SMALL_INPUT_BYTES = 16 << 20
+
+
+@contextmanager
+def suited_to_size(spark: SparkSession, input_bytes: int) -> Iterator[None]:
+    """Within the block the session is set for small inputs, if this is one; then as it was."""
+    if input_bytes > _SMALL_INPUT_BYTES:
+        yield
+        return
+    before = {key: spark.conf.get(key) for key in _FOR_SMALL_INPUT}
+    for key, value in _FOR_SMALL_INPUT.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            spark.conf.set(key, old or "")
+
+
 @contextmanager
 def spark_session(name: str, master: str | None = None) -> Iterator[SparkSession]:
     """The session of one command: that of spark-submit where there is one, else an own one.

@@ -34,6 +34,7 @@ from jobs.schemas import (
     TOPIC_ROUTES,
     Table,
 )
+from jobs.session import suited_to_size
 from jobs.settings import SEVERITIES, Settings
 from jobs.storage import Location, Published, Reports
 
@@ -102,14 +103,17 @@ def audit(
         window,
         since=window.since and window.since - timedelta(seconds=settings.route_max_age_seconds),
     )
-    with audited(
-        window.cut(heartbeats),
-        earlier.cut(topic_routes),
-        None if broker_polls is None else window.cut(broker_polls),
-        None if queue_offsets is None else window.cut(queue_offsets),
-        None if client_states is None else window.cut(client_states),
-        settings,
-    ) as audited_tables:
+    with (
+        suited_to_size(spark, sum(_sizes(snapshots).values())),
+        audited(
+            window.cut(heartbeats),
+            earlier.cut(topic_routes),
+            None if broker_polls is None else window.cut(broker_polls),
+            None if queue_offsets is None else window.cut(queue_offsets),
+            None if client_states is None else window.cut(client_states),
+            settings,
+        ) as audited_tables,
+    ):
         tables = dict(audited_tables)
         if quarantine is not None:
             tables[QUARANTINE.name] = quarantine

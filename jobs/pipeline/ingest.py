@@ -18,6 +18,7 @@ from jobs.dumps.records import read_records
 from jobs.errors import InputError, QuarantineError
 from jobs.progress import Progress
 from jobs.schemas import QUARANTINE
+from jobs.session import suited_to_size
 from jobs.settings import Settings
 from jobs.snapshots.client_states import make_client_states
 from jobs.snapshots.heartbeats import make_heartbeats
@@ -62,6 +63,20 @@ def ingest(
     files = list_files(spark, dumps)
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
+    with suited_to_size(spark, sum(file.unpacked_size for file in files)):
+        result = _ingest(spark, files, snapshots, progress)
+    if result.quarantined_share > settings.allowed_quarantine_share:
+        raise QuarantineError(
+            f"{result.quarantined:,} of {result.lines:,} lines were not understood "
+            f"({result.quarantined_share:.1%}; allowed are "
+            f"{settings.allowed_quarantine_share:.1%}): see {snapshots / QUARANTINE.name}"
+        )
+    return result
+
+
+def _ingest(
+    spark: SparkSession, files: Sequence[InputFile], snapshots: Location, progress: Progress
+) -> Ingested:
     staging = snapshots / "_staging"
     staging.delete()
     try:
@@ -80,12 +95,6 @@ def ingest(
     progress.say(
         f"ingested {result.files} files, {result.lines:,} lines, {result.quarantined:,} quarantined"
     )
-    if result.quarantined_share > settings.allowed_quarantine_share:
-        raise QuarantineError(
-            f"{result.quarantined:,} of {result.lines:,} lines were not understood "
-            f"({result.quarantined_share:.1%}; allowed are "
-            f"{settings.allowed_quarantine_share:.1%}): see {snapshots / QUARANTINE.name}"
-        )
     return result
 
 
