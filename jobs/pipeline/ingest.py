@@ -71,7 +71,7 @@ def ingest(
             lines = sum(parts.values()) + sum(each.readable is None for each in damaged)
             step.rows = lines
         quarantined = parts.get(_QUARANTINED, 0) + sum(each.readable is None for each in damaged)
-        _write_snapshots(spark, records, snapshots, damaged, progress)
+        _write_snapshots(spark, records, snapshots, damaged, settings, progress)
     finally:
         staging.delete()
     result = Ingested(len(files), sum(file.size for file in files), lines, quarantined)
@@ -132,6 +132,7 @@ def _write_snapshots(
     records: DataFrame,
     snapshots: Location,
     damaged: Sequence[DamagedFile],
+    settings: Settings,
     progress: Progress,
 ) -> None:
     understood = records.where(F.col("part") != _QUARANTINED)
@@ -145,7 +146,9 @@ def _write_snapshots(
             step.rows = written.count()
         return written
 
-    client_states = write("client_states", make_client_states(understood))
+    client_states = write(
+        "client_states", make_client_states(understood, settings.client_log_time_zone)
+    )
     write("broker_polls", make_broker_polls(polls))
     write("heartbeats", make_heartbeats(understood, polls, client_states))
     write("topic_routes", make_topic_routes(understood))
