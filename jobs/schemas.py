@@ -386,6 +386,8 @@ ALLOCATIONS = Table(
         _column("strategy_source", STRING, "observed, configured, group or assumed"),
         _column("view_brokers", _array(STRING), "the brokers whose answer gives the view"),
         _column("view_weight", DOUBLE, "how likely a process draws it; 1.0 where all agree"),
+        _column("view_queues", INT, "the length of the view's queue list"),
+        _column("view_clients", INT, "the length of the view's client list, copies counted"),
         _column("queues", QUEUES, "the queues that each of the processes takes"),
     ),
 )
