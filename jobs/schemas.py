@@ -400,28 +400,33 @@ STATE_RUNS = Table(
 
 ALLOCATION_DRIFT = Table(
     "allocation_drift",
-    "cluster, consumer_group, topic, client_id, start_timestamp, queue, drift, first_seen: one "
-    "unbroken run of a process's running infos that show it",
+    "cluster, consumer_group, topic, client_id, source, start_timestamp, process, queue, drift, "
+    "first_seen: one unbroken run of a process's running infos, or of its log, that shows it",
     _struct(
         CLUSTER,
         GROUP,
         TOPIC,
         _column("client_id", STRING, "the client id"),
-        _column("start_timestamp", TIMESTAMP, "tells processes of one id apart", nullable=True),
+        _column("source", STRING, "RUNNING_INFO: what it held; CLIENT_LOG: what it computed"),
+        _column("start_timestamp", TIMESTAMP, "tells running infos of one id apart", nullable=True),
+        _column("process", STRING, "the log's host label: tells logs apart", nullable=True),
         BROKER_NAME,
         QUEUE_ID,
         _column("drift", STRING, "HELD_NOT_COMPUTED or COMPUTED_NOT_HELD"),
         _column("probability", DOUBLE, "the share of the views that give it the queue"),
         FIRST_SEEN,
         LAST_SEEN,
-        _column("observations", LONG, "the number of running infos that show it"),
+        _column("observations", LONG, "the running infos, or the stretches of a log, that show it"),
         _column("persistence", STRING, "PERSISTENT or TRANSIENT"),
         _column(
             "attributed_to",
             STRING,
-            "ROUTE_CHANGED or STATE_CHANGED: what had just changed; null: nothing had",
+            "ROUTE_CHANGED or STATE_CHANGED: what had just changed; OTHER_LIST: the log names "
+            "lists that the dumps do not have; null: none of these",
             nullable=True,
         ),
+        _column("queue_count", INT, "the length of the queue list it used", nullable=True),
+        _column("client_count", INT, "the length of the client list it used", nullable=True),
     ),
 )
 

@@ -17,6 +17,7 @@ from jobs.conform import conform
 from jobs.contract import check_contract
 from jobs.episodes.drift import drift_episodes
 from jobs.episodes.episodes import fault_episodes, queue_episodes, stacked_id_episodes
+from jobs.episodes.holdings import find_holdings
 from jobs.episodes.route_changes import route_changes
 from jobs.episodes.timeline import build_timeline
 from jobs.reports.findings import (
@@ -124,12 +125,15 @@ def _report_tables(
         )
     )
     timeline = keep(build_timeline(segments, states))
+    changes = keep(route_changes(route_runs, route_states, group_topics))
+    holdings = None
+    if client_states is not None:
+        holdings = keep(find_holdings(timeline, client_states, changes))
     described = keep(
         describe_findings(
             queue_episodes(timeline, settings.persistence_seconds), queue_offsets, settings.severity
         )
     )
-    changes = keep(route_changes(route_runs, route_states, group_topics))
     tables = {
         "duplicate_queues": queue_findings(described, "DUPLICATE", DUPLICATE_QUEUES),
         "orphaned_queues": queue_findings(described, "ORPHANED", ORPHANED_QUEUES),
@@ -145,9 +149,7 @@ def _report_tables(
         "state_runs": state_runs(segments),
         "group_health": group_health(segments, states, described),
     }
-    if client_states is not None:
-        drift = drift_episodes(
-            segments, states, client_states, changes, settings.persistence_seconds
-        )
+    if holdings is not None:
+        drift = drift_episodes(holdings, settings.persistence_seconds)
         tables["allocation_drift"] = conform(drift, ALLOCATION_DRIFT)
     return tables
