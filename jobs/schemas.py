@@ -300,6 +300,12 @@ def _queue_findings(name: str, what: str) -> Table:
             _column("finding_id", STRING, "stable over runs: cluster, group, topic, queue, kind"),
             _column("episode_first_seen", TIMESTAMP, "since when, whatever the certainty"),
             _column("episode_last_seen", TIMESTAMP, "until when, whatever the certainty"),
+            _column(
+                "confirmed",
+                BOOLEAN,
+                "whether what the processes held shows it; null: not enough of them told",
+                nullable=True,
+            ),
         ),
     )
 

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 
 from jobs.conform import conform
 from jobs.contract import check_contract
+from jobs.episodes.confirmation import confirm_findings
 from jobs.episodes.drift import drift_episodes
 from jobs.episodes.episodes import fault_episodes, queue_episodes, stacked_id_episodes
 from jobs.episodes.holdings import find_holdings
@@ -129,10 +130,9 @@ def _report_tables(
     holdings = None
     if client_states is not None:
         holdings = keep(find_holdings(timeline, client_states, changes))
+    episodes = queue_episodes(timeline, settings.persistence_seconds)
     described = keep(
-        describe_findings(
-            queue_episodes(timeline, settings.persistence_seconds), queue_offsets, settings.severity
-        )
+        describe_findings(confirm_findings(episodes, holdings), queue_offsets, settings.severity)
     )
     tables = {
         "duplicate_queues": queue_findings(described, "DUPLICATE", DUPLICATE_QUEUES),

@@ -24,7 +24,7 @@ EPISODES = (
     "probability double, completeness double, "
     "claimants array<struct<client_id:string,processes:int,probability:double>>, "
     "causes array<string>, strategy_source string, episode_first_seen timestamp, "
-    "episode_last_seen timestamp, persistence string, ongoing boolean"
+    "episode_last_seen timestamp, persistence string, ongoing boolean, confirmed boolean"
 )
 
 
@@ -49,6 +49,7 @@ def episode(**overrides):
         "episode_last_seen": at(600),
         "persistence": "PERSISTENT",
         "ongoing": True,
+        "confirmed": True,
     }
     return tuple((values | overrides).values())
 
@@ -153,6 +154,7 @@ def test_a_table_has_the_findings_of_its_kind_in_the_declared_columns(spark):
         "finding_id": "b773ccbf7b5106df",
         "episode_first_seen": at(0),
         "episode_last_seen": at(600),
+        "confirmed": True,
     }
     assert_df_equality(
         orphaned,
