@@ -108,6 +108,7 @@ HEARTBEATS = Table(
         _column("strategy", STRING, "the strategy's name as seen of the client", nullable=True),
         _column("strategy_source", STRING, "RUNNING_INFO or CLIENT_LOG", nullable=True),
         _column("client_rebalance", BOOLEAN, "false: the broker assigns its queues", nullable=True),
+        _column("pull_consumer", BOOLEAN, "whether it is a DefaultMQPullConsumer", nullable=True),
         _column("last_heartbeat_at", TIMESTAMP, "its last heartbeat seen by then", nullable=True),
     ),
 )
@@ -165,6 +166,7 @@ CLIENT_STATES = Table(
         CLUSTER,
         _column("snapshot_time", TIMESTAMP, "the round; null for log lines", nullable=True),
         _column("observed_at", TIMESTAMP, "when the answer or the line was collected"),
+        _column("logged_at", TIMESTAMP, "when the client wrote the line", nullable=True),
         _column("source", STRING, "RUNNING_INFO or CLIENT_LOG"),
         GROUP,
         _column("client_id", STRING, "the client id that was asked for, or that the line names"),
@@ -178,6 +180,8 @@ CLIENT_STATES = Table(
         ),
         _column("strategy", STRING, "the strategy's name, or its class", nullable=True),
         _column("message_model", STRING, "CLUSTERING or BROADCASTING", nullable=True),
+        _column("consume_type", STRING, "CONSUME_PASSIVELY or CONSUME_ACTIVELY", nullable=True),
+        _column("pull_consumer", BOOLEAN, "whether it is a DefaultMQPullConsumer", nullable=True),
         _column("consume_orderly", BOOLEAN, "whether it consumes in order", nullable=True),
         _column("client_rebalance", BOOLEAN, "false: the broker assigns its queues", nullable=True),
         _column("subscriptions", SUBSCRIPTIONS, "what it subscribes to", nullable=True),
@@ -309,6 +313,12 @@ def _queue_findings(name: str, what: str) -> Table:
                 "orderly",
                 BOOLEAN,
                 "whether a client of the group consumes in order; null: none was asked",
+                nullable=True,
+            ),
+            _column(
+                "confirmed",
+                BOOLEAN,
+                "whether what the processes held shows it; null: not enough of them told",
                 nullable=True,
             ),
         ),
@@ -445,6 +455,8 @@ ALLOCATIONS = Table(
         _column("strategy_source", STRING, "observed, configured, group or assumed"),
         _column("view_brokers", _array(STRING), "the brokers whose answer gives the view"),
         _column("view_weight", DOUBLE, "how likely a process draws it; 1.0 where all agree"),
+        _column("view_queues", INT, "the length of the view's queue list"),
+        _column("view_clients", INT, "the length of the view's client list, copies counted"),
         _column("queues", QUEUES, "the queues that each of the processes takes"),
     ),
 )
@@ -483,28 +495,33 @@ REASSIGNMENTS = Table(
 
 ALLOCATION_DRIFT = Table(
     "allocation_drift",
-    "cluster, consumer_group, topic, client_id, start_timestamp, queue, drift, first_seen: one "
-    "unbroken run of a process's running infos that show it",
+    "cluster, consumer_group, topic, client_id, source, start_timestamp, process, queue, drift, "
+    "first_seen: one unbroken run of a process's running infos, or of its log, that shows it",
     _struct(
         CLUSTER,
         GROUP,
         TOPIC,
         _column("client_id", STRING, "the client id"),
-        _column("start_timestamp", TIMESTAMP, "tells processes of one id apart", nullable=True),
+        _column("source", STRING, "RUNNING_INFO: what it held; CLIENT_LOG: what it computed"),
+        _column("start_timestamp", TIMESTAMP, "tells running infos of one id apart", nullable=True),
+        _column("process", STRING, "the log's host label: tells logs apart", nullable=True),
         BROKER_NAME,
         QUEUE_ID,
         _column("drift", STRING, "HELD_NOT_COMPUTED or COMPUTED_NOT_HELD"),
         _column("probability", DOUBLE, "the share of the views that give it the queue"),
         FIRST_SEEN,
         LAST_SEEN,
-        _column("observations", LONG, "the number of running infos that show it"),
+        _column("observations", LONG, "the running infos, or the stretches of a log, that show it"),
         _column("persistence", STRING, "PERSISTENT or TRANSIENT"),
         _column(
             "attributed_to",
             STRING,
-            "ROUTE_CHANGED or STATE_CHANGED: what had just changed; null: nothing had",
+            "ROUTE_CHANGED or STATE_CHANGED: what had just changed; OTHER_LIST: the log names "
+            "lists that the dumps do not have; null: none of these",
             nullable=True,
         ),
+        _column("queue_count", INT, "the length of the queue list it used", nullable=True),
+        _column("client_count", INT, "the length of the client list it used", nullable=True),
     ),
 )
 

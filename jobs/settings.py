@@ -14,11 +14,15 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
+from zoneinfo import available_timezones
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from jobs.errors import SettingsError
 from rebalance_core import AllocationError, make_strategy
+
+#: How an offset is written where there is no place to name, as in the clients' own log patterns.
+_OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
 
 Severity = Literal["INFO", "WARNING", "CRITICAL"]
 SEVERITIES: tuple[Severity, ...] = ("INFO", "WARNING", "CRITICAL")
@@ -85,6 +89,7 @@ class Settings(_Section):
     persistence_seconds: int = Field(default=180, ge=0)
     route_max_age_seconds: int = Field(default=900, ge=0)
     heartbeat_expiry_seconds: int = Field(default=130, ge=0)
+    client_log_time_zone: str | None = None
     default_strategy: str = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
@@ -98,6 +103,13 @@ class Settings(_Section):
         except AllocationError as error:
             raise ValueError(str(error)) from error
         return name
+
+    @field_validator("client_log_time_zone")
+    @classmethod
+    def _is_time_zone(cls, name: str | None) -> str | None:
+        if name is None or name in available_timezones() or _OFFSET.fullmatch(name):
+            return name
+        raise ValueError("expected a time zone such as Asia/Shanghai or GMT+8")
 
     def fingerprint(self) -> str:
         """A hash of the effective settings: equal settings, equal hash."""

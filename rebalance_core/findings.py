@@ -72,7 +72,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What the processes of one client id take under one view."""
+    """What the processes of one client id take under one view.
+
+    ``view_queues`` and ``view_clients`` are the lengths of the view's two lists, which the client
+    prints when its result changes.
+    """
 
     client_id: str
     processes: int
@@ -81,6 +85,8 @@ class Allocation:
     strategy_source: StrategySource
     view_brokers: tuple[str, ...]
     view_weight: float
+    view_queues: int
+    view_clients: int
     queues: tuple[MessageQueue, ...]
 
 
@@ -365,6 +371,8 @@ def _allocations(claims: Claims) -> tuple[Allocation, ...]:
             strategy_source=process.strategy.source,
             view_brokers=view.brokers,
             view_weight=view.weight,
+            view_queues=len(view.queues),
+            view_clients=len(view.client_ids),
             queues=tuple(claims.taken(number, row)),
         )
         for number, view in enumerate(claims.views)

@@ -127,6 +127,7 @@ REBALANCE = T.StructType(
         T.StructField("queue_count", T.IntegerType()),
         T.StructField("client_count", T.IntegerType()),
         T.StructField("by_broker", T.BooleanType()),
+        T.StructField("logged_at", T.StringType()),
         T.StructField("queues", T.ArrayType(_LOG_QUEUE)),
     ]
 )
@@ -163,6 +164,7 @@ def _rebalance(line: str) -> dict[str, Any] | None:
         "queue_count": result.queue_count,
         "client_count": result.client_count,
         "by_broker": result.by_broker,
+        "logged_at": result.logged_at,
         "queues": [
             {"topic": topic, "broker_name": broker_name, "queue_id": queue_id}
             for topic, broker_name, queue_id in result.queues

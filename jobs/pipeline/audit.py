@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.conform import conform
+from jobs.contract import check_contract
 from jobs.errors import InputError
 from jobs.pipeline.frames import audited
 from jobs.pipeline.ingest import MANIFEST
@@ -65,6 +66,19 @@ class Window:
             rows = rows.where(F.col("snapshot_time") < _instant(self.until))
         return rows
 
+    def cut_client_states(self, rows: DataFrame) -> DataFrame:
+        """The running infos of the window, and all log lines up to its end.
+
+        A log line belongs to no snapshot, and one that was written before the window is still in
+        force in it. Without its own time it counts as of when it was collected.
+        """
+        is_line = F.col("snapshot_time").isNull()
+        lines = rows.where(is_line)
+        if self.until is not None:
+            written_at = F.coalesce("logged_at", "observed_at")
+            lines = lines.where(written_at < _instant(self.until))
+        return self.cut(rows.where(~is_line)).unionByName(lines)
+
 
 def _instant(time: datetime) -> Column:
     return F.lit(time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")).cast("timestamp")
@@ -97,6 +111,9 @@ def audit(
     broker_polls = _optional(spark, snapshots, BROKER_POLLS)
     queue_offsets = _optional(spark, snapshots, QUEUE_OFFSETS)
     client_states = _optional(spark, snapshots, CLIENT_STATES)
+    if client_states is not None:
+        # Columns that may be null may also be missing: what was written before there were such.
+        client_states = check_contract(CLIENT_STATES, client_states)
     quarantine = _optional(spark, snapshots, QUARANTINE)
     # A route that was polled shortly before the window still holds when it begins.
     earlier = replace(
@@ -110,7 +127,7 @@ def audit(
             earlier.cut(topic_routes),
             None if broker_polls is None else window.cut(broker_polls),
             None if queue_offsets is None else window.cut(queue_offsets),
-            None if client_states is None else window.cut(client_states),
+            None if client_states is None else window.cut_client_states(client_states),
             settings,
         ) as audited_tables,
     ):

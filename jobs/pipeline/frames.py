@@ -15,9 +15,11 @@ from pyspark.sql import DataFrame
 
 from jobs.conform import conform
 from jobs.contract import check_contract
+from jobs.episodes.confirmation import confirm_findings
 from jobs.episodes.drift import drift_episodes
 from jobs.episodes.episodes import fault_episodes, queue_episodes, stacked_id_episodes
 from jobs.episodes.frozen import frozen_processes
+from jobs.episodes.holdings import find_holdings
 from jobs.episodes.reassignments import reassignments
 from jobs.episodes.route_changes import route_changes
 from jobs.episodes.stalls import queue_intervals, stall_episodes
@@ -133,15 +135,18 @@ def _report_tables(
         )
     )
     timeline = keep(build_timeline(segments, states))
+    changes = keep(route_changes(route_runs, route_states, group_topics))
+    holdings = None
+    if client_states is not None:
+        holdings = keep(find_holdings(timeline, client_states, changes))
     described = keep(
         describe_findings(
-            queue_episodes(timeline, settings.persistence_seconds),
+            confirm_findings(queue_episodes(timeline, settings.persistence_seconds), holdings),
             queue_offsets,
             client_states,
             settings.severity,
         )
     )
-    changes = keep(route_changes(route_runs, route_states, group_topics))
     faults = [fault_episodes(timeline, settings.persistence_seconds), changes]
     if queue_offsets is None:
         stalled = heartbeats.sparkSession.createDataFrame([], STALLED_QUEUES.schema)
@@ -163,9 +168,7 @@ def _report_tables(
         "reassignments": reassignments(timeline),
         "group_health": group_health(segments, states, described),
     }
-    if client_states is not None:
-        drift = drift_episodes(
-            segments, states, client_states, changes, settings.persistence_seconds
-        )
+    if holdings is not None:
+        drift = drift_episodes(holdings, settings.persistence_seconds)
         tables["allocation_drift"] = conform(drift, ALLOCATION_DRIFT)
     return tables

@@ -64,7 +64,7 @@ def ingest(
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
     with suited_to_size(spark, sum(file.unpacked_size for file in files)):
-        result = _ingest(spark, files, snapshots, progress)
+        result = _ingest(spark, files, snapshots, settings, progress)
     if result.quarantined_share > settings.allowed_quarantine_share:
         raise QuarantineError(
             f"{result.quarantined:,} of {result.lines:,} lines were not understood "
@@ -75,7 +75,11 @@ def ingest(
 
 
 def _ingest(
-    spark: SparkSession, files: Sequence[InputFile], snapshots: Location, progress: Progress
+    spark: SparkSession,
+    files: Sequence[InputFile],
+    snapshots: Location,
+    settings: Settings,
+    progress: Progress,
 ) -> Ingested:
     staging = snapshots / "_staging"
     staging.delete()
@@ -86,7 +90,7 @@ def _ingest(
             lines = sum(parts.values()) + sum(each.readable is None for each in damaged)
             step.rows = lines
         quarantined = parts.get(_QUARANTINED, 0) + sum(each.readable is None for each in damaged)
-        _write_snapshots(spark, records, snapshots, damaged, progress)
+        _write_snapshots(spark, records, snapshots, damaged, settings, progress)
     finally:
         staging.delete()
     result = Ingested(len(files), sum(file.size for file in files), lines, quarantined)
@@ -141,6 +145,7 @@ def _write_snapshots(
     records: DataFrame,
     snapshots: Location,
     damaged: Sequence[DamagedFile],
+    settings: Settings,
     progress: Progress,
 ) -> None:
     understood = records.where(F.col("part") != _QUARANTINED)
@@ -154,7 +159,9 @@ def _write_snapshots(
             step.rows = written.count()
         return written
 
-    client_states = write("client_states", make_client_states(understood))
+    client_states = write(
+        "client_states", make_client_states(understood, settings.client_log_time_zone)
+    )
     write("broker_polls", make_broker_polls(polls))
     write("heartbeats", make_heartbeats(understood, polls, client_states))
     write("topic_routes", make_topic_routes(understood))

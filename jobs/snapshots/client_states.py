@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.conform import conform
@@ -26,10 +26,19 @@ STRATEGY_CLASSES = {
 }
 _STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
+#: Zones lie whole quarters of an hour from UTC, from 12 hours behind it to 14 ahead.
+_QUARTER_SECONDS = 15 * 60
+_MOST_BEHIND_SECONDS, _MOST_AHEAD_SECONDS = -12 * 3600, 14 * 3600
+#: By how much the clocks of client and collector may differ.
+_SKEW_SECONDS = 60
 
-def make_client_states(records: DataFrame) -> DataFrame:
-    """The table ``client_states``."""
-    return _running_infos(records).unionByName(_log_lines(records))
+
+def make_client_states(records: DataFrame, client_log_time_zone: str | None = None) -> DataFrame:
+    """The table ``client_states``; the zone is that in which the clients print their times.
+
+    Without one each log's is inferred: see ``_logged_at``.
+    """
+    return _running_infos(records).unionByName(_log_lines(records, client_log_time_zone))
 
 
 def _running_infos(records: DataFrame) -> DataFrame:
@@ -51,6 +60,7 @@ def _running_infos(records: DataFrame) -> DataFrame:
         "cluster",
         "snapshot_time",
         F.col("collected_at").alias("observed_at"),
+        F.lit(None).alias("logged_at"),
         F.lit(RUNNING_INFO_SOURCE).alias("source"),
         "consumer_group",
         "client_id",
@@ -62,6 +72,9 @@ def _running_infos(records: DataFrame) -> DataFrame:
         F.timestamp_millis(started).alias("start_timestamp"),
         _strategy_name(properties["allocateMessageQueueStrategy"]).alias("strategy"),
         properties["messageModel"].alias("message_model"),
+        properties["PROP_CONSUME_TYPE"].alias("consume_type"),
+        # The properties are the fields of the consumer's class, and this one has no other class.
+        F.map_contains_key(properties, "registerTopics").alias("pull_consumer"),
         _boolean(properties["PROP_CONSUMEORDERLY"]).alias("consume_orderly"),
         _boolean(properties["clientRebalance"]).alias("client_rebalance"),
         subscriptions_of(info["subscriptionSet"]).alias("subscriptions"),
@@ -85,7 +98,7 @@ def _boolean(text: Column) -> Column:
     return F.lower(text).try_cast("boolean")
 
 
-def _log_lines(records: DataFrame) -> DataFrame:
+def _log_lines(records: DataFrame, time_zone: str | None) -> DataFrame:
     line = F.col(CLIENT_LOG)
     rows = records.where((F.col("kind") == CLIENT_LOG) & line.isNotNull()).select(
         "cluster",
@@ -102,6 +115,8 @@ def _log_lines(records: DataFrame) -> DataFrame:
         F.lit(None).alias("start_timestamp"),
         line["strategy"].alias("strategy"),
         F.lit(None).alias("message_model"),
+        F.lit(None).alias("consume_type"),
+        F.lit(None).alias("pull_consumer"),
         F.lit(None).alias("consume_orderly"),
         F.when(line["by_broker"], F.lit(False)).alias("client_rebalance"),
         F.lit(None).alias("subscriptions"),
@@ -118,5 +133,33 @@ def _log_lines(records: DataFrame) -> DataFrame:
                 F.lit(None).cast("timestamp").alias("last_pull_at"),
             ),
         ).alias("queues"),
+        _as_utc(line["logged_at"]).alias("printed"),
     )
-    return conform(rows, CLIENT_STATES)
+    return conform(rows.withColumn("logged_at", _logged_at(time_zone)), CLIENT_STATES)
+
+
+def _as_utc(printed: Column) -> Column:
+    """The printed time as if it were UTC; 4.x has a comma before the milliseconds."""
+    return F.concat(F.translate(printed, ",", "."), F.lit("Z")).try_cast("timestamp")
+
+
+def _logged_at(time_zone: str | None) -> Column:
+    """When the client wrote the line: its printed time, which has no zone, as an instant.
+
+    4.x prints the local time of the host, 5.1 and later GMT+8 unless that was configured. All
+    lines of a log have one offset from UTC, and no line is collected before it is written: without
+    a zone the offset is the smallest quarter of an hour that leaves none later than collected, but
+    for the skew of the clocks. That is exact where some line of the log was collected within 14
+    minutes (a quarter of an hour less the skew). No zone at all explains a log that was collected
+    a day later: null. A line without a time is of when it was collected.
+    """
+    printed, collected = F.col("printed"), F.col("observed_at")
+    if time_zone is not None:
+        return F.coalesce(F.to_utc_timestamp(printed, time_zone), collected)
+    log = Window.partitionBy("cluster", F.coalesce("process", "client_id"))
+    ahead = F.max(printed.cast("double") - collected.cast("double")).over(log)
+    offset = F.ceil((ahead - _SKEW_SECONDS) / _QUARTER_SECONDS) * _QUARTER_SECONDS
+    return F.when(printed.isNull(), collected).when(
+        offset.between(_MOST_BEHIND_SECONDS, _MOST_AHEAD_SECONDS),
+        F.timestamp_micros(F.unix_micros(printed) - offset * 1_000_000),
+    )

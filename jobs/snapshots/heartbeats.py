@@ -47,7 +47,7 @@ def make_heartbeats(records: DataFrame, polls: DataFrame, client_states: DataFra
         with_own,
         _client_events(client_states),
         _CLIENT,
-        {"info": "nearest", "seen": "nearest", "nearby": "nearest", "rebalance": "nearest"},
+        dict.fromkeys(("info", "seen", "nearby", "rebalance", "pulls"), "nearest"),
     )
     rows = with_state.join(
         _group_tables(polls, with_state),
@@ -79,6 +79,7 @@ def make_heartbeats(records: DataFrame, polls: DataFrame, client_states: DataFra
             .alias("strategy"),
             F.col("seen.source").alias("strategy_source"),
             F.col("rebalance").alias("client_rebalance"),
+            F.col("pulls").alias("pull_consumer"),
             "last_heartbeat_at",
         ),
         HEARTBEATS,
@@ -162,6 +163,7 @@ def _client_events(client_states: DataFrame) -> DataFrame:
         F.when(F.col("strategy").isNotNull(), seen).alias("seen"),
         F.when(F.col("strategy").startswith(_NEARBY + "-"), F.col("strategy")).alias("nearby"),
         F.col("client_rebalance").alias("rebalance"),
+        F.col("pull_consumer").alias("pulls"),
     )
 
 

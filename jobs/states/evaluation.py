@@ -81,6 +81,8 @@ EVALUATION = _fields(
             strategy_source=STRING,
             view_brokers=T.ArrayType(STRING),
             view_weight=DOUBLE,
+            view_queues=INT,
+            view_clients=INT,
             queues=QUEUES,
         )
     ),
@@ -222,6 +224,8 @@ def to_row(evaluation: Evaluation, situation: Situation) -> dict[str, Any]:
                 "strategy_source": allocation.strategy_source,
                 "view_brokers": list(allocation.view_brokers),
                 "view_weight": allocation.view_weight,
+                "view_queues": allocation.view_queues,
+                "view_clients": allocation.view_clients,
                 "queues": _queues(allocation.queues),
             }
             for allocation in evaluation.allocations

@@ -13,9 +13,10 @@ def mark_members(heartbeats: DataFrame, heartbeat_expiry_seconds: int) -> DataFr
     heartbeat of the member was collected: nothing is known of it then. It is a flag and not an age,
     so that a state does not change with every snapshot.
 
-    ``chooses_queues``: a pull consumer, or one that pulls and itself says that it subscribes to
-    nothing: it takes its queues by ``assign()`` (``DefaultLitePullConsumerImpl`` 5.3.3). What the
-    group's table says does not count: the last heartbeat of any member wrote it.
+    ``chooses_queues``: a ``DefaultMQPullConsumer``, whose application pulls what it likes, or one
+    that pulls and itself says that it subscribes to nothing: it takes its queues by ``assign()``
+    (``DefaultLitePullConsumerImpl`` 5.3.3). What the group's table says does not count: the last
+    heartbeat of any member wrote it.
     """
     silent_seconds = F.col("snapshot_time").cast("double") - F.col("last_heartbeat_at").cast(
         "double"
@@ -28,6 +29,7 @@ def mark_members(heartbeats: DataFrame, heartbeat_expiry_seconds: int) -> DataFr
     return heartbeats.withColumns(
         {
             "is_expired": F.coalesce(silent_seconds > heartbeat_expiry_seconds, F.lit(False)),
-            "chooses_queues": F.coalesce(assigns, F.lit(False)),
+            "chooses_queues": F.coalesce(F.col("pull_consumer"), F.lit(False))
+            | F.coalesce(assigns, F.lit(False)),
         }
     )

@@ -33,6 +33,7 @@ def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
         "persistence_seconds = -1\n"
         "persistance = 3\n"
         'default_strategy = "AVERAGE"\n'
+        'client_log_time_zone = "Asia/Atlantis"\n'
         "[severity]\n"
         "warning_probability = 2.0\n"
         "[[strategies]]\n"
@@ -51,6 +52,7 @@ def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
         "persistence_seconds:",
         "persistance:",
         "default_strategy:",
+        "client_log_time_zone: Value error, expected a time zone such as Asia/Shanghai or GMT+8",
         "severity.warning_probability:",
         "strategies.0.groups:",
         "strategies.1:",
@@ -67,6 +69,18 @@ def test_overrides_are_read_as_toml_and_else_as_text() -> None:
     assert settings.persistence_seconds == 60
     assert settings.severity.critical_probability == 0.9
     assert settings.paths.reports == "s3://b/r"
+
+
+@pytest.mark.parametrize("name", ["Asia/Shanghai", "UTC", "GMT+8", "GMT-03:30", "UTC+05:45"])
+def test_a_time_zone_is_a_place_or_an_offset(name: str) -> None:
+    settings = load_settings(None, [f"client_log_time_zone={name}"])
+    assert settings.client_log_time_zone == name
+
+
+@pytest.mark.parametrize("name", ["", "GMT+15", "GMT8", "+08:00", "CET ", "asia/shanghai"])
+def test_another_zone_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=r"client_log_time_zone: .*expected a time zone"):
+        load_settings(None, [f'client_log_time_zone="{name}"'])
 
 
 @pytest.mark.parametrize("override", ["persistence_seconds", "=3", "persistence_seconds.x=3"])

@@ -377,6 +377,15 @@ def test_the_allocations_are_told_for_each_view():
     ]
 
 
+def test_an_allocation_tells_the_lengths_of_its_views_lists_with_the_copies_of_an_id():
+    evaluation = evaluate(one_list_each({"broker-a": ["a", "a", "b"], "broker-b": ["b"]}), RULES)
+
+    assert {(a.view_brokers, a.view_queues, a.view_clients) for a in evaluation.allocations} == {
+        (("broker-a",), 4, 3),
+        (("broker-b",), 4, 1),
+    }
+
+
 def test_a_stacked_id_says_what_repairs_it():
     (stacked,) = evaluate(two_processes_share_one_client_id(), RULES).stacked
     (stale,) = evaluate(one_process_reconnected(), RULES).stacked

@@ -8,7 +8,9 @@ from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.reports import PublishedReports
@@ -215,6 +217,54 @@ def test_messages_piled_up_in_the_queues_that_had_no_owner_and_in_no_others(
     assert {row["orderly"] for row in orphans + twice} == {False}
 
 
+@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+def test_what_the_processes_held_confirms_every_certain_finding(
+    sample_reports: PublishedReports, table: str
+) -> None:
+    rows = [row for row in sample_reports.rows(table) if row["certainty"] == "CERTAIN"]
+    assert rows
+    assert {row["confirmed"] for row in rows} == {True}
+
+
+@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+def test_no_confirmation_contradicts_what_the_processes_wrote_down(
+    sample_reports: PublishedReports, table: str
+) -> None:
+    wrong: dict[tuple[str, str], list[tuple[datetime, set[object]]]] = {}
+    for situation in SITUATIONS:
+        for truth in rounds(situation):
+            queues = truth.orphans if table == "orphaned_queues" else truth.duplicates
+            wrong.setdefault((truth.consumer_group, truth.topic), []).append(
+                (truth.time, set(queues))
+            )
+    for row in sample_reports.rows(table):
+        was_so = any(
+            queue(row) in queues
+            for time, queues in wrong[row["consumer_group"], row["topic"]]
+            if row["first_seen"] <= time <= row["last_seen"]
+        )
+        assert row["confirmed"] in (None, was_so), row
+
+
+def test_the_lag_behind_a_route_change_is_no_finding(sample_reports: PublishedReports) -> None:
+    for table in ("orphaned_queues", "duplicate_queues", "allocation_drift"):
+        assert "G_S17" not in {row["consumer_group"] for row in sample_reports.rows(table)}
+
+
+def test_log_lines_are_of_when_they_were_written(sample_output: Path) -> None:
+    lines = [
+        row
+        for row in pq.read_table(
+            sample_output / "snapshots" / "client_states",
+            columns=["source", "logged_at", "observed_at"],
+        ).to_pylist()
+        if row["source"] == "CLIENT_LOG"
+    ]
+    assert len(lines) == 360
+    # The clients printed UTC, and the collector read each line at once.
+    assert {row["logged_at"] - row["observed_at"] for row in lines} == {timedelta(0)}
+
+
 def test_queues_that_nobody_can_read_are_named(sample_reports: PublishedReports) -> None:
     found = {
         (row["topic"], row["broker_name"], row["queue_id"])
@@ -243,6 +293,8 @@ def test_clients_hold_what_they_compute_but_for_the_one_that_cannot_reach_a_brok
 ) -> None:
     drift = sample_reports.rows("allocation_drift")
     assert {row["consumer_group"] for row in drift} == {"G_S15"}
+    # What the logs say that each client computed is everywhere what was recomputed.
+    assert {row["source"] for row in drift} == {"RUNNING_INFO"}
     assert {row["drift"] for row in drift} == {"COMPUTED_NOT_HELD"}
     unreachable = {
         (row["topic"], *queue(row)) for row in drift if row["client_id"] == "10.0.15.3@app"

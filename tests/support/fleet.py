@@ -407,6 +407,7 @@ def fleet_heartbeats(fleet: Fleet, versions: DataFrame) -> DataFrame:
             "m.strategy",
             F.lit("RUNNING_INFO").alias("strategy_source"),
             F.lit(None).alias("client_rebalance"),
+            F.lit(None).alias("pull_consumer"),
             heard.alias("last_heartbeat_at"),
         ),
         HEARTBEATS,

@@ -14,7 +14,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, QUEUE_OFFSETS, TOPIC_ROUTES, Table
+from jobs.schemas import (
+    BROKER_POLLS,
+    CLIENT_STATES,
+    HEARTBEATS,
+    QUEUE_OFFSETS,
+    TOPIC_ROUTES,
+    Table,
+)
 from jobs.states.members import mark_members
 from rebalance_core import (
     ClientList,
@@ -207,6 +214,63 @@ def route_row(**overrides: Any) -> tuple[Any, ...]:
     return _row(TOPIC_ROUTES.schema, values | overrides)
 
 
+def info_row(
+    client_id: str, seconds: float, held: Sequence[int], started: float = 0, **overrides: Any
+) -> tuple[Any, ...]:
+    """One running info: the queues of the broker that the process holds."""
+    values: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "snapshot_time": at(seconds),
+        "observed_at": at(seconds),
+        "source": "RUNNING_INFO",
+        "consumer_group": GROUP,
+        "client_id": client_id,
+        "start_timestamp": at(started),
+        "queues": [(TOPIC, BROKER, number, False, None) for number in held],
+    }
+    return _row(CLIENT_STATES.schema, values | overrides)
+
+
+def log_row(
+    process: str,
+    client_id: str,
+    seconds: float,
+    queues: Sequence[int],
+    queue_count: int = 4,
+    client_count: int = 2,
+    **overrides: Any,
+) -> tuple[Any, ...]:
+    """One log line: what the process computed from then on, and from lists of which lengths."""
+    values: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "observed_at": at(seconds),
+        "logged_at": at(seconds),
+        "source": "CLIENT_LOG",
+        "consumer_group": GROUP,
+        "client_id": client_id,
+        "process": process,
+        "topic": TOPIC,
+        "queue_count": queue_count,
+        "client_count": client_count,
+        "queues": [(TOPIC, BROKER, number, False, None) for number in queues],
+    }
+    return _row(CLIENT_STATES.schema, values | overrides)
+
+
+def allocation_row(
+    client_id: str,
+    queue_ids: Sequence[int],
+    weight: float = 1.0,
+    queue_count: int = 4,
+    client_count: int = 2,
+    processes: int = 1,
+    subscribed: bool = True,
+) -> tuple[Any, ...]:
+    """What an id's processes take under one view, as an entry of a state's ``allocations``."""
+    queues = [(BROKER, number) for number in queue_ids]
+    return (client_id, processes, subscribed, weight, queue_count, client_count, queues)
+
+
 def offset_row(**overrides: Any) -> tuple[Any, ...]:
     """One queue with nothing left to consume."""
     values: dict[str, Any] = {
@@ -340,15 +404,22 @@ def running_info_line(
     return _line("consumer_running_info", None if "error_code" in values else body, values)
 
 
-def log_line(client_id: str, strategy: str, seconds: float = 0, group: str = GROUP) -> str:
+def log_line(
+    client_id: str,
+    strategy: str,
+    seconds: float = 0,
+    group: str = GROUP,
+    printed: str = "2026-01-05 00:00:00,000",
+    **overrides: Any,
+) -> str:
     """A client's log line that says with which strategy it came to take nothing."""
     body = (
-        "2026-01-05 00:00:00,000 INFO RocketmqClient - rebalanced result changed. "
+        f"{printed} INFO RocketmqClient - rebalanced result changed. "
         f"allocateMessageQueueStrategyName={strategy}, group={group}, topic={TOPIC}, "
         f"clientId={client_id}, mqAllSize=4, cidAllSize=1, rebalanceResultSize=0, "
         "rebalanceResultSet=[]"
     )
-    return _line("client_log", body, {"collected_at": at(seconds)})
+    return _line("client_log", body, {"collected_at": at(seconds)} | overrides)
 
 
 def route_line(body: dict[str, Any] | None = None, seconds: float = 0, **overrides: Any) -> str:

@@ -93,7 +93,7 @@ def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_
                         *(CLUSTER, GROUP, TOPIC, broker, queue_id, at(120), at(360), 4),
                         *("PERSISTENT", False, "CERTAIN", 1.0, 1.0, []),
                         *(["DUPLICATE_CLIENT_ID"], "CRITICAL", None),
-                        *("observed", None, "not compared", at(120), at(360), None, None),
+                        *("observed", None, "not compared", at(120), at(360), None, None, None),
                     )
                     for broker, queue_id in (("broker-a", 2), ("broker-b", 0))
                 ],

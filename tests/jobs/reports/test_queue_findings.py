@@ -25,7 +25,7 @@ EPISODES = (
     "probability double, completeness double, "
     "claimants array<struct<client_id:string,processes:int,probability:double>>, "
     "causes array<string>, strategy_source string, episode_first_seen timestamp, "
-    "episode_last_seen timestamp, persistence string, ongoing boolean"
+    "episode_last_seen timestamp, persistence string, ongoing boolean, confirmed boolean"
 )
 
 
@@ -50,6 +50,7 @@ def episode(**overrides):
         "episode_last_seen": at(600),
         "persistence": "PERSISTENT",
         "ongoing": True,
+        "confirmed": True,
     }
     return tuple((values | overrides).values())
 
@@ -263,6 +264,7 @@ def test_a_table_has_the_findings_of_its_kind_in_the_declared_columns(spark):
         "episode_last_seen": at(600),
         "backlog_growth": None,
         "orderly": None,
+        "confirmed": True,
     }
     assert_df_equality(
         orphaned,

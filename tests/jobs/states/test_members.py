@@ -75,6 +75,7 @@ def test_who_pulls_and_says_that_it_subscribes_to_nothing_chooses_its_queues(spa
         "pushes": ("CONSUME_PASSIVELY", [], own, False),
         "only the group's table tells": (actively, [], "GROUP_TABLE", False),
         "nothing is known": (None, [], None, False),
+        "a pull consumer": (actively, subscriptions("T"), own, True),
     }
     heartbeats = [
         heartbeat_row(
@@ -82,6 +83,7 @@ def test_who_pulls_and_says_that_it_subscribes_to_nothing_chooses_its_queues(spa
             consume_type=consume_type,
             subscriptions=own_subscriptions,
             subscription_source=source,
+            pull_consumer=name == "a pull consumer" or None,
         )
         for name, (consume_type, own_subscriptions, source, _) in members.items()
     ]
