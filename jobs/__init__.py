@@ -4,11 +4,11 @@
 
 For a PySpark shell, over DataFrames and with the shell's own session::
 
-    from jobs import Settings, audited
+    from jobs import Settings, audit_frames
 
-    with audited(spark.read.parquet("snapshots/heartbeats"),
-                 spark.read.parquet("snapshots/topic_routes")) as reports:
-        reports["orphaned_queues"].show()
+    reports = audit_frames(spark.read.parquet("snapshots/heartbeats"),
+                           spark.read.parquet("snapshots/topic_routes"))
+    reports["orphaned_queues"].show()
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobs.pipeline.frames import audited
+    from jobs.pipeline.frames import audit_frames
     from jobs.settings import Settings, load_settings
 
-__all__ = ["Settings", "audited", "load_settings"]
+__all__ = ["Settings", "audit_frames", "load_settings"]
 
 _HOMES = {
-    "audited": "jobs.pipeline.frames",
+    "audit_frames": "jobs.pipeline.frames",
     "Settings": "jobs.settings",
     "load_settings": "jobs.settings",
 }

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from jobs.conform import conform
 from jobs.contract import check_contract
 from jobs.errors import InputError
-from jobs.pipeline.frames import audited
+from jobs.pipeline.frames import audit_frames
 from jobs.pipeline.ingest import MANIFEST
 from jobs.progress import Progress
 from jobs.reports.statuses import NEW, PERSISTING, former_findings, open_findings, with_status
@@ -120,18 +120,15 @@ def audit(
         window,
         since=window.since and window.since - timedelta(seconds=settings.route_max_age_seconds),
     )
-    with (
-        suited_to_size(spark, sum(_sizes(snapshots).values())),
-        audited(
+    with suited_to_size(spark, sum(_sizes(snapshots).values())):
+        tables = audit_frames(
             window.cut(heartbeats),
             earlier.cut(topic_routes),
             None if broker_polls is None else window.cut(broker_polls),
             None if queue_offsets is None else window.cut(queue_offsets),
             None if client_states is None else window.cut_client_states(client_states),
             settings,
-        ) as audited_tables,
-    ):
-        tables = dict(audited_tables)
+        )
         if quarantine is not None:
             tables[QUARANTINE.name] = quarantine
         return _publish(spark, tables, reports, snapshots, window, settings, run, progress)

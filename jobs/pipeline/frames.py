@@ -7,10 +7,6 @@ Nothing here starts or stops a session, reads or writes storage, or knows the ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from jobs.conform import conform
@@ -57,44 +53,42 @@ from jobs.states.runs import find_runs
 from jobs.states.segments import find_segments, route_intervals
 
 
-@contextmanager
-def audited(
+def audit_frames(
     heartbeats: DataFrame,
     topic_routes: DataFrame,
     broker_polls: DataFrame | None = None,
     queue_offsets: DataFrame | None = None,
     client_states: DataFrame | None = None,
     settings: Settings | None = None,
-) -> Iterator[Mapping[str, DataFrame]]:
-    """The report tables by name, as DataFrames that can be used within the ``with`` block.
+) -> dict[str, DataFrame]:
+    """The report tables by name, as DataFrames.
 
-    What several tables are made of (runs, segments, evaluated states) is computed once and kept
-    until the block ends. Raises ContractError, before anything runs, where a snapshot table has
-    not the columns that it must have.
+    What several tables are made of (runs, segments, evaluated states) is computed here, once; the
+    tables themselves when they are used. Raises ContractError, before anything runs, where a
+    snapshot table has not the columns that it must have.
 
-    >>> with audited(heartbeats, topic_routes) as reports:  # doctest: +SKIP
-    ...     reports["orphaned_queues"].show()
+    >>> reports = audit_frames(heartbeats, topic_routes)  # doctest: +SKIP
+    >>> reports["orphaned_queues"].show()  # doctest: +SKIP
     """
-    settings = settings or Settings()
-    kept: list[DataFrame] = []
+    return _report_tables(
+        check_contract(HEARTBEATS, heartbeats),
+        check_contract(TOPIC_ROUTES, topic_routes),
+        None if broker_polls is None else check_contract(BROKER_POLLS, broker_polls),
+        None if queue_offsets is None else check_contract(QUEUE_OFFSETS, queue_offsets),
+        None if client_states is None else check_contract(CLIENT_STATES, client_states),
+        settings or Settings(),
+    )
 
-    def keep(rows: DataFrame) -> DataFrame:
-        kept.append(rows.persist(StorageLevel.MEMORY_AND_DISK))
-        return kept[-1]
 
-    try:
-        yield _report_tables(
-            check_contract(HEARTBEATS, heartbeats),
-            check_contract(TOPIC_ROUTES, topic_routes),
-            None if broker_polls is None else check_contract(BROKER_POLLS, broker_polls),
-            None if queue_offsets is None else check_contract(QUEUE_OFFSETS, queue_offsets),
-            None if client_states is None else check_contract(CLIENT_STATES, client_states),
-            settings,
-            keep,
-        )
-    finally:
-        for rows in reversed(kept):
-            rows.unpersist()
+def _computed(rows: DataFrame) -> DataFrame:
+    """The rows, computed now and cut off from how they came to be.
+
+    Every step on a DataFrame analyses its whole plan again, so that the cost of a long chain grows
+    with the square of its length: for a small night that was most of the time. A cached DataFrame
+    keeps its plan; a checkpoint has none. Spark frees it with the last reference.
+    """
+    # Fresh names for the columns: joined to its own sources, a checkpoint's are ambiguous.
+    return rows.localCheckpoint().selectExpr(*[f"`{name}` AS `{name}`" for name in rows.columns])
 
 
 def _report_tables(
@@ -104,28 +98,27 @@ def _report_tables(
     queue_offsets: DataFrame | None,
     client_states: DataFrame | None,
     settings: Settings,
-    keep: Callable[[DataFrame], DataFrame],
 ) -> dict[str, DataFrame]:
     heartbeats = mark_members(heartbeats, settings.heartbeat_expiry_seconds)
-    group_runs = keep(
+    group_runs = _computed(
         find_runs(group_fingerprints(heartbeats, broker_polls), ["cluster", "consumer_group"])
     )
-    route_runs = keep(find_runs(route_fingerprints(topic_routes), ["cluster", "topic"]))
-    group_states = keep(
+    route_runs = _computed(find_runs(route_fingerprints(topic_routes), ["cluster", "topic"]))
+    group_states = _computed(
         collect_group_states(
             group_runs, heartbeats, broker_polls, settings.heartbeat_expiry_seconds
         )
     )
-    route_states = keep(collect_route_states(route_runs, topic_routes))
-    group_topics = keep(find_group_topics(group_states))
-    segments = keep(
+    route_states = _computed(collect_route_states(route_runs, topic_routes))
+    group_topics = _computed(find_group_topics(group_states))
+    segments = _computed(
         find_segments(
             group_runs,
             group_topics,
             route_intervals(route_runs, settings.route_max_age_seconds),
         )
     )
-    states = keep(
+    states = _computed(
         evaluate_states(
             segments,
             group_states,
@@ -134,12 +127,12 @@ def _report_tables(
             settings.default_strategy,
         )
     )
-    timeline = keep(build_timeline(segments, states))
-    changes = keep(route_changes(route_runs, route_states, group_topics))
+    timeline = _computed(build_timeline(segments, states))
+    changes = _computed(route_changes(route_runs, route_states, group_topics))
     holdings = None
     if client_states is not None:
-        holdings = keep(find_holdings(timeline, client_states, changes))
-    described = keep(
+        holdings = _computed(find_holdings(timeline, client_states, changes))
+    described = _computed(
         describe_findings(
             confirm_findings(queue_episodes(timeline, settings.persistence_seconds), holdings),
             queue_offsets,
@@ -151,7 +144,7 @@ def _report_tables(
     if queue_offsets is None:
         stalled = heartbeats.sparkSession.createDataFrame([], STALLED_QUEUES.schema)
     else:
-        intervals = keep(queue_intervals(queue_offsets, described, segments, states))
+        intervals = _computed(queue_intervals(queue_offsets, described, segments, states))
         stalled = stalled_queues(stall_episodes(intervals, settings.persistence_seconds))
         faults.append(frozen_processes(intervals, settings.persistence_seconds))
     tables = {

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs import audited
+from jobs import audit_frames
 from tests.support.fleet import (
     FAULTS,
     Fleet,
@@ -40,22 +40,22 @@ def test_all_injected_faults_are_found_and_nothing_else(
         table.write.parquet(str(tmp_path / name))
         return spark.read.parquet(str(tmp_path / name))
 
-    with audited(
+    reports = audit_frames(
         written("heartbeats", fleet_heartbeats(FLEET, versions)),
         written("topic_routes", fleet_routes(FLEET, versions)),
         written("broker_polls", fleet_polls(FLEET, versions)),
         settings=fleet_settings(),
-    ) as reports:
-        queue = ["consumer_group", "topic", "broker_name", "queue_id", "certainty"]
-        for kind, table in (("ORPHANED", "orphaned_queues"), ("DUPLICATE", "duplicate_queues")):
-            cause = F.array_join("causes", " and ").alias("cause")
-            found = rows(reports[table].select(*queue, "first_seen", "last_seen", cause))
-            true = true_findings(FLEET, versions).where(F.col("kind") == kind)
-            expected = rows(true.select(*queue, "first_seen", "last_seen", "cause"))
-            assert expected
-            assert found == expected
-        fault = ["consumer_group", "topic", "fault", "first_seen"]
-        assert rows(reports["group_faults"].select(*fault)) == rows(
-            true_faults(FLEET, versions).select(*fault)
-        )
-        assert {row.coverage for row in reports["group_health"].collect()} == {"AUDITED"}
+    )
+    queue = ["consumer_group", "topic", "broker_name", "queue_id", "certainty"]
+    for kind, table in (("ORPHANED", "orphaned_queues"), ("DUPLICATE", "duplicate_queues")):
+        cause = F.array_join("causes", " and ").alias("cause")
+        found = rows(reports[table].select(*queue, "first_seen", "last_seen", cause))
+        true = true_findings(FLEET, versions).where(F.col("kind") == kind)
+        expected = rows(true.select(*queue, "first_seen", "last_seen", "cause"))
+        assert expected
+        assert found == expected
+    fault = ["consumer_group", "topic", "fault", "first_seen"]
+    assert rows(reports["group_faults"].select(*fault)) == rows(
+        true_faults(FLEET, versions).select(*fault)
+    )
+    assert {row.coverage for row in reports["group_health"].collect()} == {"AUDITED"}
