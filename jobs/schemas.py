@@ -517,7 +517,8 @@ ALLOCATION_DRIFT = Table(
             "attributed_to",
             STRING,
             "ROUTE_CHANGED or STATE_CHANGED: what had just changed; OTHER_LIST: the log names "
-            "lists that the dumps do not have; null: none of these",
+            "lists that the dumps do not have; SHARE_KEPT: it holds what it had before the last "
+            "change, suspended or failing to rebalance; null: none of these",
             nullable=True,
         ),
         _column("queue_count", INT, "the length of the queue list it used", nullable=True),

@@ -8,7 +8,7 @@ which lengths. A result that no view gives comes from lists that no broker has, 
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.episodes.episodes import number_episodes, persistence
@@ -16,6 +16,7 @@ from jobs.episodes.holdings import CLIENT_LOG, PROCESS, has_lengths_of_line
 
 HELD_NOT_COMPUTED = "HELD_NOT_COMPUTED"
 COMPUTED_NOT_HELD = "COMPUTED_NOT_HELD"
+SHARE_KEPT = "SHARE_KEPT"
 
 
 def drift_episodes(holdings: DataFrame, persistence_seconds: int) -> DataFrame:
@@ -60,8 +61,17 @@ def _compare(holdings: DataFrame) -> DataFrame:
         "possible",
         lambda queue: F.forall("views", lambda view: F.array_contains(view["queues"], queue)),
     )
+    of_process = Window.partitionBy(*PROCESS, "topic").orderBy("position")
+    before = of_process.rowsBetween(Window.unboundedPreceding, -1)
+    # What it last had by the computation: still that, it is suspended, or its rebalance fails.
+    share = F.last(F.when(F.exists("computed", _is_held), F.col("held")), True).over(before)
     compared = (
-        holdings.withColumn(
+        holdings.withColumn("kept", ~is_log & _same(share, F.col("held")))
+        .withColumn(
+            "explained_by",
+            F.coalesce("explained_by", F.when(F.col("kept"), F.lit(SHARE_KEPT))),
+        )
+        .withColumn(
             "views",
             F.when(F.col("lengths_tell") & (F.size(fitting) > 0), fitting).otherwise(
                 F.col("computed")
@@ -87,6 +97,14 @@ def _compare(holdings: DataFrame) -> DataFrame:
         "client_count",
     ]
     return compared.select(*told, F.explode(drifts).alias("d")).select(*told, "d.*")
+
+
+def _is_held(view: Column) -> Column:
+    return _same(view["queues"], F.col("held"))
+
+
+def _same(one: Column, other: Column) -> Column:
+    return (F.size(F.array_except(one, other)) == 0) & (F.size(F.array_except(other, one)) == 0)
 
 
 def _drift(kind: str, queue: Column) -> Column:

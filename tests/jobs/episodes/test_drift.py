@@ -8,6 +8,7 @@ from chispa import assert_df_equality
 from jobs.conform import conform
 from jobs.episodes.drift import drift_episodes
 from jobs.schemas import ALLOCATION_DRIFT
+from tests.jobs.episodes.conftest import AGREED
 from tests.support.snapshots import (
     BROKER,
     CLUSTER,
@@ -331,3 +332,23 @@ def test_no_result_of_the_clients_own_is_compared_where_the_broker_assigns(spark
 def test_a_client_that_does_not_subscribe_has_no_result_to_compare(spark, drift):
     allocations = [allocation_row("a", [], subscribed=False), allocation_row("b", [0, 1, 2, 3])]
     assert_drift(spark, drift([log_row("p", "a", -100, [0])], allocations=allocations), [])
+
+
+def test_a_process_that_keeps_what_it_had_did_not_follow_the_change(spark, drift):
+    states = {"two": AGREED, "alone": (allocation_row("a", range(4)),)}
+    segments = [("two", 0, 100), ("alone", 160, 600)]
+    followed = [info_row("a", 100, [0, 1]), info_row("a", 300, range(4))]
+    suspended = [info_row("a", 100, [0, 1]), info_row("a", 300, [0, 1])]
+    # It never had its share: what it has is no earlier one.
+    failing = [info_row("a", 100, [0]), info_row("a", 300, [0])]
+
+    def attributed(client_states):
+        rows = drift(client_states, segments=segments, allocations=states, processes=1)
+        return {
+            (r.queue_id, r.attributed_to)
+            for r in rows.where("last_seen > '2026-01-05 00:03'").collect()
+        }
+
+    assert attributed(followed) == set()
+    assert attributed(suspended) == {(2, "SHARE_KEPT"), (3, "SHARE_KEPT")}
+    assert attributed(failing) == {(1, None), (2, None), (3, None)}
