@@ -34,8 +34,11 @@ def _spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSe
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "2g")
         # Tiny data: every further partition is overhead alone.
-        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.shuffle.partitions", "1")
         .config("spark.sql.adaptive.enabled", "false")
+        # Compiling a query takes longer than running it over a few rows.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))

@@ -64,9 +64,10 @@ def _compare(holdings: DataFrame) -> DataFrame:
     of_process = Window.partitionBy(*PROCESS, "topic").orderBy("position")
     before = of_process.rowsBetween(Window.unboundedPreceding, -1)
     # What it last had by the computation: still that, it is suspended, or its rebalance fails.
-    share = F.last(F.when(F.exists("computed", _is_held), F.col("held")), True).over(before)
+    follows = F.exists("computed", _is_held)
+    share = F.last(F.when(follows, F.col("held")), True).over(before)
     compared = (
-        holdings.withColumn("kept", ~is_log & _same(share, F.col("held")))
+        holdings.withColumn("kept", ~is_log & ~follows & _same(share, F.col("held")))
         .withColumn(
             "explained_by",
             F.coalesce("explained_by", F.when(F.col("kept"), F.lit(SHARE_KEPT))),

@@ -17,19 +17,23 @@ from jobs.schemas import (
 )
 from jobs.settings import SeverityThresholds
 
+#: Messages that came and were not read pile up from this share on.
+_PILED_UP_SHARE = 0.1
+
 
 def severity(thresholds: SeverityThresholds) -> Column:
     """INFO: it passed by itself. WARNING, CRITICAL: it persists, by kind, probability and harm.
 
     A queue that nobody reads loses time until somebody does; one that two read is read twice but
-    read: a lasting orphan is critical, a lasting duplicate a warning. Where messages pile up and
-    none was consumed they are certainly not read, however improbable the orphan; and where messages
-    are to be consumed in order, two that read a queue break the order.
+    read: a lasting orphan is critical, a lasting duplicate a warning. Where messages pile up they
+    are certainly not read, however improbable the orphan (a few are always on their way: a tenth of
+    what came counts); and where messages are to be consumed in order, two that read a queue break
+    the order.
     """
     persists = F.col("persistence") == "PERSISTENT"
     likely = F.col("probability")
     most_likely = likely >= thresholds.critical_probability
-    unread = F.coalesce((F.col("backlog_growth") > 0) & F.col("stood_still"), F.lit(False))
+    unread = F.coalesce(F.col("unread_share") >= _PILED_UP_SHARE, F.lit(False))
     orderly = F.coalesce("orderly", F.lit(False))
     return (
         F.when(~persists | (likely < thresholds.warning_probability), F.lit("INFO"))
@@ -71,7 +75,7 @@ def describe_findings(
 
 
 def _with_backlog(episodes: DataFrame, queue_offsets: DataFrame | None) -> DataFrame:
-    """Adds ``backlog``, ``backlog_growth`` and ``stood_still`` (nothing was consumed).
+    """Adds ``backlog``, ``backlog_growth`` and ``unread_share``: the growth, of what came.
 
     Null where the offsets do not tell.
     """
@@ -81,14 +85,14 @@ def _with_backlog(episodes: DataFrame, queue_offsets: DataFrame | None) -> DataF
             {
                 "backlog": unknown,
                 "backlog_growth": unknown,
-                "stood_still": F.lit(None).cast("boolean"),
+                "unread_share": F.lit(None).cast("double"),
             }
         )
     queue = ["cluster", "consumer_group", "topic", "broker_name", "queue_id"]
     lag = F.greatest(F.col("broker_offset") - F.col("consumer_offset"), F.lit(0))
     lags = queue_offsets.groupBy(*queue).agg(
         F.array_sort(
-            F.collect_list(F.struct("snapshot_time", lag.alias("lag"), "consumer_offset"))
+            F.collect_list(F.struct("snapshot_time", lag.alias("lag"), "broker_offset"))
         ).alias("_lags")
     )
     # What lies there when the fault ends; what was seen later has been consumed since.
@@ -105,10 +109,11 @@ def _with_backlog(episodes: DataFrame, queue_offsets: DataFrame | None) -> DataF
                 "backlog_growth": F.when(
                     end["snapshot_time"] > start["snapshot_time"], end["lag"] - start["lag"]
                 ),
-                "stood_still": end["consumer_offset"] == start["consumer_offset"],
+                "came": end["broker_offset"] - start["broker_offset"],
             }
         )
-        .drop("_lags", "_by_then")
+        .withColumn("unread_share", F.try_divide("backlog_growth", "came"))
+        .drop("_lags", "_by_then", "came")
     )
 
 

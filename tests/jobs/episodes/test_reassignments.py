@@ -20,7 +20,7 @@ TIMELINE = (
 
 def allocation(client_id, numbers, brokers=("broker-a",), weight=1.0):
     queues = [("broker-a", number) for number in numbers]
-    return (client_id, 1, True, "AVG", "assumed", list(brokers), weight, queues)
+    return (client_id, 1, True, "AVG", "assumed", list(brokers), weight, 4, 2, queues)
 
 
 def found(spark, *states, queues=4):

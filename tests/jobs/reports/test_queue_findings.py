@@ -57,29 +57,28 @@ def episode(**overrides):
 
 def test_severity_follows_persistence_probability_and_the_harm_that_is_done(spark):
     cases = [
-        ("PERSISTENT", "ORPHANED", 1.0, None, None, None, "CRITICAL"),
-        ("PERSISTENT", "ORPHANED", 0.5, 0, True, False, "CRITICAL"),
-        ("PERSISTENT", "ORPHANED", 0.49, 0, True, True, "WARNING"),
-        ("PERSISTENT", "ORPHANED", 0.49, None, None, None, "WARNING"),
-        ("PERSISTENT", "ORPHANED", 0.49, -5, True, None, "WARNING"),
-        # It is read by one that draws another view, if not often enough.
-        ("PERSISTENT", "ORPHANED", 0.1, 1, False, None, "WARNING"),
-        # Messages pile up and none is consumed: nobody reads it, however improbable that looked.
-        ("PERSISTENT", "ORPHANED", 0.1, 1, True, None, "CRITICAL"),
-        ("PERSISTENT", "ORPHANED", 0.09, 1, True, None, "INFO"),
-        ("PERSISTENT", "DUPLICATE", 1.0, None, None, None, "WARNING"),
-        ("PERSISTENT", "DUPLICATE", 1.0, 9, True, False, "WARNING"),
-        ("PERSISTENT", "DUPLICATE", 0.1, None, None, None, "WARNING"),
-        ("PERSISTENT", "DUPLICATE", 0.09, None, None, True, "INFO"),
+        ("PERSISTENT", "ORPHANED", 1.0, None, None, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.5, 0.0, False, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.49, 0.0, True, "WARNING"),
+        ("PERSISTENT", "ORPHANED", 0.49, None, None, "WARNING"),
+        ("PERSISTENT", "ORPHANED", 0.49, -0.5, None, "WARNING"),
+        # A few messages are always on their way.
+        ("PERSISTENT", "ORPHANED", 0.1, 0.04, None, "WARNING"),
+        # Messages pile up: nobody reads it, however improbable that looked.
+        ("PERSISTENT", "ORPHANED", 0.1, 0.5, None, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.09, 0.5, None, "INFO"),
+        ("PERSISTENT", "DUPLICATE", 1.0, None, None, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 1.0, 0.5, False, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 0.1, None, None, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 0.09, None, True, "INFO"),
         # Two that read a queue break the order that the group is to keep.
-        ("PERSISTENT", "DUPLICATE", 0.5, None, None, True, "CRITICAL"),
-        ("PERSISTENT", "DUPLICATE", 0.49, None, None, True, "WARNING"),
-        ("TRANSIENT", "ORPHANED", 1.0, 1, True, None, "INFO"),
-        ("TRANSIENT", "DUPLICATE", 1.0, None, None, True, "INFO"),
+        ("PERSISTENT", "DUPLICATE", 0.5, None, True, "CRITICAL"),
+        ("PERSISTENT", "DUPLICATE", 0.49, None, True, "WARNING"),
+        ("TRANSIENT", "ORPHANED", 1.0, 0.5, None, "INFO"),
+        ("TRANSIENT", "DUPLICATE", 1.0, None, True, "INFO"),
     ]
     names = (
-        "persistence string, kind string, probability double, backlog_growth bigint, "
-        "stood_still boolean, orderly boolean"
+        "persistence string, kind string, probability double, unread_share double, orderly boolean"
     )
     episodes = frame(spark, names, [case[:-1] for case in cases])
 
@@ -186,16 +185,16 @@ def test_the_growth_of_a_backlog_is_from_the_poll_before_the_finding_to_its_last
     )
 
     growths = [
-        (0, 40, 37, True),
-        (1, 2, -3, False),
-        (2, 40, 35, True),
-        (3, 3, None, True),
-        (4, 40, None, True),
+        (0, 40, 37, 1.0),
+        (1, 2, -3, None),
+        (2, 40, 35, 1.0),
+        (3, 3, None, None),
+        (4, 40, None, None),
         (5, None, None, None),
     ]
-    names = "queue_id int, backlog bigint, backlog_growth bigint, stood_still boolean"
+    names = "queue_id int, backlog bigint, backlog_growth bigint, unread_share double"
     assert_df_equality(
-        described.select("queue_id", "backlog", "backlog_growth", "stood_still"),
+        described.select("queue_id", "backlog", "backlog_growth", "unread_share"),
         frame(spark, names, growths),
         ignore_row_order=True,
         ignore_nullable=True,

@@ -58,12 +58,14 @@ def test_what_a_member_said_itself_counts_before_its_running_info_before_the_gro
             subscriptions=subscriptions("T2"),
             subscription_source="HEARTBEAT",
             last_heartbeat_at=at(-20),
+            pull_consumer=False,
         ),
         heartbeat_row(
             client_id="told",
             message_model="BROADCASTING",
             subscriptions=subscriptions("T3"),
             subscription_source="RUNNING_INFO",
+            pull_consumer=False,
         ),
         heartbeat_row(
             client_id="silent",
