@@ -80,9 +80,8 @@ def _in_run(said: str) -> Column:
 
 
 def _is_result_of_claimant(said: Column) -> Column:
-    return (said["source"] == CLIENT_LOG) & F.exists(
-        "claimants", lambda claimant: claimant["client_id"] == said["client_id"]
-    )
+    is_claimant = F.exists("claimants", lambda claimant: claimant["client_id"] == said["client_id"])
+    return (said["source"] == CLIENT_LOG) & said["is_settled"] & is_claimant
 
 
 def _times(said: str) -> Column:

@@ -34,7 +34,8 @@ def find_holdings(timeline: DataFrame, client_states: DataFrame, changes: DataFr
 
     ``held`` are the queues that it had ``since`` and ``until``: one moment of a running info; of a
     log line from when it counts (20 s after it, or after the state's first snapshot; 50 s after the
-    route changed) until the next line or the state's last snapshot. ``computed`` has what its
+    route changed) until the next line or the state's last snapshot, and, as a stretch of its own,
+    of the time in which the client may not know of the new route yet. ``computed`` has what its
     client id takes under each view of the state; clients that the state does not have are left out.
     ``processes`` are those of the group in the state.
 
@@ -52,7 +53,8 @@ def find_holdings(timeline: DataFrame, client_states: DataFrame, changes: DataFr
         said_at < F.col("first_seen") + _seconds(_REBALANCE_SECONDS)
     )
     explained_by = (
-        F.when(is_log, F.when(F.col("is_other_list"), F.lit(OTHER_LIST)))
+        F.when(is_log & F.col("lags"), F.lit(ROUTE_CHANGED))
+        .when(is_log, F.when(F.col("is_other_list"), F.lit(OTHER_LIST)))
         .when(route_changed, F.lit(ROUTE_CHANGED))
         .when(state_changed, F.lit(STATE_CHANGED))
     )
@@ -73,7 +75,7 @@ def find_holdings(timeline: DataFrame, client_states: DataFrame, changes: DataFr
             _of_topic("queues").alias("held"),
             "computed",
             "processes",
-            (F.col("since") >= F.col("settled_at")).alias("is_settled"),
+            (~F.col("lags") & (F.col("since") >= F.col("settled_at"))).alias("is_settled"),
             explained_by.alias("explained_by"),
             "queue_count",
             "client_count",
@@ -104,19 +106,34 @@ def _lay_over(said: DataFrame, shares: DataFrame) -> DataFrame:
     )
     of_line = Window.partitionBy(*PROCESS, "said_of", "said_at")
     counts_from = F.greatest(said_at + _seconds(_REBALANCE_SECONDS), F.col("settled_at"))
+    ends = F.least("replaced_at", last_seen)
+    # Who joins or leaves is followed in a moment; a route is not known before it is polled.
+    lagging = _stretch(
+        F.when(F.col("changed_at").isNotNull(), F.greatest(said_at, first_seen)),
+        F.least(F.col("changed_at") + lag, ends),
+        lags=True,
+    )
+    stretches = F.when(is_log, F.array(lagging, _stretch(counts_from, ends))).otherwise(
+        F.array(_stretch(said_at, said_at))
+    )
     return (
         said.join(shares, _CLIENT, "inner")
         .where(F.col("said_of").isNull() | (F.col("said_of") == F.col("topic")))
         .where(in_force | is_near)
         .withColumns(
             {
-                "since": F.when(is_log, counts_from).otherwise(said_at),
-                "until": F.when(is_log, F.least("replaced_at", last_seen)).otherwise(said_at),
+                "stretch": stretches,
                 "is_other_list": ~F.max(F.when(is_near, may_fit)).over(of_line),
             }
         )
+        .withColumn("stretch", F.explode("stretch"))
+        .select("*", "stretch.*")
         .where(~is_log | ((F.col("since") < F.col("until")) & (F.size("computed") > 0)))
     )
+
+
+def _stretch(since: Column, until: Column, *, lags: bool = False) -> Column:
+    return F.struct(since.alias("since"), until.alias("until"), F.lit(lags).alias("lags"))
 
 
 def has_lengths_of_line(lists: Column) -> Column:

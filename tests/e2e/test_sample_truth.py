@@ -247,9 +247,22 @@ def test_no_confirmation_contradicts_what_the_processes_wrote_down(
         assert row["confirmed"] in (None, was_so), row
 
 
-def test_the_lag_behind_a_route_change_is_no_finding(sample_reports: PublishedReports) -> None:
-    for table in ("orphaned_queues", "duplicate_queues", "allocation_drift"):
+def test_the_lag_behind_a_route_change_is_drift_attributed_to_it_and_no_finding(
+    sample_reports: PublishedReports,
+) -> None:
+    for table in ("orphaned_queues", "duplicate_queues"):
         assert "G_S17" not in {row["consumer_group"] for row in sample_reports.rows(table)}
+    changes = [
+        row["first_seen"]
+        for row in sample_reports.rows("group_faults")
+        if row["fault"] == "ROUTE_CHANGED"
+    ]
+    lagging = [r for r in sample_reports.rows("allocation_drift") if r["consumer_group"] == "G_S17"]
+    assert {row["client_id"] for row in lagging} == {f"10.0.17.{n}@app" for n in (1, 2, 3, 4)}
+    for row in lagging:
+        assert (row["attributed_to"], row["persistence"]) == ("ROUTE_CHANGED", "TRANSIENT")
+        assert row["first_seen"] in changes
+        assert row["last_seen"] - row["first_seen"] <= ROUTE_POLL_AND_REBALANCE
 
 
 def test_log_lines_are_of_when_they_were_written(sample_output: Path) -> None:
@@ -292,7 +305,11 @@ def test_no_line_was_quarantined_and_every_group_has_its_coverage(
 def test_clients_hold_what_they_compute_but_for_the_one_that_cannot_reach_a_broker(
     sample_reports: PublishedReports,
 ) -> None:
-    drift = sample_reports.rows("allocation_drift")
+    drift = [
+        row
+        for row in sample_reports.rows("allocation_drift")
+        if row["attributed_to"] != "ROUTE_CHANGED"
+    ]
     assert {row["consumer_group"] for row in drift} == {"G_S15"}
     # What the logs say that each client computed is everywhere what was recomputed.
     assert {row["source"] for row in drift} == {"RUNNING_INFO"}

@@ -233,11 +233,15 @@ def test_after_a_route_change_a_client_has_50_seconds_to_follow(spark, drift):
     line = log_row("p", "a", -100, [0, 1])
     more = {"two": [allocation_row("a", [0, 1, 2], queue_count=6)]}
     states = {"one": [allocation_row("a", [0, 1])]} | more
-    assert_drift(
-        spark,
-        drift([line], segments=segments, allocations=states, changes=[105]),
-        [log_drift("p", "a", 2, "COMPUTED_NOT_HELD", 1.0, 155, 300)],
-    )
+    inputs = {"segments": segments, "allocations": states, "changes": [105]}
+
+    followed = drift([line, log_row("p", "a", 140, [0, 1, 2], queue_count=6)], **inputs)
+    lag = log_drift("p", "a", 2, "COMPUTED_NOT_HELD", 1.0, 110, 140, attributed_to="ROUTE_CHANGED")
+    assert_drift(spark, followed, [lag])
+
+    # What lasts longer than 50 seconds is not explained by the change.
+    stayed = log_drift("p", "a", 2, "COMPUTED_NOT_HELD", 1.0, 110, 300, observations=2)
+    assert_drift(spark, drift([line], **inputs), [stayed])
 
 
 #: One broker lists two clients, the others three.
