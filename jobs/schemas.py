@@ -533,7 +533,11 @@ GROUP_HEALTH = Table(
         CLUSTER,
         GROUP,
         TOPIC,
-        _column("coverage", STRING, "AUDITED, or why not, at the group's last snapshot that tells"),
+        _column(
+            "coverage",
+            STRING,
+            "AUDITED, or why not, at the group's last snapshot that tells; NO_GROUP: a route alone",
+        ),
         _column("reason", STRING, "the coverage in words"),
         SNAPSHOTS,
         _column("audited_snapshots", LONG, "the snapshots that were recomputed"),

@@ -28,7 +28,12 @@ from jobs.reports.findings import (
     stalled_queues,
     unreadable_queues,
 )
-from jobs.reports.states import allocations, group_health, state_runs
+from jobs.reports.states import (
+    allocations,
+    group_health,
+    state_runs,
+    topics_without_group,
+)
 from jobs.schemas import (
     ALLOCATION_DRIFT,
     BROKER_POLLS,
@@ -159,7 +164,9 @@ def _report_tables(
         "allocations": allocations(states),
         "state_runs": state_runs(segments),
         "reassignments": reassignments(timeline),
-        "group_health": group_health(segments, states, described),
+        "group_health": group_health(segments, states, described).unionByName(
+            topics_without_group(route_runs, route_states, group_topics)
+        ),
     }
     if holdings is not None:
         drift = drift_episodes(holdings, settings.persistence_seconds)

@@ -71,3 +71,55 @@ def group_health(segments: DataFrame, states: DataFrame, described: DataFrame) -
         .fillna(0.0, ["orphan_queue_minutes", "duplicate_queue_minutes"])
     )
     return conform(rows, GROUP_HEALTH)
+
+
+_NO_GROUP = "NO_GROUP"
+
+
+def topics_without_group(
+    route_runs: DataFrame, route_states: DataFrame, group_topics: DataFrame
+) -> DataFrame:
+    """Rows of ``group_health`` for the topics that have a route and that no group subscribes to.
+
+    The group is that of a retry topic's name, else empty: nobody reads the topic, or whoever does
+    was not polled.
+    """
+    topic = ["cluster", "topic"]
+    readable = F.transform(
+        F.filter("routes", lambda each: each["perm"].bitwiseAND(F.lit(4)) > 0),
+        lambda each: F.struct(each["broker_name"], each["read_queue_nums"].alias("queues")),
+    )
+    queues = F.aggregate(
+        F.array_distinct(readable), F.lit(0), lambda sum_, each: sum_ + each["queues"]
+    )
+    at_end = route_states.select(*topic, "fingerprint", queues.alias("queues"))
+    unread = (
+        route_runs.join(group_topics, topic, "left_anti")
+        .groupBy(*topic)
+        .agg(
+            F.sum(F.size("snapshot_times")).alias("snapshots"),
+            F.min("first_seen").alias("first_seen"),
+            F.max("last_seen").alias("last_seen"),
+            F.max_by("fingerprint", "run").alias("fingerprint"),
+        )
+        .join(at_end, [*topic, "fingerprint"], "inner")
+    )
+    of_retry = F.regexp_extract("topic", "^%RETRY%(?s)(.*)$", 1)
+    nothing = dict.fromkeys(
+        ("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), F.lit(0)
+    )
+    none_yet = dict.fromkeys(
+        ("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), F.lit(0.0)
+    )
+    rows = unread.withColumns(
+        {
+            "consumer_group": of_retry,
+            "coverage": F.lit(_NO_GROUP),
+            "reason": F.lit("no member of any group in the dumps subscribes to the topic"),
+            "strategy_source": F.lit(None),
+            "worst_severity": F.lit(None),
+            **nothing,
+            **none_yet,
+        }
+    )
+    return conform(rows, GROUP_HEALTH)

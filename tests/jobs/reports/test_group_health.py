@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from chispa import assert_df_equality
 
-from jobs.reports.states import group_health
-from jobs.schemas import GROUP_HEALTH
-from tests.support.snapshots import CLUSTER, TOPIC, at, frame
+from jobs.reports.states import group_health, topics_without_group
+from jobs.schemas import GROUP_HEALTH, TOPIC_ROUTES
+from jobs.states.fingerprints import route_fingerprints
+from jobs.states.representatives import collect_route_states
+from jobs.states.runs import find_runs
+from tests.support.snapshots import CLUSTER, TOPIC, at, frame, route_row
 
 pytestmark = pytest.mark.spark
 
@@ -106,3 +109,31 @@ def test_a_group_keeps_its_row_whether_or_not_it_was_audited(spark):
     assert_df_equality(
         health, frame(spark, GROUP_HEALTH, expected), ignore_row_order=True, ignore_nullable=True
     )
+
+
+def test_a_topic_that_has_a_route_and_no_group_keeps_its_row(spark):
+    routes = frame(
+        spark,
+        TOPIC_ROUTES,
+        [
+            route_row(topic="read"),
+            *[route_row(topic="lonely", snapshot_time=at(time)) for time in (0, 60)],
+            route_row(topic="lonely", snapshot_time=at(60), broker_name="broker-b"),
+            route_row(topic="lonely", snapshot_time=at(60), broker_name="broker-c", perm=2),
+            route_row(topic="%RETRY%H", read_queue_nums=1),
+        ],
+    )
+    runs = find_runs(route_fingerprints(routes), ["cluster", "topic"])
+    group_topics = frame(
+        spark,
+        "cluster string, consumer_group string, topic string",
+        [(CLUSTER, "G", "read"), (CLUSTER, "offline", "")],
+    )
+
+    rows = topics_without_group(runs, collect_route_states(runs, routes), group_topics)
+
+    assert rows.columns == GROUP_HEALTH.schema.names
+    assert {
+        (row.consumer_group, row.topic, row.coverage, row.snapshots, row.queues)
+        for row in rows.collect()
+    } == {("", "lonely", "NO_GROUP", 2, 8), ("H", "%RETRY%H", "NO_GROUP", 1, 1)}
