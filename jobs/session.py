@@ -57,14 +57,14 @@ def suited_to_size(spark: SparkSession, input_bytes: int) -> Iterator[None]:
     if input_bytes > _SMALL_INPUT_BYTES:
         yield
         return
-    before = {key: spark.conf.get(key) for key in _FOR_SMALL_INPUT}
+    before = {key: str(spark.conf.get(key)) for key in _FOR_SMALL_INPUT}
     for key, value in _FOR_SMALL_INPUT.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
         for key, old in before.items():
-            spark.conf.set(key, old or "")
+            spark.conf.set(key, old)
 
 
 @contextmanager

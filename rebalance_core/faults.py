@@ -211,8 +211,9 @@ def _effect(findings: list[Finding]) -> str:
         found = [finding for finding in findings if finding.kind == kind]
         if found:
             sure = all(finding.certainty == "CERTAIN" for finding in found)
-            verb = "are" if sure else "are at times"
-            parts.append(f"{queue_ranges(f.queue for f in found)} {verb} {text}")
+            verb = "is" if len({finding.queue for finding in found}) == 1 else "are"
+            taken = f"{verb} {text}" if sure else f"{verb} at times {text}"
+            parts.append(f"{queue_ranges(f.queue for f in found)} {taken}")
     return "; ".join(parts)
 
 

@@ -230,6 +230,13 @@ def test_a_ghost_claims_nothing_and_takes_its_slot() -> None:
     assert "queues 3-5 of broker-a are taken by nobody" in fault.evidence
 
 
+def test_one_queue_is_told_as_one() -> None:
+    # Three slots for four queues: the first takes two, the member that assigns has the last.
+    chooser = member(client_id="c", chooses_queues=True)
+    (fault,) = faults_of(Situation(one_list(["a", "b", chooser]), PLAIN)).values()
+    assert fault.evidence.endswith("queue 3 of broker-a is taken by nobody")
+
+
 def test_members_that_choose_their_queues_themselves_are_named() -> None:
     (fault,) = faults_of(FAULTY["MANUAL_ASSIGNMENT"]()).values()
     assert fault.client_ids == ("c",)
