@@ -4,6 +4,14 @@ In a healthy fleet almost every snapshot equals the one before, so nothing is co
 sent to Python before it is known to be new. A fingerprint is a multiset hash: every row gives two
 differently seeded xxhash64, whose four 32-bit halves are summed. Sums do not depend on the order
 of the rows, merge in partial aggregation, and, unlike XOR, tell two copies of a row from none.
+
+How probably do two different states of a group share a fingerprint? Where a row is in one and not
+in the other, each half of its hashes must hit the one value that makes the sums equal: 2^-32 four
+times over, 2^-128 in all, and 2^-128 again for hashing the sums. A day of 5,000 groups in which
+every one of 1,440 snapshots is another state has 5,000 x 1,440^2 / 2 = 5 x 10^9 pairs: 3 x 10^-29.
+Subscriptions enter the rows as one hash of 64 bits: a hundred different lists of subscriptions in
+every group are 2.5 x 10^7 pairs, 1.3 x 10^-12 in all. (Against chance: xxhash64 is no defence
+against somebody who looks for two lists that collide.)
 """
 
 from __future__ import annotations
@@ -72,7 +80,9 @@ def group_fingerprints(heartbeats: DataFrame, broker_polls: DataFrame | None) ->
         # A hash of arrays has no boundaries: without its size, what one ends with could as well
         # be what the next begins with.
         F.size("subscriptions").alias("subscription_count"),
-        "subscriptions",
+        # Hashed once and not with both seeds: the longest column by far, and a group has but a
+        # few different values of it.
+        F.xxhash64("subscriptions").alias("subscriptions"),
     )
     if broker_polls is not None:
         unlisted = unlisted_brokers(broker_polls)
@@ -93,7 +103,8 @@ def route_fingerprints(topic_routes: DataFrame) -> DataFrame:
             F.col("namesrv_addr"),
             F.coalesce("broker_name", F.lit("")),
             F.coalesce(F.size("broker_ids"), F.lit(-1)),
-            F.array_sort(F.coalesce("broker_ids", F.array().cast("array<bigint>"))),
+            # Not array_sort: that one compares by an expression, which is not compiled.
+            F.sort_array(F.coalesce("broker_ids", F.array().cast("array<bigint>"))),
             F.col("perm"),
             F.col("read_queue_nums"),
             F.col("write_queue_nums"),
