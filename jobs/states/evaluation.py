@@ -5,7 +5,7 @@ Runs in Spark's Python workers, so it imports nothing beyond pandas, NumPy and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -105,8 +105,45 @@ EVALUATION = _fields(
     unreadable=QUEUES,
 )
 
+#: The fields of a state's members, of its brokers that said that the group is not online, and of
+#: its route. Each is a column of its own, with an array a state (``member_client_id``): Arrow hands
+#: over such arrays whole, while an array of structs is taken apart value by value.
+MEMBER_FIELDS = (
+    "broker_name",
+    "broker_id",
+    "client_id",
+    "client_addr",
+    "language",
+    "version",  # -1: not known
+    "message_model",
+    "strategy",
+    "client_rebalance",
+    "is_expired",
+    "chooses_queues",
+    "subscribed",
+    "expression_type",
+    "expression",
+)
+OFFLINE_FIELDS = ("broker_name", "broker_id")
+ROUTE_FIELDS = (
+    "namesrv_addr",
+    "broker_name",
+    "broker_ids",
+    "perm",  # where broker_name is null, what follows says nothing
+    "read_queue_nums",
+    "write_queue_nums",
+    "zone_name",
+)
+
 #: What the UDF is given of a state, as one struct.
-STATE_COLUMNS = ("consumer_group", "topic", "members", "offline", "lasting", "routes")
+STATE_COLUMNS = (
+    "consumer_group",
+    "topic",
+    "lasting",
+    *[f"member_{field}" for field in MEMBER_FIELDS],
+    *[f"offline_{field}" for field in OFFLINE_FIELDS],
+    *[f"route_{field}" for field in ROUTE_FIELDS],
+)
 
 
 def to_state(row: Mapping[Any, Any]) -> State:
@@ -115,42 +152,61 @@ def to_state(row: Mapping[Any, Any]) -> State:
     A connection stands once in one broker's list: a row that repeats one (a poll that was
     collected twice) is dropped. Copies of an id have different addresses, and stay.
     """
-    topic = row["topic"]
     lists: dict[tuple[str, int], dict[tuple[str, str], Member]] = {}
-    for number, member in enumerate(_items(row["members"])):
-        of_broker = lists.setdefault((member["broker_name"], member["broker_id"]), {})
-        own = [each for each in _items(member["subscriptions"]) if each["topic"] == topic]
+    for number, (
+        broker_name,
+        broker_id,
+        client_id,
+        client_addr,
+        language,
+        version,
+        message_model,
+        strategy,
+        client_rebalance,
+        is_expired,
+        chooses_queues,
+        subscribed,
+        expression_type,
+        expression,
+    ) in enumerate(_records(row, "member", MEMBER_FIELDS)):
         # Without an address nothing tells a repeated row from a copy of the id: it counts.
-        address = member["client_addr"] or f"(address {number} not known)"
-        of_broker[member["client_id"], address] = Member(
-            client_id=member["client_id"],
+        address = client_addr or f"(address {number} not known)"
+        lists.setdefault((broker_name, broker_id), {})[client_id, address] = Member(
+            client_id=client_id,
             client_addr=address,
-            subscribed=bool(own),
-            expression=_expression(own),
-            is_expired=member["is_expired"],
-            chooses_queues=member["chooses_queues"],
-            message_model=member["message_model"] or "CLUSTERING",
-            strategy=member["strategy"],
-            client_rebalance=member["client_rebalance"],
-            language=member["language"],
-            version=member["version"],
+            subscribed=subscribed,
+            expression=normalise_expression(expression_type, expression) if subscribed else None,
+            is_expired=is_expired,
+            chooses_queues=chooses_queues,
+            message_model=message_model or "CLUSTERING",
+            strategy=strategy,
+            client_rebalance=client_rebalance,
+            language=language,
+            version=None if version < 0 else version,
         )
     brokers: dict[str, dict[str, RouteBroker]] = {}
-    for broker in _items(row["routes"]):
-        of_nameserver = brokers.setdefault(broker["namesrv_addr"], {})
-        if broker["broker_name"] is not None:
-            ids = broker["broker_ids"]
-            of_nameserver[broker["broker_name"]] = RouteBroker(
-                broker_name=broker["broker_name"],
+    for (
+        namesrv_addr,
+        broker_name,
+        ids,
+        perm,
+        read_queue_nums,
+        write_queue_nums,
+        zone_name,
+    ) in _records(row, "route", ROUTE_FIELDS):
+        of_nameserver = brokers.setdefault(namesrv_addr, {})
+        if broker_name is not None:
+            of_nameserver[broker_name] = RouteBroker(
+                broker_name=broker_name,
                 broker_ids=None if ids is None else tuple(sorted(int(id_) for id_ in ids)),
-                perm=broker["perm"],
-                read_queue_nums=broker["read_queue_nums"],
-                write_queue_nums=broker["write_queue_nums"],
-                zone_name=broker["zone_name"],
+                perm=perm,
+                read_queue_nums=read_queue_nums,
+                write_queue_nums=write_queue_nums,
+                zone_name=zone_name,
             )
     return State(
         consumer_group=row["consumer_group"],
-        topic=topic,
+        topic=row["topic"],
         client_lists=tuple(
             ClientList(name, broker_id, tuple(members.values()))
             for (name, broker_id), members in lists.items()
@@ -159,22 +215,19 @@ def to_state(row: Mapping[Any, Any]) -> State:
             TopicRoute(namesrv_addr, tuple(of_nameserver.values()))
             for namesrv_addr, of_nameserver in sorted(brokers.items())
         ),
-        offline_brokers=tuple(
-            (each["broker_name"], each["broker_id"]) for each in _items(row["offline"])
-        ),
+        offline_brokers=tuple(_records(row, "offline", OFFLINE_FIELDS)),
         lasting=bool(row["lasting"]),
     )
 
 
-def _expression(subscriptions: list[Any]) -> str | None:
-    if not subscriptions:
-        return None
-    first = subscriptions[0]
-    return normalise_expression(first["expression_type"], first["expression"])
-
-
-def _items(values: Any) -> Any:
-    return () if values is None else values
+def _records(
+    row: Mapping[Any, Any], prefix: str, fields: tuple[str, ...]
+) -> Iterator[tuple[Any, ...]]:
+    """The arrays of the fields, record by record, as plain Python values; none for null arrays."""
+    arrays = [row[f"{prefix}_{field}"] for field in fields]
+    if any(array is None for array in arrays):
+        return iter(())
+    return zip(*[array.tolist() for array in arrays], strict=True)
 
 
 def _queues(queues: tuple[MessageQueue, ...]) -> list[dict[str, Any]]:

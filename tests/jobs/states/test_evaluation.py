@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql import types as T
 
 from jobs.states.evaluated import evaluate_states
-from jobs.states.evaluation import EVALUATION, STATE_COLUMNS, evaluate_rows, to_state
+from jobs.states.evaluation import (
+    EVALUATION,
+    MEMBER_FIELDS,
+    OFFLINE_FIELDS,
+    ROUTE_FIELDS,
+    STATE_COLUMNS,
+    evaluate_rows,
+    to_state,
+)
 from rebalance_core import State
 from tests.support.snapshots import (
     CLUSTER,
@@ -58,6 +67,39 @@ def row(members=(MEMBER,), routes=(BROKER,), offline=None, lasting=None) -> dict
         "lasting": lasting,
         "routes": None if routes is None else list(routes),
     }
+
+
+def in_columns(of_row: dict) -> dict:
+    """The row as the function of the UDF gets it: an array for each field."""
+
+    def of_member(each: dict) -> dict:
+        own = [s for s in each["subscriptions"] or () if s["topic"] == of_row["topic"]]
+        first = own[0] if own else {}
+        return each | {
+            "version": -1 if each["version"] is None else each["version"],
+            "subscribed": bool(own),
+            "expression_type": first.get("expression_type"),
+            "expression": first.get("expression"),
+        }
+
+    members = of_row["members"]
+    records = {
+        "member": (MEMBER_FIELDS, members and [of_member(each) for each in members]),
+        "offline": (OFFLINE_FIELDS, of_row["offline"]),
+        "route": (ROUTE_FIELDS, of_row["routes"]),
+    }
+    return {name: of_row[name] for name in ("consumer_group", "topic", "lasting")} | {
+        f"{prefix}_{field}": None if each is None else array([record[field] for record in each])
+        for prefix, (fields, each) in records.items()
+        for field in fields
+    }
+
+
+def array(values: list) -> np.ndarray:
+    """One-dimensional, whatever the values: lists among them stay lists."""
+    result = np.empty(len(values), object)
+    result[:] = values
+    return result
 
 
 def one_member(**overrides) -> State:
@@ -150,16 +192,16 @@ def one_member(**overrides) -> State:
     ],
 )
 def test_a_row_is_read_as_the_state_that_it_tells_of(of_row, expected):
-    assert to_state(of_row) == expected
+    assert to_state(in_columns(of_row)) == expected
 
 
-MEMBER_FIELDS = (
+MEMBER_TYPE = (
     "struct<broker_name:string,broker_id:bigint,client_id:string,client_addr:string,"
     "language:string,version:int,message_model:string,strategy:string,client_rebalance:boolean,"
     "is_expired:boolean,chooses_queues:boolean,"
     "subscriptions:array<struct<topic:string,expression_type:string,expression:string>>>"
 )
-ROUTE_FIELDS = (
+ROUTE_TYPE = (
     "struct<namesrv_addr:string,broker_name:string,broker_ids:array<bigint>,perm:int,"
     "read_queue_nums:int,write_queue_nums:int,zone_name:string>"
 )
@@ -194,7 +236,7 @@ def test_the_function_gives_through_spark_what_it_gives_when_called(spark):
     group_states = frame(
         spark,
         f"cluster string, consumer_group string, fingerprint {FINGERPRINT}, "
-        f"members array<{MEMBER_FIELDS}>, "
+        f"members array<{MEMBER_TYPE}>, "
         "offline array<struct<broker_name:string,broker_id:bigint>>, lasting boolean",
         [
             (CLUSTER, "G", numbered[n], r["members"], r["offline"], r["lasting"])
@@ -203,7 +245,7 @@ def test_the_function_gives_through_spark_what_it_gives_when_called(spark):
     )
     route_states = frame(
         spark,
-        f"cluster string, topic string, fingerprint {FINGERPRINT}, routes array<{ROUTE_FIELDS}>",
+        f"cluster string, topic string, fingerprint {FINGERPRINT}, routes array<{ROUTE_TYPE}>",
         [(CLUSTER, "T", numbered[n], r["routes"]) for n, r in rows.items() if r["routes"]],
     )
 
@@ -217,7 +259,7 @@ def test_the_function_gives_through_spark_what_it_gives_when_called(spark):
     )
 
     called = evaluate_rows(NO_PARAMETERS, "AVG")(
-        pd.DataFrame(list(rows.values()), columns=list(STATE_COLUMNS))
+        pd.DataFrame([in_columns(each) for each in rows.values()], columns=list(STATE_COLUMNS))
     )
     assert called["coverage"].tolist() == [
         "AUDITED",
