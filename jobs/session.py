@@ -36,9 +36,15 @@ def _advised(spark: SparkSession) -> dict[str, str]:
     return {
         # 200 is too many for most nights: every partition of every step is a task.
         "spark.sql.shuffle.partitions": str(2 * spark.sparkContext.defaultParallelism),
-        # A state of a large group is many kilobytes: bound what one batch holds in a worker.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     }
+
+
+#: What a worker holds at a time. A state of a large group is megabytes, one of a small group a
+#: few kilobytes, and as Python objects both are some ten times that. Bytes count since Spark 4.1.
+_BATCH = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+}
 
 
 #: Over a few thousand rows, planning again and compiling take longer than running.
@@ -54,17 +60,30 @@ _SMALL_INPUT_BYTES = 16 << 20
 @contextmanager
 def suited_to_size(spark: SparkSession, input_bytes: int) -> Iterator[None]:
     """Within the block the session is set for small inputs, if this is one; then as it was."""
-    if input_bytes > _SMALL_INPUT_BYTES:
+    with _set(spark, {} if input_bytes > _SMALL_INPUT_BYTES else _FOR_SMALL_INPUT):
         yield
-        return
-    before = {key: str(spark.conf.get(key)) for key in _FOR_SMALL_INPUT}
-    for key, value in _FOR_SMALL_INPUT.items():
+
+
+@contextmanager
+def bounded_batches(spark: SparkSession) -> Iterator[None]:
+    """Within the block what a Python worker gets at a time is bounded; then as it was."""
+    with _set(spark, _BATCH):
+        yield
+
+
+@contextmanager
+def _set(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in values}
+    for key, value in values.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
         for key, old in before.items():
-            spark.conf.set(key, old)
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
 
 
 @contextmanager

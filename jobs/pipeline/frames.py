@@ -45,6 +45,7 @@ from jobs.schemas import (
     STALLED_QUEUES,
     TOPIC_ROUTES,
 )
+from jobs.session import bounded_batches
 from jobs.settings import Settings
 from jobs.states.evaluated import evaluate_states
 from jobs.states.fingerprints import group_fingerprints, route_fingerprints
@@ -123,15 +124,16 @@ def _report_tables(
             route_intervals(route_runs, settings.route_max_age_seconds),
         )
     )
-    states = _computed(
-        evaluate_states(
-            segments,
-            group_states,
-            route_states,
-            [each.to_rule() for each in settings.strategies],
-            settings.default_strategy,
+    with bounded_batches(heartbeats.sparkSession):
+        states = _computed(
+            evaluate_states(
+                segments,
+                group_states,
+                route_states,
+                [each.to_rule() for each in settings.strategies],
+                settings.default_strategy,
+            )
         )
-    )
     timeline = _computed(build_timeline(segments, states))
     changes = _computed(route_changes(route_runs, route_states, group_topics))
     holdings = None
