@@ -14,7 +14,7 @@ from rebalance_core.errors import (
     UnknownStrategyError,
 )
 from rebalance_core.faults import Fault, find_faults, normalise_expression
-from rebalance_core.findings import Evaluation, Finding, evaluate
+from rebalance_core.findings import Evaluation, Finding, StackedEffect, evaluate
 from rebalance_core.message_queue import (
     MessageQueue,
     java_string_key,
@@ -43,6 +43,7 @@ __all__ = [
     "MissingParameterError",
     "RouteBroker",
     "Situation",
+    "StackedEffect",
     "State",
     "StrategyRule",
     "StrategyRules",

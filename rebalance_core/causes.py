@@ -59,7 +59,8 @@ def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
     search = _Search(situation, evaluation)
     cures = {finding: search.cures(finding) for finding in findings}
     used = dict.fromkeys(cure for each in cures.values() for cure in each)
-    return Causes(cures, {cure: search.after(cure) for cure in used if cure != (UNEXPLAINED,)})
+    outcomes = {cure: search.outcome(cure) for cure in used if cure != (UNEXPLAINED,)}
+    return Causes(cures, {cure: each.after for cure, each in outcomes.items() if each.after})
 
 
 #: Sums of the same shares in another order differ by less.
@@ -68,6 +69,18 @@ _ROUNDING = 1e-9
 
 def _probabilities(evaluation: Evaluation) -> dict[FindingKey, float]:
     return {key_of(finding): finding.probability for finding in evaluation.findings}
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a cure does: the findings that it clears, and whether it leaves no queue worse off.
+
+    No finding is new then, and none is likelier. ``after`` is kept where it clears any.
+    """
+
+    cleared: frozenset[FindingKey]
+    mends: bool
+    after: Evaluation | None
 
 
 class _Search:
@@ -79,34 +92,27 @@ class _Search:
         self._applicable = [
             fault for fault, repair in REPAIRS.items() if repair(situation) is not situation
         ]
-        self._after: dict[Cure, Evaluation] = {}
+        self._tried: dict[Cure, _Outcome] = {}
 
-    def after(self, cure: Cure) -> Evaluation:
-        if cure not in self._after:
+    def outcome(self, cure: Cure) -> _Outcome:
+        if cure not in self._tried:
             repaired = apply_repairs(self._situation, cure)
-            self._after[cure] = evaluate(repaired.state, repaired.rules)
-        return self._after[cure]
-
-    def _clears(self, cure: Cure, finding: FindingKey) -> bool:
-        after = self.after(cure)
-        # A repair after which nothing can be recomputed has not shown that anything is mended.
-        if after.coverage != AUDITED or after.processes == 0:
-            return False
-        return all(key_of(each) != finding for each in after.findings)
-
-    def _mends(self, cure: Cure) -> bool:
-        """Whether no queue is worse off: no finding is new, and none is likelier."""
-        return all(
-            probability <= self._before.get(key, 0.0) + _ROUNDING
-            for key, probability in _probabilities(self.after(cure)).items()
-        )
+            after = evaluate(repaired.state, repaired.rules)
+            left = _probabilities(after)
+            # A repair after which nothing can be recomputed has not shown that anything is mended.
+            shown = after.coverage == AUDITED and after.processes > 0
+            cleared = frozenset(self._before.keys() - left.keys()) if shown else frozenset()
+            mends = all(p <= self._before.get(key, 0.0) + _ROUNDING for key, p in left.items())
+            self._tried[cure] = _Outcome(cleared, mends, after if cleared else None)
+        return self._tried[cure]
 
     def cures(self, finding: FindingKey) -> tuple[Cure, ...]:
-        alone = tuple((fault,) for fault in self._applicable if self._clears((fault,), finding))
+        single = [(fault,) for fault in self._applicable]
+        alone = tuple(cure for cure in single if finding in self.outcome(cure).cleared)
         if alone:
-            return tuple(cure for cure in alone if self._mends(cure)) or alone
+            return tuple(cure for cure in alone if self.outcome(cure).mends) or alone
         for size in range(2, len(self._applicable) + 1):
             for together in combinations(self._applicable, size):
-                if self._clears(together, finding):
+                if finding in self.outcome(together).cleared:
                     return (together,)
         return ((UNEXPLAINED,),)

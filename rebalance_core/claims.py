@@ -27,16 +27,50 @@ from rebalance_core.views import View
 class Claims:
     """What the processes claim of a topic's queues.
 
-    ``queues`` are all queues that some view has, in Java's order. ``shares`` is c: a row for each
-    of ``processes`` (which may stand for several alike), a column for each queue.
+    ``queues`` are all queues that some view has, in Java's order.
     ``positions[view][process]`` are the indexes into that view's queues, in the strategy's order.
+
+    c has a row for each of ``processes`` (which may stand for several alike) and a column for each
+    queue. Nearly all of it is 0, so the rest alone is kept: ``share[n]`` stands in ``row[n]`` and
+    ``column[n]``. A broadcasting process shares no queue, and has none.
     """
 
     queues: tuple[MessageQueue, ...]
     processes: tuple[Process, ...]
     views: tuple[View, ...]
     positions: tuple[tuple[NDArray[np.int64], ...], ...]
-    shares: NDArray[np.float64]
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """c, with all its zeros."""
+        shares = np.zeros((len(self.processes), len(self.queues)))
+        shares[self.row, self.column] = self.share
+        return shares
+
+    def shares_of(
+        self, columns: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The part of c that has these columns (ascending), and the rows that are not all 0 in it.
+
+        The numbers of those rows come first.
+        """
+        here = np.isin(self.column, columns)
+        rows, row = np.unique(self.row[here], return_inverse=True)
+        shares = np.zeros((len(rows), len(columns)))
+        shares[row, np.searchsorted(columns, self.column[here])] = self.share[here]
+        return rows, shares
+
+    def doubtful_columns(self) -> NDArray[np.int64]:
+        """The queues that are not claimed by just one process, for certain."""
+        counts = np.array([process.count for process in self.processes], dtype=np.float64)
+        claims = np.bincount(self.column, minlength=len(self.queues))
+        owners = np.bincount(
+            self.column, (self.share == 1.0) * counts[self.row], minlength=len(self.queues)
+        )
+        return np.flatnonzero((claims != 1) | (owners != 1.0))
 
     def taken(self, view: int, process: int) -> list[MessageQueue]:
         """The queues that a process takes under a view."""
@@ -56,13 +90,14 @@ def compute_claims(views: Sequence[View], processes: Sequence[Process]) -> Claim
     """
     positions = []
     for view in views:
+        every = np.arange(len(view.queues))
         by_strategy: dict[int, dict[str, NDArray[np.int64]]] = {}
         of_view = []
         for process in processes:
             if not process.claims:
                 of_view.append(_NOTHING)
             elif process.broadcasting:
-                of_view.append(np.arange(len(view.queues)))
+                of_view.append(every)
             else:
                 strategy = process.strategy.strategy
                 if strategy is None:
@@ -80,22 +115,40 @@ def _with_shares(
     processes: tuple[Process, ...],
     positions: tuple[tuple[NDArray[np.int64], ...], ...],
 ) -> Claims:
-    lists = {view.queues for view in views}
-    one_list = len(lists) == 1
-    queues = views[0].queues if one_list else tuple(sort_message_queues(list(set().union(*lists))))
-    index = None if one_list else {queue: number for number, queue in enumerate(queues)}
-    shares = np.zeros((len(processes), len(queues)))
-    under_views = np.zeros((len(processes), len(queues)), dtype=np.int64)
-    for view, of_view in zip(views, positions, strict=True):
-        columns = None if index is None else np.array([index[q] for q in view.queues], np.int64)
-        for row, taken in enumerate(of_view):
-            where = taken if columns is None else columns[taken]
-            shares[row, where] += view.weight
-            under_views[row, where] += 1
+    queues = views[0].queues
+    columns: list[NDArray[np.int64] | None] = [None] * len(views)
+    if any(view.queues is not queues and view.queues != queues for view in views):
+        queues = tuple(sort_message_queues(set().union(*(view.queues for view in views))))
+        index = {queue: number for number, queue in enumerate(queues)}
+        columns = [np.array([index[q] for q in view.queues], np.int64) for view in views]
+    sharing = [row for row, process in enumerate(processes) if not process.broadcasting]
+    parts = [
+        _entries(of_view, sharing, of_queues)
+        for of_view, of_queues in zip(positions, columns, strict=True)
+    ]
+    if len(views) == 1:
+        ((row, column),) = parts
+        return Claims(queues, processes, views, positions, row, column, np.ones(len(row)))
+    keys = np.concatenate([row * len(queues) + column for row, column in parts])
+    weights = np.repeat([view.weight for view in views], [len(row) for row, _ in parts])
+    distinct, entry = np.unique(keys, return_inverse=True)
+    share = np.minimum(np.bincount(entry, weights, minlength=len(distinct)), 1.0)
     # Weights are fractions: a sum of all of them may miss 1 by a rounding error.
-    shares[under_views == len(views)] = 1.0
-    np.clip(shares, 0.0, 1.0, out=shares)
-    return Claims(queues, processes, views, positions, shares)
+    share[np.bincount(entry, minlength=len(distinct)) == len(views)] = 1.0
+    row, column = np.divmod(distinct, len(queues))
+    return Claims(queues, processes, views, positions, row, column, share)
+
+
+def _entries(
+    of_view: Sequence[NDArray[np.int64]],
+    sharing: Sequence[int],
+    columns: NDArray[np.int64] | None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row and column of all that the sharing processes claim under one view."""
+    taken = [of_view[row] for row in sharing]
+    row = np.repeat(np.array(sharing, dtype=np.int64), [len(each) for each in taken])
+    column = np.concatenate(taken) if taken else _NOTHING
+    return row, column if columns is None else columns[column]
 
 
 @dataclass(frozen=True, slots=True)

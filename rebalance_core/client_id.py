@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 __all__ = ["ClientId", "ClientIdFormat", "parse_client_id"]
 
@@ -118,6 +119,8 @@ _GRPC_COUNTER = (
 )
 
 
+# Each id of a group comes again with every broker, topic and state; some 10 MB when full.
+@lru_cache(maxsize=16_384)
 def parse_client_id(
     client_id: str, language: str | None = None, version: int | None = None
 ) -> ClientId:

@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, Causes, Cure, key_of
 from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, Finding
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
-from rebalance_core.processes import find_processes, find_stacked_ids, silent_members
+from rebalance_core.processes import (
+    StackedId,
+    find_processes,
+    find_stacked_ids,
+    silent_members,
+)
 from rebalance_core.repairs import (
     BROKER_VIEW_DIVERGENCE,
     CONFIG_GAP,
@@ -228,15 +234,16 @@ def _models(state: State) -> int:
 
 def _duplicate_ids(situation: Situation, findings: list[Finding]) -> _Told:
     stacked = [each for each in find_stacked_ids(situation.state) if each.processes > 1]
+    addresses_of = _addresses_in_one_list(situation.state, stacked)
+    taken_by: dict[str, set[MessageQueue]] = defaultdict(set)
+    for finding in findings:
+        if finding.kind == DUPLICATE:
+            for claimant in finding.claimants:
+                taken_by[claimant.client_id].add(finding.queue)
     sentences = []
     for each in stacked:
-        addresses = _addresses_in_one_list(situation.state, each.client_id)
-        taken = queue_ranges(
-            finding.queue
-            for finding in findings
-            if finding.kind == DUPLICATE
-            and each.client_id in {claimant.client_id for claimant in finding.claimants}
-        )
+        addresses = addresses_of[each.client_id]
+        taken = queue_ranges(taken_by[each.client_id])
         takes = f"; {'both' if each.processes == 2 else 'all'} take {taken}" if taken else ""
         sentences.append(
             f"{each.client_id} is used by {each.processes} processes, {_and(addresses)}{takes}"
@@ -256,20 +263,26 @@ def _duplicate_ids(situation: Situation, findings: list[Finding]) -> _Told:
     )
 
 
-def _addresses_in_one_list(state: State, client_id: str) -> list[str]:
-    """The addresses of an id in the list that shows most of its copies."""
-    by_list = [
-        sorted(member.client_addr for member in entry.members if member.client_id == client_id)
-        for entry in sorted(state.client_lists, key=lambda e: (e.broker_name, e.broker_id))
-    ]
-    return max(by_list, key=len, default=[])
+def _addresses_in_one_list(state: State, stacked: Iterable[StackedId]) -> dict[str, list[str]]:
+    """By id its addresses in the list that shows most of its copies."""
+    most: dict[str, list[str]] = {each.client_id: [] for each in stacked}
+    for entry in sorted(state.client_lists, key=lambda e: (e.broker_name, e.broker_id)):
+        here: dict[str, list[str]] = defaultdict(list)
+        for member in entry.members:
+            if member.client_id in most:
+                here[member.client_id].append(member.client_addr)
+        for client_id, addresses in here.items():
+            if len(addresses) > len(most[client_id]):
+                most[client_id] = sorted(addresses)
+    return most
 
 
 def _stale_channels(situation: Situation, findings: list[Finding]) -> _Told:
     stacked = [each for each in find_stacked_ids(situation.state) if each.copies > each.processes]
+    addresses_of = _addresses_in_one_list(situation.state, stacked)
     told = _and(
         f"{each.client_id} stands {each.copies} times in a broker's list "
-        f"({_and(_addresses_in_one_list(situation.state, each.client_id))}) and has "
+        f"({_and(addresses_of[each.client_id])}) and has "
         f"{each.processes} process{'es' if each.processes > 1 else ''}"
         for each in stacked
     )
@@ -462,6 +475,7 @@ def _of_queues(sentence: str, remedy: str) -> Callable[[Situation, list[Finding]
     return tell
 
 
+@lru_cache(maxsize=1_024)
 def normalise_expression(expression_type: str | None, expression: str | None) -> str:
     """A filter in one spelling: tags in any order are the same filter, and none is ``*``.
 
@@ -476,13 +490,13 @@ def normalise_expression(expression_type: str | None, expression: str | None) ->
 
 
 def _expression_mismatch(state: State) -> _Told | None:
-    users: dict[str, set[str]] = defaultdict(set)
-    for entry in state.client_lists:
-        for member in entry.members:
-            if member.subscribed and member.expression is not None:
-                users[member.expression].add(member.client_id)
-    if len(users) < 2:
+    subscribed = [m for entry in state.client_lists for m in entry.members if m.subscribed]
+    if len({member.expression for member in subscribed} - {None}) < 2:
         return None
+    users: dict[str, set[str]] = defaultdict(set)
+    for member in subscribed:
+        if member.expression is not None:
+            users[member.expression].add(member.client_id)
     by_number = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
     told = "; ".join(
         f"{_and(sorted(ids))} {_verb('filter', ids)} by {text}" for text, ids in by_number

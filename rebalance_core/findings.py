@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rebalance_core.claims import Claims, Owners, compute_claims, count_owners
 from rebalance_core.client_id import ClientIdFormat, parse_client_id
 from rebalance_core.errors import AllocationError
-from rebalance_core.message_queue import MessageQueue
+from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import Process, StackedId, find_processes, find_stacked_ids
 from rebalance_core.state import State
 from rebalance_core.strategies import AllocationStrategy, own_id
@@ -70,8 +75,7 @@ class Finding:
     claimants: tuple[Claimant, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(NamedTuple):
     """What the processes of one client id take under one view.
 
     ``view_queues`` and ``view_clients`` are the lengths of the view's two lists, which the client
@@ -181,10 +185,11 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     stacked: tuple[StackedEffect, ...] = ()
     if refusal is None:
         findings = _findings(claims)
-        stacked = tuple(_effect(each, claims) for each in find_stacked_ids(state))
+        stacked = _effects(find_stacked_ids(state), claims)
+    by_process = np.bincount(claims.row, claims.share, minlength=len(processes)).tolist()
     shares = [
-        float(claims.shares[row].sum())
-        for row, process in enumerate(processes)
+        share
+        for share, process in zip(by_process, processes, strict=True)
         if process.claims and not process.broadcasting
     ]
     return Evaluation(
@@ -195,14 +200,19 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         processes=sum(process.count for process in processes),
         queues=len(claims.queues),
         idle_clients=sum(1 for share in shares if share == 0),
-        most_queues=round(max(shares, default=0)),
-        fewest_queues=round(min(shares, default=0)),
+        most_queues=_whole(max(shares, default=0.0)),
+        fewest_queues=_whole(min(shares, default=0.0)),
         strategy_source=_weakest_source([process for process in processes if process.claims]),
         findings=findings,
         allocations=_allocations(claims),
         stacked=stacked,
         unreadable=_unreadable(state),
     )
+
+
+def _whole(queues: float) -> int:
+    """An average as a whole number, the same whatever the rounding errors of its sum."""
+    return round(round(queues, 9))
 
 
 def _members(state: State) -> int:
@@ -212,7 +222,7 @@ def _members(state: State) -> int:
 def _unreadable(state: State) -> tuple[MessageQueue, ...]:
     """Written and unreadable by every nameserver's route."""
     of_routes = [set(unreadable_queues(state.topic, route)) for route in state.topic_routes]
-    return tuple(sorted(set.intersection(*of_routes))) if of_routes else ()
+    return tuple(sort_message_queues(set.intersection(*of_routes))) if of_routes else ()
 
 
 def _why_not_audited(
@@ -251,7 +261,8 @@ def _why_no_queue(state: State) -> tuple[str, str] | None:
         return ROUTE_NOT_KNOWN, "the dumps have no route of the topic at that time"
     if not any(route.brokers for route in state.topic_routes):
         return ROUTE_NOT_KNOWN, "no nameserver knows the topic"
-    if not any(readable_queues(state.topic, route) for route in state.topic_routes):
+    brokers = [broker for route in state.topic_routes for broker in route.brokers]
+    if not any(broker.is_readable and broker.read_queue_nums > 0 for broker in brokers):
         return NO_READABLE_QUEUE, "no broker of the route lets consumers read the topic"
     return None
 
@@ -299,7 +310,7 @@ def _without_claims(
 ) -> Evaluation:
     """A state that was not recomputed, or one in which the group has no member at all."""
     coverage, reason = refusal or (AUDITED, "the group has no member")
-    queues = sorted(
+    queues = sort_message_queues(
         {q for route in state.topic_routes for q in readable_queues(state.topic, route)}
     )
     findings = tuple(Finding(ORPHANED, queue, CERTAIN, 1.0, 0.0, ()) for queue in queues)
@@ -325,20 +336,28 @@ def _weakest_source(processes: list[Process]) -> StrategySource | None:
     return next((source for source in reversed(STRATEGY_SOURCES) if source in sources), None)
 
 
+#: So many queues are looked at together where they are not all right: bounds the memory.
+_QUEUES_AT_ONCE = 256
+
+
 def _findings(claims: Claims) -> tuple[Finding, ...]:
-    sharing = [row for row, process in enumerate(claims.processes) if not process.broadcasting]
-    counts = [claims.processes[row].count for row in sharing]
-    shares = claims.shares[sharing]
-    owners = count_owners(shares, counts)
-    findings = []
-    for column in ((owners.none > 0) | (owners.several > 0)).nonzero()[0].tolist():
-        claimants = tuple(
-            Claimant(process.client_id, process.count, float(share))
-            for row, share in zip(sharing, shares[:, column].tolist(), strict=True)
-            if share > 0 and (process := claims.processes[row])
-        )
-        findings += _of_queue(claims.queues[column], column, owners, claimants)
+    doubtful = claims.doubtful_columns()
+    findings: list[Finding] = []
+    for start in range(0, len(doubtful), _QUEUES_AT_ONCE):
+        findings += _of_columns(claims, doubtful[start : start + _QUEUES_AT_ONCE])
     return tuple(findings)
+
+
+def _of_columns(claims: Claims, columns: NDArray[np.int64]) -> Iterator[Finding]:
+    rows, shares = claims.shares_of(columns)
+    claiming = [claims.processes[row] for row in rows.tolist()]
+    owners = count_owners(shares, [process.count for process in claiming])
+    for number in ((owners.none > 0) | (owners.several > 0)).nonzero()[0].tolist():
+        claimants = tuple(
+            Claimant(claiming[row].client_id, claiming[row].count, float(shares[row, number]))
+            for row in shares[:, number].nonzero()[0].tolist()
+        )
+        yield from _of_queue(claims.queues[columns[number]], number, owners, claimants)
 
 
 def _of_queue(
@@ -380,44 +399,71 @@ def _allocations(claims: Claims) -> tuple[Allocation, ...]:
     )
 
 
-def _effect(stacked: StackedId, claims: Claims) -> StackedEffect:
-    """The most that the id does under any view: its processes may draw whichever."""
-    own = [
-        process
-        for process in claims.processes
-        if process.client_id == stacked.client_id and process.claims
-    ]
+def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[StackedEffect, ...]:
+    """The most that each id does under any view: its processes may draw whichever."""
+    if not stacked_ids:
+        return ()
+    own: dict[str, list[Process]] = {each.client_id: [] for each in stacked_ids}
+    for process in claims.processes:
+        if process.client_id in own and process.claims:
+            own[process.client_id].append(process)
     strategies = {
         id(process.strategy.strategy): process.strategy.strategy
-        for process in own
+        for processes in own.values()
+        for process in processes
         if not process.broadcasting and process.strategy.strategy is not None
     }
-    several = sum(process.count for process in own) > 1
-    wasted = duplicated = orphaned = 0
+    wasted: Counter[str] = Counter()
+    duplicated: Counter[str] = Counter()
+    orphaned: Counter[str] = Counter()
     for view in claims.views:
-        wasted = max(wasted, view.client_ids.count(stacked.client_id) - 1)
-        for strategy in strategies.values():
+        copies = Counter(view.client_ids)
+        for client_id in own:
+            wasted[client_id] = max(wasted[client_id], copies[client_id] - 1)
+        for key, strategy in strategies.items():
             taken = strategy.claims(view.queues, view.client_ids)
-            if several:
-                duplicated = max(duplicated, len(taken.get(stacked.client_id, ())))
-            orphaned = max(orphaned, len(_in_later_slots(stacked.client_id, strategy, view, taken)))
-    return StackedEffect(stacked, wasted, duplicated, orphaned)
+            in_later_slots = _in_later_slots(strategy, view, taken)
+            for client_id, processes in own.items():
+                using = [each for each in processes if id(each.strategy.strategy) == key]
+                if all(process.broadcasting for process in using):
+                    continue
+                if sum(process.count for process in processes) > 1:
+                    several = len(taken.get(client_id, ()))
+                    duplicated[client_id] = max(duplicated[client_id], several)
+                orphaned[client_id] = max(orphaned[client_id], in_later_slots[client_id])
+    return tuple(
+        StackedEffect(
+            each, wasted[each.client_id], duplicated[each.client_id], orphaned[each.client_id]
+        )
+        for each in stacked_ids
+    )
 
 
 def _in_later_slots(
-    client_id: str, strategy: AllocationStrategy, view: View, taken: dict[str, Positions]
-) -> set[int]:
-    """The queues that later copies of an id would take if they had ids of their own, and nobody
-    takes as it is.
+    strategy: AllocationStrategy, view: View, taken: dict[str, Positions]
+) -> Counter[str]:
+    """By client id how many queues its later copies would take if they had ids of their own, of
+    those that nobody takes as it is.
+
+    All copies are parted at once. Where slots decide, that moves no other's; on a ring it does,
+    but there every queue is somebody's as it is.
     """
-    copies = [own_id(client_id, copy) for copy in range(view.client_ids.count(client_id))]
-    first = view.client_ids.index(client_id) if copies else 0
-    separate = (*view.client_ids[:first], *copies, *view.client_ids[first + len(copies) :])
-    if len(copies) < 2:
-        return set()
-    apart = strategy.claims(view.queues, separate)
-    in_slots = {position for copy in copies[1:] for position in apart[copy].tolist()}
-    return in_slots - {position for own in taken.values() for position in own.tolist()}
+    orphaned = np.ones(len(view.queues), dtype=np.bool_)
+    for positions in taken.values():
+        orphaned[positions] = False
+    of_later: Counter[str] = Counter()
+    if not orphaned.any():
+        return of_later
+    seen: Counter[str] = Counter()
+    parted = []
+    for client_id in view.client_ids:
+        parted.append((client_id, own_id(client_id, seen[client_id])))
+        seen[client_id] += 1
+    apart = strategy.claims(view.queues, [own for _, own in parted])
+    for client_id, own in parted:
+        if own != client_id:
+            of_later[client_id] += int(orphaned[apart[own]].sum())
+    return of_later
 
 
 def _evidence(stacked: StackedId) -> str:

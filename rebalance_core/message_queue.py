@@ -124,6 +124,8 @@ def _java_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
     return java_string_key(queue.topic), java_string_key(queue.broker_name), queue.queue_id
 
 
-def _needs_java_key(texts: Iterable[str]) -> bool:
+def _needs_java_key(texts: Collection[str]) -> bool:
     # isascii() reads a flag of the string, so the usual case costs no look at the characters.
-    return any(not text.isascii() and max(text) > "\uffff" for text in texts)
+    return not all(map(str.isascii, texts)) and any(
+        max(text, default="") > "\uffff" for text in texts
+    )

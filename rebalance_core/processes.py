@@ -8,13 +8,15 @@ many processes use a client id; where it does not, the id itself and what two li
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from rebalance_core.client_id import parse_client_id
 from rebalance_core.message_queue import bytewise_order_differs
-from rebalance_core.state import BROADCASTING, Member, State
+from rebalance_core.state import BROADCASTING, ClientList, Member, State
 from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRules
 
 
@@ -118,8 +120,11 @@ def processes_behind(state: State) -> dict[str, int]:
 
 
 def _count(client_id: str, lists: CopiesPerList, lasting: bool) -> tuple[int, str]:
+    copies = [len(members) for _, members in lists]
+    if max(copies) == 1:
+        return 1, ""
     language = next((m.language for _, members in lists for m in members if m.language), None)
-    return count_processes(client_id, [len(members) for _, members in lists], lasting, language)
+    return count_processes(client_id, copies, lasting, language)
 
 
 def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
@@ -154,12 +159,7 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     one process, by all of them together (one list may have had its heartbeat later than another);
     where it has several, by the list that shows most of them.
     """
-    observed = {
-        member.strategy
-        for client_list in state.client_lists
-        for member in client_list.members
-        if member.strategy
-    }
+    observed = {m.strategy for entry in state.client_lists for m in entry.members} - {None, ""}
     of_group = next(iter(observed)) if len(observed) == 1 else None
     silent = silent_members(state)
     orders_differ = _orders_differ(state)
@@ -167,10 +167,13 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     for client_id, lists in sorted(_copies(state).items()):
         count, _ = _count(client_id, lists, state.lasting)
         told = [
-            [_traits(member, (*broker, member.client_addr) in silent) for member in members]
+            [_traits(m, bool(silent) and (*broker, m.client_addr) in silent) for m in members]
             for broker, members in lists
         ]
-        traits = _traits_of_one(told) if count == 1 else _traits_of_several(told, count)
+        if count == 1:
+            traits = [_traits_of_one(tuple(chain.from_iterable(told)))]
+        else:
+            traits = _traits_of_several(told, count)
         alike = [
             Process(
                 client_id=client_id,
@@ -191,7 +194,9 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
             )
             for each in traits
         ]
-        processes += [replace(each, count=alike.count(each)) for each in dict.fromkeys(alike)]
+        if count > 1:
+            alike = [replace(each, count=number) for each, number in Counter(alike).items()]
+        processes += alike
     return tuple(processes)
 
 
@@ -209,32 +214,31 @@ class _Traits(NamedTuple):
 
 def _traits(member: Member, silent: bool) -> _Traits:
     return _Traits(
-        subscribed=member.subscribed,
-        broadcasting=member.message_model == BROADCASTING,
-        chooses_queues=member.chooses_queues,
-        silent=silent,
-        strategy=member.strategy,
-        language=member.language,
-        version=member.version,
+        member.subscribed,
+        member.message_model == BROADCASTING,
+        member.chooses_queues,
+        silent,
+        member.strategy,
+        member.language,
+        member.version,
     )
 
 
-def _traits_of_one(told: list[list[_Traits]]) -> list[_Traits]:
+# Nearly all members of all groups tell one of a few things.
+@lru_cache(maxsize=1_024)
+def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
     """Those of the one process that all these members are."""
-    every = [traits for of_list in told for traits in of_list]
     # Language and version of one and the same member: of two they might be no SDK that there is.
     spoken = next((each for each in every if each.language), every[0])
-    return [
-        _Traits(
-            subscribed=any(each.subscribed for each in every),
-            broadcasting=all(each.broadcasting for each in every),
-            chooses_queues=all(each.chooses_queues for each in every),
-            silent=all(each.silent for each in every),
-            strategy=next((each.strategy for each in every if each.strategy), None),
-            language=spoken.language,
-            version=spoken.version,
-        )
-    ]
+    return _Traits(
+        subscribed=any(each.subscribed for each in every),
+        broadcasting=all(each.broadcasting for each in every),
+        chooses_queues=all(each.chooses_queues for each in every),
+        silent=all(each.silent for each in every),
+        strategy=next((each.strategy for each in every if each.strategy), None),
+        language=spoken.language,
+        version=spoken.version,
+    )
 
 
 def _traits_of_several(told: list[list[_Traits]], count: int) -> list[_Traits]:
@@ -269,7 +273,7 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     harm only when the group has clustering members, whose slots they take.
     """
     models = {m.message_model for entry in state.client_lists for m in entry.members}
-    if models == {BROADCASTING}:
+    if models == {BROADCASTING} or not any(_has_copies(entry) for entry in state.client_lists):
         return ()
     stacked = []
     for client_id, lists in sorted(_copies(state).items()):
@@ -286,3 +290,7 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
                 )
             )
     return tuple(stacked)
+
+
+def _has_copies(entry: ClientList) -> bool:
+    return len({member.client_id for member in entry.members}) < len(entry.members)

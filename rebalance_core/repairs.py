@@ -75,7 +75,7 @@ def give_own_ids(situation: Situation) -> Situation:
         for member in sorted(entry.members, key=lambda each: (each.client_id, each.client_addr)):
             copy = min(copies[member.client_id], processes[member.client_id] - 1)
             copies[member.client_id] += 1
-            members.append(replace(member, client_id=own_id(member.client_id, copy)))
+            members.append(member._replace(client_id=own_id(member.client_id, copy)))
         return replace(entry, members=tuple(members))
 
     if all(count == 1 for count in processes.values()):
@@ -150,7 +150,7 @@ def unify_lists(situation: Situation) -> Situation:
     def completed(entry: ClientList) -> ClientList:
         here = Counter(member.client_id for member in entry.members)
         missing = [
-            replace(member, client_addr=f"{member.client_addr} (elsewhere)")
+            member._replace(client_addr=f"{member.client_addr} (elsewhere)")
             for client_id, members in richest.items()
             for member in members[here[client_id] :]
         ]

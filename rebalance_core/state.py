@@ -8,6 +8,7 @@ follows from it: views, processes, claims and findings are all derived from it, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 PERM_READ = 4
 PERM_WRITE = 2
@@ -17,9 +18,8 @@ CLUSTERING = "CLUSTERING"
 BROADCASTING = "BROADCASTING"
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One connection in one broker's list of a group.
+class Member(NamedTuple):
+    """One connection in one broker's list of a group: a tuple, for there are millions of them.
 
     One process has one connection, and so one member, per broker address it talks to; the ports
     differ, so a process cannot be followed from one broker's list to the next by its address.

@@ -61,6 +61,9 @@ class StrategyRules:
         self._rules = tuple(rules)
         self._patterns = [(re.compile(r.groups), re.compile(r.clients)) for r in self._rules]
         self._default = default
+        # The group asked for last and the rules for it: the clients of a group come together.
+        self._group: str | None = None
+        self._of_group: list[tuple[int, re.Pattern[str]]] = []
         self._resolved: dict[
             tuple[int | None, str | None, str | None, Sdk, bool], ResolvedStrategy
         ] = {}
@@ -92,10 +95,14 @@ class StrategyRules:
         return resolved
 
     def _matching(self, consumer_group: str, client_id: str) -> int | None:
-        for number, (groups, clients) in enumerate(self._patterns):
-            if groups.fullmatch(consumer_group) and clients.fullmatch(client_id):
-                return number
-        return None
+        if consumer_group != self._group:
+            self._group = consumer_group
+            self._of_group = [
+                (number, clients)
+                for number, (groups, clients) in enumerate(self._patterns)
+                if groups.fullmatch(consumer_group)
+            ]
+        return next((n for n, clients in self._of_group if clients.fullmatch(client_id)), None)
 
     def _resolve(
         self,

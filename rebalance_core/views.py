@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
 from rebalance_core.state import MASTER_ID, RouteBroker, State, TopicRoute
@@ -58,11 +59,17 @@ def readable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
     ['MessageQueue [topic=T, brokerName=b, queueId=0]',
      'MessageQueue [topic=T, brokerName=b, queueId=1]']
     """
+    return _readable_queues(topic, route.brokers)
+
+
+# The topics of the last few states: a state's own are asked for again for every repair.
+@lru_cache(maxsize=16)
+def _readable_queues(topic: str, brokers: tuple[RouteBroker, ...]) -> tuple[MessageQueue, ...]:
     return tuple(
         sort_message_queues(
             [
                 MessageQueue(topic, broker.broker_name, queue_id)
-                for broker in route.brokers
+                for broker in brokers
                 if broker.is_readable
                 for queue_id in range(broker.read_queue_nums)
             ]
@@ -111,8 +118,10 @@ def possible_views(state: State) -> Views:
         for entry in state.client_lists
         if entry.members
     }
-    weights: dict[tuple[tuple[MessageQueue, ...], tuple[str, ...]], float] = defaultdict(float)
-    brokers: dict[tuple[tuple[MessageQueue, ...], tuple[str, ...]], set[str]] = defaultdict(set)
+    # A list of queues goes by its number here: it is long, and most states have one alone.
+    queue_lists: list[tuple[MessageQueue, ...]] = []
+    weights: dict[tuple[int, tuple[str, ...]], float] = defaultdict(float)
+    brokers: dict[tuple[int, tuple[str, ...]], set[str]] = defaultdict(set)
     asked = answered = 0.0
     for route in state.topic_routes:
         queues = readable_queues(state.topic, route)
@@ -127,17 +136,20 @@ def possible_views(state: State) -> Views:
         asked += len(drawn)
         if not queues:
             continue  # the strategy throws on an empty list, and the client keeps what it has
+        if queues not in queue_lists:
+            queue_lists.append(queues)
+        number = queue_lists.index(queues)
         answered += sum(len(known) / len(candidates) for candidates, known in drawn.values())
         with_view = {name: known for name, (_, known) in drawn.items() if known}
         for name, known in with_view.items():
             for client_ids in known:
-                view = (queues, client_ids)
+                view = (number, client_ids)
                 weights[view] += 1 / len(with_view) / len(known)
                 brokers[view].add(name)
     total = sum(weights.values())
     views = tuple(
-        View(queues, client_ids, weight / total, tuple(sorted(brokers[queues, client_ids])))
-        for (queues, client_ids), weight in weights.items()
+        View(queue_lists[view[0]], view[1], weight / total, tuple(sorted(brokers[view])))
+        for view, weight in weights.items()
     )
     return Views(
         views=tuple(sorted(views, key=lambda view: (-view.weight, view.brokers, view.client_ids))),

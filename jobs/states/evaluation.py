@@ -20,6 +20,7 @@ from rebalance_core import (
     MessageQueue,
     RouteBroker,
     Situation,
+    StackedEffect,
     State,
     StrategyRule,
     StrategyRules,
@@ -283,7 +284,7 @@ def to_row(evaluation: Evaluation, situation: Situation) -> dict[str, Any]:
             }
             for allocation in evaluation.allocations
         ],
-        "stacked": [_stacked(effect, situation.state) for effect in evaluation.stacked],
+        "stacked": _stacked(evaluation.stacked, situation.state),
         "unreadable": _queues(evaluation.unreadable),
     }
 
@@ -311,14 +312,18 @@ def _fault(fault: Fault) -> dict[str, Any]:
     }
 
 
-def _stacked(effect: Any, state: State) -> dict[str, Any]:
+def _stacked(effects: tuple[StackedEffect, ...], state: State) -> list[dict[str, Any]]:
+    copies: dict[str, list[Member]] = {effect.stacked.client_id: [] for effect in effects}
+    if copies:
+        for entry in state.client_lists:
+            for member in entry.members:
+                if member.client_id in copies:
+                    copies[member.client_id].append(member)
+    return [_stacked_id(effect, copies[effect.stacked.client_id]) for effect in effects]
+
+
+def _stacked_id(effect: StackedEffect, copies: list[Member]) -> dict[str, Any]:
     stacked = effect.stacked
-    copies = [
-        member
-        for entry in state.client_lists
-        for member in entry.members
-        if member.client_id == stacked.client_id
-    ]
     parsed = parse_client_id(stacked.client_id)
     return {
         "client_id": stacked.client_id,

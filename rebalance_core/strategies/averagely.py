@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.base import AllocationStrategy, Positions
+from rebalance_core.strategies.base import AllocationStrategy, Positions, by_first_slot
 
 __all__ = ["Averagely"]
 
@@ -33,11 +33,7 @@ class Averagely(AllocationStrategy):
     ) -> dict[str, Positions]:
         size, longer_blocks = divmod(len(queues), len(client_ids))
         all_positions = np.arange(len(queues), dtype=np.int64)
-        positions: dict[str, Positions] = {}
-        stop = 0
-        for index, client_id in enumerate(client_ids):
-            start = stop
-            stop += size + 1 if index < longer_blocks else size
-            if client_id not in positions:  # a repeated id finds its first slot (indexOf)
-                positions[client_id] = all_positions[start:stop]
-        return positions
+        cut = longer_blocks * (size + 1)
+        longer = all_positions[:cut].reshape(longer_blocks, size + 1)
+        others = all_positions[cut:].reshape(len(client_ids) - longer_blocks, size)
+        return by_first_slot(client_ids, [*longer, *others])

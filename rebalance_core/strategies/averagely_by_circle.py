@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.base import AllocationStrategy, Positions
+from rebalance_core.strategies.base import AllocationStrategy, Positions, by_first_slot
 
 __all__ = ["AveragelyByCircle"]
 
@@ -30,10 +30,9 @@ class AveragelyByCircle(AllocationStrategy):
     def _positions(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, Positions]:
-        step = len(client_ids)
-        all_positions = np.arange(len(queues), dtype=np.int64)
-        positions: dict[str, Positions] = {}
-        for index, client_id in enumerate(client_ids):
-            if client_id not in positions:  # a repeated id finds its first slot (indexOf)
-                positions[client_id] = all_positions[index::step]
-        return positions
+        size, longer_turns = divmod(len(queues), len(client_ids))
+        # A column for each client; the first ones have an entry in the last row too.
+        positions = np.arange((size + 1) * len(client_ids), dtype=np.int64)
+        rounds = positions.reshape(size + 1, len(client_ids))
+        turns = [*rounds.T[:longer_turns], *rounds[:size].T[longer_turns:]]
+        return by_first_slot(client_ids, turns)

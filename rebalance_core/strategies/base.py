@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
 
-__all__ = ["NOTHING", "AllocationStrategy", "Positions", "original_id", "own_id"]
+__all__ = ["NOTHING", "AllocationStrategy", "Positions", "by_first_slot", "original_id", "own_id"]
 
 Positions = NDArray[np.int64]
 
@@ -209,6 +209,14 @@ class AllocationStrategy(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.full_name}>"
+
+
+def by_first_slot(client_ids: Sequence[str], slots: Sequence[Positions]) -> dict[str, Positions]:
+    """For each id the positions of its first slot: a repeated id finds no other (indexOf)."""
+    positions = dict(zip(client_ids, slots, strict=True))
+    if len(positions) < len(client_ids):
+        positions |= zip(reversed(client_ids), reversed(slots), strict=True)
+    return positions
 
 
 def _bytewise_key(queue: MessageQueue) -> tuple[str, str, int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rebalance_core.errors import MissingParameterError
 from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.base import AllocationStrategy, Positions
+from rebalance_core.strategies.base import AllocationStrategy, Positions, by_first_slot
 
 __all__ = ["ByMachineRoom", "room_of"]
 
@@ -48,11 +48,7 @@ class ByMachineRoom(AllocationStrategy):
         size, rest = divmod(len(eligible), count)
         blocks = self._block_queues(eligible)[: size * count].reshape(count, size)
         with_rest = np.column_stack((blocks[:rest], eligible[size * count :]))
-        positions: dict[str, Positions] = {}
-        for index, client_id in enumerate(client_ids):
-            if client_id not in positions:  # a repeated id finds its first slot (indexOf)
-                positions[client_id] = with_rest[index] if index < rest else blocks[index]
-        return positions
+        return by_first_slot(client_ids, [*with_rest, *blocks[rest:]])
 
     @property
     def rooms(self) -> frozenset[str]:

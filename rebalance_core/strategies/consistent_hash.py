@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,13 @@ from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.strategies.base import NOTHING, AllocationStrategy, Positions
 
-__all__ = ["DEFAULT_VIRTUAL_NODE_COUNT", "ConsistentHash", "positions_by_owner", "utf8_of"]
+__all__ = [
+    "DEFAULT_VIRTUAL_NODE_COUNT",
+    "ConsistentHash",
+    "points_of",
+    "positions_by_owner",
+    "utf8_of",
+]
 
 DEFAULT_VIRTUAL_NODE_COUNT = 10
 
@@ -49,8 +56,10 @@ class ConsistentHash(AllocationStrategy):
         distinct_ids = list(dict.fromkeys(client_ids))
         if self._virtual_node_count == 0:
             return dict.fromkeys(distinct_ids, NOTHING)
-        points, owner_of_point = self._ring(client_ids, distinct_ids)
-        hashes = np.array([_hash(str(queue)) for queue in queues], dtype=np.int64)
+        repeated = len(distinct_ids) < len(client_ids)
+        ring = self._ring_of_copies if repeated else self._ring
+        points, owner_of_point = ring(client_ids, distinct_ids)
+        hashes = np.frombuffer(_hashes(map(str, queues)), dtype=">u4")
         # The first point at or after the hash; past the last point the ring starts again.
         next_point = np.searchsorted(points, hashes, side="left") % len(points)
         return positions_by_owner(owner_of_point[next_point], distinct_ids)
@@ -58,7 +67,24 @@ class ConsistentHash(AllocationStrategy):
     def _ring(
         self, client_ids: Sequence[str], distinct_ids: Sequence[str]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The points in ascending order, and for each the number of the distinct id it is of."""
+        """The points in ascending order, and for each the number of the distinct id it is of.
+
+        Of ids none of which is repeated.
+        """
+        del client_ids
+        count = self._virtual_node_count
+        hashes_of = points_of if count <= _KEPT_POINTS else points_of.__wrapped__
+        joined = b"".join([hashes_of(client_id, count) for client_id in distinct_ids])
+        points = np.frombuffer(joined, dtype=">u4").astype(np.int64)
+        order = np.argsort(points, kind="stable")
+        points = points[order]
+        last = np.append(points[1:] != points[:-1], True)  # a collision: the later id overwrites
+        return points[last], order[last] // count
+
+    def _ring_of_copies(
+        self, client_ids: Sequence[str], distinct_ids: Sequence[str]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same, of any ids, one point after the other as Java adds them."""
         number_of = {client_id: number for number, client_id in enumerate(distinct_ids)}
         owner_of: dict[int, int] = {}
         points_of = [0] * len(distinct_ids)
@@ -81,14 +107,31 @@ class ConsistentHash(AllocationStrategy):
         return points[order], owners[order]
 
 
+#: Of an id that has more points they are not kept, so that the cache stays below some 20 MB.
+_KEPT_POINTS = 1_000
+
+
+# The ids of a group come again with each of its topics and states.
+@lru_cache(maxsize=4_096)
+def points_of(client_id: str, count: int) -> bytes:
+    """The hashes of the first points of an id, one after the other."""
+    return _hashes([f"{client_id}-{replica}" for replica in range(count)])
+
+
+def _hashes(texts: Iterable[str]) -> bytes:
+    """The first four bytes of the MD5 of each text."""
+    return b"".join(
+        [hashlib.md5(utf8_of(text), usedforsecurity=False).digest()[:4] for text in texts]
+    )
+
+
 def _hash(text: str) -> int:
     """The first four bytes of the MD5 of the text in UTF-8, as an unsigned number.
 
     >>> _hash("10.0.0.1@1-0")
     2998294157
     """
-    digest = hashlib.md5(utf8_of(text), usedforsecurity=False).digest()
-    return int.from_bytes(digest[:4], "big")
+    return int.from_bytes(_hashes([text]), "big")
 
 
 def positions_by_owner(

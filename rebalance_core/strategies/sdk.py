@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 
 __all__ = ["Sdk", "sdk_of"]
 
@@ -42,6 +43,7 @@ class Sdk(Enum):
         return name
 
 
+@lru_cache(maxsize=1_024)
 def sdk_of(language: str | None, version: int | None) -> Sdk:
     """The SDK of a connection that gives this LanguageCode and this MQVersion ordinal.
 

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,16 @@ def test_the_clock_is_read_in_one_place() -> None:
         if any(text in path.read_text() for text in ("datetime.now", "time.time(", "utcnow"))
     }
     assert readers == {"cli.py"}
+
+
+def test_every_cache_of_the_core_is_bounded() -> None:
+    caches = {
+        f"{path.stem}.{name}": value.cache_parameters()["maxsize"]
+        for path in modules("rebalance_core")
+        for name, value in vars(
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        ).items()
+        if hasattr(value, "cache_parameters")
+    }
+    assert caches
+    assert all(size is not None and size <= 16_384 for size in caches.values()), caches
