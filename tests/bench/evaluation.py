@@ -12,6 +12,7 @@ from typing import Any
 from jobs.states.evaluation import to_row, to_state
 from rebalance_core import Situation, StrategyRule, StrategyRules, evaluate
 from tests.support.fleet import BROKERS, fleet_settings
+from tests.support.state_rows import in_columns
 
 STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY")
 FAULTS = ("stacked", "view", "ghost")
@@ -66,14 +67,16 @@ def state_row(
         }
         for broker_name in brokers
     ]
-    return {
-        "consumer_group": f"G{number}-{strategy}",
-        "topic": topic,
-        "members": listed,
-        "offline": None,
-        "lasting": False,
-        "routes": routes,
-    }
+    return in_columns(
+        {
+            "consumer_group": f"G{number}-{strategy}",
+            "topic": topic,
+            "members": listed,
+            "offline": None,
+            "lasting": False,
+            "routes": routes,
+        }
+    )
 
 
 def milliseconds(rows: list[dict[str, Any]], times: int = 5) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 from chispa import assert_df_equality
@@ -13,9 +12,6 @@ from pyspark.sql import types as T
 from jobs.states.evaluated import evaluate_states
 from jobs.states.evaluation import (
     EVALUATION,
-    MEMBER_FIELDS,
-    OFFLINE_FIELDS,
-    ROUTE_FIELDS,
     STATE_COLUMNS,
     evaluate_rows,
     to_state,
@@ -30,6 +26,7 @@ from tests.support.snapshots import (
     route_broker,
     state,
 )
+from tests.support.state_rows import in_columns
 
 MEMBER = {
     "broker_name": "broker-a",
@@ -67,39 +64,6 @@ def row(members=(MEMBER,), routes=(BROKER,), offline=None, lasting=None) -> dict
         "lasting": lasting,
         "routes": None if routes is None else list(routes),
     }
-
-
-def in_columns(of_row: dict) -> dict:
-    """The row as the function of the UDF gets it: an array for each field."""
-
-    def of_member(each: dict) -> dict:
-        own = [s for s in each["subscriptions"] or () if s["topic"] == of_row["topic"]]
-        first = own[0] if own else {}
-        return each | {
-            "version": -1 if each["version"] is None else each["version"],
-            "subscribed": bool(own),
-            "expression_type": first.get("expression_type"),
-            "expression": first.get("expression"),
-        }
-
-    members = of_row["members"]
-    records = {
-        "member": (MEMBER_FIELDS, members and [of_member(each) for each in members]),
-        "offline": (OFFLINE_FIELDS, of_row["offline"]),
-        "route": (ROUTE_FIELDS, of_row["routes"]),
-    }
-    return {name: of_row[name] for name in ("consumer_group", "topic", "lasting")} | {
-        f"{prefix}_{field}": None if each is None else array([record[field] for record in each])
-        for prefix, (fields, each) in records.items()
-        for field in fields
-    }
-
-
-def array(values: list) -> np.ndarray:
-    """One-dimensional, whatever the values: lists among them stay lists."""
-    result = np.empty(len(values), object)
-    result[:] = values
-    return result
 
 
 def one_member(**overrides) -> State:
