@@ -264,19 +264,22 @@ def _window(args: argparse.Namespace) -> Window:
             raise SettingsError(
                 f"--date: expected YYYY-MM-DD, came {args.date!r}: {error}"
             ) from error
-    since, until = _time("--since", since_text), _time("--until", args.until)
+    since = _time("--since", since_text, f", or {LAST_RUN}")
+    until = _time("--until", args.until)
     if since and until and since >= until:
         raise SettingsError(f"expected --since before --until, came {args.since} and {args.until}")
     return Window(since, until)
 
 
-def _time(option: str, text: str | None) -> datetime | None:
+def _time(option: str, text: str | None, otherwise: str = "") -> datetime | None:
     if text is None:
         return None
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise SettingsError(f"{option}: expected a time as ISO 8601, came {text!r}") from error
+        raise SettingsError(
+            f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}"
+        ) from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
