@@ -14,10 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from jobs.pipeline.ingest import MANIFEST
-from jobs.pipeline.window import Window, instant
+from jobs.pipeline.window import Window
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.settings import Settings
 from jobs.states.continued import STATES_VERSION, StateTables, clip_runs
@@ -28,7 +27,8 @@ from jobs.storage import Location, Published, Reports
 class Recorded:
     """What a published run says of its state tables, in its summary under ``states``.
 
-    ``since`` and ``until``: when its window began (null: no bound), and its last snapshot.
+    ``since`` and ``until`` (exclusive): when its window began (null: no bound), and its last
+    snapshot. This is left to the next run: while a round is being collected, rows of it still come.
     ``input_rows``: the rows of each input from there to there. ``ingested``: the manifest of the
     ingest job that wrote them; null where they came from elsewhere. ``rows``: those of its tables.
     """
@@ -56,13 +56,9 @@ class Recorded:
 
     @property
     def window(self) -> Window:
-        """The window, without its end: its rounds end with the last snapshot."""
-        return Window(None if self.since is None else datetime.fromisoformat(self.since))
-
-    @property
-    def last_snapshot(self) -> datetime:
-        """The last snapshot that the run read."""
-        return datetime.fromisoformat(self.until)
+        """The rounds that the tables may answer for."""
+        since = None if self.since is None else datetime.fromisoformat(self.since)
+        return Window(since, datetime.fromisoformat(self.until))
 
 
 class Inputs:
@@ -83,15 +79,15 @@ class Inputs:
             location = snapshots / table.name
             self._tables[table.name] = location.parquet() if location.files() else None
 
-    def count(self, window: Window, last: datetime) -> dict[str, int]:
-        """The rows of each table in the window, up to and with the last snapshot.
+    def count(self, window: Window) -> dict[str, int]:
+        """The rows of each table in the window.
 
         Most of it is told by the files' footers; of the others the one column is read.
         """
         # A route that was polled shortly before the window still holds when it begins.
         of_routes = window.earlier(self.settings.route_max_age_seconds)
         return {
-            name: _count(table, of_routes if name == TOPIC_ROUTES.name else window, last)
+            name: _count(table, of_routes if name == TOPIC_ROUTES.name else window)
             for name, table in self._tables.items()
         }
 
@@ -104,7 +100,7 @@ class Inputs:
             ingested=self.ingested,
             since=None if window.since is None else _iso(window.since),
             until=_iso(last),
-            input_rows=self.count(window, last),
+            input_rows=self.count(replace(window, until=last)),
             rows=dict(rows),
         )
 
@@ -113,7 +109,7 @@ def _iso(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def _count(table: ds.Dataset | None, window: Window, last: datetime) -> int:
+def _count(table: ds.Dataset | None, window: Window) -> int:
     if table is None or "snapshot_time" not in table.schema.names:
         return 0  # the contract's check tells what is missing
     type_ = table.schema.field("snapshot_time").type
@@ -124,9 +120,11 @@ def _count(table: ds.Dataset | None, window: Window, last: datetime) -> int:
         return ds.scalar(value.cast(type_, safe=False))
 
     column = ds.field("snapshot_time")
-    is_counted = column <= moment(last)
+    is_counted = ds.scalar(True)
     if window.since is not None:
         is_counted &= column >= moment(window.since)
+    if window.until is not None:
+        is_counted &= column < moment(window.until)
     return int(table.count_rows(filter=is_counted))
 
 
@@ -134,7 +132,7 @@ def _count(table: ds.Dataset | None, window: Window, last: datetime) -> int:
 class Continuation:
     """What a run takes over of another: nothing, its states alone, or its rounds too.
 
-    ``until``: the rounds up to it are not read; None: all are. ``reason``: why they are.
+    ``until``: the rounds before it are not read; None: all are. ``reason``: why they are.
     """
 
     run_id: str | None = None
@@ -150,7 +148,7 @@ class Continuation:
     def sentence(self) -> str:
         """The line that tells a person."""
         if self.until is not None:
-            return f"goes on from run {self.run_id}: rounds up to {_iso(self.until)} are not read"
+            return f"goes on from run {self.run_id}: rounds before {_iso(self.until)} are not read"
         text = f"every round of the window is read: {self.reason}"
         return text if self.run_id is None else f"{text}; evaluated states of {self.run_id} count"
 
@@ -158,7 +156,7 @@ class Continuation:
         """The rows of the rounds that are to be read."""
         if self.until is None:
             return rows
-        return rows.where(F.col("snapshot_time") > instant(self.until))
+        return Window(since=self.until).cut(rows)
 
 
 def window_of_last(last: Published | None, window: Window) -> Window:
@@ -194,7 +192,7 @@ def continue_from(
             return Continuation(reason=f"{name} of run {last.run_id} is not there, or not whole")
     tables = StateTables(**{name: spark.read.parquet(p.uri) for name, p in places.items()})
     reason = _why_not(recorded, last, window, inputs)
-    until = None if reason else recorded.last_snapshot
+    until = None if reason else recorded.window.until
     return Continuation(last.run_id, until, reason, _clip(tables, window, until, inputs.settings))
 
 
@@ -202,7 +200,7 @@ def _why_not(recorded: Recorded, last: Published, window: Window, inputs: Inputs
     """Why the run's tables do not answer for the rounds of the window that it audited."""
     run = f"run {last.run_id}"
     began = recorded.window.since
-    if window.since is not None and recorded.last_snapshot < window.since:
+    if window.since is not None and datetime.fromisoformat(recorded.until) <= window.since:
         return f"{run} ended before"
     if began is not None and (window.since is None or window.since < began):
         return f"{run} began later"
@@ -211,12 +209,12 @@ def _why_not(recorded: Recorded, last: Published, window: Window, inputs: Inputs
     if recorded.ingested != inputs.ingested:
         # What was seen later tells of earlier rounds too: strategies, subscriptions.
         return f"the dumps were ingested anew since {run}"
-    counts = inputs.count(recorded.window, recorded.last_snapshot)
+    counts = inputs.count(recorded.window)
     for name, count in counts.items():
         before = recorded.input_rows[name]
         if count != before:
             return (
-                f"{name} has {count:,} rows up to {recorded.until}, and had {before:,} "
+                f"{name} has {count:,} rows before {recorded.until}, and had {before:,} "
                 f"when {run} read them"
             )
     return None
@@ -232,13 +230,10 @@ def _clip(
             group_runs=tables.group_runs.limit(0),
             route_runs=tables.route_runs.limit(0),
         )
-    of_routes = window.earlier(settings.route_max_age_seconds)
+    answered = replace(window, until=min(until, window.until or until))
+    of_routes = answered.earlier(settings.route_max_age_seconds)
     return replace(
         tables,
-        group_runs=clip_runs(
-            tables.group_runs, lambda time: window.holds(time) & (time <= instant(until))
-        ),
-        route_runs=clip_runs(
-            tables.route_runs, lambda time: of_routes.holds(time) & (time <= instant(until))
-        ),
+        group_runs=clip_runs(tables.group_runs, answered.holds),
+        route_runs=clip_runs(tables.route_runs, of_routes.holds),
     )

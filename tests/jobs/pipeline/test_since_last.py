@@ -107,7 +107,8 @@ def states(published: PublishedReports) -> dict[str, list[str]]:
 # ---------------------------------------------------------------- a fleet, published in parts
 
 FLEET = Fleet(groups=16, rounds=200, members=5, queues_per_broker=4, churn=0.02, faulty=0.7)
-#: The first round that the second run, and the third, is the first to read.
+#: The first round that came after the first run, and after the second. The last one before each was
+#: still being collected then: the next run is to read it again.
 CUTS = (90, 150)
 
 
@@ -121,14 +122,25 @@ class Parts:
 
     frames: dict[str, DataFrame]
 
-    def write(self, folder: Path, first: int, end: int, *, garbled: bool = False) -> None:
-        """The rounds of a part, in files of their own; garbled: as many, with other members."""
+    def write(self, folder: Path, first: int, end: int, seen: str = "whole") -> None:
+        """The rounds of a part, in files of their own.
+
+        ``begun``: one broker's answers of the last round are not there yet. ``audited``: all rows
+        are there, those of all rounds but the last with something else in them.
+        """
         for name, rows in self.frames.items():
             part = rows.where(
                 F.col("snapshot_time").between(F.lit(moment(first)), F.lit(moment(end - 1)))
             )
-            if garbled:
-                part = part.withColumns({c: F.lit(v) for c, v in GARBAGE[name].items()})
+            is_last = F.col("snapshot_time") == F.lit(moment(end - 1))
+            if seen == "begun" and GARBAGE[name]:
+                part = part.where(~(is_last & F.col("broker_name").endswith("broker-b")))
+            elif seen == "audited":
+                garbage = {
+                    column: F.when(is_last, F.col(column)).otherwise(F.lit(value))
+                    for column, value in GARBAGE[name].items()
+                }
+                part = part.withColumns(garbage) if garbage else part
             staged = folder / "_staged"
             part.coalesce(1).write.mode("overwrite").parquet(str(staged))
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -162,8 +174,8 @@ def special_rows() -> dict[str, list[tuple[Any, ...]]]:
             # It subscribes to another topic from the cut on.
             "LATE_TOPIC": [{"subscriptions": subscriptions("T", *["T2"] * (round_ >= cut))}],
             "LATE_ROUTE": [{"subscriptions": subscriptions("T3")}],
-            # Unchanged but for its last round before the cut: the run does not go on over it.
-            "RESTARTED": [{"client_id": "b" if round_ == cut - 1 else "a"}],
+            # As it was, but for the last round that is not read again: no run goes on over it.
+            "RESTARTED": [{"client_id": "b" if round_ == cut - 2 else "a"}],
             **({"NEW_GROUP": [{}]} if round_ >= cut else {"GONE_GROUP": [{}]}),
         }
         rows["heartbeats"] += [
@@ -176,7 +188,8 @@ def special_rows() -> dict[str, list[tuple[Any, ...]]]:
             for group, of_group in members.items()
         ]
         for topic in ("T", "T2", "T3"):
-            queues = 6 if topic == "T3" and round_ >= cut else 4
+            # It changes with the first round that is read again.
+            queues = 6 if topic == "T3" and round_ >= cut - 1 else 4
             # The route of T is polled now and then: it holds over the cut.
             if topic != "T" or round_ % 7 == 0:
                 rows["topic_routes"].append(
@@ -231,11 +244,11 @@ def test_a_fleet_published_in_parts_is_that_of_one_full_run_and_no_round_is_read
     cuts = (0, *CUTS, FLEET.rounds)
     made, so_far = [], []
     for first, end in pairwise(cuts):
-        parts.write(snapshots, first, end)
+        parts.write(snapshots, first, end, "begun" if end < FLEET.rounds else "whole")
         made.append(run(spark, snapshots, reports, settings=fleet_settings()))
         so_far.append({name: made[-1].rows(name) for name in ("state_runs", "stacked_client_ids")})
         # Whoever reads these rounds again reads garbage.
-        parts.write(snapshots, first, end, garbled=True)
+        parts.write(snapshots, first, end, "audited")
 
     continued = made[-1]
     assert [each.summary["continued"]["until"] for each in made] == [
@@ -272,7 +285,7 @@ def test_a_fleet_published_in_parts_is_that_of_one_full_run_and_no_round_is_read
         (row["fault"], row["first_seen"])
         for row in continued.rows("group_faults")
         if row["consumer_group"] == "LATE_ROUTE" and row["fault"] == "ROUTE_CHANGED"
-    ] == [("ROUTE_CHANGED", cut)]
+    ] == [("ROUTE_CHANGED", moment(CUTS[0] - 1))]
 
 
 # ---------------------------------------------------------------- what a run may not go on from
@@ -337,7 +350,14 @@ def test_rounds_that_the_last_run_read_are_answered_for(spark: SparkSession, cop
     assert continuation(spark, copied).until == moment(5)
     write_rounds(spark, copied / "snapshots", 6, 7)
     assert continuation(spark, copied).until == moment(5)
+    # More of the last round: it is read again anyway.
+    write_rounds(spark, copied / "snapshots", 5, late="heartbeats")
+    assert continuation(spark, copied).until == moment(5)
     assert continuation(spark, copied, Window(since=moment(3))).until == moment(5)
+    shorter = continuation(spark, copied, Window(since=moment(1), until=moment(3)))
+    assert shorter.known is not None
+    (times,) = shorter.known.group_runs.select("snapshot_times").collect()
+    assert [time.minute for time in times.snapshot_times] == [1, 2]
 
 
 @pytest.mark.parametrize("table", ["heartbeats", "broker_polls", "topic_routes"])
@@ -416,6 +436,7 @@ def test_nothing_is_taken_over_of_a_run_that_does_not_fit(
         (lambda _folder: None, Window(since=moment(-1)), "began later"),
         (lambda _folder: None, Window(), "began later"),
         (lambda _folder: None, Window.of_date(date(2026, 11, 21)), "ended before"),
+        (lambda _folder: None, Window(since=moment(5)), "ended before"),
     ],
 )
 def test_states_alone_are_taken_over_where_the_rounds_are_others(
