@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from jobs.pipeline.audit import Run, audit
 from jobs.pipeline.continuing import Continuation, Inputs, continue_from
@@ -120,7 +120,7 @@ def moment(round_: int) -> datetime:
 class Parts:
     """The snapshot tables of the fleet and of some groups made for what may happen at a cut."""
 
-    frames: dict[str, DataFrame]
+    rows: dict[str, pa.Table]
 
     def write(self, folder: Path, first: int, end: int, seen: str = "whole") -> None:
         """The rounds of a part, in files of their own.
@@ -128,24 +128,21 @@ class Parts:
         ``begun``: one broker's answers of the last round are not there yet. ``audited``: all rows
         are there, those of all rounds but the last with something else in them.
         """
-        for name, rows in self.frames.items():
-            part = rows.where(
-                F.col("snapshot_time").between(F.lit(moment(first)), F.lit(moment(end - 1)))
-            )
-            is_last = F.col("snapshot_time") == F.lit(moment(end - 1))
+        last = pa.scalar(moment(end - 1))
+        for name, rows in self.rows.items():
+            time = pc.field("snapshot_time")
+            part = rows.filter((time >= pa.scalar(moment(first))) & (time <= last))
+            is_last = pc.equal(part["snapshot_time"], last)
             if seen == "begun" and GARBAGE[name]:
-                part = part.where(~(is_last & F.col("broker_name").endswith("broker-b")))
+                of_broker = pc.ends_with(part["broker_name"], "broker-b")
+                part = part.filter(pc.invert(pc.and_(is_last, of_broker)))
             elif seen == "audited":
-                garbage = {
-                    column: F.when(is_last, F.col(column)).otherwise(F.lit(value))
-                    for column, value in GARBAGE[name].items()
-                }
-                part = part.withColumns(garbage) if garbage else part
-            staged = folder / "_staged"
-            part.coalesce(1).write.mode("overwrite").parquet(str(staged))
+                for column, value in GARBAGE[name].items():
+                    place = part.schema.get_field_index(column)
+                    values = pc.if_else(is_last, part[column], value)
+                    part = part.set_column(place, column, values.cast(part.schema[place].type))
             (folder / name).mkdir(parents=True, exist_ok=True)
-            (file,) = staged.glob("*.parquet")
-            file.replace(folder / name / f"part-{first}.parquet")
+            pq.write_table(part, folder / name / f"part-{first}.parquet")
 
 
 GARBAGE: dict[str, dict[str, Any]] = {
@@ -168,7 +165,7 @@ def special_rows() -> dict[str, list[tuple[Any, ...]]]:
         copies = (1, 2) if cut - 2 <= round_ < cut + 40 else (1,)
         members = {
             "STACKED": [
-                {"broker_name": "broker-b", "client_addr": "a:9"},
+                {"broker_name": "broker-c", "client_addr": "a:9"},
                 *[{"client_addr": f"a:{port}"} for port in copies],
             ],
             # It subscribes to another topic from the cut on.
@@ -219,13 +216,13 @@ def in_parts(spark: SparkSession) -> Parts:
         BROKER_POLLS: fleet_polls(FLEET, versions),
         TOPIC_ROUTES: fleet_routes(FLEET, versions),
     }
-    frames = {}
+    tables = {}
     for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES, QUEUE_OFFSETS, CLIENT_STATES):
         rows = frame(spark, table, special[table.name])
         if table in made:
             rows = rows.unionByName(made[table])
-        frames[table.name] = rows.cache()
-    return Parts(frames)
+        tables[table.name] = rows.toArrow()
+    return Parts(tables)
 
 
 def test_a_fleet_published_in_parts_is_that_of_one_full_run_and_no_round_is_read_twice(
