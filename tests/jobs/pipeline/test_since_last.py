@@ -106,10 +106,10 @@ def states(published: PublishedReports) -> dict[str, list[str]]:
 
 # ---------------------------------------------------------------- a fleet, published in parts
 
-FLEET = Fleet(groups=16, rounds=200, members=5, queues_per_broker=4, churn=0.02, faulty=0.7)
+FLEET = Fleet(groups=16, rounds=120, members=5, queues_per_broker=4, churn=0.02, faulty=0.7)
 #: The first round that came after the first run, and after the second. The last one before each was
 #: still being collected then: the next run is to read it again.
-CUTS = (90, 150)
+CUTS = (60, 90)
 
 
 def moment(round_: int) -> datetime:
@@ -162,7 +162,7 @@ def special_rows() -> dict[str, list[tuple[Any, ...]]]:
         time = {"snapshot_time": moment(round_)}
         # One of two lists has the id twice, from shortly before the cut on. That is an old channel,
         # until it has lasted for longer than a broker keeps one.
-        copies = (1, 2) if cut - 2 <= round_ < cut + 40 else (1,)
+        copies = (1, 2) if cut - 2 <= round_ < cut + 20 else (1,)
         members = {
             "STACKED": [
                 {"broker_name": "broker-c", "client_addr": "a:9"},
