@@ -33,6 +33,7 @@ from jobs.settings import Settings
 from jobs.states.continued import STATES_VERSION, StateTables
 from jobs.storage import Location, Reports
 from tests.support.fleet import (
+    FAULTS,
     START,
     Fleet,
     describe_fleet,
@@ -210,6 +211,7 @@ def special_rows() -> dict[str, list[tuple[Any, ...]]]:
 
 def in_parts(spark: SparkSession) -> Parts:
     versions = describe_fleet(spark, FLEET).cache()
+    assert {row.fault for row in versions.select("fault").distinct().collect()} >= set(FAULTS)
     special = special_rows()
     made = {
         HEARTBEATS: fleet_heartbeats(FLEET, versions),
