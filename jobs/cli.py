@@ -21,7 +21,11 @@ from jobs.settings import DEFAULT_SETTINGS, SEVERITIES, Settings, find_settings,
 from jobs.storage import Location, Published, Reports
 
 if TYPE_CHECKING:
-    from jobs.pipeline.audit import Run, Window
+    from jobs.pipeline.audit import Run
+    from jobs.pipeline.window import Window
+
+#: In place of a time for --since.
+LAST_RUN = "last"
 
 _EXIT_CODES = """\
 exit codes: 0 ran, findings or not; 1 findings at or above --fail-on; 2 usage or settings;
@@ -110,7 +114,12 @@ def _add_dumps(command: argparse.ArgumentParser) -> None:
 
 def _add_window(command: argparse.ArgumentParser) -> None:
     command.add_argument("--date", metavar="D", help="audit this day, UTC, YYYY-MM-DD")
-    command.add_argument("--since", metavar="T", help="audit from this time on, ISO 8601")
+    command.add_argument(
+        "--since",
+        metavar="T",
+        help=f"audit from this time on, ISO 8601; {LAST_RUN}: go on from the last published run "
+        "(of the date), without reading again what it has read",
+    )
     command.add_argument("--until", metavar="T", help="audit up to this time, exclusive, ISO 8601")
 
 
@@ -197,7 +206,16 @@ def _run(args: argparse.Namespace) -> int:
             assert window is not None  # noqa: S101
             assert snapshots is not None  # noqa: S101
             assert reports is not None  # noqa: S101
-            published = audit(spark, snapshots, reports, window, settings, _new_run(), progress)
+            published = audit(
+                spark,
+                snapshots,
+                reports,
+                window,
+                settings,
+                _new_run(),
+                progress,
+                since_last=args.since == LAST_RUN,
+            )
     if late_error is not None:
         _complain(str(late_error))
     if published is not None:
@@ -234,9 +252,10 @@ def _reports_location(args: argparse.Namespace, settings: Settings) -> Location:
 
 
 def _window(args: argparse.Namespace) -> Window:
-    from jobs.pipeline.audit import Window  # noqa: PLC0415
+    from jobs.pipeline.window import Window  # noqa: PLC0415
 
-    if args.date and (args.since or args.until):
+    since_text = None if args.since == LAST_RUN else args.since
+    if args.date and (since_text or args.until):
         raise SettingsError("expected --date or --since/--until, came both")
     if args.date:
         try:
@@ -245,19 +264,22 @@ def _window(args: argparse.Namespace) -> Window:
             raise SettingsError(
                 f"--date: expected YYYY-MM-DD, came {args.date!r}: {error}"
             ) from error
-    since, until = (_time(f"--{name}", getattr(args, name)) for name in ("since", "until"))
+    since = _time("--since", since_text, f", or {LAST_RUN}")
+    until = _time("--until", args.until)
     if since and until and since >= until:
         raise SettingsError(f"expected --since before --until, came {args.since} and {args.until}")
     return Window(since, until)
 
 
-def _time(option: str, text: str | None) -> datetime | None:
+def _time(option: str, text: str | None, otherwise: str = "") -> datetime | None:
     if text is None:
         return None
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise SettingsError(f"{option}: expected a time as ISO 8601, came {text!r}") from error
+        raise SettingsError(
+            f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}"
+        ) from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

@@ -54,13 +54,12 @@ _FOR_SMALL_INPUT = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
 }
-_SMALL_INPUT_BYTES = 16 << 20
 
 
 @contextmanager
-def suited_to_size(spark: SparkSession, input_bytes: int) -> Iterator[None]:
+def suited_to_size(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Within the block the session is set for small inputs, if this is one; then as it was."""
-    with _set(spark, {} if input_bytes > _SMALL_INPUT_BYTES else _FOR_SMALL_INPUT):
+    with _set(spark, _FOR_SMALL_INPUT if is_small else {}):
         yield
 
 

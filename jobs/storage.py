@@ -1,9 +1,10 @@
 """The one place that touches files other than through Spark: any file system that PyArrow reaches.
 
 A run is published in one step. Its tables are written under
-``<reports>/<table>/dt=<date>/run=<run id>/``, then its summary and its manifest, then one small
-object, ``<reports>/_published/dt=<date>.json``, is replaced: it names the run that counts. Until
-then a reader sees the run before; a run that dies leaves it so.
+``<reports>/<table>/dt=<date>/run=<run id>/``, its state tables likewise under
+``<reports>/_states/``, then its summary and its manifest, then one small object,
+``<reports>/_published/dt=<date>.json``, is replaced: it names the run that counts. Until then a
+reader sees the run before; a run that dies leaves it so.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from jobs.errors import InputError
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 #: The names that Spark has for a file system and PyArrow has not.
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
+#: The folder of the state tables; no report table has such a name.
+_STATES = "_states"
 _DATE = re.compile(r"^\d{4}-\d{2}-\d{2}$")
 
 
@@ -74,6 +77,10 @@ class Location:
         """The text of the file; FileNotFoundError where there is none."""
         with self._fs.open_input_stream(self._base) as stream:
             return bytes(stream.read()).decode("utf-8")
+
+    def read_json(self) -> Any:
+        """The value of the JSON file; FileNotFoundError where there is none."""
+        return json.loads(self.read_text())
 
     def replace_text(self, text: str) -> None:
         """Writes the file so that a reader sees the old text or the new, never a part.
@@ -141,6 +148,10 @@ class Reports:
         """Where one table of one run lies."""
         return self.root / name / f"dt={check_date(date)}" / f"run={run_id}"
 
+    def state_table(self, name: str, date: str, run_id: str) -> Location:
+        """Where one state table of one run lies: beside the reports, for the run that goes on."""
+        return self.root / _STATES / name / f"dt={check_date(date)}" / f"run={run_id}"
+
     def _pointer(self, date: str) -> Location:
         return self.root / "_published" / f"dt={check_date(date)}.json"
 
@@ -156,8 +167,12 @@ class Reports:
         )
         self._pointer(date).replace_text(json.dumps(asdict(published), ensure_ascii=False))
         keep = {f"run={run_id}"} | ({f"run={before.run_id}"} if before else set())
-        for name in (*published.tables, "summary"):
-            of_date = self.root / name / f"dt={date}"
+        states = self.root / _STATES
+        for table in (
+            *[self.root / name for name in (*published.tables, "summary")],
+            *[states / name for name in states.children()],
+        ):
+            of_date = table / f"dt={date}"
             for child in of_date.children():
                 if child.startswith("run=") and child not in keep:
                     (of_date / child).delete()
@@ -180,6 +195,16 @@ class Reports:
         """The run that counts for the last date before one: whenever either was published."""
         earlier = [each for each in self.dates() if each < check_date(date)]
         return self.find(earlier[-1]) if earlier else None
+
+    def last(self, date: str | None) -> Published | None:
+        """The run to go on from: that of the date, else of the last one before it.
+
+        Without a date that of the last date.
+        """
+        if date is not None:
+            return self.find(date) or self.before(date)
+        dates = self.dates()
+        return self.find(dates[-1]) if dates else None
 
     def resolve(self, date: str | None) -> Published:
         """The run that counts for a date, or for the last one; InputError where there is none."""

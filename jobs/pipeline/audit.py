@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import Any
 
 import pyspark
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.conform import conform
 from jobs.contract import check_contract
 from jobs.errors import InputError
-from jobs.pipeline.frames import audit_frames
-from jobs.pipeline.ingest import MANIFEST
+from jobs.pipeline.continuing import Continuation, Inputs, continue_from, window_of_last
+from jobs.pipeline.frames import Audited, continue_audit
+from jobs.pipeline.window import Window
 from jobs.progress import Progress
 from jobs.reports.statuses import NEW, PERSISTING, former_findings, open_findings, with_status
 from jobs.schemas import (
@@ -37,51 +37,18 @@ from jobs.schemas import (
 )
 from jobs.session import suited_to_size
 from jobs.settings import SEVERITIES, Settings
+from jobs.states.continued import StateTables
 from jobs.storage import Location, Published, Reports
 
 #: Of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
 
+#: Up to here a session without compiled code is the faster one. Rows are counted, in the files'
+#: footers, only where there are few bytes.
+_SMALL_BYTES = 16 << 20
+_SMALL_ROWS = 100_000
+
 _FINDINGS = {"ORPHANED": ORPHANED_QUEUES, "DUPLICATE": DUPLICATE_QUEUES}
-
-
-@dataclass(frozen=True)
-class Window:
-    """The snapshots to audit: ``since`` (inclusive) to ``until`` (exclusive); None: no bound."""
-
-    since: datetime | None = None
-    until: datetime | None = None
-
-    @classmethod
-    def of_date(cls, day: date) -> Window:
-        """The whole day, in UTC."""
-        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        return cls(start, start + timedelta(days=1))
-
-    def cut(self, rows: DataFrame) -> DataFrame:
-        """The rows whose snapshot lies in the window."""
-        if self.since is not None:
-            rows = rows.where(F.col("snapshot_time") >= _instant(self.since))
-        if self.until is not None:
-            rows = rows.where(F.col("snapshot_time") < _instant(self.until))
-        return rows
-
-    def cut_client_states(self, rows: DataFrame) -> DataFrame:
-        """The running infos of the window, and all log lines up to its end.
-
-        A log line belongs to no snapshot, and one that was written before the window is still in
-        force in it. Without its own time it counts as of when it was collected.
-        """
-        is_line = F.col("snapshot_time").isNull()
-        lines = rows.where(is_line)
-        if self.until is not None:
-            written_at = F.coalesce("logged_at", "observed_at")
-            lines = lines.where(written_at < _instant(self.until))
-        return self.cut(rows.where(~is_line)).unionByName(lines)
-
-
-def _instant(time: datetime) -> Column:
-    return F.lit(time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")).cast("timestamp")
 
 
 @dataclass(frozen=True)
@@ -100,12 +67,28 @@ def audit(
     settings: Settings,
     run: Run,
     progress: Progress,
+    *,
+    since_last: bool = False,
 ) -> Published:
     """Audits the snapshots of a window and publishes the reports under the window's last date.
+
+    With ``since_last`` it goes on from the last published run: that of the window's last date, else
+    of the last date before. A window without a beginning begins with that run's. What that run has
+    read is not read again where its state tables answer for it, and the reports are those of a run
+    that reads everything.
 
     Raises InputError where there is nothing to audit, ContractError where a table has not the
     columns that it must have. Nothing is published then, and what was published stays.
     """
+    inputs = Inputs(snapshots, settings)
+    folder = Reports(reports)
+    continuation = None
+    if since_last:
+        last = folder.last(_date_of(window))
+        window = window_of_last(last, window)
+        continuation = continue_from(spark, folder, last, window, inputs)
+        progress.say(continuation.sentence())
+    unread = continuation or Continuation()
     heartbeats = _required(spark, snapshots, HEARTBEATS)
     topic_routes = _required(spark, snapshots, TOPIC_ROUTES)
     broker_polls = _optional(spark, snapshots, BROKER_POLLS)
@@ -116,22 +99,27 @@ def audit(
         client_states = check_contract(CLIENT_STATES, client_states)
     quarantine = _optional(spark, snapshots, QUARANTINE)
     # A route that was polled shortly before the window still holds when it begins.
-    earlier = replace(
-        window,
-        since=window.since and window.since - timedelta(seconds=settings.route_max_age_seconds),
-    )
-    with suited_to_size(spark, sum(_sizes(snapshots).values())):
-        tables = audit_frames(
-            window.cut(heartbeats),
-            earlier.cut(topic_routes),
-            None if broker_polls is None else window.cut(broker_polls),
+    earlier = window.earlier(settings.route_max_age_seconds)
+    with suited_to_size(spark, is_small=_is_small(snapshots)):
+        audited = continue_audit(
+            unread.known,
+            unread.rest(window.cut(heartbeats)),
+            unread.rest(earlier.cut(topic_routes)),
+            None if broker_polls is None else unread.rest(window.cut(broker_polls)),
             None if queue_offsets is None else window.cut(queue_offsets),
             None if client_states is None else window.cut_client_states(client_states),
             settings,
         )
         if quarantine is not None:
-            tables[QUARANTINE.name] = quarantine
-        return _publish(spark, tables, reports, snapshots, window, settings, run, progress)
+            audited.reports[QUARANTINE.name] = quarantine
+        return _publish(spark, audited, folder, inputs, window, continuation, run, progress)
+
+
+def _date_of(window: Window) -> str | None:
+    """The last date of the window, if it ends."""
+    if window.until is None:
+        return None
+    return (window.until - timedelta(microseconds=1)).date().isoformat()
 
 
 def _optional(spark: SparkSession, snapshots: Location, table: Table) -> DataFrame | None:
@@ -148,14 +136,15 @@ def _required(spark: SparkSession, snapshots: Location, table: Table) -> DataFra
 
 def _publish(
     spark: SparkSession,
-    tables: Mapping[str, DataFrame],
-    reports: Location,
-    snapshots: Location,
+    audited: Audited,
+    folder: Reports,
+    inputs: Inputs,
     window: Window,
-    settings: Settings,
+    continuation: Continuation | None,
     run: Run,
     progress: Progress,
 ) -> Published:
+    tables, snapshots = audited.reports, inputs.snapshots
     with progress.step("states") as step:
         seen = (
             tables["state_runs"]
@@ -174,23 +163,29 @@ def _publish(
             "the brokers list (heartbeats; in dumps: consumer_connection), and there are none"
         )
     first, last = (datetime.fromtimestamp(seen[k] / 1e6, UTC) for k in ("first", "last"))
-    published_date = (
-        (window.until - timedelta(microseconds=1) if window.until else last).date().isoformat()
-    )
-    folder = Reports(reports)
+    published_date = _date_of(window) or last.date().isoformat()
     previous = folder.before(published_date)
     tables = _against(spark, tables, folder, previous)
 
-    def write(name: str) -> int:
-        location = folder.table(name, published_date, run.run_id)
+    places = {name: folder.table(name, published_date, run.run_id) for name in tables}
+    state_places = {
+        name: folder.state_table(name, published_date, run.run_id) for name in StateTables.names()
+    }
+
+    def write(name: str, rows: DataFrame, location: Location) -> int:
         with progress.step(name) as step:
-            tables[name].write.mode("overwrite").parquet(location.uri)
+            rows.write.mode("overwrite").parquet(location.uri)
             step.rows = location.parquet().count_rows()
         return step.rows
 
     # Most of a small table's time is planning: several are planned at a time.
     with ThreadPoolExecutor(max_workers=spark.sparkContext.defaultParallelism) as pool:
-        counts = dict(zip(tables, pool.map(write, tables), strict=True))
+        of_reports = {n: pool.submit(write, n, tables[n], places[n]) for n in tables}
+        of_states = {
+            n: pool.submit(write, n, rows, state_places[n]) for n, rows in audited.states.items()
+        }
+        counts = {name: written.result() for name, written in of_reports.items()}
+        state_counts = {name: written.result() for name, written in of_states.items()}
     published = Published(
         date=published_date,
         run_id=run.run_id,
@@ -212,10 +207,12 @@ def _publish(
             "inputs": {
                 "snapshots": str(snapshots),
                 "sizes": _sizes(snapshots),
-                "ingested": _ingested(snapshots),
+                "ingested": inputs.ingested,
             },
             "versions": {"spark": spark.version, "pyspark": pyspark.__version__},
-            "settings": settings.fingerprint(),
+            "settings": inputs.settings.fingerprint(),
+            "continued": continuation and continuation.to_summary(),
+            "states": inputs.record(window, last, state_counts).to_summary(),
         },
     )
     folder.publish(published)
@@ -228,17 +225,20 @@ def _iso(time: datetime | None) -> str | None:
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def _is_small(snapshots: Location) -> bool:
+    """Whether the tables have few rows; days that repeat themselves have few bytes too."""
+    files = {table.name: (snapshots / table.name).files() for table in SNAPSHOT_TABLES}
+    if sum(size for each in files.values() for _, size in each) > _SMALL_BYTES:
+        return False
+    rows = ((snapshots / name).parquet().count_rows() for name, each in files.items() if each)
+    return sum(rows) <= _SMALL_ROWS
+
+
 def _sizes(snapshots: Location) -> dict[str, int]:
     return {
         table.name: sum(size for _, size in (snapshots / table.name).files())
         for table in SNAPSHOT_TABLES
     }
-
-
-def _ingested(snapshots: Location) -> dict[str, int] | None:
-    """Files, bytes, lines and quarantined lines; None where the tables came from elsewhere."""
-    manifest = snapshots / MANIFEST
-    return json.loads(manifest.read_text()) if manifest.exists() else None
 
 
 def _against(

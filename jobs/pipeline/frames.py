@@ -7,6 +7,8 @@ Nothing here starts or stops a session, reads or writes storage, or knows the ti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import DataFrame
 
 from jobs.conform import conform
@@ -47,6 +49,16 @@ from jobs.schemas import (
 )
 from jobs.session import bounded_batches
 from jobs.settings import Settings
+from jobs.states.continued import (
+    GROUP,
+    TOPIC,
+    StateTables,
+    join_runs,
+    known_evaluations,
+    known_group_states,
+    known_route_states,
+    without_known,
+)
 from jobs.states.evaluated import evaluate_states
 from jobs.states.fingerprints import group_fingerprints, route_fingerprints
 from jobs.states.members import mark_members
@@ -76,7 +88,37 @@ def audit_frames(
     >>> reports = audit_frames(heartbeats, topic_routes)  # doctest: +SKIP
     >>> reports["orphaned_queues"].show()  # doctest: +SKIP
     """
-    return _report_tables(
+    return continue_audit(
+        None, heartbeats, topic_routes, broker_polls, queue_offsets, client_states, settings
+    ).reports
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit gives: the report tables by name, and what the next one may go on from."""
+
+    reports: dict[str, DataFrame]
+    states: StateTables
+
+
+def continue_audit(
+    known: StateTables | None,
+    heartbeats: DataFrame,
+    topic_routes: DataFrame,
+    broker_polls: DataFrame | None = None,
+    queue_offsets: DataFrame | None = None,
+    client_states: DataFrame | None = None,
+    settings: Settings | None = None,
+) -> Audited:
+    """The audit of the rounds that ``known`` has, with equal settings, and of those given, as one.
+
+    ``heartbeats``, ``topic_routes`` and ``broker_polls`` have the rounds that are not in the runs
+    of ``known``, all of them later ones; ``queue_offsets`` and ``client_states`` those of both. The
+    reports, and the state tables, are those of one audit over all rounds. Raises ContractError as
+    ``audit_frames`` does.
+    """
+    return _audited(
+        known,
         check_contract(HEARTBEATS, heartbeats),
         check_contract(TOPIC_ROUTES, topic_routes),
         None if broker_polls is None else check_contract(BROKER_POLLS, broker_polls),
@@ -97,25 +139,20 @@ def _computed(rows: DataFrame) -> DataFrame:
     return rows.localCheckpoint().selectExpr(*[f"`{name}` AS `{name}`" for name in rows.columns])
 
 
-def _report_tables(
+def _audited(
+    known: StateTables | None,
     heartbeats: DataFrame,
     topic_routes: DataFrame,
     broker_polls: DataFrame | None,
     queue_offsets: DataFrame | None,
     client_states: DataFrame | None,
     settings: Settings,
-) -> dict[str, DataFrame]:
+) -> Audited:
     heartbeats = mark_members(heartbeats, settings.heartbeat_expiry_seconds)
-    group_runs = _computed(
-        find_runs(group_fingerprints(heartbeats, broker_polls), ["cluster", "consumer_group"])
-    )
-    route_runs = _computed(find_runs(route_fingerprints(topic_routes), ["cluster", "topic"]))
-    group_states = _computed(
-        collect_group_states(
-            group_runs, heartbeats, broker_polls, settings.heartbeat_expiry_seconds
-        )
-    )
-    route_states = _computed(collect_route_states(route_runs, topic_routes))
+    group_runs = _computed(_group_runs(known, heartbeats, broker_polls))
+    route_runs = _computed(_route_runs(known, topic_routes))
+    group_states = _computed(_group_states(known, group_runs, heartbeats, broker_polls, settings))
+    route_states = _computed(_route_states(known, route_runs, topic_routes))
     group_topics = _computed(find_group_topics(group_states))
     segments = _computed(
         find_segments(
@@ -125,15 +162,7 @@ def _report_tables(
         )
     )
     with bounded_batches(heartbeats.sparkSession):
-        states = _computed(
-            evaluate_states(
-                segments,
-                group_states,
-                route_states,
-                [each.to_rule() for each in settings.strategies],
-                settings.default_strategy,
-            )
-        )
+        states = _computed(_states(known, segments, group_states, route_states, settings))
     timeline = _computed(build_timeline(segments, states))
     changes = _computed(route_changes(route_runs, route_states, group_topics))
     holdings = None
@@ -173,4 +202,59 @@ def _report_tables(
     if holdings is not None:
         drift = drift_episodes(holdings, settings.persistence_seconds)
         tables["allocation_drift"] = conform(drift, ALLOCATION_DRIFT)
-    return tables
+    return Audited(tables, StateTables(group_runs, group_states, route_runs, route_states, states))
+
+
+def _group_runs(
+    known: StateTables | None, heartbeats: DataFrame, broker_polls: DataFrame | None
+) -> DataFrame:
+    runs = find_runs(group_fingerprints(heartbeats, broker_polls), GROUP)
+    return runs if known is None else join_runs(known.group_runs, runs, GROUP)
+
+
+def _route_runs(known: StateTables | None, topic_routes: DataFrame) -> DataFrame:
+    runs = find_runs(route_fingerprints(topic_routes), TOPIC)
+    return runs if known is None else join_runs(known.route_runs, runs, TOPIC)
+
+
+def _group_states(
+    known: StateTables | None,
+    group_runs: DataFrame,
+    heartbeats: DataFrame,
+    broker_polls: DataFrame | None,
+    settings: Settings,
+) -> DataFrame:
+    expiry = settings.heartbeat_expiry_seconds
+    if known is None:
+        return collect_group_states(group_runs, heartbeats, broker_polls, expiry)
+    unknown = _computed(without_known(group_runs, known.group_states, GROUP))
+    return collect_group_states(unknown, heartbeats, broker_polls, expiry).unionByName(
+        known_group_states(group_runs, known.group_states, expiry)
+    )
+
+
+def _route_states(
+    known: StateTables | None, route_runs: DataFrame, topic_routes: DataFrame
+) -> DataFrame:
+    if known is None:
+        return collect_route_states(route_runs, topic_routes)
+    unknown = _computed(without_known(route_runs, known.route_states, TOPIC))
+    return collect_route_states(unknown, topic_routes).unionByName(
+        known_route_states(route_runs, known.route_states)
+    )
+
+
+def _states(
+    known: StateTables | None,
+    segments: DataFrame,
+    group_states: DataFrame,
+    route_states: DataFrame,
+    settings: Settings,
+) -> DataFrame:
+    rules = [each.to_rule() for each in settings.strategies]
+    default = settings.default_strategy
+    if known is None:
+        return evaluate_states(segments, group_states, route_states, rules, default)
+    reused = _computed(known_evaluations(segments, group_states, known.evaluated_states))
+    unknown = segments.join(reused.select("state_id"), "state_id", "left_anti")
+    return evaluate_states(unknown, group_states, route_states, rules, default).unionByName(reused)

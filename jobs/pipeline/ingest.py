@@ -30,6 +30,9 @@ from jobs.storage import Location
 _QUARANTINED = "quarantine"
 
 #: Beside the tables: the counts of ``Ingested``.
+#: Unpacked: some tens of thousands of lines.
+_SMALL_BYTES = 16 << 20
+
 MANIFEST = "ingested.json"
 
 
@@ -63,7 +66,8 @@ def ingest(
     files = list_files(spark, dumps)
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
-    with suited_to_size(spark, sum(file.unpacked_size for file in files)):
+    is_small = sum(file.unpacked_size for file in files) <= _SMALL_BYTES
+    with suited_to_size(spark, is_small=is_small):
         result = _ingest(spark, files, snapshots, settings, progress)
     if result.quarantined_share > settings.allowed_quarantine_share:
         raise QuarantineError(

@@ -25,7 +25,10 @@ def evaluate_states(
     strategy_rules: list[dict[str, Any]],
     default_strategy: str,
 ) -> DataFrame:
-    """One row per cluster, consumer_group, topic, state_id: the columns of ``EVALUATION``."""
+    """One row per cluster, consumer_group, topic, state_id: the columns of ``EVALUATION``.
+
+    ``lasting`` is what a state was evaluated with that its id does not tell.
+    """
     distinct = segments.select(
         "cluster", "consumer_group", "topic", "state_id", "group_fingerprint", "route_fingerprint"
     ).dropDuplicates(["state_id"])
@@ -51,8 +54,9 @@ def evaluate_states(
         "consumer_group",
         "topic",
         "state_id",
+        "lasting",
         evaluate(F.struct(*_state_columns())).alias("evaluation"),
-    ).select("cluster", "consumer_group", "topic", "state_id", "evaluation.*")
+    ).select("cluster", "consumer_group", "topic", "state_id", "lasting", "evaluation.*")
 
 
 def _state_columns() -> list[Column]:

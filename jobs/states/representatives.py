@@ -24,6 +24,20 @@ _MEMBER = [
 ]
 
 
+def first_snapshots(group_runs: DataFrame, channel_expiry_seconds: int) -> DataFrame:
+    """One row per cluster, consumer_group, fingerprint: ``snapshot_time`` and ``lasting``.
+
+    ``snapshot_time`` is the first that shows it. ``lasting`` tells whether the lists, addresses
+    included, once stayed so for longer than a broker keeps a channel on which nothing comes: then
+    every channel in them is alive.
+    """
+    seconds = F.col("last_seen").cast("double") - F.col("first_seen").cast("double")
+    return group_runs.groupBy("cluster", "consumer_group", "fingerprint").agg(
+        F.min("first_seen").alias("snapshot_time"),
+        (F.max(seconds) > channel_expiry_seconds).alias("lasting"),
+    )
+
+
 def collect_group_states(
     group_runs: DataFrame,
     heartbeats: DataFrame,
@@ -32,16 +46,11 @@ def collect_group_states(
 ) -> DataFrame:
     """One row per cluster, consumer_group, fingerprint: ``members`` and ``offline`` as arrays.
 
-    A group without any member keeps its row, with an empty array. ``lasting`` tells whether the
-    lists, addresses included, once stayed so for longer than a broker keeps a channel on which
-    nothing comes: then every channel in them is alive.
+    A group without any member keeps its row, with an empty array. ``lasting`` as in
+    ``first_snapshots``.
     """
     keys = ["cluster", "consumer_group"]
-    seconds = F.col("last_seen").cast("double") - F.col("first_seen").cast("double")
-    snapshots = group_runs.groupBy(*keys, "fingerprint").agg(
-        F.min("first_seen").alias("snapshot_time"),
-        (F.max(seconds) > channel_expiry_seconds).alias("lasting"),
-    )
+    snapshots = first_snapshots(group_runs, channel_expiry_seconds)
     at_snapshot = [*keys, "snapshot_time"]
     members = (
         heartbeats.join(snapshots, at_snapshot, "left_semi")

@@ -236,9 +236,23 @@ def test_the_function_gives_through_spark_what_it_gives_when_called(spark):
     keys = [T.StructField(n, T.StringType()) for n in ("cluster", "consumer_group", "topic")]
     expected = frame(
         spark,
-        T.StructType([*keys, T.StructField("state_id", T.StringType()), *EVALUATION.fields]),
+        T.StructType(
+            [
+                *keys,
+                T.StructField("state_id", T.StringType()),
+                T.StructField("lasting", T.BooleanType()),
+                *EVALUATION.fields,
+            ]
+        ),
         [
-            (CLUSTER, "G", "T", name, *[values[field] for field in EVALUATION.names])
+            (
+                CLUSTER,
+                "G",
+                "T",
+                name,
+                rows[name]["lasting"],
+                *[values[field] for field in EVALUATION.names],
+            )
             for name, values in zip(rows, called.to_dict("records"), strict=True)
         ],
     )

@@ -1,0 +1,239 @@
+"""What a run takes over from the one before, and why it takes over no more.
+
+Whatever a published run has of the window is taken over only where it is sure to be what reading
+the rounds again would give. Everything else is read, and one line says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.pipeline.ingest import MANIFEST
+from jobs.pipeline.window import Window
+from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
+from jobs.settings import Settings
+from jobs.states.continued import STATES_VERSION, StateTables, clip_runs
+from jobs.storage import Location, Published, Reports
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a published run says of its state tables, in its summary under ``states``.
+
+    ``since`` and ``until`` (exclusive): when its window began (null: no bound), and its last
+    snapshot. This is left to the next run: while a round is being collected, rows of it still come.
+    ``input_rows``: the rows of each input from there to there. ``ingested``: the manifest of the
+    ingest job that wrote them; null where they came from elsewhere. ``rows``: those of its tables.
+    """
+
+    version: int
+    settings: str
+    snapshots: str
+    ingested: dict[str, int] | None
+    since: str | None
+    until: str
+    input_rows: dict[str, int]
+    rows: dict[str, int]
+
+    @classmethod
+    def of(cls, published: Published) -> Recorded | None:
+        """What the run says; None for one that published no state tables, or other ones."""
+        values = published.summary.get("states")
+        if values is None or values["version"] != STATES_VERSION:
+            return None
+        return cls(**values)
+
+    def to_summary(self) -> dict[str, Any]:
+        """The entry of the summary."""
+        return asdict(self)
+
+    @property
+    def window(self) -> Window:
+        """The rounds that the tables may answer for."""
+        since = None if self.since is None else datetime.fromisoformat(self.since)
+        return Window(since, datetime.fromisoformat(self.until))
+
+
+class Inputs:
+    """The files of the tables that state tables answer for, as they are listed before Spark does.
+
+    Rows that come while a run reads are thus not among those that it says it has read: the next
+    run finds more of them, and reads them.
+    """
+
+    def __init__(self, snapshots: Location, settings: Settings) -> None:
+        self.snapshots = snapshots
+        self.settings = settings
+        manifest = snapshots / MANIFEST
+        #: Files, bytes, lines and quarantined lines; None where the tables came from elsewhere.
+        self.ingested = manifest.read_json() if manifest.exists() else None
+        self._tables: dict[str, ds.Dataset | None] = {}
+        for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES):
+            location = snapshots / table.name
+            self._tables[table.name] = location.parquet() if location.files() else None
+
+    def count(self, window: Window) -> dict[str, int]:
+        """The rows of each table in the window.
+
+        Most of it is told by the files' footers; of the others the one column is read.
+        """
+        # A route that was polled shortly before the window still holds when it begins.
+        of_routes = window.earlier(self.settings.route_max_age_seconds)
+        return {
+            name: _count(table, of_routes if name == TOPIC_ROUTES.name else window)
+            for name, table in self._tables.items()
+        }
+
+    def record(self, window: Window, last: datetime, rows: Mapping[str, int]) -> Recorded:
+        """What this run says of its state tables, which have so many rows."""
+        return Recorded(
+            version=STATES_VERSION,
+            settings=self.settings.fingerprint(),
+            snapshots=str(self.snapshots),
+            ingested=self.ingested,
+            since=None if window.since is None else _iso(window.since),
+            until=_iso(last),
+            input_rows=self.count(replace(window, until=last)),
+            rows=dict(rows),
+        )
+
+
+def _iso(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _count(table: ds.Dataset | None, window: Window) -> int:
+    if table is None or "snapshot_time" not in table.schema.names:
+        return 0  # the contract's check tells what is missing
+    type_ = table.schema.field("snapshot_time").type
+
+    def moment(time: datetime) -> ds.Expression:
+        # Spark's own INT96 has no zone, other writers' times have other units.
+        value = pa.scalar(time.astimezone(UTC), pa.timestamp("us", "UTC"))
+        return ds.scalar(value.cast(type_, safe=False))
+
+    column = ds.field("snapshot_time")
+    is_counted = ds.scalar(True)
+    if window.since is not None:
+        is_counted &= column >= moment(window.since)
+    if window.until is not None:
+        is_counted &= column < moment(window.until)
+    return int(table.count_rows(filter=is_counted))
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What a run takes over of another: nothing, its states alone, or its rounds too.
+
+    ``until``: the rounds before it are not read; None: all are. ``reason``: why they are.
+    """
+
+    run_id: str | None = None
+    until: datetime | None = None
+    reason: str | None = None
+    known: StateTables | None = None
+
+    def to_summary(self) -> dict[str, str | None]:
+        """The entry of the summary."""
+        until = None if self.until is None else _iso(self.until)
+        return {"run_id": self.run_id, "until": until, "reason": self.reason}
+
+    def sentence(self) -> str:
+        """The line that tells a person."""
+        if self.until is not None:
+            return f"goes on from run {self.run_id}: rounds before {_iso(self.until)} are not read"
+        text = f"every round of the window is read: {self.reason}"
+        return text if self.run_id is None else f"{text}; evaluated states of {self.run_id} count"
+
+    def rest(self, rows: DataFrame) -> DataFrame:
+        """The rows of the rounds that are to be read."""
+        if self.until is None:
+            return rows
+        return Window(since=self.until).cut(rows)
+
+
+def window_of_last(last: Published | None, window: Window) -> Window:
+    """A window that has no beginning begins with that of the last published run."""
+    if last is None or window.since is not None:
+        return window
+    recorded = Recorded.of(last)
+    if recorded is not None:
+        return replace(window, since=recorded.window.since)
+    since = last.summary["window"]["since"]
+    return replace(window, since=since and datetime.fromisoformat(since))
+
+
+def continue_from(
+    spark: SparkSession, reports: Reports, last: Published | None, window: Window, inputs: Inputs
+) -> Continuation:
+    """What the run of a window takes over from the last published one."""
+    if last is None:
+        return Continuation(reason="no run was published yet")
+    recorded = Recorded.of(last)
+    if recorded is None:
+        return Continuation(
+            reason=f"run {last.run_id} published no state tables of version {STATES_VERSION}"
+        )
+    if recorded.settings != inputs.settings.fingerprint():
+        return Continuation(reason=f"run {last.run_id} had other settings")
+    places = {
+        name: reports.state_table(name, last.date, last.run_id) for name in StateTables.names()
+    }
+    for name, place in places.items():
+        # Whoever clears old tables away leaves the pointer.
+        if not place.files() or place.parquet().count_rows() != recorded.rows[name]:
+            return Continuation(reason=f"{name} of run {last.run_id} is not there, or not whole")
+    tables = StateTables(**{name: spark.read.parquet(p.uri) for name, p in places.items()})
+    reason = _why_not(recorded, last, window, inputs)
+    until = None if reason else recorded.window.until
+    return Continuation(last.run_id, until, reason, _clip(tables, window, until, inputs.settings))
+
+
+def _why_not(recorded: Recorded, last: Published, window: Window, inputs: Inputs) -> str | None:
+    """Why the run's tables do not answer for the rounds of the window that it audited."""
+    run = f"run {last.run_id}"
+    began = recorded.window.since
+    if window.since is not None and datetime.fromisoformat(recorded.until) <= window.since:
+        return f"{run} ended before"
+    if began is not None and (window.since is None or window.since < began):
+        return f"{run} began later"
+    if recorded.snapshots != str(inputs.snapshots):
+        return f"{run} read {recorded.snapshots}"
+    if recorded.ingested != inputs.ingested:
+        # What was seen later tells of earlier rounds too: strategies, subscriptions.
+        return f"the dumps were ingested anew since {run}"
+    counts = inputs.count(recorded.window)
+    for name, count in counts.items():
+        before = recorded.input_rows[name]
+        if count != before:
+            return (
+                f"{name} has {count:,} rows before {recorded.until}, and had {before:,} "
+                f"when {run} read them"
+            )
+    return None
+
+
+def _clip(
+    tables: StateTables, window: Window, until: datetime | None, settings: Settings
+) -> StateTables:
+    """The tables with the runs that answer for rounds of the window."""
+    if until is None:
+        return replace(
+            tables,
+            group_runs=tables.group_runs.limit(0),
+            route_runs=tables.route_runs.limit(0),
+        )
+    answered = replace(window, until=min(until, window.until or until))
+    of_routes = answered.earlier(settings.route_max_age_seconds)
+    return replace(
+        tables,
+        group_runs=clip_runs(tables.group_runs, answered.holds),
+        route_runs=clip_runs(tables.route_runs, of_routes.holds),
+    )
