@@ -29,10 +29,10 @@ from jobs.storage import Location
 
 _QUARANTINED = "quarantine"
 
-#: Beside the tables: the counts of ``Ingested``.
 #: Unpacked: some tens of thousands of lines.
 _SMALL_BYTES = 16 << 20
 
+#: Beside the tables: the counts of ``Ingested``.
 MANIFEST = "ingested.json"
 
 

@@ -253,7 +253,7 @@ def test_the_function_gives_through_spark_what_it_gives_when_called(spark):
                 rows[name]["lasting"],
                 *[values[field] for field in EVALUATION.names],
             )
-            for name, values in zip(rows, called.to_dict("records"), strict=True)
+            for (name, of_row), values in zip(rows.items(), called.to_dict("records"), strict=True)
         ],
     )
     assert_df_equality(through_spark, expected, ignore_row_order=True, ignore_nullable=True)
