@@ -18,6 +18,8 @@ _OWN_SESSION = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "ERROR",
+    # Else every call on a column is three: two of them tell the JVM which line of Python it is.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
 #: What the jobs need in whatever session they run.

@@ -13,6 +13,8 @@ from pyspark.sql import functions as F
 from jobs.conform import conform
 from jobs.schemas import REASSIGNMENTS
 
+#: In no name of a broker.
+_SEPARATOR = "\u0000"
 _PAIR = ["cluster", "consumer_group", "topic"]
 
 
@@ -46,7 +48,7 @@ def reassignments(timeline: DataFrame) -> DataFrame:
         F.array_except("takers", "takers_before"), F.array_except("takers_before", "takers")
     )
     moved = F.array_distinct(
-        F.transform(changed, lambda each: F.struct(each["broker_name"], each["queue_id"]))
+        F.transform(changed, lambda each: F.substring_index(each, _SEPARATOR, 2))
     )
     rows = compared.select(
         *_PAIR,
@@ -77,18 +79,23 @@ def _clients() -> Column:
 
 
 def _takers() -> Column:
-    """Who takes each queue, as one flat array: by view, so that doubt counts as a change too."""
+    """Who takes each queue, as one flat array: by view, so that doubt counts as a change too.
+
+    As text, the queue first: Spark compares arrays of structs each with each, those of texts by
+    hash.
+    """
     return F.flatten(
         F.transform(
             "allocations",
             lambda each: F.transform(
                 each["queues"],
-                lambda queue: F.struct(
-                    queue["broker_name"].alias("broker_name"),
-                    queue["queue_id"].alias("queue_id"),
-                    each["client_id"].alias("client_id"),
-                    each["processes"].alias("processes"),
-                    each["view_weight"].alias("view_weight"),
+                lambda queue: F.concat_ws(
+                    _SEPARATOR,
+                    queue["queue_id"],
+                    queue["broker_name"],
+                    each["client_id"],
+                    each["processes"],
+                    each["view_weight"],
                 ),
             ),
         )

@@ -21,7 +21,14 @@ from jobs.pipeline.continuing import Continuation, Inputs, continue_from, window
 from jobs.pipeline.frames import Audited, continue_audit
 from jobs.pipeline.window import Window
 from jobs.progress import Progress
-from jobs.reports.statuses import NEW, PERSISTING, former_findings, open_findings, with_status
+from jobs.reports.statuses import (
+    NEW,
+    PERSISTING,
+    first_status,
+    former_findings,
+    open_findings,
+    with_status,
+)
 from jobs.schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
@@ -248,18 +255,14 @@ def _against(
     previous: Published | None,
 ) -> dict[str, DataFrame]:
     """The tables with what the run of the last earlier date says of their findings."""
-    nothing: dict[str, DataFrame] = {
-        table.name: spark.createDataFrame([], table.schema) for table in _FINDINGS.values()
-    }
-    earlier = dict(nothing)
-    if previous is not None:
-        places = {name: folder.table(name, previous.date, previous.run_id) for name in nothing}
-        # Whoever clears old tables away leaves the pointer: then nothing is known of that run.
-        if all(place.exists() for place in places.values()):
-            earlier = {
-                name: spark.read.schema(nothing[name].schema).parquet(place.uri)
-                for name, place in places.items()
-            }
+    earlier = _earlier_findings(spark, folder, previous)
+    if earlier is None:
+        first = {
+            table.name: conform(first_status(tables[table.name]), table)
+            for table in _FINDINGS.values()
+        }
+        none_former = spark.createDataFrame([], FORMER_FINDINGS.schema)
+        return {**tables, **first, FORMER_FINDINGS.name: none_former}
     before = open_findings(*_of_kinds(earlier))
     found = reduce(DataFrame.unionByName, _of_kinds(tables))
     with_statuses = {
@@ -268,6 +271,22 @@ def _against(
     }
     former = former_findings(found, before, tables["group_health"])
     return {**tables, **with_statuses, FORMER_FINDINGS.name: former}
+
+
+def _earlier_findings(
+    spark: SparkSession, folder: Reports, previous: Published | None
+) -> dict[str, DataFrame] | None:
+    """The findings of the previous run; None where nothing is known of one."""
+    if previous is None:
+        return None
+    places = [
+        (table, folder.table(table.name, previous.date, previous.run_id))
+        for table in _FINDINGS.values()
+    ]
+    # Whoever clears old tables away leaves the pointer.
+    if not all(place.exists() for _, place in places):
+        return None
+    return {table.name: spark.read.schema(table.schema).parquet(at.uri) for table, at in places}
 
 
 def _of_kinds(tables: Mapping[str, DataFrame]) -> list[DataFrame]:

@@ -7,6 +7,8 @@ Nothing here starts or stops a session, reads or writes storage, or knows the ti
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -139,6 +141,12 @@ def _computed(rows: DataFrame) -> DataFrame:
     return rows.localCheckpoint().selectExpr(*[f"`{name}` AS `{name}`" for name in rows.columns])
 
 
+def _together(*steps: Callable[[], DataFrame]) -> list[DataFrame]:
+    """What several steps give, computed at a time: while one is planned another one runs."""
+    with ThreadPoolExecutor(max_workers=len(steps)) as pool:
+        return list(pool.map(lambda step: _computed(step()), steps))
+
+
 def _audited(
     known: StateTables | None,
     heartbeats: DataFrame,
@@ -149,10 +157,14 @@ def _audited(
     settings: Settings,
 ) -> Audited:
     heartbeats = mark_members(heartbeats, settings.heartbeat_expiry_seconds)
-    group_runs = _computed(_group_runs(known, heartbeats, broker_polls))
-    route_runs = _computed(_route_runs(known, topic_routes))
-    group_states = _computed(_group_states(known, group_runs, heartbeats, broker_polls, settings))
-    route_states = _computed(_route_states(known, route_runs, topic_routes))
+    group_runs, route_runs = _together(
+        lambda: _group_runs(known, heartbeats, broker_polls),
+        lambda: _route_runs(known, topic_routes),
+    )
+    group_states, route_states = _together(
+        lambda: _group_states(known, group_runs, heartbeats, broker_polls, settings),
+        lambda: _route_states(known, route_runs, topic_routes),
+    )
     group_topics = _computed(find_group_topics(group_states))
     segments = _computed(
         find_segments(
@@ -163,8 +175,10 @@ def _audited(
     )
     with bounded_batches(heartbeats.sparkSession):
         states = _computed(_states(known, segments, group_states, route_states, settings))
-    timeline = _computed(build_timeline(segments, states))
-    changes = _computed(route_changes(route_runs, route_states, group_topics))
+    timeline, changes = _together(
+        lambda: build_timeline(segments, states),
+        lambda: route_changes(route_runs, route_states, group_topics),
+    )
     holdings = None
     if client_states is not None:
         holdings = _computed(find_holdings(timeline, client_states, changes))

@@ -44,6 +44,12 @@ def open_findings(*tables: DataFrame) -> DataFrame:
     )
 
 
+def first_status(findings: DataFrame) -> DataFrame:
+    """The findings with ``status`` where there is no previous run: what lasts is NEW."""
+    is_new = F.when(F.col("persistence") == "PERSISTENT", F.lit(NEW))
+    return findings.withColumn("status", is_new)
+
+
 def with_status(findings: DataFrame, before: DataFrame) -> DataFrame:
     """The findings with ``status``, against the open findings of the previous run.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.reports.statuses import former_findings, open_findings, with_status
+from jobs.reports.statuses import first_status, former_findings, open_findings, with_status
 from tests.support.snapshots import CLUSTER, at, frame
 
 pytestmark = pytest.mark.spark
@@ -64,6 +64,12 @@ def test_a_finding_is_new_or_goes_on(spark, row, status):
     (found,) = with_status(findings(spark, row), before).collect()
 
     assert found.status == status
+
+
+def test_without_a_previous_run_what_lasts_is_new(spark):
+    rows = findings(spark, finding("lasts"), finding("passed", lasts=False))
+    told = {row.finding_id: row.status for row in first_status(rows).collect()}
+    assert told == {"lasts": "NEW", "passed": None}
 
 
 def test_what_is_not_there_any_more_is_resolved_where_the_group_was_recomputed(spark):
