@@ -8,11 +8,17 @@ import duckdb
 
 _QUERY = """
 WITH known AS (
-    SELECT snapshot_time, consumer_group, count(*) AS views
-    FROM broker_polls WHERE outcome <> 'NO_ANSWER' GROUP BY ALL
+    SELECT snapshot_time, consumer_group, count(*) AS views,
+        row_number() OVER (PARTITION BY consumer_group ORDER BY snapshot_time) AS place
+    FROM broker_polls WHERE outcome <> 'NO_ANSWER' GROUP BY snapshot_time, consumer_group
 ),
 topics AS (
     SELECT DISTINCT consumer_group, unnest(subscriptions).topic AS topic FROM heartbeats
+),
+-- Materialised: else the optimiser joins all groups with all queues of a snapshot first.
+of_topics AS MATERIALIZED (
+    SELECT snapshot_time, consumer_group, topic, views, place
+    FROM known JOIN topics USING (consumer_group)
 ),
 queues AS (
     SELECT snapshot_time, topic, broker_name, queue_id,
@@ -58,22 +64,16 @@ owned AS (
     FROM owners GROUP BY ALL
 ),
 found AS (
-    SELECT snapshot_time, consumer_group, topic, queues.broker_name, queue_id,
+    SELECT snapshot_time, consumer_group, topic, queues.broker_name, queue_id, place,
         IF(doubled IS NULL, 'ORPHANED', 'DUPLICATE') AS kind
-    FROM known JOIN topics USING (consumer_group)
-    JOIN queues USING (snapshot_time, topic)
+    FROM of_topics JOIN queues USING (snapshot_time, topic)
     LEFT JOIN owned USING (snapshot_time, consumer_group, topic, position)
     WHERE doubled IS NULL OR doubled = views
-),
-positions AS (
-    SELECT snapshot_time, consumer_group,
-        row_number() OVER (PARTITION BY consumer_group ORDER BY snapshot_time) AS place
-    FROM known
 ),
 islands AS (
     SELECT *, place - row_number() OVER (
         PARTITION BY consumer_group, topic, broker_name, queue_id, kind ORDER BY place) AS island
-    FROM found JOIN positions USING (snapshot_time, consumer_group)
+    FROM found
 )
 SELECT consumer_group, topic, broker_name, queue_id::INT AS queue_id, kind,
     min(snapshot_time) AS first_seen, max(snapshot_time) AS last_seen
@@ -82,11 +82,12 @@ FROM islands GROUP BY consumer_group, topic, broker_name, queue_id, kind, island
 
 
 def run(_: None, snapshots: Path, output: Path) -> None:
-    """As many threads as there are cores, and the memory that DuckDB takes by itself."""
+    """As many threads as there are cores; with more memory it would leave none to others."""
     (output / "findings").mkdir(parents=True, exist_ok=True)
     target = output / "findings" / "findings.parquet"
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET memory_limit = '8GB'")
         for table in ("heartbeats", "broker_polls", "topic_routes"):
             connection.read_parquet(f"{snapshots / table}/*.parquet").create_view(table)
         connection.execute(f"COPY ({_QUERY}) TO '{target}' (FORMAT parquet)")
