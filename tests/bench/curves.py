@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -46,10 +47,10 @@ CURVES = {
 BASE = {"rounds": "100", "churn": "1.0%", "members": "10"}
 
 
-def measure(folder: Path, runs: int) -> dict[str, dict[str, Result]]:
-    """The medians of each point of each curve."""
+def measure(folder: Path, curves: Sequence[str], runs: int) -> dict[str, dict[str, Result]]:
+    """The medians of each point of some curves."""
     warm_up = ensure(folder, "plain-TINY", named("plain", "TINY"))
-    points = [(curve, point) for curve, fleets in CURVES.items() for point in fleets]
+    points = [(curve, point) for curve in curves for point in CURVES[curve]]
     measured: dict[tuple[str, str], list[Measured]] = {point: [] for point in points}
     for _ in range(runs):
         for curve, point in points:
@@ -57,7 +58,7 @@ def measure(folder: Path, runs: int) -> dict[str, dict[str, Result]]:
             run = run_once("audit", tables, warm_up, folder / "output-curves")
             measured[curve, point].append(run)
             say(f"{curve} {point}: {run.seconds:.1f} s, CPU {run.cpu_seconds:.1f} s")
-    results: dict[str, dict[str, Result]] = {curve: {} for curve in CURVES}
+    results: dict[str, dict[str, Result]] = {curve: {} for curve in curves}
     for curve, point in points:
         rows = ensure(folder, f"{curve}-{point}", plain(CURVES[curve][point])).heartbeats()
         results[curve][point] = median(measured[curve, point], point, rows)
@@ -84,11 +85,12 @@ def main() -> None:
     """Measures, prints a table for each curve, writes the JSON and the picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", choices=CURVES, nargs="+", default=list(CURVES))
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     parser.add_argument("--json", type=Path, default=Path("build/bench/curves.json"))
     parser.add_argument("--picture", type=Path, default=Path("build/bench/curves.svg"))
     args = parser.parse_args()
-    results = measure(args.folder, args.runs)
+    results = measure(args.folder, args.only, args.runs)
     lines = []
     for curve, points in results.items():
         lines += [*table_of(curve, points), ""]
