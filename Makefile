@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 DIST ?= dist
+BENCH ?= M
 SAMPLES := tests/data/captures
 
 .PHONY: help install audit test lint fmt package bench clean
@@ -54,8 +55,16 @@ $(DIST)/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not 
 	$(PYTHON) -c "import shutil; [shutil.copytree(name, '$(DIST)/package/' + name, ignore=shutil.ignore_patterns('__pycache__')) for name in ('jobs', 'rebalance_core', 'conf')]; shutil.make_archive('$(DIST)/rebalance-audit', 'zip', '$(DIST)/package')"
 	rm -rf $(DIST)/package
 
-bench: install ## Measure: the allocator against sorting its lists once
+$(VENV)/bench-installed: $(VENV)/installed
+	$(BIN)/pip install --quiet --editable '.[dev,bench]'
+	touch $@
+
+bench: $(VENV)/bench-installed ## Measure all there is to measure; BENCH=S, M or L is the largest fleet
 	$(BIN)/python -m tests.bench.allocator
+	$(BIN)/python -m tests.bench.reference
+	$(BIN)/python -m tests.bench.truth --size $(BENCH)
+	$(BIN)/python -m tests.bench.run --largest $(BENCH)
+	$(BIN)/python -m tests.bench.curves
 
 clean: ## Remove what was made, but for the virtual environment
 	rm -rf dist build $(OUT) *.egg-info

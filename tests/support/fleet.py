@@ -55,8 +55,9 @@ class Fleet:
     """How large the fleet is, and how restless.
 
     ``churn`` is the share of the groups in which a client restarts from one round to the next,
-    ``faulty`` the share of the groups that have faults, one after the other. Heartbeats:
-    ``groups`` x ``members`` x 3 brokers x ``rounds``.
+    ``faulty`` the share of the groups that have faults, one after the other: those of ``faults``.
+    ``strategies`` are what the healthy groups allocate by. Heartbeats: ``groups`` x ``members`` x
+    3 brokers x ``rounds``.
     """
 
     groups: int
@@ -67,6 +68,8 @@ class Fleet:
     churn: float = 0.01
     faulty: float = 0.1
     seed: int = 1
+    faults: tuple[str, ...] = tuple(FAULTS)
+    strategies: tuple[str, ...] = _STRATEGIES
 
     @property
     def heartbeats(self) -> int:
@@ -123,7 +126,7 @@ def _versions(fleet: Fleet, number: int) -> tuple[str, list[_Version]]:
     """The group's name and its versions, which follow each other without a gap."""
     random = Random(f"{fleet.seed} {number}")  # noqa: S311 - reproducible, not secret
     is_faulty = random.random() < fleet.faulty
-    strategy = random.choice(_PLAIN if is_faulty else _STRATEGIES)
+    strategy = random.choice(_PLAIN if is_faulty else fleet.strategies)
     ports = iter(range(1024, 1 << 30))
     serial = iter(range(1 << 30))
 
@@ -136,7 +139,7 @@ def _versions(fleet: Fleet, number: int) -> tuple[str, list[_Version]]:
     queues = fleet.queues_per_broker
     versions: list[_Version] = []
     round_ = 0
-    faults = list(FAULTS)
+    faults = list(fleet.faults)
     random.shuffle(faults)
     while round_ < fleet.rounds:
         length = 1 if fleet.churn >= 1 else int(random.expovariate(max(fleet.churn, 1e-9))) + 1
@@ -380,11 +383,11 @@ def fleet_heartbeats(fleet: Fleet, versions: DataFrame) -> DataFrame:
             .alias("expression"),
         ),
     )
-    # One that is silent was heard last before its version began.
-    heard = F.when(
-        F.col("m.silent"),
-        F.col("snapshot_time") - F.make_interval(secs=F.lit(1000)),
-    ).otherwise(F.col("snapshot_time") - F.make_interval(secs=F.col("m.port") % 30))
+    # Each in its own rhythm, a little off at times. One that is silent was heard last before its
+    # version began.
+    off = F.pmod(F.xxhash64("m.client_id", "m.port", "broker", "round"), F.lit(1000))
+    seconds = F.when(F.col("m.silent"), F.lit(1000)).otherwise(F.col("m.port") % 30)
+    heard = F.col("snapshot_time") - F.make_interval(secs=seconds + off / 1000)
     return conform(
         listed.select(
             "cluster",

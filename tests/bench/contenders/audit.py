@@ -1,0 +1,56 @@
+"""The audit itself, end to end: snapshot tables in, all report tables published.
+
+It finds more than the others are asked for (causes, certainty, allocations, reassignments, ...).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from jobs.pipeline.audit import Run, Window, audit
+from jobs.progress import Progress
+from jobs.storage import Location, Reports
+from tests.support.fleet import fleet_settings
+
+_COLUMNS = [
+    "consumer_group",
+    "topic",
+    "broker_name",
+    "queue_id",
+    "first_seen",
+    "last_seen",
+]
+
+
+def run(spark: SparkSession, snapshots: Path, output: Path) -> None:
+    """Publishes into ``reports`` of the output."""
+    audit(
+        spark,
+        Location(snapshots),
+        Location(output / "reports"),
+        Window(),
+        fleet_settings(),
+        Run("bench", datetime.now(UTC)),
+        Progress(quiet=True),
+    )
+
+
+def to_findings(output: Path) -> None:
+    """What the audit published, in the shape that all contenders write; not part of the audit."""
+    reports = Reports(Location(output / "reports"))
+    published = reports.resolve(None)
+    tables = []
+    for kind, name in (("ORPHANED", "orphaned_queues"), ("DUPLICATE", "duplicate_queues")):
+        table = reports.table(name, published.date, published.run_id).parquet().to_table()
+        if not pc.all(pc.equal(table["certainty"], "CERTAIN")).as_py() and table.num_rows:
+            raise ValueError(f"{name}: all brokers list the same, and yet not all is CERTAIN")
+        kinds = pa.array([kind] * table.num_rows, pa.string())
+        tables.append(table.select(_COLUMNS).append_column("kind", kinds))
+    (output / "findings").mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.concat_tables(tables), output / "findings" / "findings.parquet")

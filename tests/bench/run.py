@@ -1,0 +1,203 @@
+"""The audit against its floor and against the other ways to find the same.
+
+    python -m tests.bench.run --largest M --json build/bench/comparison.json
+
+Rounds alternate: every contender once, then every contender again, so that a machine that is busy
+for a while is so for all. Every run is a fresh process (``measured.py``); medians are told. After
+every run its findings are compared with what is true of the fleet: a difference fails the bench.
+The audit is the only one that also gives causes, certainties, allocations and reassignments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.bench.contenders import BY_MODULE, CONTENDERS
+from tests.bench.findings import differences, read_findings
+from tests.bench.fleets import TARGET, Tables, ensure, named
+from tests.bench.measured import Measured
+
+SIZES = ("S", "M", "L")
+#: On the largest size only what tells how the audit grows, once.
+_ON_L = ("audit", "floor_read", "floor_write")
+
+
+@dataclass(frozen=True)
+class Result:
+    """The median of a contender's runs over one size."""
+
+    contender: str
+    size: str
+    heartbeats: int
+    runs: int
+    seconds: float
+    cpu_seconds: float
+    session_seconds: float
+    warm_up_seconds: float
+    jvm: float
+    python: float
+
+
+def run_once(name: str, tables: Tables, warm_up: Tables, output: Path) -> Measured:
+    """One fresh process; what it found lies in the folder of its name in ``output``."""
+    shutil.rmtree(output / name, ignore_errors=True)
+    command = [sys.executable, "-m", "tests.bench.measured", name]
+    command += ["--snapshots", str(tables.snapshots), "--output", str(output / name)]
+    command += ["--warm-up", str(warm_up.snapshots)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{shlex.join(command)} failed:\n{done.stderr}")
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def check(name: str, tables: Tables, output: Path) -> None:
+    """RuntimeError where the contender did not find just what is true."""
+    if BY_MODULE[name].finds:
+        found = read_findings(output / name / "findings")
+        told = differences(found, read_findings(tables.true_findings))
+        if told:
+            raise RuntimeError("\n".join([f"{name} on {tables.folder.name}:", *told]))
+
+
+def median(runs: Sequence[Measured], size: str, heartbeats: int) -> Result:
+    """Each number's own median."""
+    numbers = ("seconds", "cpu_seconds", "session_seconds", "warm_up_seconds", "jvm", "python")
+    return Result(
+        runs[0].contender,
+        size,
+        heartbeats,
+        len(runs),
+        *[statistics.median(getattr(run, name) for run in runs) for name in numbers],
+    )
+
+
+def times_to_run(name: str, size: str, rounds: int, slow_on_m: int) -> int:
+    """How often a contender runs on a size: slow ones seldom on M, most not at all on L."""
+    if size == "L":
+        return int(name in _ON_L)
+    return slow_on_m if size == "M" and BY_MODULE[name].is_slow else rounds
+
+
+def compare(
+    folder: Path, size: str, contenders: Sequence[str], rounds: int, slow_on_m: int
+) -> list[Result]:
+    """All contenders on one size, alternating."""
+    tables = ensure(folder, f"plain-{size}", named("plain", size))
+    warm_up = ensure(folder, "plain-TINY", named("plain", "TINY"))
+    output = folder / f"output-{size}"
+    runs: dict[str, list[Measured]] = {}
+    for round_ in range(rounds):
+        for name in contenders:
+            if round_ >= times_to_run(name, size, rounds, slow_on_m):
+                continue
+            measured = run_once(name, tables, warm_up, output)
+            check(name, tables, output)
+            runs.setdefault(name, []).append(measured)
+            say(f"{size} {name}: {measured.seconds:.1f} s, CPU {measured.cpu_seconds:.1f} s")
+    return [median(each, size, tables.heartbeats()) for each in runs.values()]
+
+
+def say(text: str) -> None:
+    """To standard error: standard output has the table alone."""
+    sys.stderr.write(f"bench: {text}\n")
+    sys.stderr.flush()
+
+
+def machine() -> dict[str, str]:
+    """What the numbers were measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
+    return {
+        "cores": str(len(os.sched_getaffinity(0))),
+        "memory": f"{memory:.0f} GiB",
+        "Python": platform.python_version(),
+        "Java": java.stderr.splitlines()[0].split('"')[1],
+        **{name: version(name) for name in ("pyspark", "polars", "duckdb")},
+    }
+
+
+def table_of(results: Sequence[Result], size: str) -> list[str]:
+    """The results of one size as a Markdown table, ratios first."""
+    of_size = [result for result in results if result.size == size]
+    audit = next(result for result in of_size if result.contender == "audit")
+    lines = [
+        f"{size}: {audit.heartbeats:,} heartbeats, {audit.seconds:.1f} s for the audit",
+        "",
+        "| | time, audit = 1 | CPU, audit = 1 | s | CPU s | heartbeats/s | JVM MiB "
+        "| Python MiB | runs |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for result in of_size:
+        cells = [
+            BY_MODULE[result.contender].title,
+            f"{result.seconds / audit.seconds:.2f}",
+            f"{result.cpu_seconds / audit.cpu_seconds:.2f}",
+            f"{result.seconds:.2f}",
+            f"{result.cpu_seconds:.1f}",
+            f"{result.heartbeats / result.seconds:,.0f}",
+            f"{result.jvm:,.0f}" if result.jvm else "-",
+            f"{result.python:,.0f}" if result.python > 1 else "-",
+            str(result.runs),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def extrapolation(results: Sequence[Result]) -> str:
+    """How long the target fleet would take, on the line through the two largest sizes."""
+    audits = [result for result in results if result.contender == "audit"][-2:]
+    if len(audits) < 2:
+        return ""
+    small, large = audits
+    per_row = (large.seconds - small.seconds) / (large.heartbeats - small.heartbeats)
+    seconds = large.seconds + per_row * (TARGET.heartbeats - large.heartbeats)
+    return (
+        f"{TARGET.heartbeats:,} heartbeats ({TARGET.groups:,} groups, {TARGET.rounds:,} rounds) "
+        f"would take {seconds / 60:.0f} minutes, on the line through {small.size} and {large.size} "
+        f"({per_row * 1e6:.2f} s per million heartbeats)"
+    )
+
+
+def main() -> None:
+    """Measures, prints the tables, writes the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--largest", choices=SIZES, default="M")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--slow-on-m", type=int, default=1, help="runs on M of those that take minutes there"
+    )
+    parser.add_argument("--only", help="these contenders, separated by commas")
+    parser.add_argument("--folder", type=Path, default=Path("build/bench"))
+    parser.add_argument("--json", type=Path, default=Path("build/bench/comparison.json"))
+    args = parser.parse_args()
+    names = args.only.split(",") if args.only else [each.module for each in CONTENDERS]
+    results: list[Result] = []
+    lines = [
+        f"`{shlex.join(['python', '-m', 'tests.bench.run', *sys.argv[1:]])}` on "
+        + ", ".join(f"{name} {value}" for name, value in machine().items()),
+        "",
+    ]
+    for size in SIZES[: SIZES.index(args.largest) + 1]:
+        results += compare(args.folder, size, names, args.rounds, args.slow_on_m)
+        lines += [*table_of(results, size), ""]
+    lines.append(extrapolation(results))
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    told = {"machine": machine(), "results": [asdict(result) for result in results]}
+    args.json.write_text(json.dumps(told, indent=2) + "\n")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
