@@ -39,6 +39,7 @@ def _spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSe
         # Compiling a query takes longer than running it over a few rows.
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
