@@ -61,10 +61,12 @@ $(VENV)/bench-installed: $(VENV)/installed
 
 bench: $(VENV)/bench-installed ## Measure all there is to measure; BENCH=S, M or L is the largest fleet
 	$(BIN)/python -m tests.bench.allocator
+	$(BIN)/python -m tests.bench.evaluation
 	$(BIN)/python -m tests.bench.reference
 	$(BIN)/python -m tests.bench.truth --size $(BENCH)
 	$(BIN)/python -m tests.bench.run --largest $(BENCH)
 	$(BIN)/python -m tests.bench.curves
+	$(BIN)/python -m tests.bench.standalone --size $(BENCH)
 
 clean: ## Remove what was made, but for the virtual environment
 	rm -rf dist build $(OUT) *.egg-info

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from jobs.errors import AuditError, QuarantineError, SettingsError
 from jobs.progress import Progress
 from jobs.settings import DEFAULT_SETTINGS, SEVERITIES, Settings, find_settings, load_settings
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, Published, Reports, local_bytes
 
 if TYPE_CHECKING:
     from jobs.pipeline.audit import Run
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 #: In place of a time for --since.
 LAST_RUN = "last"
+
+#: An input of so many bytes on the disk takes no minute.
+_SHORT_BYTES = 16 << 20
 
 _EXIT_CODES = """\
 exit codes: 0 ran, findings or not; 1 findings at or above --fail-on; 2 usage or settings;
@@ -190,7 +193,10 @@ def _run(args: argparse.Namespace) -> int:
     from jobs.pipeline.ingest import ingest  # noqa: PLC0415
     from jobs.session import spark_session  # noqa: PLC0415
 
-    with spark_session(f"rebalance-audit {args.command}", args.master) as spark:
+    size = local_bytes([snapshots.uri] if args.command == "audit" else dumps)
+    is_short = size is not None and size <= _SHORT_BYTES
+    name = f"rebalance-audit {args.command}"
+    with spark_session(name, args.master, is_short=is_short) as spark:
         ingested = published = None
         late_error: AuditError | None = None
         if args.command in ("ingest", "run"):

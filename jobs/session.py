@@ -22,6 +22,10 @@ _OWN_SESSION = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
+#: A command that is done within a minute gains nothing from Java's second compiler, and shares its
+#: cores with it.
+_FOR_SHORT_COMMANDS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+
 #: What the jobs need in whatever session they run.
 _NEEDED = {
     # Reports are instants; nothing may depend on where the cluster stands.
@@ -88,17 +92,20 @@ def _set(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def spark_session(name: str, master: str | None = None) -> Iterator[SparkSession]:
+def spark_session(
+    name: str, master: str | None = None, *, is_short: bool = False
+) -> Iterator[SparkSession]:
     """The session of one command: that of spark-submit where there is one, else an own one.
 
-    Only a session that was started here is stopped here.
+    ``is_short``: whether the command is expected to be done within a minute or so. Only a session
+    that was started here is stopped here.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     # Workers would else take whatever python3 is first on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if not submitted:
-        for key, value in _OWN_SESSION.items():
+        for key, value in (_OWN_SESSION | (_FOR_SHORT_COMMANDS if is_short else {})).items():
             builder = builder.config(key, value)
         # A terminal shows Spark's own progress bar; a log file does not want it.
         builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())

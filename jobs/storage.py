@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,21 @@ class Reports:
                 f"there are {', '.join(dates[-10:])}"
             )
         return published
+
+
+def local_bytes(paths: Sequence[str]) -> int | None:
+    """The size of all that local paths, folders and globs name; None where one is not local.
+
+    >>> local_bytes(["s3a://bucket/dumps"]) is None
+    True
+    """
+    if any(_SCHEME.match(path) and not path.startswith("file:") for path in paths):
+        return None
+    patterns = [re.sub(r"^file:(//)?", "", path) for path in paths]
+    # Path.glob takes no absolute pattern.
+    named = {Path(each) for pattern in patterns for each in glob(pattern)}  # noqa: PTH207
+    files = {file for each in named for file in (each, *each.rglob("*")) if file.is_file()}
+    return sum(file.stat().st_size for file in files)
 
 
 def absolute_paths(paths: Sequence[str]) -> list[str]:

@@ -30,8 +30,6 @@ from tests.bench.fleets import TARGET, Tables, ensure, named
 from tests.bench.measured import Measured
 
 SIZES = ("S", "M", "L")
-#: On the largest size only what tells how the audit grows, once.
-_ON_L = ("audit", "floor_read", "floor_write")
 
 
 @dataclass(frozen=True)
@@ -84,10 +82,11 @@ def median(runs: Sequence[Measured], size: str, heartbeats: int) -> Result:
 
 
 def times_to_run(name: str, size: str, rounds: int, slow_on_m: int) -> int:
-    """How often a contender runs on a size: slow ones seldom on M, most not at all on L."""
+    """How often a contender runs on a size: slow ones seldom on M, all others once on L."""
+    is_slow = BY_MODULE[name].is_slow
     if size == "L":
-        return int(name in _ON_L)
-    return slow_on_m if size == "M" and BY_MODULE[name].is_slow else rounds
+        return 0 if is_slow else 1
+    return slow_on_m if size == "M" and is_slow else rounds
 
 
 def compare(
