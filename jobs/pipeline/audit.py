@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ from jobs.conform import conform
 from jobs.contract import check_contract
 from jobs.errors import InputError
 from jobs.pipeline.continuing import Continuation, Inputs, continue_from, window_of_last
-from jobs.pipeline.frames import Audited, continue_audit
+from jobs.pipeline.frames import Snapshots, find_states, make_reports
 from jobs.pipeline.window import Window
 from jobs.progress import Progress
 from jobs.reports.statuses import (
@@ -107,19 +107,26 @@ def audit(
     quarantine = _optional(spark, snapshots, QUARANTINE)
     # A route that was polled shortly before the window still holds when it begins.
     earlier = window.earlier(settings.route_max_age_seconds)
-    with suited_to_size(spark, is_small=_is_small(snapshots)):
-        audited = continue_audit(
-            unread.known,
-            unread.rest(window.cut(heartbeats)),
-            unread.rest(earlier.cut(topic_routes)),
-            None if broker_polls is None else unread.rest(window.cut(broker_polls)),
-            None if queue_offsets is None else window.cut(queue_offsets),
-            None if client_states is None else window.cut_client_states(client_states),
-            settings,
-        )
+    rows = Snapshots(
+        unread.rest(window.cut(heartbeats)),
+        unread.rest(earlier.cut(topic_routes)),
+        None if broker_polls is None else unread.rest(window.cut(broker_polls)),
+        None if queue_offsets is None else window.cut(queue_offsets),
+        None if client_states is None else window.cut_client_states(client_states),
+    ).checked()
+    is_small = _is_small(snapshots, SNAPSHOT_TABLES)
+    with suited_to_size(spark, is_small=is_small):
+        states = find_states(unread.known, rows, settings)
+    # However many rounds there were, from here on there are the changes (and what tells more).
+    if not is_small and _is_small(snapshots, (QUEUE_OFFSETS, CLIENT_STATES)):
+        is_small = states.segments.count() <= _SMALL_ROWS
+    with suited_to_size(spark, is_small=is_small):
+        tables = make_reports(states, rows, settings)
         if quarantine is not None:
-            audited.reports[QUARANTINE.name] = quarantine
-        return _publish(spark, audited, folder, inputs, window, continuation, run, progress)
+            tables[QUARANTINE.name] = quarantine
+        return _publish(
+            spark, tables, states.tables(), folder, inputs, window, continuation, run, progress
+        )
 
 
 def _date_of(window: Window) -> str | None:
@@ -143,7 +150,8 @@ def _required(spark: SparkSession, snapshots: Location, table: Table) -> DataFra
 
 def _publish(
     spark: SparkSession,
-    audited: Audited,
+    tables: Mapping[str, DataFrame],
+    states: StateTables,
     folder: Reports,
     inputs: Inputs,
     window: Window,
@@ -151,7 +159,7 @@ def _publish(
     run: Run,
     progress: Progress,
 ) -> Published:
-    tables, snapshots = audited.reports, inputs.snapshots
+    snapshots = inputs.snapshots
     with progress.step("states") as step:
         seen = (
             tables["state_runs"]
@@ -188,9 +196,7 @@ def _publish(
     # Most of a small table's time is planning: several are planned at a time.
     with ThreadPoolExecutor(max_workers=spark.sparkContext.defaultParallelism) as pool:
         of_reports = {n: pool.submit(write, n, tables[n], places[n]) for n in tables}
-        of_states = {
-            n: pool.submit(write, n, rows, state_places[n]) for n, rows in audited.states.items()
-        }
+        of_states = {n: pool.submit(write, n, rows, state_places[n]) for n, rows in states.items()}
         counts = {name: written.result() for name, written in of_reports.items()}
         state_counts = {name: written.result() for name, written in of_states.items()}
     published = Published(
@@ -232,9 +238,9 @@ def _iso(time: datetime | None) -> str | None:
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _is_small(snapshots: Location) -> bool:
+def _is_small(snapshots: Location, tables: Sequence[Table]) -> bool:
     """Whether the tables have few rows; days that repeat themselves have few bytes too."""
-    files = {table.name: (snapshots / table.name).files() for table in SNAPSHOT_TABLES}
+    files = {table.name: (snapshots / table.name).files() for table in tables}
     if sum(size for each in files.values() for _, size in each) > _SMALL_BYTES:
         return False
     rows = ((snapshots / name).parquet().count_rows() for name, each in files.items() if each)

@@ -73,6 +73,53 @@ from jobs.states.runs import find_runs
 from jobs.states.segments import find_segments, route_intervals
 
 
+@dataclass(frozen=True)
+class Snapshots:
+    """The snapshot tables of an audit. Its groups and routes it must have; what else tells more."""
+
+    heartbeats: DataFrame
+    topic_routes: DataFrame
+    broker_polls: DataFrame | None = None
+    queue_offsets: DataFrame | None = None
+    client_states: DataFrame | None = None
+
+    def checked(self) -> Snapshots:
+        """The same, each with just the columns of its table; ContractError where one is missing."""
+        return Snapshots(
+            check_contract(HEARTBEATS, self.heartbeats),
+            check_contract(TOPIC_ROUTES, self.topic_routes),
+            *[
+                None if rows is None else check_contract(table, rows)
+                for table, rows in (
+                    (BROKER_POLLS, self.broker_polls),
+                    (QUEUE_OFFSETS, self.queue_offsets),
+                    (CLIENT_STATES, self.client_states),
+                )
+            ],
+        )
+
+
+@dataclass(frozen=True)
+class StatesInTime:
+    """What was so and when, computed: all that the report tables are made of, but for offsets and
+    client states. Its size follows the changes, not the rounds.
+    """
+
+    group_runs: DataFrame
+    group_states: DataFrame
+    route_runs: DataFrame
+    route_states: DataFrame
+    group_topics: DataFrame
+    segments: DataFrame
+    evaluated: DataFrame
+
+    def tables(self) -> StateTables:
+        """What the next audit may go on from."""
+        return StateTables(
+            self.group_runs, self.group_states, self.route_runs, self.route_states, self.evaluated
+        )
+
+
 def audit_frames(
     heartbeats: DataFrame,
     topic_routes: DataFrame,
@@ -90,73 +137,23 @@ def audit_frames(
     >>> reports = audit_frames(heartbeats, topic_routes)  # doctest: +SKIP
     >>> reports["orphaned_queues"].show()  # doctest: +SKIP
     """
-    return continue_audit(
-        None, heartbeats, topic_routes, broker_polls, queue_offsets, client_states, settings
-    ).reports
+    settings = settings or Settings()
+    snapshots = Snapshots(
+        heartbeats, topic_routes, broker_polls, queue_offsets, client_states
+    ).checked()
+    return make_reports(find_states(None, snapshots, settings), snapshots, settings)
 
 
-@dataclass(frozen=True)
-class Audited:
-    """What an audit gives: the report tables by name, and what the next one may go on from."""
+def find_states(
+    known: StateTables | None, snapshots: Snapshots, settings: Settings
+) -> StatesInTime:
+    """The states of the rounds that ``known`` has, with equal settings, and of those given, as one.
 
-    reports: dict[str, DataFrame]
-    states: StateTables
-
-
-def continue_audit(
-    known: StateTables | None,
-    heartbeats: DataFrame,
-    topic_routes: DataFrame,
-    broker_polls: DataFrame | None = None,
-    queue_offsets: DataFrame | None = None,
-    client_states: DataFrame | None = None,
-    settings: Settings | None = None,
-) -> Audited:
-    """The audit of the rounds that ``known`` has, with equal settings, and of those given, as one.
-
-    ``heartbeats``, ``topic_routes`` and ``broker_polls`` have the rounds that are not in the runs
-    of ``known``, all of them later ones; ``queue_offsets`` and ``client_states`` those of both. The
-    reports, and the state tables, are those of one audit over all rounds. Raises ContractError as
-    ``audit_frames`` does.
+    Heartbeats, routes and polls have the rounds that are not in the runs of ``known``, all of them
+    later ones. What comes out is what one audit over all rounds finds.
     """
-    return _audited(
-        known,
-        check_contract(HEARTBEATS, heartbeats),
-        check_contract(TOPIC_ROUTES, topic_routes),
-        None if broker_polls is None else check_contract(BROKER_POLLS, broker_polls),
-        None if queue_offsets is None else check_contract(QUEUE_OFFSETS, queue_offsets),
-        None if client_states is None else check_contract(CLIENT_STATES, client_states),
-        settings or Settings(),
-    )
-
-
-def _computed(rows: DataFrame) -> DataFrame:
-    """The rows, computed now and cut off from how they came to be.
-
-    Every step on a DataFrame analyses its whole plan again, so that the cost of a long chain grows
-    with the square of its length: for a small night that was most of the time. A cached DataFrame
-    keeps its plan; a checkpoint has none. Spark frees it with the last reference.
-    """
-    # Fresh names for the columns: joined to its own sources, a checkpoint's are ambiguous.
-    return rows.localCheckpoint().selectExpr(*[f"`{name}` AS `{name}`" for name in rows.columns])
-
-
-def _together(*steps: Callable[[], DataFrame]) -> list[DataFrame]:
-    """What several steps give, computed at a time: while one is planned another one runs."""
-    with ThreadPoolExecutor(max_workers=len(steps)) as pool:
-        return list(pool.map(lambda step: _computed(step()), steps))
-
-
-def _audited(
-    known: StateTables | None,
-    heartbeats: DataFrame,
-    topic_routes: DataFrame,
-    broker_polls: DataFrame | None,
-    queue_offsets: DataFrame | None,
-    client_states: DataFrame | None,
-    settings: Settings,
-) -> Audited:
-    heartbeats = mark_members(heartbeats, settings.heartbeat_expiry_seconds)
+    heartbeats = mark_members(snapshots.heartbeats, settings.heartbeat_expiry_seconds)
+    topic_routes, broker_polls = snapshots.topic_routes, snapshots.broker_polls
     group_runs, route_runs = _together(
         lambda: _group_runs(known, heartbeats, broker_polls),
         lambda: _route_runs(known, topic_routes),
@@ -174,10 +171,21 @@ def _audited(
         )
     )
     with bounded_batches(heartbeats.sparkSession):
-        states = _computed(_states(known, segments, group_states, route_states, settings))
+        evaluated = _computed(_states(known, segments, group_states, route_states, settings))
+    return StatesInTime(
+        group_runs, group_states, route_runs, route_states, group_topics, segments, evaluated
+    )
+
+
+def make_reports(
+    found: StatesInTime, snapshots: Snapshots, settings: Settings
+) -> dict[str, DataFrame]:
+    """The report tables by name; offsets and client states are those of all rounds."""
+    segments, states = found.segments, found.evaluated
+    queue_offsets, client_states = snapshots.queue_offsets, snapshots.client_states
     timeline, changes = _together(
         lambda: build_timeline(segments, states),
-        lambda: route_changes(route_runs, route_states, group_topics),
+        lambda: route_changes(found.route_runs, found.route_states, found.group_topics),
     )
     holdings = None
     if client_states is not None:
@@ -192,7 +200,7 @@ def _audited(
     )
     faults = [fault_episodes(timeline, settings.persistence_seconds), changes]
     if queue_offsets is None:
-        stalled = heartbeats.sparkSession.createDataFrame([], STALLED_QUEUES.schema)
+        stalled = segments.sparkSession.createDataFrame([], STALLED_QUEUES.schema)
     else:
         intervals = _computed(queue_intervals(queue_offsets, described, segments, states))
         stalled = stalled_queues(stall_episodes(intervals, settings.persistence_seconds))
@@ -210,13 +218,30 @@ def _audited(
         "state_runs": state_runs(segments),
         "reassignments": reassignments(timeline),
         "group_health": group_health(segments, states, described).unionByName(
-            topics_without_group(route_runs, route_states, group_topics)
+            topics_without_group(found.route_runs, found.route_states, found.group_topics)
         ),
     }
     if holdings is not None:
         drift = drift_episodes(holdings, settings.persistence_seconds)
         tables["allocation_drift"] = conform(drift, ALLOCATION_DRIFT)
-    return Audited(tables, StateTables(group_runs, group_states, route_runs, route_states, states))
+    return tables
+
+
+def _computed(rows: DataFrame) -> DataFrame:
+    """The rows, computed now and cut off from how they came to be.
+
+    Every step on a DataFrame analyses its whole plan again, so that the cost of a long chain grows
+    with the square of its length: for a small night that was most of the time. A cached DataFrame
+    keeps its plan; a checkpoint has none. Spark frees it with the last reference.
+    """
+    # Fresh names for the columns: joined to its own sources, a checkpoint's are ambiguous.
+    return rows.localCheckpoint().selectExpr(*[f"`{name}` AS `{name}`" for name in rows.columns])
+
+
+def _together(*steps: Callable[[], DataFrame]) -> list[DataFrame]:
+    """What several steps give, computed at a time: while one is planned another one runs."""
+    with ThreadPoolExecutor(max_workers=len(steps)) as pool:
+        return list(pool.map(lambda step: _computed(step()), steps))
 
 
 def _group_runs(

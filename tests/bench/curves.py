@@ -5,6 +5,7 @@
 One thing changes at a time; every run is a fresh process, and the runs alternate. The fleets have
 no faults: those would be changes too. CPU seconds are told as well: they say more than the clock on
 a machine that does other things. The fixed cost of a run (plans, small tables) is in all points.
+The JSON and the picture keep the curves that were measured before and are not measured now.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ BASE = {"rounds": "100", "churn": "1.0%", "members": "10"}
 
 def measure(folder: Path, curves: Sequence[str], runs: int) -> dict[str, dict[str, Result]]:
     """The medians of each point of some curves."""
-    warm_up = ensure(folder, "plain-TINY", named("plain", "TINY"))
+    warm_up = ensure(folder, "plain-S", named("plain", "S"))
     points = [(curve, point) for curve in curves for point in CURVES[curve]]
     measured: dict[tuple[str, str], list[Measured]] = {point: [] for point in points}
     for _ in range(runs):
@@ -63,6 +64,14 @@ def measure(folder: Path, curves: Sequence[str], runs: int) -> dict[str, dict[st
         rows = ensure(folder, f"{curve}-{point}", plain(CURVES[curve][point])).heartbeats()
         results[curve][point] = median(measured[curve, point], point, rows)
     return results
+
+
+def read(path: Path) -> dict[str, dict[str, Result]]:
+    """What was measured before."""
+    if not path.exists():
+        return {}
+    curves = json.loads(path.read_text())
+    return {c: {p: Result(**each) for p, each in points.items()} for c, points in curves.items()}
 
 
 def table_of(curve: str, results: dict[str, Result]) -> list[str]:
@@ -90,10 +99,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("build/bench/curves.json"))
     parser.add_argument("--picture", type=Path, default=Path("build/bench/curves.svg"))
     args = parser.parse_args()
-    results = measure(args.folder, args.only, args.runs)
+    results = read(args.json) | measure(args.folder, args.only, args.runs)
     lines = []
-    for curve, points in results.items():
-        lines += [*table_of(curve, points), ""]
+    for curve in args.only:
+        lines += [*table_of(curve, results[curve]), ""]
     told = {c: {p: asdict(each) for p, each in points.items()} for c, points in results.items()}
     args.json.write_text(json.dumps(told, indent=2) + "\n")
     args.picture.write_text(

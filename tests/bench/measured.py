@@ -2,7 +2,7 @@
 
     python -m tests.bench.measured audit --snapshots DIR --output DIR/audit --warm-up DIR
 
-Starting the session and a first run over a tiny fleet (a JVM that has run nothing yet is slow in
+Starting the session and a first run over a small fleet (a JVM that has run nothing yet is slow in
 another way every time) are told apart and do not count. Prints one line of JSON: seconds of wall
 clock and of CPU of the whole tree of processes, and the peaks of memory, which do include both.
 """
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("contender", choices=BY_MODULE)
     parser.add_argument("--snapshots", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--warm-up", type=Path, help="the snapshots of a tiny fleet")
+    parser.add_argument("--warm-up", type=Path, help="the snapshots of a small fleet")
     args = parser.parse_args()
     result = measure(args.contender, args.snapshots, args.output, args.warm_up)
     sys.stdout.write(json.dumps(asdict(result)) + "\n")
