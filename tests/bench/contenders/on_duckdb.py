@@ -88,6 +88,7 @@ def run(_: None, snapshots: Path, output: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET memory_limit = '8GB'")
+        connection.execute(f"SET temp_directory = '{output / 'spilled'}'")
         for table in ("heartbeats", "broker_polls", "topic_routes"):
             connection.read_parquet(f"{snapshots / table}/*.parquet").create_view(table)
         connection.execute(f"COPY ({_QUERY}) TO '{target}' (FORMAT parquet)")
