@@ -1,16 +1,21 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3.11
 VENV ?= .venv
+AIRFLOW_VENV ?= .venv-airflow
 BIN := $(VENV)/bin
 OUT ?= out
 DIST ?= dist
 BENCH ?= M
 SAMPLES := tests/data/captures
 
-.PHONY: help install audit test lint fmt package bench clean
+# A machine without a Java gets that of the [jre] extra.
+JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
+JRE := $(if $(JAVA),,$(VENV)/jre-installed)
+
+.PHONY: help install audit test test-airflow test-without-java lint fmt package bench clean
 
 help: ## Show what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,7 +23,11 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
-install: $(VENV)/installed ## Make the virtual environment with everything in it
+$(VENV)/jre-installed: $(VENV)/installed
+	$(BIN)/pip install --quiet --editable '.[jre]'
+	touch $@
+
+install: $(VENV)/installed $(JRE) ## Make the virtual environment with everything in it
 
 audit: install ## Audit the sample dumps, print the findings and where the reports lie
 	$(BIN)/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --output $(OUT) \
@@ -37,6 +46,24 @@ audit: install ## Audit the sample dumps, print the findings and where the repor
 
 test: install ## Run all tests
 	$(BIN)/python -m pytest
+
+$(AIRFLOW_VENV)/installed: tests/airflow/requirements.txt
+	$(PYTHON) -m venv $(AIRFLOW_VENV)
+	$(AIRFLOW_VENV)/bin/pip install --quiet --upgrade pip
+	$(AIRFLOW_VENV)/bin/pip install --quiet --requirement tests/airflow/requirements.txt
+	touch $@
+
+test-airflow: install package $(AIRFLOW_VENV)/installed ## Run the DAG on the sample dumps, in an environment of its own
+	PATH="$(abspath $(BIN)):$$PATH" $(AIRFLOW_VENV)/bin/python -m pytest --confcutdir tests/airflow tests/airflow
+
+# All that a machine needs besides Python.
+TOOLS := bash cat chmod dirname env find grep head make mkdir printf ps rm sh touch
+
+test-without-java: install ## Audit the sample dumps with no Java on the PATH
+	rm -rf build/tools && mkdir -p build/tools
+	for tool in $(TOOLS); do ln -s "$$(command -v $$tool)" build/tools/$$tool; done
+	env -u JAVA_HOME PATH=$(abspath build/tools) $(MAKE) audit OUT=build/without-java
+	test -s build/without-java/reports/_published/*.json
 
 lint: install ## Check style and types, change nothing
 	$(BIN)/ruff check .
