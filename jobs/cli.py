@@ -129,7 +129,7 @@ def _add_alert(commands: argparse._SubParsersAction[_Parser]) -> None:
         commands,
         "alert",
         "tell Prometheus and a chat of a published run",
-        "alert --reports out/reports --metrics /var/lib/node_exporter/rebalance.prom --webhook",
+        "alert --reports out/reports --metrics rebalance.prom --webhook",
         detail="""
 Without --metrics and --webhook the message is printed. The URL of the webhook comes from the
 environment (REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. Whether it
