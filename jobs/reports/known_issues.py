@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.errors import SettingsError
-from jobs.kinds import QUEUE_FINDINGS
+from jobs.kinds import QUEUE_FINDINGS, STALLED
 from jobs.known_issues import KnownIssue
 
 #: The column with the reason why a finding is known; null where it is not.
@@ -21,33 +21,28 @@ KNOWN_ISSUE = "known_issue"
 
 @dataclass(frozen=True)
 class _Names:
-    """What a table's rows are called, for an entry to match: columns of arrays of names."""
+    """What a table's rows are called, in SQL: ``kind`` a text, the others arrays; None: no name."""
 
-    kind: Callable[[], Column]
-    topics: str
+    kind: str
     clients: str | None
     brokers: str | None
+    topics: str = "array(topic)"
+    groups: str = "array(consumer_group)"
+    clusters: str = "array(cluster)"
     has_queue: bool = False
-
-    def of(self, key: str) -> Column | None:
-        """The names that the pattern of a key goes over; None: the table has no such names."""
-        if key in ("groups", "clusters"):
-            return F.array("consumer_group" if key == "groups" else "cluster")
-        column = {"topics": self.topics, "clients": self.clients, "brokers": self.brokers}[key]
-        return None if column is None else F.expr(column)
 
 
 def _of_queues(kind: str, clients: str) -> _Names:
-    return _Names(lambda: F.lit(kind), "array(topic)", clients, "array(broker_name)", True)
+    return _Names(f"'{kind}'", clients, "array(broker_name)", has_queue=True)
 
 
 _NAMES = {
     **{
-        table: _of_queues(kind, "owners" if kind == "STALLED" else "claimants.client_id")
+        table: _of_queues(kind, "owners" if kind == STALLED else "claimants.client_id")
         for table, kind in QUEUE_FINDINGS.items()
     },
-    "stacked_client_ids": _Names(lambda: F.col("verdict"), "topics", "array(client_id)", None),
-    "group_faults": _Names(lambda: F.col("fault"), "array(topic)", "client_ids", "broker_names"),
+    "stacked_client_ids": _Names("verdict", "array(client_id)", None, topics="topics"),
+    "group_faults": _Names("fault", "client_ids", "broker_names"),
 }
 
 #: The tables whose findings can be known.
@@ -85,16 +80,16 @@ def _reason(names: _Names, entries: Iterable[KnownIssue]) -> Column:
 def _matches(names: _Names, entry: KnownIssue) -> Column:
     conditions = []
     for key, pattern in entry.patterns().items():
-        named = names.of(key)
+        named: str | None = getattr(names, key)
         if named is None:
             return F.lit(False)
-        conditions.append(_each_is(named, pattern))
+        conditions.append(_each_is(F.expr(named), pattern))
     if entry.queues is not None:
         if not names.has_queue:
             return F.lit(False)
         conditions.append(F.col("queue_id").isin(*entry.queues))
     if entry.kinds is not None:
-        conditions.append(names.kind().isin(*entry.kinds))
+        conditions.append(F.expr(names.kind).isin(*entry.kinds))
     return reduce(and_, conditions)
 
 
