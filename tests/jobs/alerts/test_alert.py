@@ -17,7 +17,7 @@ import pytest
 from jobs.alerts.webhook import WEBHOOK_VARIABLE, WebhookError, find_webhook, post
 from jobs.cli import main
 from jobs.errors import SettingsError
-from tests.support.published import publish, report_row
+from tests.support.written_reports import publish, report_row
 
 SECRET = "T0/B1/s3cr3t"  # noqa: S105
 

@@ -14,7 +14,7 @@ from jobs.alerts.digest import Digest, read_digest
 from jobs.alerts.message import escape, findings_to_tell, make_message
 from jobs.settings import Alerts
 from jobs.storage import Location, Published, Reports
-from tests.support.published import publish, report_row
+from tests.support.written_reports import publish, report_row
 
 
 def digest(folder: Path, published: Published) -> Digest:

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from jobs.alerts.digest import read_digest
 from jobs.alerts.metrics import metrics_text
 from jobs.storage import Location, Published, Reports
-from tests.support.published import publish, report_row
+from tests.support.written_reports import publish, report_row
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
