@@ -102,7 +102,8 @@ def _post_once(request: urllib.request.Request, timeout: float) -> tuple[str, fl
             return f"HTTP status {error.code}", _retry_after(error.headers) if passes else None
     except urllib.error.URLError as error:
         return f"no answer ({type(error.reason).__name__})", 0.0
-    except (OSError, http.client.HTTPException) as error:
+    # ValueError: a host name that no network can look up.
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return f"no answer ({type(error).__name__})", 0.0
 
 

@@ -114,6 +114,12 @@ def test_where_nobody_answers_the_attempts_end(chat: Chat) -> None:
     assert_secret_is_kept(raised.value)
 
 
+def test_a_host_that_can_have_no_address_is_no_answer() -> None:
+    with pytest.raises(WebhookError, match="no answer") as raised:
+        send(f"http://{'a' * 64}.example/services/{SECRET}", attempts=1)
+    assert_secret_is_kept(raised.value)
+
+
 def test_a_webhook_that_hangs_is_given_up(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/services/{SECRET}"
