@@ -12,7 +12,7 @@ SAMPLES := tests/data/captures
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit test test-airflow test-without-java lint fmt package bench clean
+.PHONY: help install audit test test-airflow test-without-java lint fmt docs package bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -73,6 +73,10 @@ lint: install ## Check style and types, change nothing
 fmt: install ## Format, and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: install ## Write anew what is written from the code: the data dictionary, the pinned --help
+	$(BIN)/python -m jobs.data_dictionary
+	$(BIN)/python -m tests.contract.test_help
 
 package: $(DIST)/rebalance-audit.zip ## Build the .zip that spark-submit --py-files gets
 

@@ -8,6 +8,7 @@ quarantined; 4 anything else.
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import sys
 import traceback
@@ -16,7 +17,14 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from jobs.errors import AuditError, QuarantineError, SettingsError
+from jobs.known_issues import (
+    DEFAULT_KNOWN_ISSUES,
+    KnownIssues,
+    find_known_issues,
+    load_known_issues,
+)
 from jobs.progress import Progress
+from jobs.reports.show import visible
 from jobs.settings import DEFAULT_SETTINGS, SEVERITIES, Settings, find_settings, load_settings
 from jobs.storage import Location, Published, Reports, local_bytes
 
@@ -41,12 +49,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _command(
-    commands: argparse._SubParsersAction[_Parser], name: str, summary: str, example: str
+    commands: argparse._SubParsersAction[_Parser],
+    name: str,
+    summary: str,
+    example: str,
+    detail: str = "",
 ) -> argparse.ArgumentParser:
     return commands.add_parser(
         name,
         help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
+        description=f"{summary[0].upper()}{summary[1:]}.{detail}",
         epilog=f"example:\n  rebalance-audit {example}\n\n{_EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -70,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_dumps(run)
     run.add_argument("--output", metavar="DIR", required=True, help="gets snapshots/ and reports/")
     _add_window(run)
+    _add_known_issues(run)
     _add_fail_on(run)
     _add_common(run)
     _add_dry_run(run)
@@ -92,6 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
     audit.add_argument("--snapshots", metavar="DIR", help="has a folder for each table")
     audit.add_argument("--reports", metavar="DIR", help="gets the published reports")
     _add_window(audit)
+    _add_known_issues(audit)
     _add_fail_on(audit)
     _add_common(audit)
     _add_dry_run(audit)
@@ -109,7 +123,28 @@ def build_parser() -> argparse.ArgumentParser:
     show.add_argument("--topic", metavar="T", help="only this topic")
     show.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     _add_settings(show)
+    _add_alert(commands)
     return parser
+
+
+def _add_alert(commands: argparse._SubParsersAction[_Parser]) -> None:
+    alert = _command(
+        commands,
+        "alert",
+        "tell Prometheus and a chat of a published run",
+        "alert --reports out/reports --metrics rebalance.prom --webhook",
+        detail="""
+Without --metrics and --webhook the message is printed. The URL of the webhook comes from the
+environment (REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. Whether it
+works or not, the published run stays as it is: 2 there is no URL, 4 nobody took the message.""",
+    )
+    alert.add_argument("--reports", metavar="DIR", help="where the reports are published")
+    alert.add_argument("--date", metavar="D", help="YYYY-MM-DD; else the last one published")
+    alert.add_argument("--metrics", metavar="FILE", help="gets the metrics, *.prom, in one step")
+    alert.add_argument(
+        "--webhook", action="store_true", help="post what is new and was not posted yet"
+    )
+    _add_settings(alert)
 
 
 def _add_dumps(command: argparse.ArgumentParser) -> None:
@@ -129,9 +164,19 @@ def _add_window(command: argparse.ArgumentParser) -> None:
     command.add_argument("--until", metavar="T", help="audit up to this time, exclusive, ISO 8601")
 
 
+def _add_known_issues(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--known-issues",
+        metavar="FILE",
+        help=f"else {DEFAULT_KNOWN_ISSUES}, here or beside the code",
+    )
+
+
 def _add_fail_on(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--fail-on", choices=SEVERITIES, help="exit with 1 on findings so severe or worse"
+        "--fail-on",
+        choices=SEVERITIES,
+        help="exit with 1 on findings so severe or worse that are no known issues",
     )
 
 
@@ -194,6 +239,8 @@ def _run(args: argparse.Namespace) -> int:
     settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
     if args.command == "show":
         return _show(args, settings)
+    if args.command == "alert":
+        return _alert(args, settings)
     progress = Progress(quiet=args.quiet)
     window = None if args.command == "ingest" else _window(args)
     dumps = getattr(args, "dumps", None) or settings.paths.dumps
@@ -202,6 +249,7 @@ def _run(args: argparse.Namespace) -> int:
     snapshots, reports = _places(args, settings)
     if args.dry_run:
         return _dry_run(args, settings, dumps, snapshots, reports, window)
+    known_issues = None if args.command == "ingest" else _known_issues(args)
 
     from jobs.pipeline.audit import audit  # noqa: PLC0415 - Spark takes its time to import
     from jobs.pipeline.ingest import ingest  # noqa: PLC0415
@@ -235,10 +283,13 @@ def _run(args: argparse.Namespace) -> int:
                 _new_run(),
                 progress,
                 since_last=args.since == LAST_RUN,
+                known_issues=known_issues,
             )
     if late_error is not None:
         _complain(str(late_error))
     if published is not None:
+        for text in expired_known_issues(published):
+            _complain(text)
         _say(sum_up(published, reports))
     elif ingested is not None:
         _say(
@@ -298,6 +349,10 @@ def _reports_location(args: argparse.Namespace, settings: Settings) -> Location:
     return Location(reports)
 
 
+def _known_issues(args: argparse.Namespace) -> KnownIssues:
+    return load_known_issues(args.known_issues) if args.known_issues else find_known_issues()
+
+
 def _window(args: argparse.Namespace) -> Window:
     from jobs.pipeline.window import Window  # noqa: PLC0415
 
@@ -348,6 +403,9 @@ def sum_up(published: Published, reports: Location | None) -> str:
             ("stalled_queues", "stalled queue runs"),
         )
     ]
+    known = sum(each["known"]["persistent"] for each in findings.values())
+    if known:
+        told[-1] += f" ({known} of all these are known issues)"
     return (
         f"rebalance audit of {published.date}: {', '.join(told)}, "
         f"{rows['stacked_client_ids']} stacked client ids, in {rows['group_health']} groups and "
@@ -360,7 +418,19 @@ def _fails(published: Published, fail_on: str | None) -> bool:
         return False
     severe = SEVERITIES[SEVERITIES.index(fail_on) :]
     findings = published.summary["findings"].values()
-    return any(counts[severity] for counts in findings for severity in severe)
+    return any(
+        counts[severity] > counts["known"][severity] for counts in findings for severity in severe
+    )
+
+
+def expired_known_issues(published: Published) -> list[str]:
+    """A line for each known issue that has expired, so that its findings count again."""
+    return [
+        f"a known issue expired on {each['expires']}, its findings count again: "
+        f"{visible(each['reason'])}"
+        for each in published.summary["known_issues"]
+        if each["expired"]
+    ]
 
 
 def _show(args: argparse.Namespace, settings: Settings) -> int:
@@ -377,6 +447,18 @@ def _show(args: argparse.Namespace, settings: Settings) -> int:
     if args.columns:
         table = select_columns(table, args.columns.split(","))
     for line in format_table(table, args.format, whole=bool(args.columns)):
+        _say(line)
+    return 0
+
+
+def _alert(args: argparse.Namespace, settings: Settings) -> int:
+    from jobs.alerts.alert import alert  # noqa: PLC0415 - the other commands need no such library
+
+    reports = Reports(_reports_location(args, settings))
+    metrics = Location(args.metrics) if args.metrics else None
+    for line in alert(
+        reports, args.date, settings.alerts, os.environ, metrics, webhook=args.webhook
+    ):
         _say(line)
     return 0
 

@@ -20,6 +20,11 @@ class Progress:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
+        self._started = time.monotonic()
+
+    def elapsed(self) -> float:
+        """The seconds since the job began."""
+        return time.monotonic() - self._started
 
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:

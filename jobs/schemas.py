@@ -52,6 +52,12 @@ QUEUE_ID = _column("queue_id", INT, "the queue's number on its broker")
 FIRST_SEEN = _column("first_seen", TIMESTAMP, "the first snapshot of the run")
 LAST_SEEN = _column("last_seen", TIMESTAMP, "the last snapshot of the run")
 SNAPSHOTS = _column("snapshots", LONG, "the number of the group's snapshots in the run")
+KNOWN_ISSUE = _column(
+    "known_issue",
+    STRING,
+    "the reason of the known issue that it matches; null: none",
+    nullable=True,
+)
 
 QUEUES = _array(
     _struct(
@@ -321,6 +327,7 @@ def _queue_findings(name: str, what: str) -> Table:
                 "whether what the processes held shows it; null: not enough of them told",
                 nullable=True,
             ),
+            KNOWN_ISSUE,
         ),
     )
 
@@ -372,6 +379,7 @@ STALLED_QUEUES = Table(
             "the client ids that it was computed for at the run's last poll but one: who had it "
             "and did not move it; none: not known",
         ),
+        KNOWN_ISSUE,
     ),
 )
 
@@ -402,6 +410,7 @@ STACKED_CLIENT_IDS = Table(
         ),
         _column("queues_orphaned", INT, "queues of all topics in the slots of its later copies"),
         _column("remedy", STRING, "what repairs it"),
+        KNOWN_ISSUE,
     ),
 )
 
@@ -428,6 +437,7 @@ GROUP_FAULTS = Table(
         _column("findings_cleared", INT, "findings that go away with the repair"),
         _column("findings_left", INT, "findings that are left after the repair"),
         _column("moves", MOVES, "the queues that change hands with the repair, before and after"),
+        KNOWN_ISSUE,
     ),
 )
 

@@ -13,10 +13,18 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import available_timezones
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from jobs.errors import SettingsError
 from rebalance_core import AllocationError, make_strategy
@@ -28,11 +36,26 @@ Severity = Literal["INFO", "WARNING", "CRITICAL"]
 SEVERITIES: tuple[Severity, ...] = ("INFO", "WARNING", "CRITICAL")
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A part of a settings file: what it does not know it refuses."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Paths(_Section):
+def is_pattern(pattern: str) -> str:
+    """The pattern, if it is a regular expression; else ValueError."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"expected a regular expression, came {pattern!r}: {error}") from error
+    return pattern
+
+
+#: A regular expression over a whole name.
+NamePattern = Annotated[str, AfterValidator(is_pattern)]
+
+
+class Paths(Section):
     """Where things lie; local paths or any URI that Spark and PyArrow reach."""
 
     dumps: tuple[str, ...] = ()
@@ -40,22 +63,13 @@ class Paths(_Section):
     reports: str | None = None
 
 
-class StrategySetting(_Section):
+class StrategySetting(Section):
     """The strategy of some groups, and the parameters that nothing but the settings can tell."""
 
-    groups: str
-    clients: str = ".*"
+    groups: NamePattern
+    clients: NamePattern = ".*"
     name: str
     params: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("groups", "clients")
-    @classmethod
-    def _is_pattern(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"expected a regular expression, came {pattern!r}: {error}") from error
-        return pattern
 
     @model_validator(mode="after")
     def _is_strategy(self) -> StrategySetting:
@@ -75,14 +89,26 @@ class StrategySetting(_Section):
         }
 
 
-class SeverityThresholds(_Section):
+class SeverityThresholds(Section):
     """From which probability on a persistent finding is a warning, or critical."""
 
     warning_probability: float = Field(default=0.01, ge=0, le=1)
     critical_probability: float = Field(default=0.5, ge=0, le=1)
 
 
-class Settings(_Section):
+class Alerts(Section):
+    """Whom the command ``alert`` tells, and of what."""
+
+    webhook_file: str | None = None
+    tell: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
+    severity: Severity = "WARNING"
+    groups_told: int = Field(default=10, ge=1, le=50)
+    worst_groups: int = Field(default=20, ge=0, le=1000)
+    timeout_seconds: float = Field(default=10, gt=0, le=300)
+    attempts: int = Field(default=3, ge=1, le=10)
+
+
+class Settings(Section):
     """All settings; the comments of conf/audit.toml are their reference."""
 
     paths: Paths = Paths()
@@ -94,6 +120,7 @@ class Settings(_Section):
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
     allowed_quarantine_share: float = Field(default=0.01, ge=0, le=1)
+    alerts: Alerts = Alerts()
 
     @field_validator("default_strategy")
     @classmethod
@@ -112,8 +139,9 @@ class Settings(_Section):
         raise ValueError("expected a time zone such as Asia/Shanghai or GMT+8")
 
     def fingerprint(self) -> str:
-        """A hash of the effective settings: equal settings, equal hash."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        """A hash of the settings that the reports follow from: equal settings, equal hash."""
+        # What is told of a published run does not change it.
+        text = json.dumps(self.model_dump(mode="json", exclude={"alerts"}), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -128,38 +156,61 @@ def load_settings(path: str | Path | None, overrides: Sequence[str] = ()) -> Set
     every error that was found.
     """
     if path is None:
-        return _parse("the built-in defaults", "", overrides)
+        return _settings("the built-in defaults", "", overrides)
+    return _settings(str(path), read_text(path), overrides)
+
+
+def find_settings(overrides: Sequence[str] = ()) -> Settings:
+    """The settings where none are named: conf/audit.toml here, else the one beside the packages."""
+    found = find_text(DEFAULT_SETTINGS)
+    return load_settings(None, overrides) if found is None else _settings(*found, overrides)
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file that was named; SettingsError where it cannot be read."""
     try:
-        return _parse(str(path), Path(path).read_text(encoding="utf-8"), overrides)
+        return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"settings {path}: {error}") from error
 
 
-def find_settings(overrides: Sequence[str] = ()) -> Settings:
-    """The settings where none are named: conf/audit.toml here, else the one beside the packages.
+def find_text(default: Path) -> tuple[str, str] | None:
+    """Where a file lies that was not named, and its text: here, else beside the packages.
 
-    The latter lies in a checkout, and in the zip that spark-submit gets.
+    The latter is so in a checkout, and in the zip that spark-submit gets.
     """
-    if DEFAULT_SETTINGS.is_file():
-        return load_settings(DEFAULT_SETTINGS, overrides)
-    beside = Path(__file__).parent.parent / DEFAULT_SETTINGS
+    if default.is_file():
+        return str(default), read_text(default)
+    beside = Path(__file__).parent.parent / default
     loader: Any = sys.modules[__name__].__loader__
     try:
-        text = loader.get_data(str(beside)).decode("utf-8")
+        return str(beside), loader.get_data(str(beside)).decode("utf-8")
     except OSError:
-        return load_settings(None, overrides)
-    return _parse(str(beside), text, overrides)
+        return None
 
 
-def _parse(source: str, text: str, overrides: Sequence[str]) -> Settings:
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"settings {source}: expected TOML: {error}") from error
+def _settings(source: str, text: str, overrides: Sequence[str]) -> Settings:
+    values = parse_toml(source, text)
     for override in overrides:
         _apply(values, override)
+    return checked(Settings, source, values)
+
+
+def parse_toml(source: str, text: str) -> dict[str, Any]:
+    """The values of a TOML text; SettingsError where it is none."""
     try:
-        return Settings.model_validate(values)
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"settings {source}: expected TOML: {error}") from error
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def checked(model: type[_Model], source: str, values: dict[str, Any]) -> _Model:
+    """The values as the model; SettingsError with every error and its path."""
+    try:
+        return model.model_validate(values)
     except ValidationError as error:
         lines = [
             f"  {'.'.join(str(part) for part in each['loc']) or '(top)'}: {each['msg']}"

@@ -153,6 +153,10 @@ class Reports:
         """Where one state table of one run lies: beside the reports, for the run that goes on."""
         return self.root / _STATES / name / f"dt={check_date(date)}" / f"run={run_id}"
 
+    def told(self, date: str) -> Location:
+        """Where it stands what was told of the runs of a date: a JSON object."""
+        return self.root / "_alerts" / f"dt={check_date(date)}.json"
+
     def _pointer(self, date: str) -> Location:
         return self.root / "_published" / f"dt={check_date(date)}.json"
 

@@ -537,3 +537,6 @@ _TELLERS: Mapping[str, Callable[[Situation, list[Finding]], _Told]] = {
         "look at the allocations of the state",
     ),
 }
+
+#: Every fault that a state can show.
+FAULTS = (*_TELLERS, EXPRESSION_MISMATCH)

@@ -13,9 +13,8 @@ from pyspark.sql import functions as F
 
 from jobs.episodes.episodes import number_episodes, persistence
 from jobs.episodes.holdings import CLIENT_LOG, PROCESS, has_lengths_of_line
+from jobs.kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED
 
-HELD_NOT_COMPUTED = "HELD_NOT_COMPUTED"
-COMPUTED_NOT_HELD = "COMPUTED_NOT_HELD"
 SHARE_KEPT = "SHARE_KEPT"
 
 

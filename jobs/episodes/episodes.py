@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from jobs.kinds import STACKED
+from rebalance_core.repairs import STALE_CHANNEL
+
 PERSISTENT = "PERSISTENT"
 TRANSIENT = "TRANSIENT"
 
@@ -162,7 +165,7 @@ def stacked_id_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFr
     positions = told.withColumn("position", F.row_number().over(in_time))
     numbered = number_episodes(per_run.join(positions, run, "inner"), [*group, "client_id"])
     episodes = _merge(numbered, [*group, "client_id", "episode"], snapshots=F.sum, queues=F.max)
-    verdict = F.when(F.col("processes") > 1, F.lit("STACKED")).otherwise(F.lit("STALE_CHANNEL"))
+    verdict = F.when(F.col("processes") > 1, F.lit(STACKED)).otherwise(F.lit(STALE_CHANNEL))
     return episodes.withColumns(
         {
             "persistence": persistence(

@@ -6,9 +6,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.episodes.episodes import number_episodes, persistence
+from jobs.kinds import FROZEN_PROCESS
 from jobs.schemas import MOVES
-
-FROZEN_PROCESS = "FROZEN_PROCESS"
 
 #: More names than this in one sentence nobody reads; the columns have them all.
 _MOST_NAMES = 5

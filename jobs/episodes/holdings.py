@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs.episodes.route_changes import ROUTE_CHANGED
+from jobs.kinds import ROUTE_CHANGED
 from jobs.schemas import QUEUES
 
 RUNNING_INFO = "RUNNING_INFO"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from jobs.kinds import ROUTE_CHANGED
 from jobs.schemas import MOVES
 
-ROUTE_CHANGED = "ROUTE_CHANGED"
 _PERM_READ = 4
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,10 +19,13 @@ from pyspark.sql import functions as F
 from jobs.conform import conform
 from jobs.contract import check_contract
 from jobs.errors import InputError
+from jobs.kinds import QUEUE_FINDINGS
+from jobs.known_issues import KnownIssue, KnownIssues
 from jobs.pipeline.continuing import Continuation, Inputs, continue_from, window_of_last
 from jobs.pipeline.frames import Snapshots, find_states, make_reports
 from jobs.pipeline.window import Window
 from jobs.progress import Progress
+from jobs.reports.known_issues import KNOWN_ISSUE, MARKED_TABLES, check_patterns, mark_known
 from jobs.reports.statuses import (
     NEW,
     PERSISTING,
@@ -76,6 +81,7 @@ def audit(
     progress: Progress,
     *,
     since_last: bool = False,
+    known_issues: KnownIssues | None = None,
 ) -> Published:
     """Audits the snapshots of a window and publishes the reports under the window's last date.
 
@@ -84,9 +90,15 @@ def audit(
     read is not read again where its state tables answer for it, and the reports are those of a run
     that reads everything.
 
+    Findings that an entry of ``known_issues`` matches are marked; whether an entry has expired is
+    judged by the date under which the reports are published.
+
     Raises InputError where there is nothing to audit, ContractError where a table has not the
-    columns that it must have. Nothing is published then, and what was published stays.
+    columns that it must have, SettingsError for a known issue's pattern that Java cannot read.
+    Nothing is published then, and what was published stays.
     """
+    known_issues = known_issues or KnownIssues()
+    check_patterns(spark, known_issues.known_issues)
     inputs = Inputs(snapshots, settings)
     folder = Reports(reports)
     continuation = None
@@ -125,7 +137,16 @@ def audit(
         if quarantine is not None:
             tables[QUARANTINE.name] = quarantine
         return _publish(
-            spark, tables, states.tables(), folder, inputs, window, continuation, run, progress
+            spark,
+            tables,
+            states.tables(),
+            folder,
+            inputs,
+            window,
+            continuation,
+            run,
+            progress,
+            known_issues,
         )
 
 
@@ -151,6 +172,7 @@ def _publish(
     continuation: Continuation | None,
     run: Run,
     progress: Progress,
+    known_issues: KnownIssues,
 ) -> Published:
     snapshots = inputs.snapshots
     with progress.step("states") as step:
@@ -173,7 +195,8 @@ def _publish(
     first, last = (datetime.fromtimestamp(seen[k] / 1e6, UTC) for k in ("first", "last"))
     published_date = window.last_date or last.date().isoformat()
     previous = folder.before(published_date)
-    tables = _against(spark, tables, folder, previous)
+    in_force = known_issues.in_force(date.fromisoformat(published_date))
+    tables = _against(spark, mark_known(tables, in_force), folder, previous)
 
     places = {name: folder.table(name, published_date, run.run_id) for name in tables}
     state_places = {
@@ -200,6 +223,7 @@ def _publish(
             "schema_version": SCHEMA_VERSION,
             "run_id": run.run_id,
             "started_at": _iso(run.started_at),
+            "duration_seconds": round(progress.elapsed(), 3),
             "date": published_date,
             "window": {
                 "since": _iso(window.since),
@@ -209,6 +233,9 @@ def _publish(
             },
             "rows": counts,
             "findings": _count_findings(folder, published_date, run.run_id),
+            "known_issues": _count_known(
+                folder, published_date, run.run_id, known_issues, in_force
+            ),
             "previous": previous and {"date": previous.date, "run_id": previous.run_id},
             "inputs": {
                 "snapshots": str(snapshots),
@@ -293,22 +320,53 @@ def _of_kinds(tables: Mapping[str, DataFrame]) -> list[DataFrame]:
 
 
 def _count_findings(folder: Reports, published_date: str, run_id: str) -> dict[str, Any]:
-    """By table: how many in all, how many persistent, and how many of each severity and status."""
+    """By table: how many in all, how many persistent, and how many of each severity and status.
+
+    ``known`` has the same counts of those that are known issues; they count in the others too.
+    """
     counts: dict[str, Any] = {}
-    for name in (*[table.name for table in _FINDINGS.values()], "stalled_queues"):
+    for name in QUEUE_FINDINGS:
         dataset = folder.table(name, published_date, run_id).parquet()
         statuses = [NEW, PERSISTING] if "status" in dataset.schema.names else []
-        values = Counter(
-            value
-            for batch in dataset.to_batches(
-                columns=["severity", "persistence", *(["status"] if statuses else [])]
-            )
-            for column in batch.columns
-            for value in column.to_pylist()
-        )
+        columns = ["severity", "persistence", *(["status"] if statuses else [])]
+        rows = dataset.to_table(columns=[*columns, KNOWN_ISSUE])
+        known = rows.filter(pc.is_valid(rows[KNOWN_ISSUE]))
         counts[name] = {
-            "total": dataset.count_rows(),
-            "persistent": values["PERSISTENT"],
-            **{value: values[value] for value in (*SEVERITIES, *statuses)},
+            **_count_values(rows, columns, statuses),
+            "known": _count_values(known, columns, statuses),
         }
     return counts
+
+
+def _count_values(rows: pa.Table, columns: list[str], statuses: list[str]) -> dict[str, int]:
+    values = Counter(value for name in columns for value in rows[name].to_pylist())
+    return {
+        "total": rows.num_rows,
+        "persistent": values["PERSISTENT"],
+        **{value: values[value] for value in (*SEVERITIES, *statuses)},
+    }
+
+
+def _count_known(
+    folder: Reports,
+    published_date: str,
+    run_id: str,
+    known_issues: KnownIssues,
+    in_force: Sequence[KnownIssue],
+) -> list[dict[str, Any]]:
+    """Every entry, whether it has expired, and how many rows of which tables it marked."""
+    marked: dict[str, dict[str, int]] = defaultdict(dict)
+    for name in MARKED_TABLES if in_force else ():
+        dataset = folder.table(name, published_date, run_id).parquet()
+        reasons = dataset.to_table(columns=[KNOWN_ISSUE])[KNOWN_ISSUE].to_pylist()
+        for reason, rows in Counter(each for each in reasons if each is not None).items():
+            marked[reason][name] = rows
+    return [
+        {
+            "reason": entry.reason,
+            "expires": entry.expires.isoformat(),
+            "expired": entry not in in_force,
+            "marked": marked[entry.reason],
+        }
+        for entry in known_issues.known_issues
+    ]

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.conform import conform
+from jobs.reports.known_issues import KNOWN_ISSUE, not_marked
 from jobs.schemas import (
     GROUP_FAULTS,
     STACKED_CLIENT_IDS,
@@ -128,23 +129,27 @@ def _with_orderly(episodes: DataFrame, client_states: DataFrame | None) -> DataF
 
 def queue_findings(described: DataFrame, kind: str, table: Table) -> DataFrame:
     """One of the two tables of faulty queues."""
-    rows = described.where(F.col("kind") == kind).withColumn("status", F.lit(None).cast("string"))
+    rows = described.where(F.col("kind") == kind).withColumns(
+        {"status": F.lit(None).cast("string"), KNOWN_ISSUE: not_marked()}
+    )
     return conform(rows, table)
 
 
 def group_faults(*faults: DataFrame) -> DataFrame:
     """The table ``group_faults``: what ``fault_episodes`` and the like found, put together."""
-    return reduce(DataFrame.unionByName, [conform(each, GROUP_FAULTS) for each in faults])
+    marked = [conform(each.withColumn(KNOWN_ISSUE, not_marked()), GROUP_FAULTS) for each in faults]
+    return reduce(DataFrame.unionByName, marked)
 
 
 def stalled_queues(episodes: DataFrame) -> DataFrame:
     """The table ``stalled_queues``: from ``stall_episodes``."""
-    return conform(episodes.withColumn("severity", stall_severity()), STALLED_QUEUES)
+    rows = episodes.withColumns({"severity": stall_severity(), KNOWN_ISSUE: not_marked()})
+    return conform(rows, STALLED_QUEUES)
 
 
 def stacked_client_ids(episodes: DataFrame) -> DataFrame:
     """The table ``stacked_client_ids``."""
-    return conform(episodes, STACKED_CLIENT_IDS)
+    return conform(episodes.withColumn(KNOWN_ISSUE, not_marked()), STACKED_CLIENT_IDS)
 
 
 def unreadable_queues(segments: DataFrame, states: DataFrame) -> DataFrame:

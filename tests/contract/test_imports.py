@@ -61,17 +61,30 @@ def test_what_runs_in_a_worker_needs_only_pandas_numpy_and_pyarrow() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     loaded = set(ast.literal_eval(done.stdout))
-    assert "pydantic" not in loaded
+    assert not {"pydantic", "prometheus_client"} & loaded
     assert "numpy" in loaded
 
 
 @pytest.mark.parametrize(
     ("module", "only"),
-    [("argparse", {"cli.py"}), ("pyarrow.fs", {"storage.py"})],
+    [
+        ("argparse", {"cli.py"}),
+        ("pyarrow.fs", {"storage.py"}),
+        ("prometheus_client", {"metrics.py"}),
+        ("urllib.request", {"webhook.py"}),
+    ],
 )
-def test_argv_and_storage_each_live_in_one_place(module: str, only: set[str]) -> None:
+def test_argv_storage_and_the_network_each_live_in_one_place(module: str, only: set[str]) -> None:
     users = {path.name for path in modules("jobs") if module in set(imports(path))}
     assert users == only
+
+
+def test_an_alert_starts_no_spark() -> None:
+    code = "import sys, jobs.alerts.alert\nprint('pyspark' in sys.modules)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
 
 
 def test_the_clock_is_read_in_one_place() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from chispa import assert_df_equality
 
-from jobs.conform import conform
 from jobs.episodes.route_changes import route_changes
+from jobs.reports.findings import group_faults
 from jobs.schemas import GROUP_FAULTS, TOPIC_ROUTES
 from jobs.states.fingerprints import route_fingerprints
 from jobs.states.representatives import collect_route_states
@@ -48,7 +48,7 @@ def test_more_queues_are_one_change_for_each_group_of_the_topic(spark):
     )
 
     assert_df_equality(
-        conform(actual, GROUP_FAULTS),
+        group_faults(actual),
         frame(
             spark,
             GROUP_FAULTS,
@@ -59,7 +59,7 @@ def test_more_queues_are_one_change_for_each_group_of_the_topic(spark):
                     "the readable queues changed from broker-a 4, broker-b 4 to broker-a 6, "
                     "broker-b 4; for up to 50 s clients work from different lists",
                     "none, if it was meant: every client follows within 50 s",
-                    *([], [], ["broker-a"], 0, 0, 0, []),
+                    *([], [], ["broker-a"], 0, 0, 0, [], None),
                 )
                 for group in ("G", "H")
             ],

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from chispa import assert_df_equality
 
-from jobs.conform import conform
 from jobs.episodes.frozen import frozen_processes
 from jobs.episodes.stalls import queue_intervals, stall_episodes
-from jobs.reports.findings import stalled_queues
+from jobs.reports.findings import group_faults, stalled_queues
 from jobs.schemas import GROUP_FAULTS, QUEUE_OFFSETS, STALLED_QUEUES
 from tests.support.snapshots import CLUSTER, GROUP, TOPIC, at, frame, offset_row
 
@@ -148,6 +147,7 @@ def test_the_queues_of_a_frozen_process_stall_though_nothing_comes_after_the_bur
         "persistence": "PERSISTENT",
         "ongoing": False,
         "owners": ["b"],
+        "known_issue": None,
         **fixed,
     }
     assert_df_equality(
@@ -172,10 +172,10 @@ def test_the_queues_of_a_frozen_process_stall_though_nothing_comes_after_the_bur
     )
     fault = (
         *(CLUSTER, GROUP, TOPIC, "FROZEN_PROCESS", at(27), at(123), 7, "PERSISTENT", False),
-        *(evidence, "", ["b"], [], [A, B], 3, 0, 0, []),
+        *(evidence, "", ["b"], [], [A, B], 3, 0, 0, [], None),
     )
     assert_df_equality(
-        conform(frozen_processes(rows, 60), GROUP_FAULTS).drop("remedy"),
+        group_faults(frozen_processes(rows, 60)).drop("remedy"),
         frame(spark, GROUP_FAULTS, [fault]).drop("remedy"),
         ignore_nullable=True,
     )

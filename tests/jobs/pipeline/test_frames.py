@@ -94,6 +94,7 @@ def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_
                     *("PERSISTENT", False, "CERTAIN", 1.0, 1.0, []),
                     *(["DUPLICATE_CLIENT_ID"], "CRITICAL", None),
                     *("observed", None, "not compared", at(120), at(360), None, None, None),
+                    None,
                 )
                 for broker, queue_id in (("broker-a", 2), ("broker-b", 0))
             ],
@@ -152,6 +153,7 @@ def test_the_fault_behind_a_stacked_id_is_told_once_with_what_its_repair_moves(s
                 (
                     *(CLUSTER, GROUP, TOPIC, "DUPLICATE_CLIENT_ID", at(120), at(360), 4),
                     *("PERSISTENT", False, "", "", ["a"], ["a:1", "a:2"], [], 4, 4, 0, moves),
+                    None,
                 )
             ],
         ).drop("evidence", "remedy"),
@@ -184,7 +186,7 @@ def test_a_process_that_stands_still_is_told_with_its_queues_and_an_orphan_is_no
             [
                 (
                     *(CLUSTER, GROUP, TOPIC, "broker-b", queue_id, at(120), at(360), 4),
-                    *("PERSISTENT", True, "CRITICAL", 16, 4, ["b"]),
+                    *("PERSISTENT", True, "CRITICAL", 16, 4, ["b"], None),
                 )
                 for queue_id in (1, 2)
             ],

@@ -264,6 +264,7 @@ def test_a_table_has_the_findings_of_its_kind_in_the_declared_columns(spark):
         "backlog_growth": None,
         "orderly": None,
         "confirmed": True,
+        "known_issue": None,
     }
     assert_df_equality(
         orphaned,

@@ -1,0 +1,1 @@
+"""a published run -> metrics for Prometheus, a message for a chat."""

@@ -1,0 +1,192 @@
+"""A published run as metrics, in Prometheus' text format, for a textfile collector.
+
+The library escapes label values; the number of series is bounded whatever the groups are called
+and however many there are. Series of all kinds are always there, so that a rule sees a zero and not
+a gap; only the groups that are worst come and go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import product
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from jobs.alerts.digest import PERSISTENT, Digest, Finding
+from jobs.kinds import FAULTS, QUEUE_FINDINGS, VERDICTS
+from jobs.settings import SEVERITIES
+
+_PERSISTENCES = (PERSISTENT, "TRANSIENT")
+_STATUSES = ("NEW", "PERSISTING", "NONE")
+_KNOWN = ("false", "true")
+#: RocketMQ takes no longer names; a dump may.
+_LONGEST_LABEL = 255
+
+
+def metrics_text(digest: Digest, worst_groups: int) -> str:
+    """The metrics of a run, with those of its ``worst_groups`` worst groups.
+
+    All are gauges named ``rebalance_audit_...``, in base units; shares are from 0 to 1.
+    """
+    registry = CollectorRegistry()
+    _findings(registry, digest)
+    _worst_groups(registry, digest.findings, worst_groups)
+    _coverage(registry, digest)
+    _run(registry, digest)
+    return generate_latest(registry).decode("utf-8")
+
+
+def _counted(
+    registry: CollectorRegistry,
+    name: str,
+    what: str,
+    labels: dict[str, Iterable[str]],
+    found: Iterable[tuple[str, ...]],
+) -> None:
+    """A gauge of how many rows have which labels: 0 for each combination that has none."""
+    gauge = Gauge(f"rebalance_audit_{name}", what, list(labels), registry=registry)
+    counts = Counter(found)
+    for values in {**dict.fromkeys(product(*labels.values())), **counts}:
+        gauge.labels(*values).set(counts[values])
+
+
+def _single(registry: CollectorRegistry, name: str, what: str, value: float | None) -> None:
+    """A gauge without labels; none where the value is not known, for 0 would be one."""
+    if value is not None:
+        Gauge(f"rebalance_audit_{name}", what, registry=registry).set(value)
+
+
+def _findings(registry: CollectorRegistry, digest: Digest) -> None:
+    _counted(
+        registry,
+        "findings",
+        "Orphaned, duplicate and stalled queues: rows of the tables of findings",
+        {
+            "kind": QUEUE_FINDINGS.values(),
+            "severity": SEVERITIES,
+            "persistence": _PERSISTENCES,
+            "status": _STATUSES,
+            "known": _KNOWN,
+        },
+        (
+            (each.kind, each.severity, each.persistence, each.status or "NONE", _is(each.is_known))
+            for each in digest.findings
+            if each.queue is not None
+        ),
+    )
+    _counted(
+        registry,
+        "faults",
+        "Faults of groups: rows of group_faults",
+        {"fault": FAULTS, "persistence": _PERSISTENCES, "known": _KNOWN},
+        (
+            (row["fault"], row["persistence"], _is(row.get("known_issue") is not None))
+            for row in digest.faults
+        ),
+    )
+    _counted(
+        registry,
+        "stacked_client_ids",
+        "Client ids that stand more than once in a broker's list",
+        {"verdict": VERDICTS, "persistence": _PERSISTENCES, "known": _KNOWN},
+        (
+            (row["verdict"], row["persistence"], _is(row.get("known_issue") is not None))
+            for row in digest.stacked
+        ),
+    )
+    _counted(
+        registry,
+        "former_findings",
+        "What was open in the published run before and is not there any more",
+        {"status": ("RESOLVED", "NOT_AUDITED")},
+        ((row["status"],) for row in digest.former),
+    )
+
+
+def _is(value: bool) -> str:
+    return _KNOWN[value]
+
+
+def _worst_groups(
+    registry: CollectorRegistry, findings: Iterable[Finding], worst_groups: int
+) -> None:
+    gauge = Gauge(
+        "rebalance_audit_group_findings",
+        "Findings of the groups that have most, known issues left out",
+        ["cluster", "consumer_group", "severity"],
+        registry=registry,
+    )
+    severe = SEVERITIES[1:]
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for each in findings:
+        if each.severity in severe and not each.is_known:
+            counts.setdefault((each.cluster, each.consumer_group), Counter())[each.severity] += 1
+    worst = sorted(counts, key=lambda group: ([-counts[group][s] for s in severe[::-1]], group))
+    for group in worst[:worst_groups]:
+        names = [name[:_LONGEST_LABEL] for name in group]
+        for severity in severe:
+            gauge.labels(*names, severity).set(counts[group][severity])
+
+
+def _coverage(registry: CollectorRegistry, digest: Digest) -> None:
+    _counted(
+        registry,
+        "group_topics",
+        "Groups and their topics: rows of group_health",
+        {"coverage": ("AUDITED",)},
+        ((row["coverage"],) for row in digest.health),
+    )
+    audited = [row["completeness"] for row in digest.health if row["coverage"] == "AUDITED"]
+    _single(
+        registry,
+        "completeness_lowest_ratio",
+        "Of the audited topics the lowest share of brokers whose list is known",
+        min(audited, default=None),
+    )
+    summary = digest.published.summary
+    rows = Gauge("rebalance_audit_rows", "Rows of a table", ["table"], registry=registry)
+    for table, count in summary["rows"].items():
+        rows.labels(table).set(count)
+    _counted(
+        registry,
+        "known_issues",
+        "Entries of the file of known issues; an unused one matched nothing",
+        {"state": ("IN_FORCE", "UNUSED", "EXPIRED")},
+        (
+            ("EXPIRED" if each["expired"] else "IN_FORCE" if each["marked"] else "UNUSED",)
+            for each in summary.get("known_issues", ())
+        ),
+    )
+
+
+def _run(registry: CollectorRegistry, digest: Digest) -> None:
+    summary = digest.published.summary
+    ingested = summary["inputs"]["ingested"] or {}
+    lines = ingested.get("lines")
+    _single(registry, "input_lines", "Lines of the dumps", lines)
+    _single(
+        registry,
+        "quarantined_lines_ratio",
+        "The share of the lines of the dumps that was not understood",
+        ingested["quarantined"] / lines if lines else None,
+    )
+    _single(
+        registry,
+        "run_started_timestamp_seconds",
+        "When the published run began",
+        datetime.fromisoformat(summary["started_at"]).timestamp(),
+    )
+    _single(
+        registry,
+        "run_duration_seconds",
+        "How long the published run took",
+        summary.get("duration_seconds"),
+    )
+    _single(
+        registry,
+        "last_snapshot_timestamp_seconds",
+        "The last snapshot that the published run has",
+        datetime.fromisoformat(summary["window"]["last_snapshot"]).timestamp(),
+    )

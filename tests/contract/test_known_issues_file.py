@@ -1,0 +1,98 @@
+"""The known issues as a contract: what ships loads, what is wrong is told, all of it at once."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from jobs.errors import SettingsError
+from jobs.known_issues import KnownIssue, KnownIssues, find_known_issues, load_known_issues
+
+
+def test_the_file_that_ships_has_no_entry_and_its_examples_are_right(
+    repository: Path, tmp_path: Path
+) -> None:
+    shipped = repository / "conf" / "known_issues.toml"
+    assert load_known_issues(shipped) == KnownIssues()
+    _, _, examples = shipped.read_text().partition("# [[known_issues]]")
+    path = tmp_path / "examples.toml"
+    path.write_text(
+        "\n".join(line.removeprefix("#") for line in f"# [[known_issues]]{examples}".splitlines())
+    )
+    first, second = load_known_issues(path).known_issues
+    assert first.groups == "G_BILLING"
+    assert first.expires == date(2027, 1, 31)
+    assert second.clients == r"10\.0\.7\..*"
+
+
+def test_entries_are_found_here_before_those_beside_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_known_issues() == KnownIssues()
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "known_issues.toml").write_text(
+        '[[known_issues]]\ngroups = "G"\nreason = "why"\nexpires = 2026-12-31\n'
+    )
+    (entry,) = find_known_issues().known_issues
+    assert entry == KnownIssue(groups="G", reason="why", expires=date(2026, 12, 31))
+
+
+def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(
+        "[[known_issues]]\n"
+        'groups = "("\n'
+        'kind = "ORPHANED"\n'
+        'kinds = ["ORPHAN"]\n'
+        "expires = 20261231\n"
+        "[[known_issues]]\n"
+        'reason = " "\n'
+        "queues = [-1.5]\n"
+    )
+    with pytest.raises(SettingsError) as raised:
+        load_known_issues(path)
+    text = str(raised.value)
+    for part in (
+        str(path),
+        "known_issues.0.groups: Value error, expected a regular expression",
+        "known_issues.0.kind: Extra inputs are not permitted",
+        "known_issues.0.kinds.0: Input should be 'ORPHANED', 'DUPLICATE'",
+        "known_issues.0.reason: Field required",
+        "known_issues.0.expires: Value error, expected a date such as 2026-12-31, came 20261231",
+        "known_issues.1.groups: Field required",
+        "known_issues.1.reason:",
+        "known_issues.1.expires: Field required",
+        "known_issues.1.queues.0:",
+    ):
+        assert part in text, part
+
+
+def test_two_entries_with_one_reason_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(2 * '[[known_issues]]\ngroups = "G"\nreason = "OPS-1"\nexpires = 2026-12-31\n')
+    with pytest.raises(SettingsError, match="a reason of its own, twice: \\['OPS-1'\\]"):
+        load_known_issues(path)
+
+
+@pytest.mark.parametrize("text", ["known_issues = ", "\x00"])
+def test_a_file_that_is_no_toml_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=r"known\.toml"):
+        load_known_issues(path)
+
+
+def test_a_file_that_was_named_has_to_be_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nowhere\.toml"):
+        load_known_issues(tmp_path / "nowhere.toml")
+
+
+def test_an_entry_holds_up_to_its_date_and_on_it() -> None:
+    text = '[[known_issues]]\ngroups = "G"\nreason = "why"\nexpires = 2026-11-20\n'
+    known = KnownIssues.model_validate(tomllib.loads(text))
+    held = [len(known.in_force(date(2026, 11, day))) for day in (1, 20, 21)]
+    assert held == [1, 1, 0]

@@ -1,0 +1,163 @@
+"""a published run -> metrics, read back by the library's own parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobs.alerts.digest import read_digest
+from jobs.alerts.metrics import metrics_text
+from jobs.storage import Location, Published, Reports
+from tests.support.written_reports import publish, report_row
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def read(folder: Path, published: Published, worst_groups: int = 20) -> Series:
+    """Every series by its name, without the common prefix, and its labels."""
+    text = metrics_text(read_digest(Reports(Location(folder)), published), worst_groups)
+    return {
+        (
+            sample.name.removeprefix("rebalance_audit_"),
+            frozenset(sample.labels.items()),
+        ): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(series: Series, name: str, **labels: str) -> float:
+    """The sum of the series that have these labels; KeyError where there is none."""
+    found = [
+        each
+        for (of, its), each in series.items()
+        if of == name and labels.items() <= dict(its).items()
+    ]
+    if not found:
+        raise KeyError(name)
+    return sum(found)
+
+
+def test_findings_are_counted_by_kind_severity_persistence_status_and_known(tmp_path: Path) -> None:
+    orphan = report_row("orphaned_queues")
+    published = publish(
+        tmp_path,
+        "2026-11-20",
+        {
+            "orphaned_queues": [
+                orphan,
+                orphan | {"queue_id": 1, "known_issue": "OPS-1"},
+                orphan | {"persistence": "TRANSIENT", "severity": "INFO", "status": None},
+            ],
+            "duplicate_queues": [report_row("duplicate_queues", severity="WARNING")],
+            "stalled_queues": [report_row("stalled_queues")],
+            "group_faults": [
+                report_row("group_faults", fault="STRATEGY_MISMATCH", queues_affected=2),
+                report_row("group_faults", fault="A_LATER_ONE", known_issue="OPS-1"),
+            ],
+            "stacked_client_ids": [report_row("stacked_client_ids", verdict="STACKED")],
+            "former_findings": [report_row("former_findings", status="RESOLVED")],
+        },
+    )
+    series = read(tmp_path, published)
+    assert value(series, "findings") == 5
+    assert value(series, "findings", kind="ORPHANED", severity="CRITICAL", known="false") == 1
+    assert value(series, "findings", kind="ORPHANED", known="true", status="NEW") == 1
+    assert value(series, "findings", persistence="TRANSIENT", status="NONE") == 1
+    assert value(series, "findings", kind="DUPLICATE", severity="WARNING") == 1
+    assert value(series, "findings", kind="STALLED", status="NEW") == 1
+    assert value(series, "faults", fault="STRATEGY_MISMATCH") == 1
+    assert value(series, "faults", fault="A_LATER_ONE", known="true") == 1
+    assert value(series, "stacked_client_ids", verdict="STACKED", persistence="PERSISTENT") == 1
+    assert value(series, "former_findings", status="RESOLVED") == 1
+
+
+def test_what_did_not_happen_is_zero_and_what_is_not_known_is_not_there(tmp_path: Path) -> None:
+    published = publish(
+        tmp_path, "2026-11-20", {}, inputs={"ingested": None}, duration_seconds=None
+    )
+    series = read(tmp_path, published)
+    assert value(series, "findings", kind="DUPLICATE", severity="CRITICAL", status="NEW") == 0
+    assert value(series, "faults", fault="GHOST_MEMBER") == 0
+    for name in (
+        "quarantined_lines_ratio",
+        "input_lines",
+        "run_duration_seconds",
+        "completeness_lowest_ratio",
+        "group_findings",
+    ):
+        with pytest.raises(KeyError):
+            value(series, name)
+
+
+def test_the_run_its_input_and_its_coverage_are_told(tmp_path: Path) -> None:
+    known = {"reason": "", "expires": "2026-01-01"}
+    published = publish(
+        tmp_path,
+        "2026-11-20",
+        {
+            "group_health": [
+                report_row("group_health"),
+                report_row("group_health", topic="U", completeness=0.5),
+                report_row("group_health", topic="V", coverage="NO_GROUP", completeness=0.0),
+            ]
+        },
+        known_issues=[
+            {**known, "expired": True, "marked": {}},
+            {**known, "expired": False, "marked": {"orphaned_queues": 2}},
+            {**known, "expired": False, "marked": {}},
+        ],
+    )
+    series = read(tmp_path, published)
+    assert value(series, "quarantined_lines_ratio") == 0.025
+    assert value(series, "run_duration_seconds") == 12.5
+    assert value(series, "run_started_timestamp_seconds") == 1795204800.0
+    assert value(series, "last_snapshot_timestamp_seconds") == 1795204740.0
+    assert value(series, "completeness_lowest_ratio") == 0.5
+    assert value(series, "group_topics", coverage="AUDITED") == 2
+    assert value(series, "group_topics", coverage="NO_GROUP") == 1
+    assert value(series, "rows", table="group_health") == 3
+    for state in ("EXPIRED", "IN_FORCE", "UNUSED"):
+        assert value(series, "known_issues", state=state) == 1
+
+
+def test_the_worst_groups_are_those_with_most_critical_findings_that_are_not_known(
+    tmp_path: Path,
+) -> None:
+    def orphans(group: str, number: int, **values: Any) -> list[dict[str, Any]]:
+        return [
+            report_row("orphaned_queues", consumer_group=group, queue_id=n, **values)
+            for n in range(number)
+        ]
+
+    rows = [
+        *orphans("critical", 2),
+        *orphans("warned", 9, severity="WARNING"),
+        *orphans("known", 9, known_issue="OPS-1"),
+        *orphans("passed", 9, severity="INFO"),
+        *orphans("few", 1),
+    ]
+    series = read(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}), 3)
+    groups = {dict(labels)["consumer_group"] for name, labels in series if name == "group_findings"}
+    assert groups == {"critical", "few", "warned"}
+    assert value(series, "group_findings", consumer_group="critical", severity="CRITICAL") == 2
+    assert value(series, "group_findings", consumer_group="warned", severity="WARNING") == 9
+    assert value(series, "group_findings", consumer_group="warned", severity="CRITICAL") == 0
+
+
+def test_names_from_strangers_stay_label_values_and_cannot_add_series(tmp_path: Path) -> None:
+    hostile = ['"} 1\nevil_metric{a="', "back\\slash\\n", "日本\u2028", "x" * 10_000, "'; DROP", ""]
+    rows = [
+        report_row("orphaned_queues", consumer_group=name, cluster=name)
+        for name in (*hostile, *(f"G{n}" for n in range(500)))
+    ]
+    series = read(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}), 1000)
+    groups = {dict(labels)["consumer_group"] for name, labels in series if name == "group_findings"}
+    assert {name[:255] for name in hostile} <= groups
+    assert not any("evil" in name for name, _ in series)
+    few = read(tmp_path, publish(tmp_path, "2026-11-21", {"orphaned_queues": rows}), 20)
+    assert len([name for name, _ in few if name == "group_findings"]) == 40
+    assert len(few) < 400

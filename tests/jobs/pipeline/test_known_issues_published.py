@@ -1,0 +1,122 @@
+"""Known issues in a published run: marked, counted in its summary, no more once expired."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.cli import _fails, expired_known_issues, sum_up
+from jobs.known_issues import KnownIssue, KnownIssues
+from jobs.pipeline.audit import Run, Window, audit
+from jobs.progress import Progress
+from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
+from jobs.settings import Settings
+from jobs.storage import Location, Published
+from tests.support.reports import PublishedReports
+from tests.support.snapshots import frame, heartbeat_row, route_row
+
+pytestmark = pytest.mark.spark
+
+TUESDAY = date(2026, 1, 6)
+WEDNESDAY = date(2026, 1, 7)
+
+
+def entry(reason: str, expires: date, **keys: object) -> KnownIssue:
+    return KnownIssue(groups="G.*", reason=reason, expires=expires, **keys)
+
+
+KNOWN = KnownIssues(
+    known_issues=(
+        entry("expired", TUESDAY),
+        entry("orphans", WEDNESDAY, kinds=("ORPHANED",)),
+        entry("matches nothing", WEDNESDAY, topics="nowhere"),
+        entry("the id", WEDNESDAY, kinds=("STACKED", "DUPLICATE_CLIENT_ID")),
+    )
+)
+
+
+def snapshots(spark: SparkSession, folder: Path) -> Location:
+    """Two processes share the only id, at the end of two days."""
+    times = [
+        datetime(day.year, day.month, day.day, 23, minute, tzinfo=UTC)
+        for day in (TUESDAY, WEDNESDAY)
+        for minute in range(0, 60, 10)
+    ]
+    heartbeats = [
+        heartbeat_row(snapshot_time=time, client_addr=f"h:{port}")
+        for time in times
+        for port in (1, 2)
+    ]
+    routes = [route_row(snapshot_time=time) for time in times]
+    frame(spark, HEARTBEATS, heartbeats).write.parquet(str(folder / "heartbeats"))
+    frame(spark, TOPIC_ROUTES, routes).write.parquet(str(folder / "topic_routes"))
+    return Location(folder)
+
+
+def without_the_column(spark: SparkSession, reports: Path, published: Published) -> None:
+    """The tables as they were published before there was such a column."""
+    for name in ("orphaned_queues", "duplicate_queues"):
+        place = reports / name / f"dt={published.date}" / f"run={published.run_id}"
+        beside = place.with_name("_rewritten")
+        spark.read.parquet(str(place)).drop("known_issue").write.parquet(str(beside))
+        shutil.rmtree(place)
+        beside.rename(place)
+
+
+def test_what_is_known_is_marked_and_not_counted_until_it_expires(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables, reports = snapshots(spark, tmp_path / "snapshots"), tmp_path / "reports"
+
+    def run(day: date, known: KnownIssues | None) -> Published:
+        return audit(
+            spark,
+            tables,
+            Location(reports),
+            Window.of_date(day),
+            Settings(),
+            Run(f"run-{day}", datetime(2026, 2, 1, tzinfo=UTC)),
+            Progress(quiet=True),
+            known_issues=known,
+        )
+
+    before = run(TUESDAY, None)
+    assert before.summary["known_issues"] == []
+    assert _fails(before, "CRITICAL")
+    without_the_column(spark, reports, before)
+
+    published = run(WEDNESDAY, KNOWN)
+    found = PublishedReports(reports, date=WEDNESDAY.isoformat())
+
+    def marks(table: str) -> set[object]:
+        return {row["known_issue"] for row in found.rows(table)}
+
+    assert marks("orphaned_queues") == {"orphans"}
+    assert marks("duplicate_queues") == {None}
+    assert marks("stacked_client_ids") == marks("group_faults") == {"the id"}
+    assert {row["status"] for row in found.rows("orphaned_queues")} == {"PERSISTING"}
+
+    counts = published.summary["findings"]
+    orphans, duplicates = counts["orphaned_queues"], counts["duplicate_queues"]
+    assert orphans["known"] == {key: orphans[key] for key in orphans["known"]}
+    assert orphans["total"] == orphans["persistent"] == orphans["CRITICAL"] == 2
+    assert duplicates["known"]["total"] == 0
+    assert duplicates["WARNING"] == 2
+    entries = {each["reason"]: each for each in published.summary["known_issues"]}
+    assert [each["expired"] for each in entries.values()] == [True, False, False, False]
+    assert [each["marked"] for each in entries.values()] == [
+        {},
+        {"orphaned_queues": 2},
+        {},
+        {"stacked_client_ids": 1, "group_faults": 1},
+    ]
+    # The orphans are the only critical ones.
+    assert not _fails(published, "CRITICAL")
+    assert _fails(published, "WARNING")
+    (told,) = expired_known_issues(published)
+    assert told.endswith("expired on 2026-01-06, its findings count again: expired")
+    assert "(2 of all these are known issues)" in sum_up(published, None)
