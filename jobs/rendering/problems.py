@@ -239,9 +239,7 @@ def _text_where_null(table: pa.Table) -> pa.Table:
     """The table with columns of nothing but nulls as texts, by which rows can be grouped."""
     for number, column in enumerate(table.schema):
         if pa.types.is_null(column.type):
-            table = table.set_column(
-                number, column.name, table[column.name].cast(pa.string())
-            )
+            table = table.set_column(number, column.name, table[column.name].cast(pa.string()))
     return table
 
 
@@ -307,4 +305,3 @@ def _faults(tables: Tables) -> Iterable[tuple[dict[str, Any], ToldFault]]:
         unknown = any(fault.known_issue is None for fault in every)
         told = {**worst.__dict__, "runs": len(every)}
         yield row, ToldFault(**{**told, "known_issue": None if unknown else worst.known_issue})
-

@@ -185,6 +185,8 @@ def span(since: datetime, until: datetime) -> str:
     start = f"{since:%Y-%m-%d %H:%M:%S}"
     if since == until:
         return start
-    return f"{start} to {until:%H:%M:%S}" if since.date() == until.date() else (
-        f"{start} to {until:%Y-%m-%d %H:%M:%S}"
+    return (
+        f"{start} to {until:%H:%M:%S}"
+        if since.date() == until.date()
+        else (f"{start} to {until:%Y-%m-%d %H:%M:%S}")
     )
