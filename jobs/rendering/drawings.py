@@ -57,6 +57,14 @@ class Drawing:
     shapes: tuple[Shape, ...]
     labels: tuple[Label, ...]
 
+    @property
+    def label_groups(self) -> dict[str, list[Label]]:
+        """The labels by class."""
+        groups: dict[str, list[Label]] = defaultdict(list)
+        for label in self.labels:
+            groups[label.css].append(label)
+        return groups
+
 
 def colour(number: int) -> str:
     """The class of the colour of an owner's number."""
@@ -80,8 +88,15 @@ def _number(value: float) -> str:
 
 
 def _box(x: float, y: float, width: float, height: float) -> str:
-    x, y, width, height = (round(value, 1) for value in (x, y, width, height))
-    return f"M{_number(x)} {_number(y)}h{_number(width)}v{_number(height)}h{_number(-width)}z"
+    """A rectangle, in whole pixels."""
+    left, right = round(x), max(round(x + width), round(x) + 1)
+    return f"M{left} {round(y)}h{right - left}v{round(height)}h{left - right}z"
+
+
+def _run(start: float, end: float, y: float) -> str:
+    """A lane's stretch, as a line as broad as the lane: half as long to write as a rectangle."""
+    left, right = round(start), round(end)
+    return f"M{left} {round(y)}h{right - left}" if right > left else ""
 
 
 def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
@@ -118,8 +133,8 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
         for stretch in lane.stretches:
             x, width = at(stretch.start), at(stretch.end) - at(stretch.start)
             owners = _numbers(stretch.takers, numbers)
-            cells[_owner_class(stretch.takers, numbers)].append(_box(x, y + 1, width, _LANE - 2))
-            if owners and len(owners) * _CHARACTER + 4 <= width:
+            cells[_owner_class(stretch.takers, numbers)].append(_run(x, x + width, y + _LANE / 2))
+            if owners and max(len(owners) * _CHARACTER + 4, 18) <= width:
                 labels.append(Label("owner", x + width / 2, y + 13, owners))
         for mark in lane.marks:
             x, width = at(mark.start), max(at(mark.end) - at(mark.start), 3.0)
@@ -128,7 +143,7 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
                 labels.append(Label("nobody", x + width / 2, y + 13, "✕"))
     bottom = top + len(timeline.lanes) * _LANE
     ticks = _ticks(timeline)
-    shapes += [Shape(css, "".join(paths)) for css, paths in sorted(cells.items())]
+    shapes += [Shape(f"run {css}", "".join(paths)) for css, paths in sorted(cells.items())]
     shapes += _joined(marks)
     shapes.append(Shape("axis", "".join(f"M{_number(at(t))} {_number(bottom)}v5" for t in ticks)))
     labels += [Label("tick", at(t), bottom + 17, _clock(t, timeline)) for t in ticks]
@@ -187,10 +202,10 @@ def _queue_label(queue: Queue, y: float) -> Label:
 
 def _owner_class(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
     if not takers:
-        return "cell none"
+        return "none"
     if len({taker.client_id for taker in takers}) > 1:
-        return "cell several"
-    return f"cell {colour(numbers[takers[0].client_id])}"
+        return "several"
+    return colour(numbers[takers[0].client_id])
 
 
 def _numbers(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
@@ -246,7 +261,7 @@ def draw_allocation(
         for column, queue in enumerate(allocation.queues):
             x = _LEFT + 48 + column * _CELL
             here = [t for t in takes[queue] if whole(t) == taker]
-            css = f"cell {colour(own)}" if here and own else "cell several" if here else "cell none"
+            css = colour(own) if here and own else "several" if here else "none"
             cells[css].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
             if not here:
                 continue
@@ -263,7 +278,7 @@ def draw_allocation(
     labels.append(Label("name", _LEFT + 42, y + 14, "nobody"))
     for column in range(len(allocation.queues)):
         x = _LEFT + 48 + column * _CELL
-        cells["cell none"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
+        cells["none"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
         if column in orphans:
             cells["mark orphaned"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
             labels.append(Label("nobody", x + _CELL / 2, y + 14, "✕"))

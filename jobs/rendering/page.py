@@ -10,12 +10,10 @@ import re
 from datetime import datetime
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlsplit
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from jobs.errors import SettingsError
 from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
 from jobs.rendering.problems import Problem
 from jobs.rendering.words import count, kind_of
@@ -75,19 +73,6 @@ def _share(share: float, digits: int = 0) -> str:
     return f"{share * 100:.{digits}f} %"
 
 
-def check_link(base: str | None) -> str | None:
-    """Where the pages on the findings lie, without a slash at its end, if that is a link one may
-    give: http(s), a file or a relative path.
-
-    SettingsError for any other scheme.
-    """
-    if base is None:
-        return None
-    if urlsplit(base).scheme not in ("", "http", "https", "file"):
-        raise SettingsError(f"paths.finding_pages: expected a URL or a path, came {base!r}")
-    return base.rstrip("/")
-
-
 def _environment(report: Report, reports: str, finding_pages: str | None) -> Environment:
     """What templates know of a report, whatever they write."""
     environment = Environment(
@@ -101,7 +86,7 @@ def _environment(report: Report, reports: str, finding_pages: str | None) -> Env
     environment.globals |= {
         "report": report,
         "reports": reports,
-        "finding_pages": check_link(finding_pages),
+        "finding_pages": finding_pages and finding_pages.rstrip("/"),
         "several_clusters": len(report.clusters) > 1,
         "clock": _clock,
         "count": count,

@@ -123,7 +123,7 @@ class AfterRepair:
 
 
 #: More queues than this make no picture; those with findings come first.
-MOST_LANES = 36
+MOST_LANES = 24
 #: More fault bars than this hide the queues.
 _MOST_FAULTS = 4
 #: A run of snapshots reaches to the next one, unless it is further away than so many intervals.

@@ -19,10 +19,10 @@ from rebalance_core import MessageQueue
 from rebalance_core.faults import queue_ranges
 
 #: How many rows the lists of the page have at most; the tables have them all.
-MOST_LISTED = 100
+MOST_LISTED = 50
 #: How many groups the table of health has at most, worst first.
 MOST_GROUPS = 1_000
-_MOST_FINDING_LINES = 25
+_MOST_FINDING_LINES = 12
 _MOST_OWNERS = 40
 
 
