@@ -53,8 +53,9 @@ def csv_line(values: Sequence[Any]) -> str:
     '\\'=1+1,2,"[""a""]"'
     """
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow([_csv_cell(as_plain(v)) for v in values])
-    return buffer.getvalue()
+    # A cell is quoted for the line ends that the writer itself writes: it must write one.
+    csv.writer(buffer, lineterminator="\r\n").writerow([_csv_cell(as_plain(v)) for v in values])
+    return buffer.getvalue().removesuffix("\r\n")
 
 
 def _csv_cell(value: Any) -> Any:

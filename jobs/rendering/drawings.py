@@ -48,7 +48,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture: its size, its name, what it shows in words, and what is drawn, from back to front."""
+    """A picture: its size, its name, what it shows in words, what is drawn, from back to front."""
 
     width: float
     height: float
@@ -135,7 +135,9 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
             owners = _numbers(stretch.takers, numbers)
             cells[_owner_class(stretch.takers, numbers)].append(_run(x, x + width, y + _LANE / 2))
             if owners and max(len(owners) * _CHARACTER + 4, 18) <= width:
-                labels.append(Label("owner", x + width / 2, y + 13, owners))
+                is_marked = any(m.start < stretch.end and stretch.start < m.end for m in lane.marks)
+                css = "marked" if is_marked else "owner"
+                labels.append(Label(css, x + width / 2, y + 13, owners))
         for mark in lane.marks:
             x, width = at(mark.start), max(at(mark.end) - at(mark.start), 3.0)
             marks.append(_mark(mark.kind, x, y, width, mark.possible, mark.lasts))
@@ -148,7 +150,7 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
     shapes.append(Shape("axis", "".join(f"M{_number(at(t))} {_number(bottom)}v5" for t in ticks)))
     labels += [Label("tick", at(t), bottom + 17, _clock(t, timeline)) for t in ticks]
     found = Counter(mark.kind for lane in timeline.lanes for mark in lane.marks)
-    told = ", ".join(f"{count(found[k], 'stretch', 'stretches')} {k.lower()}" for k in found)
+    told = ", ".join(f"{count(found[k], 'stretch', 'stretches')} {k.lower()}" for k in sorted(found))
     return Drawing(
         width=_WIDTH,
         height=bottom + 24,

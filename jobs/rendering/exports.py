@@ -65,7 +65,7 @@ def to_csv(report: Report) -> str:
 
 
 def to_json(report: Report) -> str:
-    """The verdict, every problem with its faults, what ended, the health of all groups, coverage."""
+    """The verdict, every problem with its faults, what ended, the health of all groups."""
     published = report.published
     value = {
         "date": published.date,

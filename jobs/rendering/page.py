@@ -10,12 +10,13 @@ import re
 from datetime import datetime
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
 from jobs.rendering.problems import Problem
+from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
 from jobs.rendering.words import count, kind_of
 from jobs.text import visible
 
@@ -37,14 +38,14 @@ def _printable(value: Any) -> Any:
 def _markdown(value: Any) -> Any:
     r"""A value as Markdown shows it as it is, in a cell of a table too.
 
-    >>> _markdown("a|b <script> *c* @all")
-    'a\\|b &lt;script&gt; \\*c\\* &#64;all'
+    >>> print(_markdown("a|b <script> *c* @all"))
+    a\|b &lt;script&gt; \*c\* &#64;all
     """
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     text = visible(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = _MENTION.sub("&#64;", _MARKDOWN.sub(r"\\\1", text))
-    return text.replace("://", ":&#47;&#47;")
+    return Markup(text.replace("://", ":&#47;&#47;"))  # noqa: S704 - all of it is escaped
 
 
 def _code(text: str) -> Markup:
@@ -60,6 +61,11 @@ def _code(text: str) -> Markup:
     return Markup(f"{fence}{room}{shown}{room}{fence}")  # noqa: S704 - nothing ends a code span
 
 
+def _link(base: str, page: str) -> Markup:
+    """The place of a page, as Markdown takes it between brackets."""
+    return Markup(quote(f"{base}/{page}", safe="/:?&=#%~"))  # noqa: S704 - quoted
+
+
 def _clock(iso: str) -> str:
     """A time of the summary as a person reads it."""
     return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}"
@@ -71,6 +77,11 @@ def _minutes(minutes: float) -> str:
 
 def _share(share: float, digits: int = 0) -> str:
     return f"{share * 100:.{digits}f} %"
+
+
+def _begin(sentence: str) -> str:
+    """The sentence with a capital at its beginning."""
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _environment(report: Report, reports: str, finding_pages: str | None) -> Environment:
@@ -88,6 +99,7 @@ def _environment(report: Report, reports: str, finding_pages: str | None) -> Env
         "reports": reports,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
         "several_clusters": len(report.clusters) > 1,
+        "begin": _begin,
         "clock": _clock,
         "count": count,
         "kind_of": kind_of,
@@ -120,7 +132,6 @@ def to_html(report: Report, reports: str, finding_pages: str | None = None) -> s
 def to_markdown(report: Report, reports: str, finding_pages: str | None = None) -> str:
     """The verdict and the worst of it, for a ticket."""
     environment = _environment(report, reports, finding_pages)
-    environment.autoescape = False
     environment.finalize = _markdown
-    environment.globals |= {"id": _code, "top": max(len(report.details), 1)}
-    return environment.get_template("report.md").render()
+    environment.globals |= {"id": _code, "link": _link, "top": max(len(report.details), 1)}
+    return environment.get_template("report.md").render() + "\n"

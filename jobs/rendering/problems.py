@@ -7,7 +7,7 @@ cluster, group and topic. It holds what the rows of the place say together, and 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -145,18 +145,20 @@ class Problem:
     def headline(self) -> str:
         """What is wrong, in a few words."""
         if self.lasting:
-            return list_of([self._told(kind, number) for kind, number in self.lasting.items()])
+            return self._told(self.lasting)
         titles = list(dict.fromkeys(fault.kind.title for fault in self.faults if fault.lasts))
         if titles:
             return list_of([titles[0], *(title[0].lower() + title[1:] for title in titles[1:])])
         if self.passing:
-            told = [self._told(kind, number) for kind, number in self.passing.items()]
-            return f"{list_of(told)}, for a moment"
+            return f"{self._told(self.passing)}, for a moment"
         return list_of(list(dict.fromkeys(fault.kind.title for fault in self.faults)))
 
-    def _told(self, kind: str, number: int) -> str:
-        at_times = "at times " if kind in self.possible_only else ""
-        return f"{count(number, 'queue')} {at_times}{_HOW[kind]}"
+    def _told(self, queues: Mapping[str, int]) -> str:
+        parts = []
+        for kind, number in queues.items():
+            told = f"{number:,}" if parts else count(number, "queue")
+            parts.append(f"{told} {'at times ' if kind in self.possible_only else ''}{_HOW[kind]}")
+        return list_of(parts)
 
     @property
     def time(self) -> str:

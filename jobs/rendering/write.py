@@ -36,8 +36,8 @@ def write_report(
     """Writes the report of a run as ``html``, ``markdown``, ``csv`` or ``json``.
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
-    or a folder, by its name or by what is there; None: ``report/`` beside the tables. ``top`` bounds
-    the topics that are told in full.
+    or a folder, by its name or by what is there; None: ``report/`` beside the tables. ``top``
+    bounds the topics that are told in full.
     """
     location = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
     report = build_report(published, PublishedTables(reports, published), top)
@@ -61,7 +61,7 @@ def _place(reports: Reports, output: str | None, name: str) -> Location:
 
 
 def _pages_of_checkout(location: Location) -> str | None:
-    """The way from a page on the local disk to ``docs/findings`` of the checkout, if this is one."""
+    """The way from a page on the local disk to ``docs/findings``, where this is a checkout."""
     pages = Path(__file__).parents[2] / "docs" / "findings"
     if not location.is_local or not pages.is_dir():
         return None
