@@ -142,7 +142,8 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
             x, width = at(mark.start), max(at(mark.end) - at(mark.start), 3.0)
             marks.append(_mark(mark.kind, x, y, width, mark.possible, mark.lasts))
             if mark.kind == "ORPHANED" and not mark.possible and width >= 12:
-                labels.append(Label("nobody", x + width / 2, y + 13, "✕"))
+                sign = "✕ nobody" if width >= 90 else "✕"
+                labels.append(Label("nobody", x + width / 2, y + 13, sign))
     bottom = top + len(timeline.lanes) * _LANE
     ticks = _ticks(timeline)
     shapes += [Shape(f"run {css}", "".join(paths)) for css, paths in sorted(cells.items())]
@@ -150,7 +151,9 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
     shapes.append(Shape("axis", "".join(f"M{_number(at(t))} {_number(bottom)}v5" for t in ticks)))
     labels += [Label("tick", at(t), bottom + 17, _clock(t, timeline)) for t in ticks]
     found = Counter(mark.kind for lane in timeline.lanes for mark in lane.marks)
-    told = ", ".join(f"{count(found[k], 'stretch', 'stretches')} {k.lower()}" for k in sorted(found))
+    told = ", ".join(
+        f"{count(found[k], 'stretch', 'stretches')} {k.lower()}" for k in sorted(found)
+    )
     return Drawing(
         width=_WIDTH,
         height=bottom + 24,
@@ -284,7 +287,9 @@ def draw_allocation(
         if column in orphans:
             cells["mark orphaned"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
             labels.append(Label("nobody", x + _CELL / 2, y + 14, "✕"))
-    shapes += [Shape(css, "".join(paths)) for css, paths in sorted(cells.items())]
+    # Marks and frames lie over the cells.
+    over = sorted(cells.items(), key=lambda each: (each[0].startswith("m"), each[0]))
+    shapes += [Shape(css, "".join(paths)) for css, paths in over]
     doubled = sum(
         len(takers) > 1 and not any(map(is_at_times, takers))
         for takers in (takes[queue] for queue in allocation.queues)

@@ -20,6 +20,8 @@ from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
 from jobs.rendering.words import count, kind_of
 from jobs.text import visible
 
+#: How many topics are listed before the first is told in full.
+_FIRST_LISTED = 12
 #: How many faults of a topic are told in full.
 _MOST_FAULTS = 4
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
@@ -121,6 +123,7 @@ def to_html(report: Report, reports: str, finding_pages: str | None = None) -> s
         return [detail for each in problems if (detail := report.detail_of(each))]
 
     environment.globals |= {
+        "first_listed": _FIRST_LISTED,
         "most_faults": _MOST_FAULTS,
         "most_groups": MOST_GROUPS,
         "most_listed": MOST_LISTED,

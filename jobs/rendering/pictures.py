@@ -139,7 +139,7 @@ class States:
 
     def __init__(self, runs: Iterable[Row], allocations: Iterable[Row]) -> None:
         self._runs = sorted(runs, key=lambda run: run["first_seen"])
-        self._starts = [run["first_seen"] for run in self._runs]
+        self._starts: list[datetime] = [run["first_seen"] for run in self._runs]
         self._takers: dict[str, dict[Queue, list[Taker]]] = defaultdict(lambda: defaultdict(list))
         self.client_ids: set[str] = set()
         self._members: dict[str, set[str]] = defaultdict(set)
@@ -171,7 +171,7 @@ class States:
 
     def until(self, last_seen: datetime) -> datetime:
         """When what a snapshot shows may have ended: at the next one, if this comes in time."""
-        usual = last_seen + self._interval
+        usual: datetime = last_seen + self._interval
         place = bisect_right(self._starts, last_seen)
         if place < len(self._starts) and self._starts[place] <= (
             last_seen + _GAP_INTERVALS * self._interval
@@ -210,13 +210,14 @@ class States:
 
 
 def _interval(runs: Sequence[Row]) -> timedelta:
-    within = [
+    within: list[timedelta] = [
         (run["last_seen"] - run["first_seen"]) / (run["snapshots"] - 1)
         for run in runs
         if run["snapshots"] > 1
     ]
     between = [after["first_seen"] - run["last_seen"] for run, after in pairwise(runs)]
-    return median(within or between or [timedelta(minutes=1)])
+    usual: timedelta = median(within or between or [timedelta(minutes=1)])
+    return usual
 
 
 def number_clients(client_ids: Iterable[str]) -> dict[str, int]:

@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from jobs.rendering.tables import PLACE, Place, Tables
 from jobs.rendering.words import Kind, count, kind_of, list_of, span
@@ -261,9 +260,8 @@ def _add_findings(at: Callable[[dict[str, Any]], Problem], kind: str, findings: 
             problem.statuses.add(row["status"])
         if row["certainty"] != "POSSIBLE":
             certain.add(problem.place)
-    queue = pc.binary_join_element_wise(
-        findings["broker_name"], findings["queue_id"].cast(pa.string()), ":"
-    )
+    pairs = zip(findings["broker_name"].to_pylist(), findings["queue_id"].to_pylist(), strict=True)
+    queue = pa.array([f"{queue_id}:{broker_name}" for broker_name, queue_id in pairs])
     counts = (
         findings.append_column("queue", queue)
         .group_by([*PLACE, "persistence"])

@@ -267,7 +267,11 @@ def _verdict(
         sentence = (
             f"{count(len(counted), 'topic')} of {count(groups, 'group')} "
             f"{'has' if len(counted) == 1 else 'have'} lasting faults"
-            + (f", {critical:,} critical." if critical else ".")
+            + (
+                f", {'all' if critical == len(counted) > 1 else f'{critical:,}'} critical."
+                if critical
+                else "."
+            )
         )
         remarks.append(
             f"{count(ongoing, 'is', 'are')} still there in the last snapshot."

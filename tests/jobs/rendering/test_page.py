@@ -260,7 +260,7 @@ def test_beyond_the_top_a_topic_has_a_line_and_no_picture() -> None:
     page = Page(html)
     assert len(page.all("article")) == 3
     assert "Pictures of the worst 3 of 120 topics" in html
-    assert "70 topics more not shown here" in html
+    assert "58 topics more not shown here" in html
     assert "--top 120" in html
 
 

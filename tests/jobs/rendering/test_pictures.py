@@ -138,7 +138,7 @@ def test_orphans_and_duplicates_are_drawn_with_more_than_a_colour() -> None:
     drawing = draw_timeline(seen(), {"a": 1, "b": 2})
     assert {shape.css for shape in drawing.shapes} >= {"mark orphaned", "mark duplicate"}
     texts = [label.text for label in drawing.labels]
-    assert texts.count("✕") == 2
+    assert texts.count("✕ nobody") == 2
     assert texts.count("1x2") == 2  # two processes of one id
     assert "2 stretches duplicate, 2 stretches orphaned" in drawing.description
 
