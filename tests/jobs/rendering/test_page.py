@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jobs.rendering.exports import COLUMNS, to_csv, to_json
 from jobs.rendering.page import to_html, to_markdown
@@ -316,3 +318,11 @@ def test_the_json_has_every_problem() -> None:
     assert value["problems"][0]["first_seen"] == f"{minute(10):%Y-%m-%dT%H:%M:%S.000Z}"
     assert value["problems"][0]["faults"][0]["fault"] == "DUPLICATE_CLIENT_ID"
     assert {each["status"] for each in value["former"]} == {"RESOLVED", "NOT_AUDITED"}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(min_size=1))
+def test_no_name_changes_what_the_page_is_made_of(name: str) -> None:
+    page = Page(to_html(full_report(name), "out/reports", "https://docs.example/findings"))
+    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in Page(full_page()).elements}
+    assert all(line.count("\n") == 0 for line in page.texts["bdi"])
