@@ -134,10 +134,9 @@ def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, came {text!r}")
+    return int(text)
 
 
 def _add_dumps(command: argparse.ArgumentParser) -> None:

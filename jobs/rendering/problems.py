@@ -153,7 +153,7 @@ class Problem:
         return list_of(list(dict.fromkeys(fault.kind.title for fault in self.faults)))
 
     def _told(self, queues: Mapping[str, int]) -> str:
-        parts = []
+        parts: list[str] = []
         for kind, number in queues.items():
             told = f"{number:,}" if parts else count(number, "queue")
             parts.append(f"{told} {'at times ' if kind in self.possible_only else ''}{_HOW[kind]}")

@@ -56,8 +56,9 @@ class PublishedTables:
         if places is None:
             table = dataset.to_table(columns=there)
         else:
-            groups = sorted({place.consumer_group for place in places})
-            topics = sorted({place.topic for place in places})
+            # Typed: of no place there is nothing to tell the type from.
+            groups = pa.array({place.consumer_group for place in places}, pa.string())
+            topics = pa.array({place.topic for place in places}, pa.string())
             near = pc.field("consumer_group").isin(groups) & pc.field("topic").isin(topics)
             table = dataset.to_table(columns=there, filter=near)
         for column in columns:
