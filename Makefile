@@ -29,7 +29,7 @@ $(VENV)/jre-installed: $(VENV)/installed
 
 install: $(VENV)/installed $(JRE) ## Make the virtual environment with everything in it
 
-audit: install ## Audit the sample dumps, print the findings and where the reports lie
+audit: install ## Audit the sample dumps, print the findings, write the report and say where it lies
 	$(BIN)/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --output $(OUT) \
 		--settings conf/audit.toml --set persistence_seconds=60
 	@set -e; show() { \
@@ -42,6 +42,8 @@ audit: install ## Audit the sample dumps, print the findings and where the repor
 	show orphaned_queues $$queue,probability,severity,backlog; \
 	show duplicate_queues $$queue,probability,severity,claimants; \
 	show stalled_queues consumer_group,topic,broker_name,queue_id,first_seen,last_seen,persistence,severity,backlog,owners
+	@printf '\n'
+	@$(BIN)/rebalance-audit report --reports $(OUT)/reports
 	@printf '\nAll tables: $(OUT)/reports; print one with\n  $(BIN)/rebalance-audit show group_health --reports $(OUT)/reports\n'
 
 test: install ## Run all tests

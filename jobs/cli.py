@@ -124,6 +124,7 @@ def build_parser() -> argparse.ArgumentParser:
     show.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     _add_settings(show)
     _add_alert(commands)
+    _add_report(commands)
     return parser
 
 
@@ -145,6 +146,38 @@ works or not, the published run stays as it is: 2 there is no URL, 4 nobody took
         "--webhook", action="store_true", help="post what is new and was not posted yet"
     )
     _add_settings(alert)
+
+
+def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
+    report = _command(
+        commands,
+        "report",
+        "write the report of a published run: a page, a ticket, or data",
+        "report --reports out/reports --date 2026-11-20",
+    )
+    report.add_argument("--reports", metavar="DIR", help="where the reports are published")
+    report.add_argument("--date", metavar="D", help="YYYY-MM-DD; else the last one published")
+    report.add_argument(
+        "--output",
+        metavar="PATH",
+        help="the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>; "
+        "else report/ beside the tables",
+    )
+    report.add_argument("--format", choices=("html", "markdown", "csv", "json"), default="html")
+    report.add_argument(
+        "--top",
+        metavar="N",
+        type=_natural,
+        default=10,
+        help="so many topics, worst first, in full and with pictures; else 10",
+    )
+    _add_settings(report)
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, came {text!r}")
+    return int(text)
 
 
 def _add_dumps(command: argparse.ArgumentParser) -> None:
@@ -241,6 +274,8 @@ def _run(args: argparse.Namespace) -> int:
         return _show(args, settings)
     if args.command == "alert":
         return _alert(args, settings)
+    if args.command == "report":
+        return _report(args, settings)
     progress = Progress(quiet=args.quiet)
     window = None if args.command == "ingest" else _window(args)
     dumps = getattr(args, "dumps", None) or settings.paths.dumps
@@ -460,6 +495,22 @@ def _alert(args: argparse.Namespace, settings: Settings) -> int:
         reports, args.date, settings.alerts, os.environ, metrics, webhook=args.webhook
     ):
         _say(line)
+    return 0
+
+
+def _report(args: argparse.Namespace, settings: Settings) -> int:
+    from jobs.rendering.write import write_report  # noqa: PLC0415
+
+    reports = Reports(_reports_location(args, settings))
+    written = write_report(
+        reports,
+        reports.resolve(args.date),
+        args.format,
+        args.output,
+        args.top,
+        settings.paths.finding_pages,
+    )
+    _say(f"report of {written.date}: {written.verdict} {written.location}")
     return 0
 
 

@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 from pydantic import (
@@ -61,6 +62,15 @@ class Paths(Section):
     dumps: tuple[str, ...] = ()
     snapshots: str | None = None
     reports: str | None = None
+    finding_pages: str | None = None
+
+    @field_validator("finding_pages")
+    @classmethod
+    def _is_link(cls, base: str | None) -> str | None:
+        # It becomes a link of the page: no javascript:, no data:.
+        if base is None or urlsplit(base).scheme in ("", "http", "https", "file"):
+            return base
+        raise ValueError("expected an http(s) or file URL, or a path")
 
 
 class StrategySetting(Section):

@@ -74,6 +74,15 @@ class Location:
         """Whether there is a file or a folder."""
         return bool(self._fs.get_file_info(self._base).type != pafs.FileType.NotFound)
 
+    def is_folder(self) -> bool:
+        """Whether there is a folder."""
+        return bool(self._fs.get_file_info(self._base).type == pafs.FileType.Directory)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on this machine's own file system."""
+        return isinstance(self._fs, pafs.LocalFileSystem)
+
     def read_text(self) -> str:
         """The text of the file; FileNotFoundError where there is none."""
         with self._fs.open_input_stream(self._base) as stream:
@@ -90,7 +99,7 @@ class Location:
         """
         parent = self._base.rsplit("/", 1)[0]
         self._fs.create_dir(parent, recursive=True)
-        if isinstance(self._fs, pafs.LocalFileSystem):
+        if self.is_local:
             beside = Path(f"{self._base}.new")
             beside.write_text(text, encoding="utf-8")
             beside.replace(self._base)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +11,7 @@ import pyarrow.dataset as ds
 
 from jobs.errors import InputError
 from jobs.storage import Published, Reports
+from jobs.text import as_plain, csv_line, visible
 
 #: A terminal's worth; csv and json print every row.
 _WIDEST_CELL = 60
@@ -90,46 +88,17 @@ def format_table(table: pa.Table, form: str, *, whole: bool = False) -> Iterable
 
 def _as_json(table: pa.Table) -> Iterable[str]:
     for row in table.to_pylist():
-        yield json.dumps(_plain(row), ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        instant = value if value.tzinfo else value.replace(tzinfo=UTC)
-        text = instant.astimezone(UTC).isoformat(timespec="milliseconds")
-        return text.replace("+00:00", "Z")
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return value
+        yield json.dumps(as_plain(row), ensure_ascii=False)
 
 
 def _as_csv(table: pa.Table) -> Iterable[str]:
-    yield _csv_line(table.column_names)
+    yield csv_line(table.column_names)
     for row in table.to_pylist():
-        yield _csv_line([_csv_cell(_plain(value)) for value in row.values()])
-
-
-def _csv_line(cells: Sequence[Any]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(cells)
-    return buffer.getvalue()
-
-
-def _csv_cell(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula gets an apostrophe before it."""
-    if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return "'" + value
-    return value
+        yield csv_line(list(row.values()))
 
 
 def _as_table(table: pa.Table, widest: int | None) -> Iterable[str]:
-    rows = [[_cell(_plain(value), widest) for value in row.values()] for row in table.to_pylist()]
+    rows = [[_cell(as_plain(value), widest) for value in row.values()] for row in table.to_pylist()]
     names = table.column_names
     widths = [
         max([len(name), *(len(row[column]) for row in rows)]) for column, name in enumerate(names)
@@ -160,11 +129,3 @@ def _item(value: Any) -> str:
         share = f" p={value['probability']:.2g}" if value.get("probability", 1.0) < 1 else ""
         return f"{value['client_id']}{count}{share}"
     return str(value)
-
-
-def visible(text: str) -> str:
-    """The text with control characters as escapes: an id must not command the terminal."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )

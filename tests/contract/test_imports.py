@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-STEPS = ("dumps", "snapshots", "states", "episodes", "reports")
+STEPS = ("dumps", "snapshots", "states", "episodes", "reports", "rendering")
 STANDARD = set(sys.stdlib_module_names) | {"__future__"}
 
 

@@ -78,7 +78,7 @@ def package(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
 def entries(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """The spark-submit entry scripts alone, away from the packages that they import."""
     folder = tmp_path_factory.mktemp("entries")
-    for name in ("ingest.py", "audit.py"):
+    for name in ("ingest.py", "audit.py", "report.py"):
         shutil.copy(repository / "jobs" / name, folder / name)
     return folder
 

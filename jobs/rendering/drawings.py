@@ -1,0 +1,328 @@
+"""Pictures as shapes with coordinates: what the templates write down as SVG.
+
+One path holds all cells of one owner, so that a picture of a day stays small.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from jobs.rendering.pictures import AfterRepair, Queue, Taker, Timeline, is_at_times, whole
+from jobs.rendering.words import count, kind_of
+
+#: The number of colours of owners; the number in a cell tells those of one colour apart.
+COLOURS = 12
+_WIDTH = 960.0
+_LEFT = 172.0
+_RIGHT = 12.0
+_LANE = 18.0
+_CELL = 20.0
+_CHARACTER = 6.7
+#: The most takers that a picture of an allocation has rows for.
+_MOST_TAKERS = 30
+_TICKS = 6
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A path with a class, and a title where it says more than its neighbours."""
+
+    css: str
+    path: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A short text at a place."""
+
+    css: str
+    x: float
+    y: float
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture: its size, its name, what it shows in words, what is drawn, from back to front."""
+
+    width: float
+    height: float
+    title: str
+    description: str
+    shapes: tuple[Shape, ...]
+    labels: tuple[Label, ...]
+
+    @property
+    def label_groups(self) -> dict[str, list[Label]]:
+        """The labels by class."""
+        groups: dict[str, list[Label]] = defaultdict(list)
+        for label in self.labels:
+            groups[label.css].append(label)
+        return groups
+
+
+def colour(number: int) -> str:
+    """The class of the colour of an owner's number."""
+    return f"o{number % COLOURS}"
+
+
+def shorten(text: str, longest: int) -> str:
+    """The text with its middle left out.
+
+    >>> shorten("10.0.2.10@application-DUP", 12)
+    '10.0.2…n-DUP'
+    """
+    if len(text) <= longest:
+        return text
+    head = longest // 2
+    return f"{text[:head]}…{text[len(text) - (longest - head - 1) :]}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _box(x: float, y: float, width: float, height: float) -> str:
+    """A rectangle, in whole pixels."""
+    left, right = round(x), max(round(x + width), round(x) + 1)
+    return f"M{left} {round(y)}h{right - left}v{round(height)}h{left - right}z"
+
+
+def _run(start: float, end: float, y: float) -> str:
+    """A lane's stretch, as a line as broad as the lane: half as long to write as a rectangle."""
+    left, right = round(start), round(end)
+    return f"M{left} {round(y)}h{right - left}" if right > left else ""
+
+
+def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
+    """Time across, queues down; a lane above them for each fault and one for who came and left.
+
+    ``numbers`` tells the owners apart.
+    """
+    seconds = max((timeline.end - timeline.start).total_seconds(), 1.0)
+
+    def at(time: datetime) -> float:
+        share = (time - timeline.start).total_seconds() / seconds
+        return _LEFT + min(max(share, 0.0), 1.0) * (_WIDTH - _LEFT - _RIGHT)
+
+    shapes: list[Shape] = []
+    labels: list[Label] = []
+    y = 2.0
+    for bar in timeline.faults:
+        labels.append(Label("name", _LEFT - 6, y + 13, shorten(bar.fault, 24), bar.fault))
+        path = "".join(_bar(at(s), at(e), y + 4, _LANE - 8) for s, e in bar.stretches)
+        shapes.append(Shape("fault", path, kind_of(bar.fault).title))
+        y += _LANE
+    if timeline.changes:
+        labels.append(Label("name", _LEFT - 6, y + 13, "joined ▲ left ▼"))
+        for change in timeline.changes:
+            title = f"{_clock(change.at, timeline)} {change.text}"
+            shapes.append(Shape("change", _sign(change.sign, at(change.at), y + 9), title))
+        y += _LANE
+    top = y + 2
+    cells: dict[str, list[str]] = defaultdict(list)
+    marks: list[Shape] = []
+    for number, lane in enumerate(timeline.lanes):
+        y = top + number * _LANE
+        labels.append(_queue_label(lane.queue, y))
+        for stretch in lane.stretches:
+            x, width = at(stretch.start), at(stretch.end) - at(stretch.start)
+            owners = _numbers(stretch.takers, numbers)
+            cells[_owner_class(stretch.takers, numbers)].append(_run(x, x + width, y + _LANE / 2))
+            if owners and max(len(owners) * _CHARACTER + 4, 18) <= width:
+                is_marked = any(m.start < stretch.end and stretch.start < m.end for m in lane.marks)
+                css = "marked" if is_marked else "owner"
+                labels.append(Label(css, x + width / 2, y + 13, owners))
+        for mark in lane.marks:
+            x, width = at(mark.start), max(at(mark.end) - at(mark.start), 3.0)
+            marks.append(_mark(mark.kind, x, y, width, mark.possible, mark.lasts))
+            if mark.kind == "ORPHANED" and not mark.possible and width >= 12:
+                sign = "✕ nobody" if width >= 90 else "✕"
+                labels.append(Label("nobody", x + width / 2, y + 13, sign))
+    bottom = top + len(timeline.lanes) * _LANE
+    ticks = _ticks(timeline)
+    shapes += [Shape(f"run {css}", "".join(paths)) for css, paths in sorted(cells.items())]
+    shapes += _joined(marks)
+    shapes.append(Shape("axis", "".join(f"M{_number(at(t))} {_number(bottom)}v5" for t in ticks)))
+    labels += [Label("tick", at(t), bottom + 17, _clock(t, timeline)) for t in ticks]
+    found = Counter(mark.kind for lane in timeline.lanes for mark in lane.marks)
+    told = ", ".join(
+        f"{count(found[k], 'stretch', 'stretches')} {k.lower()}" for k in sorted(found)
+    )
+    return Drawing(
+        width=_WIDTH,
+        height=bottom + 24,
+        title="Who consumed which queue, and when",
+        description=(
+            f"{count(len(timeline.lanes), 'queue')} from {_clock(timeline.start, timeline)} to "
+            f"{_clock(timeline.end, timeline)} UTC, "
+            f"{count(len(timeline.client_ids), 'owner')}; {told or 'nothing marked'}. "
+            "The table of findings says the same in words."
+        ),
+        shapes=tuple(shapes),
+        labels=tuple(labels),
+    )
+
+
+def _joined(marks: Iterable[Shape]) -> list[Shape]:
+    """Marks that look alike as one path, in the order in which they are to lie over each other."""
+    paths: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for mark in marks:
+        paths[mark.css, mark.title].append(mark.path)
+    return [Shape(css, "".join(each), title) for (css, title), each in sorted(paths.items())]
+
+
+def _bar(start: float, end: float, y: float, height: float) -> str:
+    return _box(start, y, max(end - start, 3.0), height)
+
+
+def _sign(sign: str, x: float, y: float) -> str:
+    """An upward triangle for who joined, a downward one for who left, a diamond for both."""
+    x, y = round(x, 1), round(y, 1)
+    place = f"M{_number(x)} {_number(y)}"
+    return place + {"+": "m0-5l5 9h-10z", "-": "m0 5l5-9h-10z"}.get(sign, "m0-6l5 6l-5 6l-5-6z")
+
+
+def _mark(kind: str, x: float, y: float, width: float, possible: bool, lasts: bool) -> Shape:
+    """A certain finding fills its lane; a possible orphan the upper half, a duplicate the lower."""
+    title = f"{'at times ' if possible else ''}{kind.lower()}{'' if lasts else ', for a moment'}"
+    css = f"mark {kind.lower()}{'' if lasts else ' passed'}"
+    if kind == "STALLED":
+        return Shape(css, _box(x, y + _LANE - 5, width, 4), title)
+    half = (_LANE - 2) / 2
+    if not possible:
+        return Shape(css, _box(x, y + 1, width, _LANE - 2), title)
+    return Shape(css, _box(x, y + 1 + (half if kind == "DUPLICATE" else 0), width, half), title)
+
+
+def _queue_label(queue: Queue, y: float) -> Label:
+    name = f"{queue.broker_name} {queue.queue_id}"
+    return Label("name", _LEFT - 6, y + 13, shorten(name, 24), name)
+
+
+def _owner_class(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
+    if not takers:
+        return "none"
+    if len({taker.client_id for taker in takers}) > 1:
+        return "several"
+    return colour(numbers[takers[0].client_id])
+
+
+def _numbers(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
+    """Owners by number: ``1+3`` where several take the queue, ``1x2`` for two of one id.
+
+    ``1/3`` where one or the other does.
+    """
+    at_times = any(taker.share < 1 - 1e-9 for taker in takers)
+    told = sorted(
+        (numbers[t.client_id], f"x{t.processes}" if t.processes > 1 else "") for t in takers
+    )
+    return ("/" if at_times else "+").join(f"{number}{times}" for number, times in told)
+
+
+def _ticks(timeline: Timeline) -> list[datetime]:
+    """Round times, about so many as fit."""
+    span = (timeline.end - timeline.start).total_seconds()
+    steps = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
+    step = next((s for s in steps if span / s <= _TICKS), 86_400)
+    first = -(-timeline.start.timestamp() // step) * step
+    every = [first + n * step for n in range(_TICKS + 2)]
+    times = [datetime.fromtimestamp(each, UTC) for each in every]
+    return [time for time in times if time <= timeline.end]
+
+
+def _clock(time: datetime, timeline: Timeline) -> str:
+    long = timeline.end - timeline.start > timedelta(hours=1)
+    return f"{time:%H:%M}" if long else f"{time:%H:%M:%S}"
+
+
+def draw_allocation(
+    allocation: AfterRepair, numbers: Mapping[str, int], *, repaired: bool
+) -> Drawing:
+    """Clients down, queues across; what the repair moves is framed in the picture after it."""
+    takes = allocation.then if repaired else allocation.now
+    involved = {
+        whole(taker)
+        for queue in allocation.queues
+        if allocation.now[queue] != allocation.then[queue]
+        for taker in (*allocation.now[queue], *allocation.then[queue])
+    }
+    chosen = sorted(allocation.takers, key=lambda taker: taker not in involved)[:_MOST_TAKERS]
+    rows = [taker for taker in allocation.takers if taker in set(chosen)]
+    top = 40.0
+    shapes: list[Shape] = []
+    labels: list[Label] = _column_heads(allocation.queues, top)
+    cells: dict[str, list[str]] = defaultdict(list)
+    for number, taker in enumerate(rows):
+        y = top + number * _CELL
+        own = _number_of(taker, numbers)
+        name = f"{own} {taker}" if own else taker
+        labels.append(Label("name", _LEFT + 42, y + 14, shorten(name, 31), name))
+        for column, queue in enumerate(allocation.queues):
+            x = _LEFT + 48 + column * _CELL
+            here = [t for t in takes[queue] if whole(t) == taker]
+            css = colour(own) if here and own else "several" if here else "none"
+            cells[css].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
+            if not here:
+                continue
+            if len(takes[queue]) > 1 and not is_at_times(here[0]):
+                cells["mark duplicate"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
+            if repaired and Counter(here) != Counter(
+                t for t in allocation.now[queue] if whole(t) == taker
+            ):
+                cells["moved"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
+            sign = "~" if is_at_times(here[0]) else str(len(here)) if len(here) > 1 else "●"
+            labels.append(Label("owner", x + _CELL / 2, y + 14, sign))
+    y = top + len(rows) * _CELL
+    orphans = [n for n, queue in enumerate(allocation.queues) if not takes[queue]]
+    labels.append(Label("name", _LEFT + 42, y + 14, "nobody"))
+    for column in range(len(allocation.queues)):
+        x = _LEFT + 48 + column * _CELL
+        cells["none"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
+        if column in orphans:
+            cells["mark orphaned"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
+            labels.append(Label("nobody", x + _CELL / 2, y + 14, "✕"))
+    # Marks and frames lie over the cells.
+    over = sorted(cells.items(), key=lambda each: (each[0].startswith("m"), each[0]))
+    shapes += [Shape(css, "".join(paths)) for css, paths in over]
+    doubled = sum(
+        len(takers) > 1 and not any(map(is_at_times, takers))
+        for takers in (takes[queue] for queue in allocation.queues)
+    )
+    left_out = len(allocation.takers) - len(rows)
+    return Drawing(
+        width=_LEFT + 56 + len(allocation.queues) * _CELL,
+        height=y + _CELL + 4,
+        title="After the repair" if repaired else "As it is",
+        description=(
+            f"{count(len(rows), 'client')} and {count(len(allocation.queues), 'queue')}: "
+            f"{len(orphans)} with nobody, {doubled} with several"
+            + (f"; {count(left_out, 'client')} not drawn" if left_out else "")
+        ),
+        shapes=tuple(shapes),
+        labels=tuple(labels),
+    )
+
+
+def _number_of(taker: str, numbers: Mapping[str, int]) -> int:
+    """The number of the client id behind a taker as it is shown; 0 where it has none."""
+    return numbers.get(taker) or numbers.get(taker.rpartition(" (process ")[0]) or 0
+
+
+def _column_heads(queues: Sequence[Queue], top: float) -> list[Label]:
+    labels = []
+    columns: dict[str, list[int]] = defaultdict(list)
+    for column, queue in enumerate(queues):
+        columns[queue.broker_name].append(column)
+        x = _LEFT + 48 + column * _CELL + _CELL / 2
+        labels.append(Label("tick", x, top - 6, str(queue.queue_id)))
+    for broker_name, own in columns.items():
+        x = _LEFT + 48 + (own[0] + own[-1] + 1) / 2 * _CELL
+        fits = max(int(len(own) * _CELL / _CHARACTER), 3)
+        labels.append(Label("tick", x, top - 22, shorten(broker_name, fits), broker_name))
+    return labels

@@ -1,0 +1,371 @@
+"""What the pictures of a problem show: who had which queue when, and who would after the repair.
+
+Values alone, without coordinates: times, queues, owners and marks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
+from typing import Any, NamedTuple
+
+from jobs.rendering.words import count, kind_of, list_of
+from rebalance_core import sort_client_ids
+
+Row = Mapping[str, Any]
+
+
+class Queue(NamedTuple):
+    """A queue of the topic."""
+
+    broker_name: str
+    queue_id: int
+
+
+@dataclass(frozen=True)
+class Taker:
+    """Processes of one client id that take a queue, ``share`` of the time."""
+
+    client_id: str
+    processes: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A queue and a time in which the same processes took it."""
+
+    start: datetime
+    end: datetime
+    takers: tuple[Taker, ...]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A finding on a queue: ``kind`` is ORPHANED, DUPLICATE or STALLED."""
+
+    kind: str
+    start: datetime
+    end: datetime
+    possible: bool
+    lasts: bool
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A queue over time."""
+
+    queue: Queue
+    stretches: tuple[Stretch, ...]
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A moment in which queues changed hands, in words; ``sign`` is ``+``, ``-`` or ``*``."""
+
+    at: datetime
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True)
+class FaultBar:
+    """A fault over time."""
+
+    fault: str
+    stretches: tuple[tuple[datetime, datetime], ...]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Who had which queue when: of one topic of one group.
+
+    ``client_ids`` are those that take any of its queues.
+    """
+
+    start: datetime
+    end: datetime
+    lanes: tuple[Lane, ...]
+    lanes_left_out: int
+    changes: tuple[Change, ...]
+    faults: tuple[FaultBar, ...]
+    client_ids: frozenset[str]
+
+
+@dataclass(frozen=True)
+class AfterRepair:
+    """Who takes which queue as it is, and who would if the fault were mended.
+
+    ``takers`` are all that take or could take a queue, as they are shown; ``now`` and ``then`` have
+    by queue who takes it, once for each process.
+    """
+
+    fault: str
+    at: datetime
+    takers: tuple[str, ...]
+    queues: tuple[Queue, ...]
+    queues_left_out: int
+    now: Mapping[Queue, tuple[str, ...]]
+    then: Mapping[Queue, tuple[str, ...]]
+    findings_cleared: int
+    findings_left: int
+
+    @property
+    def moved(self) -> int:
+        """How many queues change hands."""
+        return sum(before != self.then[queue] for queue, before in self.now.items())
+
+
+#: More queues than this make no picture; those with findings come first.
+MOST_LANES = 24
+#: More fault bars than this hide the queues.
+_MOST_FAULTS = 4
+#: A run of snapshots reaches to the next one, unless it is further away than so many intervals.
+_GAP_INTERVALS = 3
+_AT_TIMES = " (at times)"
+
+
+class States:
+    """The runs of a place's states over time, and who takes what in each.
+
+    ``runs`` are rows of ``state_runs``, ``allocations`` rows of ``allocations``, of one place.
+    """
+
+    def __init__(self, runs: Iterable[Row], allocations: Iterable[Row]) -> None:
+        self._runs = sorted(runs, key=lambda run: run["first_seen"])
+        self._starts: list[datetime] = [run["first_seen"] for run in self._runs]
+        self._takers: dict[str, dict[Queue, list[Taker]]] = defaultdict(lambda: defaultdict(list))
+        self.client_ids: set[str] = set()
+        self._members: dict[str, set[str]] = defaultdict(set)
+        shares: dict[tuple[str, Queue, str, str, int], float] = defaultdict(float)
+        for row in allocations:
+            self.client_ids.add(row["client_id"])
+            self._members[row["state_id"]].add(row["client_id"])
+            for queue in {Queue(each["broker_name"], each["queue_id"]) for each in row["queues"]}:
+                key = (row["state_id"], queue, row["client_id"], row["strategy"], row["processes"])
+                shares[key] += row["view_weight"]
+        for (state_id, queue, client_id, _, processes), share in shares.items():
+            self._takers[state_id][queue].append(Taker(client_id, processes, share))
+        self._interval = _interval(self._runs)
+
+    @property
+    def queues(self) -> set[Queue]:
+        """Every queue that somebody takes at some time."""
+        return {queue for takers in self._takers.values() for queue in takers}
+
+    @property
+    def extent(self) -> tuple[datetime, datetime] | None:
+        """From the first snapshot until the last one's end."""
+        return (self._starts[0], self.until(self._runs[-1]["last_seen"])) if self._runs else None
+
+    @property
+    def interval(self) -> timedelta:
+        """The usual time between two snapshots."""
+        return self._interval
+
+    def until(self, last_seen: datetime) -> datetime:
+        """When what a snapshot shows may have ended: at the next one, if this comes in time."""
+        usual: datetime = last_seen + self._interval
+        place = bisect_right(self._starts, last_seen)
+        if place < len(self._starts) and self._starts[place] <= (
+            last_seen + _GAP_INTERVALS * self._interval
+        ):
+            return self._starts[place]
+        return usual
+
+    def state_at(self, time: datetime) -> str | None:
+        """The state in force at a time, if any is."""
+        place = bisect_right(self._starts, time) - 1
+        if place < 0 or self._runs[place]["last_seen"] < time:
+            return None
+        return str(self._runs[place]["state_id"])
+
+    def members(self, state_id: str) -> set[str]:
+        """The client ids of a state, with queues or without."""
+        return self._members[state_id]
+
+    def takers(self, state_id: str) -> dict[Queue, list[Taker]]:
+        """By queue who takes it in a state."""
+        return self._takers[state_id]
+
+    def stretches(self, queue: Queue, start: datetime, end: datetime) -> tuple[Stretch, ...]:
+        """Who took a queue, from one time to another; runs of the same takers are joined."""
+        joined: list[Stretch] = []
+        for run in self._runs:
+            since, until = max(run["first_seen"], start), min(self.until(run["last_seen"]), end)
+            taken = self._takers[run["state_id"]].get(queue, ())
+            takers = tuple(sorted(taken, key=lambda taker: (-taker.share, taker.client_id)))
+            if since >= until:
+                continue
+            if joined and joined[-1].takers == takers and joined[-1].end == since:
+                since = joined.pop().start
+            joined.append(Stretch(since, until, takers))
+        return tuple(joined)
+
+
+def _interval(runs: Sequence[Row]) -> timedelta:
+    within: list[timedelta] = [
+        (run["last_seen"] - run["first_seen"]) / (run["snapshots"] - 1)
+        for run in runs
+        if run["snapshots"] > 1
+    ]
+    between = [after["first_seen"] - run["last_seen"] for run, after in pairwise(runs)]
+    usual: timedelta = median(within or between or [timedelta(minutes=1)])
+    return usual
+
+
+def number_clients(client_ids: Iterable[str]) -> dict[str, int]:
+    """A number for each client id, in the order in which RocketMQ sorts them."""
+    return {client_id: n for n, client_id in enumerate(sort_client_ids(set(client_ids)), 1)}
+
+
+def timeline(
+    states: States,
+    findings: Mapping[str, Sequence[Row]],
+    faults: Sequence[Row],
+    reassignments: Sequence[Row],
+) -> Timeline | None:
+    """The picture of a place; None where no state of it was published.
+
+    ``findings`` has by kind the rows of its table, ``faults`` and ``reassignments`` are those of
+    theirs. The picture begins a little before the first finding or fault and ends a little after
+    the last one.
+    """
+    extent = states.extent
+    if extent is None:
+        return None
+    start, end = _focus(states, extent, [*faults, *(r for rows in findings.values() for r in rows)])
+    marks = _marks(states, findings)
+    faulty = set(marks)
+    healthy = sorted(states.queues - faulty)
+    shown = [*sorted(faulty), *healthy][:MOST_LANES]
+    lanes = tuple(
+        Lane(queue, states.stretches(queue, start, end), tuple(marks.get(queue, ())))
+        for queue in sorted(shown)
+    )
+    seen = {t.client_id for lane in lanes for each in lane.stretches for t in each.takers}
+    return Timeline(
+        start=start,
+        end=end,
+        lanes=lanes,
+        lanes_left_out=len(faulty) + len(healthy) - len(shown),
+        changes=tuple(
+            change for row in reassignments if start <= (change := _change(row)).at <= end
+        ),
+        faults=_fault_bars(states, faults),
+        client_ids=frozenset(seen),
+    )
+
+
+def _focus(
+    states: States, extent: tuple[datetime, datetime], rows: Sequence[Row]
+) -> tuple[datetime, datetime]:
+    if not rows:
+        return extent
+    first = min(row["first_seen"] for row in rows)
+    last = states.until(max(row["last_seen"] for row in rows))
+    margin = max((last - first) / 8, 4 * states.interval)
+    return max(extent[0], first - margin), min(extent[1], last + margin)
+
+
+def _marks(states: States, findings: Mapping[str, Sequence[Row]]) -> dict[Queue, list[Mark]]:
+    marks: dict[Queue, list[Mark]] = defaultdict(list)
+    for kind, rows in findings.items():
+        for row in rows:
+            marks[Queue(row["broker_name"], row["queue_id"])].append(
+                Mark(
+                    kind=kind,
+                    start=row["first_seen"],
+                    end=row["last_seen"] if kind == "STALLED" else states.until(row["last_seen"]),
+                    possible=row["certainty"] == "POSSIBLE",
+                    lasts=row["persistence"] == "PERSISTENT",
+                )
+            )
+    return marks
+
+
+def _change(row: Row) -> Change:
+    joined, left = row["clients_joined"], row["clients_left"]
+    parts = []
+    if joined:
+        parts.append(f"{_some(joined)} joined")
+    if left:
+        parts.append(f"{_some(left)} left")
+    if row["queues"] != row["queues_before"]:
+        parts.append(f"{count(row['queues'], 'queue')} instead of {row['queues_before']}")
+    parts.append(f"{count(row['queues_moved'], 'queue')} moved")
+    sign = "+" if joined and not left else "-" if left and not joined else "*"
+    return Change(row["changed_at"], sign, ", ".join(parts))
+
+
+def _some(client_ids: Sequence[str]) -> str:
+    shown = list(client_ids[:3])
+    return list_of([*shown, f"{len(client_ids) - 3} more"] if len(client_ids) > 3 else shown)
+
+
+def _fault_bars(states: States, faults: Sequence[Row]) -> tuple[FaultBar, ...]:
+    stretches: dict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
+    for row in sorted(faults, key=lambda each: each["first_seen"]):
+        stretches[row["fault"]].append((row["first_seen"], states.until(row["last_seen"])))
+    longest = sorted(
+        stretches.items(), key=lambda each: sum((e - s for s, e in each[1]), timedelta())
+    )
+    return tuple(
+        FaultBar(kind_of(fault).name, tuple(times))
+        for fault, times in reversed(longest[-_MOST_FAULTS:])
+    )
+
+
+def after_repair(states: States, fault: Row) -> AfterRepair | None:
+    """The allocation in the last state that shows a fault, and that after its repair.
+
+    ``fault`` is a row of ``group_faults``; None where the state was not published or the repair
+    moves no queue.
+    """
+    state_id = states.state_at(fault["last_seen"])
+    if state_id is None or not fault["moves"]:
+        return None
+    now = {queue: _shown(takers) for queue, takers in states.takers(state_id).items()}
+    moves = {Queue(each["broker_name"], each["queue_id"]): each for each in fault["moves"]}
+    for queue, move in moves.items():
+        now[queue] = tuple(move["before"])
+    then = {**now, **{queue: tuple(move["after"]) for queue, move in moves.items()}}
+    shown = sorted([*sorted(moves), *sorted(set(now) - set(moves))][:MOST_LANES])
+    taking = {whole(taker) for each in (now, then) for takers in each.values() for taker in takers}
+    idle = {each for each in states.members(state_id) if each not in taking}
+    return AfterRepair(
+        fault=fault["fault"],
+        at=fault["last_seen"],
+        takers=tuple(sort_client_ids(taking | idle)),
+        queues=tuple(shown),
+        queues_left_out=len(now) - len(shown),
+        now=now,
+        then=then,
+        findings_cleared=fault["findings_cleared"],
+        findings_left=fault["findings_left"],
+    )
+
+
+def _shown(takers: Iterable[Taker]) -> tuple[str, ...]:
+    """As ``moves`` writes takers down."""
+    return tuple(
+        taker.client_id if taker.share > 1 - 1e-9 else f"{taker.client_id}{_AT_TIMES}"
+        for taker in sorted(takers, key=lambda each: (each.client_id, each.processes))
+        for _ in range(taker.processes)
+    )
+
+
+def is_at_times(taker: str) -> bool:
+    """Whether a taker, as it is shown, takes the queue under some views alone."""
+    return taker.endswith(_AT_TIMES)
+
+
+def whole(taker: str) -> str:
+    """A taker, as it is shown, whether it takes the queue always or at times."""
+    return taker.removesuffix(_AT_TIMES)

@@ -1,0 +1,307 @@
+"""Problems: all that is wrong with one topic of one group, worst first.
+
+A queue finding is a row per queue and run, far too many for a person; a problem is a row per
+cluster, group and topic. It holds what the rows of the place say together, and why.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from jobs.rendering.tables import PLACE, Place, Tables
+from jobs.rendering.words import Kind, count, kind_of, list_of, span
+
+#: The tables of findings, by kind, in the order in which they are told.
+FINDINGS = {
+    "ORPHANED": "orphaned_queues",
+    "DUPLICATE": "duplicate_queues",
+    "STALLED": "stalled_queues",
+}
+#: Worst first.
+SEVERITIES = ("CRITICAL", "WARNING", "INFO")
+_HOW = {
+    "ORPHANED": "consumed by nobody",
+    "DUPLICATE": "consumed by several",
+    "STALLED": "stalled",
+}
+#: Faults that pass by themselves, however long they are seen.
+_BENIGN = frozenset({"ROUTE_CHANGED", "STALE_CHANNEL"})
+
+
+@dataclass(frozen=True)
+class ToldFault:
+    """One fault of a place: its worst run, and how many runs of it there were.
+
+    Of ``FROZEN_PROCESS`` one per client, of every other fault one.
+    """
+
+    fault: str
+    first_seen: datetime
+    last_seen: datetime
+    runs: int
+    persistence: str
+    ongoing: bool
+    evidence: str
+    remedy: str
+    queues_affected: int
+    findings_cleared: int
+    findings_left: int
+    known_issue: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """The fault in words."""
+        return kind_of(self.fault)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is more than a deploy or a restart."""
+        return self.persistence == "PERSISTENT" and self.fault not in _BENIGN
+
+    @property
+    def severity(self) -> str:
+        """What it adds to the severity of its findings: a lasting one without any is a warning."""
+        return "WARNING" if self.lasts and not self.queues_affected else "INFO"
+
+    @property
+    def time(self) -> str:
+        """When its worst run was."""
+        return span(self.first_seen, self.last_seen)
+
+    @property
+    def weight(self) -> tuple[bool, bool, float]:
+        """The larger, the more it explains: whether it lasts and goes on, queues times seconds."""
+        seconds = (self.last_seen - self.first_seen).total_seconds() + 1
+        return self.lasts, self.ongoing, self.queues_affected * seconds
+
+
+class Grade(NamedTuple):
+    """How bad one thing of a problem is, and who has called it known."""
+
+    severity: str
+    ongoing: bool
+    known_issue: str | None
+
+
+@dataclass
+class Problem:
+    """What is wrong with one topic of one group.
+
+    ``lasting`` and ``passing`` count the distinct queues of its persistent and of its transient
+    findings, by kind; ``possible_only`` are the kinds of which none is certain.
+    """
+
+    place: Place
+    grades: list[Grade] = field(default_factory=list)
+    first_seen: datetime | None = None
+    last_seen: datetime | None = None
+    lasting: dict[str, int] = field(default_factory=dict)
+    passing: dict[str, int] = field(default_factory=dict)
+    possible_only: set[str] = field(default_factory=set)
+    statuses: set[str] = field(default_factory=set)
+    faults: list[ToldFault] = field(default_factory=list)
+    orphan_minutes: float = 0.0
+    duplicate_minutes: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether known issues explain all of it."""
+        return bool(self.grades) and all(each.known_issue is not None for each in self.grades)
+
+    @property
+    def known_issues(self) -> list[str]:
+        """The reasons that its known issues give."""
+        return sorted({each.known_issue for each in self.grades if each.known_issue is not None})
+
+    @property
+    def _counted(self) -> list[Grade]:
+        """What no known issue explains, or all of it where there is no such."""
+        return [each for each in self.grades if each.known_issue is None] or self.grades
+
+    @property
+    def severity(self) -> str:
+        """The worst of what no known issue explains; where all of it is known, of that."""
+        severities = (each.severity for each in self._counted)
+        return min(severities, key=SEVERITIES.index, default="INFO")
+
+    @property
+    def ongoing(self) -> bool:
+        """Whether it is there in the group's last snapshot."""
+        return any(each.ongoing for each in self._counted)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it belongs into the verdict: it lasts and nobody has called it known."""
+        return self.severity != "INFO" and not self.is_known
+
+    @property
+    def headline(self) -> str:
+        """What is wrong, in a few words."""
+        if self.lasting:
+            return self._told(self.lasting)
+        titles = list(dict.fromkeys(fault.kind.title for fault in self.faults if fault.lasts))
+        if titles:
+            return list_of([titles[0], *(title[0].lower() + title[1:] for title in titles[1:])])
+        if self.passing:
+            return f"{self._told(self.passing)}, for a moment"
+        return list_of(list(dict.fromkeys(fault.kind.title for fault in self.faults)))
+
+    def _told(self, queues: Mapping[str, int]) -> str:
+        parts: list[str] = []
+        for kind, number in queues.items():
+            told = f"{number:,}" if parts else count(number, "queue")
+            parts.append(f"{told} {'at times ' if kind in self.possible_only else ''}{_HOW[kind]}")
+        return list_of(parts)
+
+    @property
+    def time(self) -> str:
+        """When it was."""
+        if self.first_seen is None or self.last_seen is None:
+            return ""
+        return span(self.first_seen, self.last_seen)
+
+    @property
+    def cause(self) -> ToldFault | None:
+        """The fault that explains most of it."""
+        return self.faults[0] if self.faults else None
+
+    @property
+    def remedy(self) -> str:
+        """What to do about its main cause."""
+        return self.cause.remedy if self.cause else ""
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Sorts the worst first; what is known last."""
+        return (
+            self.is_known,
+            SEVERITIES.index(self.severity),
+            not self.ongoing,
+            -(self.orphan_minutes + self.duplicate_minutes),
+            -sum(self.lasting.values()),
+            self.place,
+        )
+
+    def saw(self, first: datetime, last: datetime) -> None:
+        """Widens its time."""
+        self.first_seen = first if self.first_seen is None else min(self.first_seen, first)
+        self.last_seen = last if self.last_seen is None else max(self.last_seen, last)
+
+
+def find_problems(tables: Tables) -> list[Problem]:
+    """Every place with findings or faults, worst first."""
+    problems: dict[Place, Problem] = {}
+
+    def at(row: dict[str, Any]) -> Problem:
+        place = Place(*(row[name] for name in PLACE))
+        return problems.setdefault(place, Problem(place))
+
+    for kind, name in FINDINGS.items():
+        findings = tables.read(name, [*PLACE, *_COLUMNS])
+        _add_findings(at, kind, _text_where_null(findings))
+    for row, fault in _faults(tables):
+        problem = at(row)
+        problem.faults.append(fault)
+        if fault.severity != "INFO":
+            problem.grades.append(Grade(fault.severity, fault.ongoing, fault.known_issue))
+        problem.saw(fault.first_seen, fault.last_seen)
+    minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
+    for row in tables.read("group_health", [*PLACE, *minutes]).to_pylist():
+        problem_here = problems.get(Place(*(row[name] for name in PLACE)))
+        if problem_here is not None:
+            problem_here.orphan_minutes = row[minutes[0]]
+            problem_here.duplicate_minutes = row[minutes[1]]
+    for problem in problems.values():
+        problem.faults.sort(key=lambda fault: fault.weight, reverse=True)
+    return sorted(problems.values(), key=lambda problem: problem.rank)
+
+
+_COLUMNS = (
+    "broker_name",
+    "queue_id",
+    "severity",
+    "persistence",
+    "ongoing",
+    "status",
+    "certainty",
+    "known_issue",
+    "first_seen",
+    "last_seen",
+)
+
+
+def _text_where_null(table: pa.Table) -> pa.Table:
+    """The table with columns of nothing but nulls as texts, by which rows can be grouped."""
+    for number, column in enumerate(table.schema):
+        if pa.types.is_null(column.type):
+            table = table.set_column(number, column.name, table[column.name].cast(pa.string()))
+    return table
+
+
+def _add_findings(at: Callable[[dict[str, Any]], Problem], kind: str, findings: pa.Table) -> None:
+    if not findings.num_rows:
+        return
+    alike = ["severity", "persistence", "ongoing", "status", "certainty", "known_issue"]
+    tallies = findings.group_by([*PLACE, *alike]).aggregate(
+        [("first_seen", "min"), ("last_seen", "max")]
+    )
+    certain: set[Place] = set()
+    for row in tallies.to_pylist():
+        problem = at(row)
+        problem.grades.append(Grade(row["severity"], row["ongoing"], row["known_issue"]))
+        problem.saw(row["first_seen_min"], row["last_seen_max"])
+        if row["status"] is not None:
+            problem.statuses.add(row["status"])
+        if row["certainty"] != "POSSIBLE":
+            certain.add(problem.place)
+    pairs = zip(findings["broker_name"].to_pylist(), findings["queue_id"].to_pylist(), strict=True)
+    queue = pa.array([f"{queue_id}:{broker_name}" for broker_name, queue_id in pairs])
+    counts = (
+        findings.append_column("queue", queue)
+        .group_by([*PLACE, "persistence"])
+        .aggregate([("queue", "count_distinct")])
+    )
+    for row in counts.to_pylist():
+        problem = at(row)
+        lasts = row["persistence"] == "PERSISTENT"
+        (problem.lasting if lasts else problem.passing)[kind] = row["queue_count_distinct"]
+        if problem.place not in certain:
+            problem.possible_only.add(kind)
+
+
+_FAULT_COLUMNS = (
+    "fault",
+    "first_seen",
+    "last_seen",
+    "persistence",
+    "ongoing",
+    "evidence",
+    "remedy",
+    "client_ids",
+    "queues_affected",
+    "findings_cleared",
+    "findings_left",
+    "known_issue",
+)
+
+
+def _faults(tables: Tables) -> Iterable[tuple[dict[str, Any], ToldFault]]:
+    runs: dict[tuple[Any, ...], list[tuple[dict[str, Any], ToldFault]]] = defaultdict(list)
+    for row in tables.read("group_faults", [*PLACE, *_FAULT_COLUMNS]).to_pylist():
+        client_ids = tuple(row["client_ids"]) if row["fault"] == "FROZEN_PROCESS" else ()
+        told = {name: row[name] for name in _FAULT_COLUMNS if name != "client_ids"}
+        key = (*(row[name] for name in PLACE), row["fault"], client_ids)
+        runs[key].append((row, ToldFault(**told, runs=1)))
+    for of_fault in runs.values():
+        row, worst = max(of_fault, key=lambda each: (each[1].weight, each[1].last_seen))
+        every = [fault for _, fault in of_fault]
+        # One run that nobody knows of makes the fault one that counts.
+        unknown = any(fault.known_issue is None for fault in every)
+        told = {**worst.__dict__, "runs": len(every)}
+        yield row, ToldFault(**{**told, "known_issue": None if unknown else worst.known_issue})

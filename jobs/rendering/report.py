@@ -1,0 +1,613 @@
+"""The report of a published run, as values: everything that the page says, and no markup."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.rendering.drawings import Drawing, colour, draw_allocation, draw_timeline
+from jobs.rendering.pictures import AfterRepair, States, after_repair, number_clients, timeline
+from jobs.rendering.problems import FINDINGS, SEVERITIES, Problem, ToldFault, find_problems
+from jobs.rendering.tables import PLACE, Place, Tables
+from jobs.rendering.words import count, list_of, span
+from jobs.storage import Published
+from rebalance_core import MessageQueue
+from rebalance_core.faults import queue_ranges
+
+#: How many rows the lists of the page have at most; the tables have them all.
+MOST_LISTED = 50
+#: How many groups the table of health has at most, worst first.
+MOST_GROUPS = 1_000
+_MOST_FINDING_LINES = 12
+_MOST_OWNERS = 40
+
+
+@dataclass(frozen=True)
+class FindingLine:
+    """Findings of a topic that differ in nothing but the queue."""
+
+    kind: str
+    severity: str
+    queues: str
+    time: str
+    ongoing: bool
+    persistence: str
+    certainty: str
+    status: str
+    causes: tuple[str, ...]
+    backlog: int | None
+    known_issue: str | None
+
+
+@dataclass(frozen=True)
+class Owner:
+    """An owner in the legend of a picture."""
+
+    number: int
+    css: str
+    client_id: str
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Queues that the repair moves alike."""
+
+    queues: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A problem with its findings and pictures."""
+
+    anchor: str
+    problem: Problem
+    findings: tuple[FindingLine, ...]
+    findings_left_out: int
+    timeline: Drawing | None
+    lanes_left_out: int
+    owners: tuple[Owner, ...]
+    owners_left_out: int
+    repair: AfterRepair | None
+    allocations: tuple[Drawing, ...]
+    moved: tuple[Moved, ...]
+
+    @property
+    def moved_queues(self) -> int:
+        """How many queues the repair moves."""
+        return self.repair.moved if self.repair else 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether anything is wrong: CRITICAL, WARNING, INFO (it passed) or OK, and in words."""
+
+    level: str
+    sentence: str
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Former:
+    """Findings of the run before that are not there any more, of one place and kind."""
+
+    place: Place
+    status: str
+    kind: str
+    queues: str
+    severity: str
+    time: str
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Queues of a topic that are written and that no consumer can read."""
+
+    place: Place
+    queues: str
+    time: str
+
+
+@dataclass(frozen=True)
+class GroupHealth:
+    """A group over all its topics: sums of queues and minutes, and the worst of the rest."""
+
+    cluster: str
+    consumer_group: str
+    severity: str
+    topics: int
+    audited: int
+    members: int
+    processes: int
+    queues: int
+    idle_clients: int
+    imbalance: int
+    orphan_minutes: float
+    duplicate_minutes: float
+    completeness: float
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Sorts the worst first."""
+        grades = (*SEVERITIES, "")
+        return (
+            grades.index(self.severity),
+            self.audited == self.topics,
+            -(self.orphan_minutes + self.duplicate_minutes),
+            self.completeness,
+            self.cluster,
+            self.consumer_group,
+        )
+
+
+@dataclass(frozen=True)
+class NotAudited:
+    """A topic that was not recomputed at the end, and why."""
+
+    place: Place
+    coverage: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was audited, and how much of it is known."""
+
+    audited: int
+    not_audited: tuple[NotAudited, ...]
+    by_coverage: tuple[tuple[str, int], ...]
+    partly: int
+    incomplete: tuple[tuple[Place, float], ...]
+    assumed: int
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """The lines that were not understood, by reason."""
+
+    lines_in: int | None
+    lines: int
+    reasons: tuple[tuple[str, int, str], ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the page says."""
+
+    published: Published
+    verdict: Verdict
+    problems: tuple[Problem, ...]
+    details: tuple[Detail, ...]
+    former: tuple[Former, ...]
+    unreadable: tuple[Unreadable, ...]
+    drifting: int
+    stacked: int
+    health: tuple[GroupHealth, ...]
+    coverage: Coverage
+    quarantine: Quarantine
+
+    @property
+    def counted(self) -> list[Problem]:
+        """The problems that last and that nobody has called known."""
+        return [problem for problem in self.problems if problem.counts]
+
+    @property
+    def known(self) -> list[Problem]:
+        """The problems that known issues explain."""
+        return [problem for problem in self.problems if problem.is_known]
+
+    @property
+    def passed(self) -> list[Problem]:
+        """The problems that passed by themselves."""
+        return [p for p in self.problems if not p.is_known and not p.counts]
+
+    def of_severity(self, severity: str) -> list[Problem]:
+        """The problems that count, of one severity."""
+        return [problem for problem in self.counted if problem.severity == severity]
+
+    def with_status(self, status: str) -> list[Problem]:
+        """The problems with findings that are NEW, or PERSISTING."""
+        return [problem for problem in self.problems if status in problem.statuses]
+
+    def detail_of(self, problem: Problem) -> Detail | None:
+        """The details of a problem, where the page has room for them."""
+        return next((each for each in self.details if each.problem is problem), None)
+
+    @property
+    def clusters(self) -> list[str]:
+        """The clusters that it tells of."""
+        return sorted({row.cluster for row in self.health})
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of findings and faults that occur."""
+        found = {k for p in self.problems for k in (*p.lasting, *p.passing)}
+        found |= {fault.fault for problem in self.problems for fault in problem.faults}
+        found |= {"UNREADABLE"} if self.unreadable else set()
+        return sorted(found)
+
+
+def build_report(published: Published, tables: Tables, top: int) -> Report:
+    """The report of a run; the first ``top`` problems with their findings and pictures."""
+    problems = tuple(find_problems(tables))
+    rows = tables.read("group_health", [*PLACE, *_HEALTH]).to_pylist()
+    coverage = _coverage(rows)
+    unreadable = _unreadable(tables)
+    return Report(
+        published=published,
+        verdict=_verdict(problems, coverage, unreadable),
+        problems=problems,
+        details=_details(tables, problems[:top]),
+        former=_former(tables),
+        unreadable=unreadable,
+        drifting=_drifting(tables),
+        stacked=tables.read("stacked_client_ids", ["client_id"]).num_rows,
+        health=_health(rows),
+        coverage=coverage,
+        quarantine=_quarantine(published, tables),
+    )
+
+
+def _verdict(
+    problems: Sequence[Problem], coverage: Coverage, unreadable: Sequence[Unreadable]
+) -> Verdict:
+    counted = [problem for problem in problems if problem.counts]
+    passed = [p for p in problems if not p.counts and not p.is_known]
+    remarks = []
+    if counted:
+        level = min((problem.severity for problem in counted), key=SEVERITIES.index)
+        groups = len({problem.place[:2] for problem in counted})
+        ongoing = sum(problem.ongoing for problem in counted)
+        critical = sum(problem.severity == "CRITICAL" for problem in counted)
+        sentence = (
+            f"{count(len(counted), 'topic')} of {count(groups, 'group')} "
+            f"{'has' if len(counted) == 1 else 'have'} lasting faults"
+            + (
+                f", {'all' if critical == len(counted) > 1 else f'{critical:,}'} critical."
+                if critical
+                else "."
+            )
+        )
+        remarks.append(
+            f"{count(ongoing, 'is', 'are')} still there in the last snapshot."
+            if ongoing
+            else "None of them is there in the last snapshot any more."
+        )
+    elif passed:
+        level, sentence = "INFO", "Nothing lasting was found."
+    else:
+        level, sentence = "OK", "Nothing was found."
+    if passed:
+        remarks.append(
+            f"In {count(len(passed), 'topic')} something passed by itself (a deploy, a restart)."
+        )
+    if known := sum(problem.is_known for problem in problems):
+        remarks.append(f"{count(known, 'topic')} with a known issue: not counted.")
+    if unreadable:
+        remarks.append(
+            f"{count(len(unreadable), 'topic')} with queues that are written and cannot be read."
+        )
+    if coverage.not_audited:
+        remarks.append(f"{count(len(coverage.not_audited), 'topic')} could not be audited.")
+    return Verdict(level, sentence, tuple(remarks))
+
+
+# ---------------------------------------------------------------- details
+
+_FINDING = (
+    "broker_name",
+    "queue_id",
+    "first_seen",
+    "last_seen",
+    "severity",
+    "persistence",
+    "ongoing",
+    "status",
+    "certainty",
+    "causes",
+    "backlog",
+    "known_issue",
+)
+_FAULT = (
+    "fault",
+    "first_seen",
+    "last_seen",
+    "evidence",
+    "moves",
+    "findings_cleared",
+    "findings_left",
+)
+_STATE_RUN = ("state_id", "first_seen", "last_seen", "snapshots")
+_ALLOCATION = ("state_id", "client_id", "strategy", "processes", "view_weight", "queues")
+_REASSIGNMENT = (
+    "changed_at",
+    "clients_joined",
+    "clients_left",
+    "queues_before",
+    "queues",
+    "queues_moved",
+)
+
+_Rows = Callable[[Place], list[dict[str, Any]]]
+
+
+def _details(tables: Tables, problems: Sequence[Problem]) -> tuple[Detail, ...]:
+    places = [problem.place for problem in problems]
+    findings = {k: _by_place(tables, name, _FINDING, places) for k, name in FINDINGS.items()}
+    faults = _by_place(tables, "group_faults", _FAULT, places)
+    runs = _by_place(tables, "state_runs", _STATE_RUN, places)
+    allocations = _by_place(tables, "allocations", _ALLOCATION, places)
+    reassignments = _by_place(tables, "reassignments", _REASSIGNMENT, places)
+    return tuple(
+        _detail(
+            f"problem-{number}",
+            problem,
+            {kind: rows(problem.place) for kind, rows in findings.items()},
+            faults(problem.place),
+            States(runs(problem.place), allocations(problem.place)),
+            reassignments(problem.place),
+        )
+        for number, problem in enumerate(problems, 1)
+    )
+
+
+def _by_place(tables: Tables, name: str, columns: Sequence[str], places: Sequence[Place]) -> _Rows:
+    rows: dict[Place, list[dict[str, Any]]] = defaultdict(list)
+    wanted = set(places)
+    for row in tables.read(name, [*PLACE, *columns], wanted).to_pylist():
+        place = Place(*(row[column] for column in PLACE))
+        if place in wanted:
+            rows[place].append(row)
+    return lambda place: rows[place]
+
+
+def _detail(
+    anchor: str,
+    problem: Problem,
+    findings: dict[str, list[dict[str, Any]]],
+    faults: list[dict[str, Any]],
+    states: States,
+    reassignments: list[dict[str, Any]],
+) -> Detail:
+    lines = _finding_lines(problem.place.topic, findings)
+    seen = timeline(states, findings, faults, reassignments)
+    repair = _best_repair(states, problem.faults, faults)
+    numbers = number_clients(
+        {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())} & states.client_ids
+    )
+    owners = [Owner(number, colour(number), name) for name, number in numbers.items()]
+    return Detail(
+        anchor=anchor,
+        problem=problem,
+        findings=tuple(lines[:_MOST_FINDING_LINES]),
+        findings_left_out=max(len(lines) - _MOST_FINDING_LINES, 0),
+        timeline=draw_timeline(seen, numbers) if seen and seen.lanes else None,
+        lanes_left_out=seen.lanes_left_out if seen else 0,
+        owners=tuple(owners[:_MOST_OWNERS]),
+        owners_left_out=max(len(owners) - _MOST_OWNERS, 0),
+        repair=repair,
+        allocations=(
+            draw_allocation(repair, numbers, repaired=False),
+            draw_allocation(repair, numbers, repaired=True),
+        )
+        if repair
+        else (),
+        moved=_moved(problem.place.topic, repair) if repair else (),
+    )
+
+
+def _best_repair(
+    states: States, told: Sequence[ToldFault], faults: Sequence[dict[str, Any]]
+) -> AfterRepair | None:
+    """The repair of the fault that explains most, of those that move anything."""
+    for fault in told:
+        for row in faults:
+            if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen):
+                repair = after_repair(states, row)
+                if repair is not None:
+                    return repair
+    return None
+
+
+def _ranges(topic: str, rows: Sequence[dict[str, Any]]) -> str:
+    return queue_ranges(MessageQueue(topic, row["broker_name"], row["queue_id"]) for row in rows)
+
+
+def _finding_lines(topic: str, findings: dict[str, list[dict[str, Any]]]) -> list[FindingLine]:
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for kind, rows in findings.items():
+        for row in rows:
+            told = (name for name in _FINDING[2:] if name not in ("causes", "backlog"))
+            key = (kind, tuple(row["causes"] or ()), *(row[name] for name in told))
+            alike[key].append(row)
+
+    def rank(rows: list[dict[str, Any]]) -> tuple[Any, ...]:
+        return SEVERITIES.index(rows[0]["severity"]), not rows[0]["ongoing"], rows[0]["first_seen"]
+
+    lines = []
+    for key, rows in sorted(alike.items(), key=lambda each: rank(each[1])):
+        row = rows[0]
+        backlogs = [each["backlog"] for each in rows if each["backlog"] is not None]
+        lines.append(
+            FindingLine(
+                kind=key[0],
+                severity=row["severity"],
+                queues=_ranges(topic, rows),
+                time=span(row["first_seen"], row["last_seen"]),
+                ongoing=row["ongoing"],
+                persistence=row["persistence"],
+                certainty=row["certainty"] or "",
+                status=row["status"] or "",
+                causes=key[1],
+                backlog=sum(backlogs) if backlogs else None,
+                known_issue=row["known_issue"],
+            )
+        )
+    return lines
+
+
+def _moved(topic: str, repair: AfterRepair) -> tuple[Moved, ...]:
+    alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[MessageQueue]] = defaultdict(list)
+    for queue, before in repair.now.items():
+        if before != repair.then[queue]:
+            alike[before, repair.then[queue]].append(MessageQueue(topic, *queue))
+    return tuple(
+        Moved(queue_ranges(queues), _names(before), _names(after))
+        for (before, after), queues in sorted(alike.items(), key=lambda each: min(each[1]))
+    )
+
+
+def _names(takers: Sequence[str]) -> str:
+    if not takers:
+        return "nobody"
+    told = Counter(takers)
+    return list_of([f"{name} x {n}" if n > 1 else name for name, n in told.items()])
+
+
+# ---------------------------------------------------------------- the other sections
+
+
+def _former(tables: Tables) -> tuple[Former, ...]:
+    columns = ("broker_name", "queue_id", "kind", "status", "first_seen", "last_seen", "severity")
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in tables.read("former_findings", [*PLACE, *columns]).to_pylist():
+        place = Place(*(row[name] for name in PLACE))
+        alike[place, row["status"], row["kind"], row["severity"]].append(row)
+    return tuple(
+        Former(
+            place=place,
+            status=status,
+            kind=kind,
+            queues=_ranges(place.topic, rows),
+            severity=severity,
+            time=span(
+                min(row["first_seen"] for row in rows), max(row["last_seen"] for row in rows)
+            ),
+        )
+        for (place, status, kind, severity), rows in sorted(alike.items())
+    )
+
+
+def _unreadable(tables: Tables) -> tuple[Unreadable, ...]:
+    columns = ("broker_name", "queue_id", "first_seen", "last_seen")
+    by_place: dict[Place, list[dict[str, Any]]] = defaultdict(list)
+    for row in tables.read("unreadable_queues", [*PLACE, *columns]).to_pylist():
+        by_place[Place(*(row[name] for name in PLACE))].append(row)
+    return tuple(
+        Unreadable(
+            place,
+            _ranges(place.topic, rows),
+            span(min(row["first_seen"] for row in rows), max(row["last_seen"] for row in rows)),
+        )
+        for place, rows in sorted(by_place.items())
+    )
+
+
+def _drifting(tables: Tables) -> int:
+    """How many topics have lasting drift that no change of route or state explains."""
+    columns = ("persistence", "attributed_to")
+    rows = tables.read("allocation_drift", [*PLACE, *columns]).to_pylist()
+    return len(
+        {
+            tuple(row[name] for name in PLACE)
+            for row in rows
+            if row["persistence"] == "PERSISTENT"
+            and row["attributed_to"] not in ("ROUTE_CHANGED", "STATE_CHANGED")
+        }
+    )
+
+
+_HEALTH = (
+    "coverage",
+    "reason",
+    "snapshots",
+    "audited_snapshots",
+    "completeness",
+    "members",
+    "processes",
+    "queues",
+    "idle_clients",
+    "imbalance",
+    "strategy_source",
+    "orphan_queue_minutes",
+    "duplicate_queue_minutes",
+    "worst_severity",
+)
+_AUDITED = "AUDITED"
+_NO_GROUP = "NO_GROUP"
+
+
+def _health(rows: Sequence[dict[str, Any]]) -> tuple[GroupHealth, ...]:
+    by_group: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["coverage"] != _NO_GROUP:
+            by_group[row["cluster"], row["consumer_group"]].append(row)
+    return tuple(
+        sorted(
+            (
+                GroupHealth(
+                    cluster=cluster,
+                    consumer_group=group,
+                    severity=min(
+                        (row["worst_severity"] for row in own if row["worst_severity"]),
+                        key=SEVERITIES.index,
+                        default="",
+                    ),
+                    topics=len(own),
+                    audited=sum(row["coverage"] == _AUDITED for row in own),
+                    members=max(row["members"] for row in own),
+                    processes=max(row["processes"] for row in own),
+                    queues=sum(row["queues"] for row in own),
+                    idle_clients=max(row["idle_clients"] for row in own),
+                    imbalance=max(row["imbalance"] for row in own),
+                    orphan_minutes=sum(row["orphan_queue_minutes"] for row in own),
+                    duplicate_minutes=sum(row["duplicate_queue_minutes"] for row in own),
+                    completeness=min(row["completeness"] for row in own),
+                )
+                for (cluster, group), own in by_group.items()
+            ),
+            key=lambda each: each.rank,
+        )
+    )
+
+
+def _coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
+    audited = [row for row in rows if row["coverage"] == _AUDITED]
+    others = [
+        NotAudited(Place(*(row[name] for name in PLACE)), row["coverage"], row["reason"])
+        for row in rows
+        if row["coverage"] != _AUDITED
+    ]
+    incomplete = [
+        (Place(*(row[name] for name in PLACE)), row["completeness"])
+        for row in audited
+        if row["completeness"] < 1
+    ]
+    return Coverage(
+        audited=len(audited),
+        not_audited=tuple(sorted(others, key=lambda each: (each.coverage, each.place))),
+        by_coverage=tuple(sorted(Counter(each.coverage for each in others).items())),
+        partly=sum(row["audited_snapshots"] < row["snapshots"] for row in audited),
+        incomplete=tuple(sorted(incomplete, key=lambda each: (each[1], each[0]))),
+        assumed=sum(row["strategy_source"] == "assumed" for row in audited),
+    )
+
+
+def _quarantine(published: Published, tables: Tables) -> Quarantine:
+    rows = tables.read("quarantine", ["reason", "file"])
+    ingested = published.summary["inputs"]["ingested"]
+    reasons: list[tuple[str, int, str]] = []
+    if rows.num_rows:
+        told = rows.append_column("lines", pa.array([1] * rows.num_rows)).group_by("reason")
+        totals = told.aggregate([("lines", "sum"), ("file", "min")]).to_pylist()
+        reasons = [(row["reason"], row["lines_sum"], row["file_min"]) for row in totals]
+    return Quarantine(
+        lines_in=ingested["lines"] if ingested else None,
+        lines=rows.num_rows,
+        reasons=tuple(sorted(reasons, key=lambda each: (-each[1], each[0]))[:20]),
+    )

@@ -1,0 +1,67 @@
+"""The tables of a published run, a few columns and topics of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.storage import Published, Reports
+
+
+class Place(NamedTuple):
+    """What a fault is a fault of: one topic of one group."""
+
+    cluster: str
+    consumer_group: str
+    topic: str
+
+
+#: The columns of a place, in its order.
+PLACE = Place._fields
+
+
+class Tables(Protocol):
+    """Where the report gets its rows from."""
+
+    def read(
+        self, name: str, columns: Sequence[str], places: Collection[Place] | None = None
+    ) -> pa.Table:
+        """These columns of a table, of all its rows or of those of some places alone.
+
+        A column that the table has not is null in every row, a table that the run has not has no
+        rows: reports of earlier versions are read too.
+        """
+
+
+class PublishedTables:
+    """The tables of one published run."""
+
+    def __init__(self, reports: Reports, published: Published) -> None:
+        self._reports = reports
+        self._published = published
+
+    def read(
+        self, name: str, columns: Sequence[str], places: Collection[Place] | None = None
+    ) -> pa.Table:
+        """As ``Tables.read``."""
+        published = self._published
+        location = self._reports.table(name, published.date, published.run_id)
+        if name not in published.tables or not location.files():
+            return pa.table({column: pa.nulls(0) for column in columns})
+        dataset = location.parquet()
+        there = [column for column in columns if column in dataset.schema.names]
+        if places is None:
+            table = dataset.to_table(columns=there)
+        else:
+            # Typed: of no place there is nothing to tell the type from.
+            groups = pa.array({place.consumer_group for place in places}, pa.string())
+            topics = pa.array({place.topic for place in places}, pa.string())
+            near = pc.field("consumer_group").isin(groups) & pc.field("topic").isin(topics)
+            table = dataset.to_table(columns=there, filter=near)
+        for column in columns:
+            if column not in there:
+                table = table.append_column(column, pa.nulls(table.num_rows))
+        return table.select(list(columns))

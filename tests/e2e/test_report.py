@@ -1,0 +1,99 @@
+"""The report command, on the sample dumps' reports and from the zip."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Run
+
+pytestmark = pytest.mark.e2e
+
+REPORT = ["rebalance-audit", "report"]
+
+
+@pytest.fixture(scope="module")
+def page(run_command: Run, sample_output: Path) -> Path:
+    """The page of the sample dumps, where it lies if nothing else is said."""
+    reports = sample_output / "reports"
+    said = run_command([*REPORT, "--reports", str(reports)]).stdout
+    written = reports / "report" / "dt=2026-11-21.html"
+    assert str(written) in said
+    assert "7 topics of 5 groups have lasting faults, 5 critical." in said
+    return written
+
+
+def test_the_page_tells_what_is_wrong_why_and_what_to_do(page: Path) -> None:
+    html = page.read_text(encoding="utf-8")
+    assert [each.name for each in page.parent.iterdir()] == [page.name]
+    assert len(html.encode()) < 200_000
+    assert html.count("<article") == 9
+    assert "10.0.2.10@app-DUP is used by 2 processes" in html
+    assert "give each process its own instanceName" in html
+    assert "As it is" in html
+    assert "After the repair" in html
+    for section in ("Since the run before", "Health of all groups", "Coverage", "Quarantine"):
+        assert section in html
+
+
+def test_each_format_goes_where_it_is_told_to(
+    tmp_path: Path, run_command: Run, sample_output: Path
+) -> None:
+    report = [*REPORT, "--reports", str(sample_output / "reports"), "--date", "2026-11-21"]
+    run_command([*report, "--format", "markdown", "--output", str(tmp_path / "ticket.md")])
+    assert (tmp_path / "ticket.md").read_text().startswith("# CRITICAL: rebalance audit")
+    run_command([*report, "--format", "csv", "--output", str(tmp_path)])
+    with (tmp_path / "dt=2026-11-21.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["topic"] for row in rows][:2] == ["T_S3", "T_S15"]
+    run_command([*report, "--format", "json", "--output", f"{tmp_path}/new/"])
+    value = json.loads((tmp_path / "new" / "dt=2026-11-21.json").read_text())
+    assert len(value["problems"]) == len(rows) == 9
+    run_command([*report, "--top", "0", "--output", str(tmp_path / "short.html")])
+    assert "<article" not in (tmp_path / "short.html").read_text()
+
+
+def test_the_zip_has_all_that_the_page_needs(
+    tmp_path: Path,
+    command_environment: dict[str, str],
+    sample_output: Path,
+    page: Path,
+    package: Path,
+    entries: Path,
+) -> None:
+    written = tmp_path / "page.html"
+    reports = str(sample_output / "reports")
+    arguments = ["--reports", reports, "--output", str(written)]
+    subprocess.run(
+        [sys.executable, "-P", str(entries / "report.py"), *arguments],
+        env={**command_environment, "PYTHONPATH": str(package)},
+        cwd=tmp_path,
+        check=True,
+    )
+    # From the zip there are no pages on the findings to link to.
+    links = 'href="../'
+    assert written.read_text().count("<article") == page.read_text().count("<article")
+    assert links not in written.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--reports", "nowhere"], 3, "no published reports"),
+        ([], 2, "expected --reports"),
+        (["--reports", "r", "--top", "-1"], 2, "--top"),
+        (["--reports", "r", "--format", "pdf"], 2, "invalid choice"),
+        (["--reports", "r", "--set", "paths.finding_pages=javascript:x"], 2, "finding_pages"),
+    ],
+)
+def test_wrong_usage_is_told_with_its_exit_code(
+    run_command: Run, arguments: list[str], code: int, said: str
+) -> None:
+    done = run_command([*REPORT, *arguments], expect=code)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

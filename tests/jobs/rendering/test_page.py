@@ -1,0 +1,328 @@
+"""The page: sound HTML that fetches nothing, can be read by everybody, and shows ids as text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from functools import cache
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.rendering.exports import COLUMNS, to_csv, to_json
+from jobs.rendering.page import to_html, to_markdown
+from jobs.rendering.report import Report, build_report
+from tests.support.published import (
+    RowTables,
+    finding,
+    health,
+    minute,
+    published,
+    two_processes_share_one_client_id,
+)
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror='alert(1)'>",
+    "{{ 7 * 7 }}{% raw %}",
+    "</style><style>*{display:none}",
+    "\u202egnp.exe",
+    "a\nb\r\tc\x00",
+    "]]><!--",
+    "javascript:alert(1)",
+    "=cmd|' /C calc'!A0",
+    "`|a|` *b* [c](http://d.example) @all &amp; <e>",
+)
+
+
+class Page(HTMLParser):
+    """The elements of a page, and the text of it; refuses what is not closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.feed(html)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+            self.texts.setdefault(tag, []).append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data: str) -> None:
+        for tag in set(self.open):
+            self.texts[tag][-1] += data
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def report(top: int = 10, **tables: list[dict[str, Any]]) -> Report:
+    return build_report(published(), RowTables(**tables), top)
+
+
+def full_report(name: str = "G") -> Report:
+    """Every section has something in it, and every name in it is ``name``."""
+    tables = two_processes_share_one_client_id(consumer_group=name)
+    tables["allocations"] = [{**row, "client_id": name} for row in tables["allocations"]]
+    tables["group_faults"] = [
+        {**row, "evidence": name, "remedy": name} for row in tables["group_faults"]
+    ]
+    tables["orphaned_queues"] += [
+        finding(topic="known", known_issue=name, consumer_group=name),
+        finding(topic="passed", severity="INFO", persistence="TRANSIENT", ongoing=False),
+        finding(topic=name, severity="WARNING", status="PERSISTING", broker_name=name),
+    ]
+    former = finding(topic=name, consumer_group=name, kind="ORPHANED", status="RESOLVED")
+    tables["former_findings"] = [former, {**former, "status": "NOT_AUDITED", "topic": "gone"}]
+    tables["unreadable_queues"] = [finding(consumer_group=name, topic=name)]
+    tables["quarantine"] = [{"reason": name, "file": name}]
+    tables["group_health"] += [
+        health(consumer_group=name, topic="other", completeness=0.5),
+        health(consumer_group="x", coverage="NO_BROKER_ANSWERED", reason=name, cluster=name),
+    ]
+    previous = {"date": "2026-11-19", "run_id": "run-0"}
+    ingested = {"lines": 1000, "quarantined": 1}
+    run = published(previous=previous, inputs={"ingested": ingested})
+    return build_report(run, RowTables(**tables), 10)
+
+
+@cache
+def full_page() -> str:
+    return to_html(full_report(), "out/reports", "https://docs.example/findings")
+
+
+def test_a_person_on_call_sees_first_whether_anything_is_wrong() -> None:
+    page = Page(full_page())
+    assert page.texts["title"][0] == "CRITICAL: rebalance audit of 2026-11-20"
+    assert page.texts["h2"][0] == "Something is wrong"
+    verdict = " ".join(page.texts["section"][0].split())
+    assert "2 topics of 1 group have lasting faults, 1 critical." in verdict
+    assert "2 queues consumed by nobody and 2 consumed by several" in verdict
+
+
+def test_with_nothing_wrong_it_says_so() -> None:
+    page = Page(to_html(report(group_health=[health()]), "r"))
+    assert page.texts["h2"][0] == "All is well"
+    passed = finding(severity="INFO", persistence="TRANSIENT", ongoing=False)
+    page = Page(to_html(report(group_health=[health()], orphaned_queues=[passed]), "r"))
+    assert page.texts["h2"][0] == "Nothing lasting is wrong"
+
+
+def test_a_known_issue_is_told_with_its_reason_and_not_in_the_verdict() -> None:
+    known = finding(known_issue="OPS-1: moved next week")
+    html = to_html(report(group_health=[health()], orphaned_queues=[known]), "r")
+    page = Page(html)
+    assert page.texts["h2"][0] == "All is well"
+    assert "OPS-1: moved next week" in html
+    assert "Known issues" in page.texts["h3"]
+
+
+def test_new_persisting_and_resolved_findings_are_told_apart() -> None:
+    captions = Page(full_page()).texts["caption"]
+    assert [text.split(":")[0] for text in captions if text.split(":")[0].isupper()] == [
+        "NEW",
+        "PERSISTING",
+    ]
+    badges = Page(full_page()).texts["span"]
+    assert {"RESOLVED", "NOT AUDITED"} <= set(badges)
+
+
+def test_headings_descend_one_by_one() -> None:
+    levels = [int(tag[1]) for tag, _ in Page(full_page()).elements if re.fullmatch("h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert set(levels) >= {1, 2, 3, 4, 5}
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_landmarks_are_named_and_ids_are_unique() -> None:
+    page = Page(full_page())
+    for landmark in ("header", "nav", "main", "footer"):
+        assert len(page.all(landmark)) == 1, landmark
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for section in page.all("section"):
+        assert section["aria-labelledby"] in ids
+    links = [link["href"] for link in page.all("a")]
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+    assert page.all("html") == [{"lang": "en"}]
+
+
+def test_pictures_have_a_title_and_say_what_they_show() -> None:
+    page = Page(full_page())
+    pictures = [svg for svg in page.all("svg") if svg.get("aria-hidden") != "true"]
+    assert len(pictures) >= 3
+    named = {
+        attributes["id"] for tag, attributes in page.elements if tag in ("title", "desc")
+        if "id" in attributes
+    }  # fmt: skip
+    for picture in pictures:
+        assert picture["role"] == "img"
+        assert set(picture["aria-labelledby"].split()) <= named
+    assert all(text.strip() for text in page.texts["desc"])
+
+
+def test_tables_have_captions_and_heads_with_a_scope() -> None:
+    page = Page(full_page())
+    assert len(page.all("caption")) == len(page.all("table")) >= 9
+    assert {head.get("scope") for head in page.all("th")} == {"col", "row"}
+    regions = [each for each in page.all("div") if each.get("class") == "scroll"]
+    assert all(each["tabindex"] == "0" and each["aria-label"] for each in regions)
+
+
+def test_the_page_fetches_nothing_and_runs_nothing() -> None:
+    page = Page(full_page())
+    for tag in ("script", "img", "iframe", "object", "embed", "form", "base"):
+        assert not page.all(tag), tag
+    assert [link["href"] for link in page.all("link")] == ["data:,"]
+    for _, attributes in page.elements:
+        assert not {name for name in attributes if name.startswith("on")} | (
+            set(attributes) & {"src", "srcset", "style", "xlink:href"}
+        )
+    (style,) = page.texts["style"]
+    assert set(re.findall(r"url\(([^)]*)\)", style)) == {"#hatch-orphaned", "#hatch-duplicate"}
+    assert "@import" not in style
+    external = {link["href"] for link in page.all("a") if not link["href"].startswith("#")}
+    assert external
+    assert all(link.startswith("https://docs.example/findings/") for link in external)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_text(name: str) -> None:
+    html = to_html(full_report(name), f"out/{name}")
+    page, plain = Page(html), Page(full_page())
+    assert [tag for tag, _ in page.elements if tag not in ("bdi", "a", "text", "title", "path")]
+    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in plain.elements}
+    assert len(page.all("style")) == 1
+    assert "\u202e" not in html
+    assert "\x00" not in html
+    assert "49{%" not in html
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    assert shown in page.texts["bdi"]
+    assert not {link["href"] for link in page.all("a") if not link["href"].startswith("#")}
+
+
+def _pairs() -> list[tuple[str, str]]:
+    """Which colour of text lies on which ground."""
+    plain = [(text, ground) for text in ("text", "quiet", "link") for ground in ("page", "panel")]
+    levels = ("critical", "warning", "info", "ok")
+    on_panels = [(text, f"{level}-panel") for text in ("text", "link", "quiet") for level in levels]
+    own = [(level, f"{level}-panel") for level in levels]
+    owners = [("text", f"o{number}") for number in range(12)]
+    return [*plain, *on_panels, *own, *owners, ("text", "none"), ("text", "several"),
+            ("orphaned", "page"), ("duplicate", "page")]  # fmt: skip
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_text_contrasts_with_its_ground_in_light_and_in_dark() -> None:
+    (style,) = Page(full_page()).texts["style"]
+    blocks = re.findall(r":root \{(.*?)\}", style, re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        colours = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", block))
+        for text, ground in _pairs():
+            light, dark = sorted((_luminance(colours[c]) for c in (text, ground)), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
+
+
+def test_every_variable_of_the_style_is_there_in_both_schemes() -> None:
+    (style,) = Page(full_page()).texts["style"]
+    light, dark = (
+        set(re.findall(r"--([a-z0-9-]+):", b)) for b in re.findall(r":root \{(.*?)\}", style, re.S)
+    )
+    assert light == dark == set(re.findall(r"var\(--([a-z0-9-]+)\)", style))
+
+
+def test_beyond_the_top_a_topic_has_a_line_and_no_picture() -> None:
+    findings = [finding(topic=f"T{number:03}") for number in range(120)]
+    html = to_html(report(top=3, orphaned_queues=findings, group_health=[health()]), "out/reports")
+    page = Page(html)
+    assert len(page.all("article")) == 3
+    assert "Pictures of the worst 3 of 120 topics" in html
+    assert "58 topics more not shown here" in html
+    assert "--top 120" in html
+
+
+def test_a_page_of_many_groups_stays_small() -> None:
+    rows = [health(consumer_group=f"G-{number}-of-a-long-name") for number in range(3000)]
+    html = to_html(report(group_health=rows), "out/reports")
+    assert len(html.encode()) < 500_000
+    assert "2,000 groups more not shown here" in html
+
+
+def test_a_ticket_has_the_verdict_and_the_worst() -> None:
+    text = to_markdown(full_report(), "out/reports", "https://docs.example/findings")
+    assert text.startswith("# CRITICAL: rebalance audit of 2026-11-20\n")
+    assert "| `G` / `T` in `C` | CRITICAL | 2 queues consumed by nobody and 2 consumed" in text
+    assert "(https://docs.example/findings/duplicate_client_id.md)" in text
+    assert "- RESOLVED: `G` / `G` in `C`, orphaned queue 0 of broker-a" in text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
+    text = to_markdown(full_report(name), "out/reports")
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    # Cells are parted by bars that no backslash precedes.
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {7}
+    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
+    assert "<" not in outside
+    assert not re.search(r"(?<!\\)\]\(http", outside)
+    assert "@all" not in outside
+    assert "\u202e" not in text
+
+
+def test_no_cell_of_the_csv_is_a_formula() -> None:
+    rows = [finding(topic=name) for name in (*HOSTILE, "+1", "-1", "@a", "\tb", "\rc")]
+    text = to_csv(report(orphaned_queues=rows))
+    parsed = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert tuple(parsed[0]) == COLUMNS
+    assert len(parsed) == len(rows)
+    assert not [
+        cell for row in parsed for cell in row.values() if cell.startswith(tuple("=+-@\t\r"))
+    ]
+    assert "'=cmd|' /C calc'!A0" in {row["topic"] for row in parsed}
+
+
+def test_the_json_has_every_problem() -> None:
+    value = json.loads(to_json(full_report()))
+    assert value["verdict"]["level"] == "CRITICAL"
+    assert [problem["severity"] for problem in value["problems"]] == [
+        "CRITICAL",
+        "WARNING",
+        "INFO",
+        "CRITICAL",
+    ]
+    assert value["problems"][0]["first_seen"] == f"{minute(10):%Y-%m-%dT%H:%M:%S.000Z}"
+    assert value["problems"][0]["faults"][0]["fault"] == "DUPLICATE_CLIENT_ID"
+    assert {each["status"] for each in value["former"]} == {"RESOLVED", "NOT_AUDITED"}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(min_size=1))
+def test_no_name_changes_what_the_page_is_made_of(name: str) -> None:
+    page = Page(to_html(full_report(name), "out/reports", "https://docs.example/findings"))
+    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in Page(full_page()).elements}
+    assert all(line.count("\n") == 0 for line in page.texts["bdi"])

@@ -1,0 +1,132 @@
+"""What is wrong with a topic, put together from the rows of its findings and faults."""
+
+from __future__ import annotations
+
+from jobs.rendering.problems import FINDINGS, Problem, find_problems
+from jobs.rendering.words import KINDS
+from tests.support.published import (
+    RowTables,
+    fault,
+    finding,
+    health,
+    minute,
+    two_processes_share_one_client_id,
+)
+
+
+def only(tables: RowTables) -> Problem:
+    (problem,) = find_problems(tables)
+    return problem
+
+
+def test_a_problem_sums_up_a_topic() -> None:
+    problem = only(RowTables(**two_processes_share_one_client_id()))
+    assert problem.severity == "CRITICAL"
+    assert problem.counts
+    assert problem.ongoing
+    assert problem.statuses == {"NEW"}
+    assert problem.headline == "2 queues consumed by nobody and 2 consumed by several"
+    assert (problem.first_seen, problem.last_seen) == (minute(10), minute(19))
+    assert problem.remedy == "give each process its own instanceName"
+    assert (problem.orphan_minutes, problem.duplicate_minutes) == (20.0, 20.0)
+
+
+def test_a_queue_with_several_runs_counts_once() -> None:
+    runs = [finding(0), finding(0, first_seen=minute(30), last_seen=minute(40))]
+    problem = only(RowTables(orphaned_queues=runs))
+    assert problem.lasting == {"ORPHANED": 1}
+    assert problem.last_seen == minute(40)
+
+
+def test_what_passed_by_itself_does_not_count() -> None:
+    passed = finding(severity="INFO", persistence="TRANSIENT", status=None, ongoing=False)
+    problem = only(RowTables(duplicate_queues=[passed]))
+    assert not problem.counts
+    assert problem.headline == "1 queue consumed by several, for a moment"
+
+
+def test_a_finding_that_depends_on_the_broker_asked_is_at_times() -> None:
+    possible = finding(certainty="POSSIBLE")
+    assert only(RowTables(orphaned_queues=[possible])).headline == (
+        "1 queue at times consumed by nobody"
+    )
+    both = RowTables(orphaned_queues=[possible, finding(1)])
+    assert only(both).headline == "2 queues consumed by nobody"
+
+
+def test_a_lasting_fault_without_findings_is_a_warning_and_a_passing_one_is_not() -> None:
+    filters = fault("EXPRESSION_MISMATCH", queues_affected=0)
+    problem = only(RowTables(group_faults=[filters]))
+    assert (problem.severity, problem.counts) == ("WARNING", True)
+    assert problem.headline == "Members filter the topic differently"
+    changed = fault("ROUTE_CHANGED", queues_affected=0)
+    assert not only(RowTables(group_faults=[changed])).counts
+
+
+def test_a_known_issue_is_shown_and_not_counted() -> None:
+    known = finding(known_issue="OPS-1: moved next week")
+    problem = only(RowTables(orphaned_queues=[known], group_faults=[fault()]))
+    assert problem.is_known
+    assert not problem.counts
+    assert problem.known_issues == ["OPS-1: moved next week"]
+    assert problem.severity == "CRITICAL"
+
+
+def test_what_no_known_issue_explains_counts_as_bad_as_it_is() -> None:
+    rows = [finding(0, known_issue="OPS-1"), finding(1, severity="WARNING", ongoing=False)]
+    problem = only(RowTables(orphaned_queues=rows))
+    assert problem.counts
+    assert problem.severity == "WARNING"
+    assert not problem.ongoing
+
+
+def test_one_run_of_a_fault_that_nobody_knows_makes_it_count() -> None:
+    filters = [
+        fault("EXPRESSION_MISMATCH", queues_affected=0, known_issue=reason)
+        for reason in ("OPS-1", None)
+    ]
+    assert only(RowTables(group_faults=filters[:1])).is_known
+    assert only(RowTables(group_faults=filters)).counts
+
+
+def test_the_worst_comes_first_and_the_known_last() -> None:
+    rows = [
+        finding(topic="passed", severity="INFO", persistence="TRANSIENT"),
+        finding(topic="known", known_issue="OPS-1"),
+        finding(topic="over", ongoing=False),
+        finding(topic="long"),
+        finding(topic="short"),
+        finding(topic="warning", severity="WARNING"),
+    ]
+    lasted = [health(topic="long", orphan_queue_minutes=9.0)]
+    problems = find_problems(RowTables(orphaned_queues=rows, group_health=lasted))
+    assert [problem.place.topic for problem in problems] == [
+        "long",
+        "short",
+        "over",
+        "warning",
+        "passed",
+        "known",
+    ]
+
+
+def test_the_main_cause_is_what_lasts_and_explains_most() -> None:
+    faults = [
+        fault("ROUTE_CHANGED", queues_affected=9, last_seen=minute(50)),
+        fault("GHOST_MEMBER", queues_affected=1),
+        fault("STRATEGY_MISMATCH", queues_affected=5),
+        fault("STRATEGY_MISMATCH", queues_affected=4),
+    ]
+    problem = only(RowTables(orphaned_queues=[finding()], group_faults=faults))
+    assert [each.fault for each in problem.faults] == [
+        "STRATEGY_MISMATCH",
+        "GHOST_MEMBER",
+        "ROUTE_CHANGED",
+    ]
+    assert problem.faults[0].runs == 2
+
+
+def test_every_kind_of_finding_has_words() -> None:
+    from rebalance_core import REPAIRS  # noqa: PLC0415
+
+    assert {*FINDINGS, *REPAIRS} <= set(KINDS)

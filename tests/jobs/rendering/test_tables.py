@@ -1,0 +1,64 @@
+"""The published tables as the report reads them, from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.rendering.page import to_html
+from jobs.rendering.report import build_report
+from jobs.rendering.tables import Place, PublishedTables
+from jobs.storage import Location, Published, Reports
+from tests.support.published import (
+    RowTables,
+    health,
+    published,
+    two_processes_share_one_client_id,
+)
+
+
+def written(folder: Path, tables: dict[str, list[dict[str, object]]]) -> tuple[Published, Reports]:
+    run = published()
+    run = Published(run.date, run.run_id, (*tables, "quarantine"), run.summary)
+    reports = Reports(Location(folder))
+    for name, rows in tables.items():
+        place = Path(reports.table(name, run.date, run.run_id).base)
+        place.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows), place / "part-0.parquet")
+    return run, reports
+
+
+def test_files_and_rows_give_the_same_page(tmp_path: Path) -> None:
+    tables = two_processes_share_one_client_id()
+    run, reports = written(tmp_path, tables)
+    from_files = build_report(run, PublishedTables(reports, run), 10)
+    from_rows = build_report(run, RowTables(**tables), 10)
+    assert len(from_files.details) == 1
+    assert to_html(from_files, "r") == to_html(from_rows, "r")
+
+
+def test_a_run_without_findings_has_a_page(tmp_path: Path) -> None:
+    run, reports = written(tmp_path, {"group_health": [health()]})
+    report = build_report(run, PublishedTables(reports, run), 10)
+    assert report.verdict.level == "OK"
+    assert "All is well" in to_html(report, "r")
+
+
+def test_no_topic_told_in_full_needs_no_rows(tmp_path: Path) -> None:
+    run, reports = written(tmp_path, two_processes_share_one_client_id())
+    report = build_report(run, PublishedTables(reports, run), 0)
+    assert len(report.problems) == 1
+    assert report.details == ()
+
+
+def test_a_column_or_table_that_is_not_there_is_null_or_empty(tmp_path: Path) -> None:
+    run, reports = written(tmp_path, {"group_health": [health(), health(topic="T2")]})
+    tables = PublishedTables(reports, run)
+    read = tables.read("group_health", ["known_issue", "topic"])
+    assert read.to_pydict() == {"known_issue": [None, None], "topic": ["T", "T2"]}
+    here = tables.read("group_health", ["topic"], [Place("C", "G", "T2")])
+    assert here.to_pydict() == {"topic": ["T2"]}
+    for name in ("quarantine", "nowhere"):
+        assert tables.read(name, ["reason"]).to_pydict() == {"reason": []}
