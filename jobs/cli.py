@@ -1,8 +1,8 @@
 """The command line: ``rebalance-audit`` and, with the same arguments, the spark-submit entries.
 
-The only place that reads argv and the clock, and that decides the exit code: 0 ran, findings or
-not; 1 findings at or above --fail-on; 2 usage or settings; 3 input missing or too much of it
-quarantined; 4 anything else.
+The only place that reads the clock and (by ``arguments.py``) argv, and that decides the exit code:
+0 ran, findings or not; 1 findings at or above --fail-on; 2 usage or settings; 3 input missing or
+too much of it quarantined; 4 anything else.
 """
 
 from __future__ import annotations
@@ -12,304 +12,25 @@ import os
 import secrets
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NoReturn
 
+from jobs.arguments import LAST_RUN, build_parser
 from jobs.errors import AuditError, QuarantineError, SettingsError
-from jobs.known_issues import (
-    DEFAULT_KNOWN_ISSUES,
-    KnownIssues,
-    find_known_issues,
-    load_known_issues,
-)
-from jobs.plan import CHANGES
+from jobs.known_issues import KnownIssues, find_known_issues, load_known_issues
 from jobs.progress import Progress
-from jobs.settings import DEFAULT_SETTINGS, SEVERITIES, Settings, find_settings, load_settings
+from jobs.settings import SEVERITIES, Settings, find_settings, load_settings
 from jobs.storage import Location, Published, Reports, local_bytes
 from jobs.text import visible
-from rebalance_core import AllocationError, Change, ChangeError, own_ids, subscribe_all
+from rebalance_core import Change, ChangeError
 
 if TYPE_CHECKING:
     from jobs.pipeline.audit import Run
     from jobs.pipeline.window import Window
 
-#: In place of a time for --since.
-LAST_RUN = "last"
-
 #: An input of so many bytes on the disk takes no minute.
 _SHORT_BYTES = 16 << 20
-
-_EXIT_CODES = """\
-exit codes: 0 ran, findings or not; 1 findings at or above --fail-on; 2 usage or settings;
-3 input missing, or more of it quarantined than allowed; 4 anything else"""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{self.prog}: {message}\n{self.format_usage().rstrip()}")
-
-
-def _command(
-    commands: argparse._SubParsersAction[_Parser],
-    name: str,
-    summary: str,
-    example: str,
-    detail: str = "",
-) -> argparse.ArgumentParser:
-    return commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.{detail}",
-        epilog=f"example:\n  rebalance-audit {example}\n\n{_EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
-    parser = _Parser(
-        prog="rebalance-audit",
-        description="Finds the RocketMQ queues that are consumed twice or by nobody.",
-        epilog=f"example:\n  rebalance-audit run --dumps dumps/ --output out/\n\n{_EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = _command(
-        commands,
-        "run",
-        "ingest dumps, audit them and sum up",
-        "run --dumps 'dumps/2026-11-20/*.jsonl.gz' --output out/",
-    )
-    _add_dumps(run)
-    run.add_argument("--output", metavar="DIR", required=True, help="gets snapshots/ and reports/")
-    _add_window(run)
-    _add_known_issues(run)
-    _add_fail_on(run)
-    _add_common(run)
-    _add_dry_run(run)
-    ingest = _command(
-        commands,
-        "ingest",
-        "turn dumps into snapshot tables",
-        "ingest --dumps dumps/2026-11-20/ --snapshots lake/snapshots",
-    )
-    _add_dumps(ingest)
-    ingest.add_argument("--snapshots", metavar="DIR", help="gets a folder for each table")
-    _add_common(ingest)
-    _add_dry_run(ingest)
-    audit = _command(
-        commands,
-        "audit",
-        "audit snapshot tables and publish the reports",
-        "audit --snapshots lake/snapshots --reports lake/reports --date 2026-11-20",
-    )
-    audit.add_argument("--snapshots", metavar="DIR", help="has a folder for each table")
-    audit.add_argument("--reports", metavar="DIR", help="gets the published reports")
-    _add_window(audit)
-    _add_known_issues(audit)
-    _add_fail_on(audit)
-    _add_common(audit)
-    _add_dry_run(audit)
-    show = _command(
-        commands,
-        "show",
-        "print a published table",
-        "show orphaned_queues --reports out/reports --group G_ORDER",
-    )
-    show.add_argument("table", metavar="TABLE", help="the table's name, or summary")
-    show.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    show.add_argument("--date", metavar="D", help="YYYY-MM-DD; else the last one published")
-    show.add_argument("--format", choices=("table", "json", "csv"), default="table")
-    show.add_argument("--group", metavar="G", help="only this consumer group")
-    show.add_argument("--topic", metavar="T", help="only this topic")
-    show.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
-    _add_settings(show)
-    _add_alert(commands)
-    _add_report(commands)
-    _add_explain(commands)
-    _add_what_if(commands)
-    return parser
-
-
-def _add_alert(commands: argparse._SubParsersAction[_Parser]) -> None:
-    alert = _command(
-        commands,
-        "alert",
-        "tell Prometheus and a chat of a published run",
-        "alert --reports out/reports --metrics rebalance.prom --webhook",
-        detail="""
-Without --metrics and --webhook the message is printed. The URL of the webhook comes from the
-environment (REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. Whether it
-works or not, the published run stays as it is: 2 there is no URL, 4 nobody took the message.""",
-    )
-    alert.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    alert.add_argument("--date", metavar="D", help="YYYY-MM-DD; else the last one published")
-    alert.add_argument("--metrics", metavar="FILE", help="gets the metrics, *.prom, in one step")
-    alert.add_argument(
-        "--webhook", action="store_true", help="post what is new and was not posted yet"
-    )
-    _add_settings(alert)
-
-
-def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
-    report = _command(
-        commands,
-        "report",
-        "write the report of a published run: a page, a ticket, or data",
-        "report --reports out/reports --date 2026-11-20",
-    )
-    report.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    report.add_argument("--date", metavar="D", help="YYYY-MM-DD; else the last one published")
-    report.add_argument(
-        "--output",
-        metavar="PATH",
-        help="the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>; "
-        "else report/ beside the tables",
-    )
-    report.add_argument("--format", choices=("html", "markdown", "csv", "json"), default="html")
-    report.add_argument(
-        "--top",
-        metavar="N",
-        type=_natural,
-        default=10,
-        help="so many topics, worst first, in full and with pictures; else 10",
-    )
-    _add_settings(report)
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, came {text!r}")
-    return int(text)
-
-
-def _add_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
-    explain = _command(
-        commands,
-        "explain",
-        "tell who takes which queue, why, what is wrong and what repairs it; needs no Spark",
-        "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z",
-    )
-    _add_question(explain)
-
-
-def _add_what_if(commands: argparse._SubParsersAction[_Parser]) -> None:
-    what_if = _command(
-        commands,
-        "what-if",
-        "tell what changes would do, in their order, and whether a rollout is safe; needs no Spark",
-        "what-if --dumps dumps/ --group G --topic T --leave 10.0.0.4@app --queues 8",
-    )
-    what_if.usage = (
-        "%(prog)s (--dumps PATH ... | --snapshots DIR) --group G --topic T CHANGE ...\n"
-        "                               [--at TIME] [--cluster C] [--settings FILE] [--set A.B=C]"
-    )
-    _add_question(what_if)
-    changes = what_if.add_argument_group("changes, at least one")
-    for option, metavar, text in (
-        ("--leave", "ID", "a process with this client id leaves"),
-        ("--join", "ID", "one more process with this client id joins"),
-        ("--strategy", "NAME", "all use it; NAME={key = value} with parameters"),
-        ("--add-broker", "NAME=N", "a broker is added with so many queues"),
-        ("--remove-broker", "NAME", "a broker is removed"),
-        ("--queues", "N", "so many queues on every broker; NAME=N on one"),
-        ("--unify-list", "NAME", "this broker lists all members"),
-        ("--mend", "FAULT", "a fault of group_faults is mended"),
-    ):
-        changes.add_argument(
-            option,
-            metavar=metavar,
-            dest="changes",
-            action="append",
-            type=_change_of(CHANGES[option]),
-            help=text,
-        )
-    for option, change, text in (
-        ("--own-ids", own_ids(), "every process gets an id of its own"),
-        ("--subscribe-all", subscribe_all(), "all members subscribe to it, by one filter"),
-    ):
-        changes.add_argument(option, dest="changes", action="append_const", const=change, help=text)
-
-
-def _change_of(parse: Callable[[str], Change]) -> Callable[[str], Change]:
-    def parsed(text: str) -> Change:
-        try:
-            return parse(text)
-        except (ChangeError, AllocationError) as error:
-            raise argparse.ArgumentTypeError(visible(str(error))) from error
-
-    return parsed
-
-
-def _add_question(command: argparse.ArgumentParser) -> None:
-    source = command.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--dumps", metavar="PATH", nargs="+", help="local dumps: files, folders, globs"
-    )
-    source.add_argument("--snapshots", metavar="DIR", help="or the snapshot tables of ingest")
-    command.add_argument("--group", metavar="G", required=True, help="the consumer group")
-    command.add_argument("--topic", metavar="T", required=True, help="the topic")
-    command.add_argument("--at", metavar="TIME", help="ISO 8601; else the last snapshot")
-    command.add_argument("--cluster", metavar="C", help="where the group is in several")
-    _add_settings(command)
-
-
-def _add_dumps(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--dumps", metavar="PATH", nargs="+", help="JSON Lines, plain or .gz: files, folders, globs"
-    )
-
-
-def _add_window(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--date", metavar="D", help="audit this day, UTC, YYYY-MM-DD")
-    command.add_argument(
-        "--since",
-        metavar="T",
-        help=f"audit from this time on, ISO 8601; {LAST_RUN}: go on from the last published run "
-        "(of the date), without reading again what it has read",
-    )
-    command.add_argument("--until", metavar="T", help="audit up to this time, exclusive, ISO 8601")
-
-
-def _add_known_issues(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--known-issues",
-        metavar="FILE",
-        help=f"else {DEFAULT_KNOWN_ISSUES}, here or beside the code",
-    )
-
-
-def _add_fail_on(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--fail-on",
-        choices=SEVERITIES,
-        help="exit with 1 on findings so severe or worse that are no known issues",
-    )
-
-
-def _add_settings(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--settings", metavar="FILE", help=f"else {DEFAULT_SETTINGS}, here or beside the code"
-    )
-    command.add_argument(
-        "--set", metavar="A.B=C", action="append", default=[], help="override one setting"
-    )
-
-
-def _add_common(command: argparse.ArgumentParser) -> None:
-    _add_settings(command)
-    command.add_argument("--master", metavar="URL", help="Spark's master; else local[*]")
-    command.add_argument("--quiet", action="store_true", help="only the last line")
-
-
-def _add_dry_run(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="say what would be read, with sizes, and written where, with which settings; write "
-        "nothing",
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -345,14 +66,10 @@ def _say(text: str) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
-    if args.command == "show":
-        return _show(args, settings)
-    if args.command == "alert":
-        return _alert(args, settings)
-    if args.command == "report":
-        return _report(args, settings)
-    if args.command in ("explain", "what-if"):
-        return _answer(args, settings)
+    return _WITHOUT_SESSION.get(args.command, _run_jobs)(args, settings)
+
+
+def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
     progress = Progress(quiet=args.quiet)
     window = None if args.command == "ingest" else _window(args)
     dumps = getattr(args, "dumps", None) or settings.paths.dumps
@@ -410,7 +127,7 @@ def _run(args: argparse.Namespace) -> int:
         )
     if late_error is not None:
         return late_error.exit_code
-    return 1 if published is not None and _fails(published, args.fail_on) else 0
+    return 1 if published is not None and fails(published, args.fail_on) else 0
 
 
 def _dry_run(
@@ -525,7 +242,8 @@ def sum_up(published: Published, reports: Location | None) -> str:
     )
 
 
-def _fails(published: Published, fail_on: str | None) -> bool:
+def fails(published: Published, fail_on: str | None) -> bool:
+    """Whether the run has findings that are so severe or worse, and no known issues."""
     if fail_on is None:
         return False
     severe = SEVERITIES[SEVERITIES.index(fail_on) :]
@@ -613,6 +331,15 @@ def _answer(args: argparse.Namespace, settings: Settings) -> int:
     _say(text)
     return 0
 
+
+#: The commands that start no session; the others are jobs.
+_WITHOUT_SESSION = {
+    "show": _show,
+    "alert": _alert,
+    "report": _report,
+    "explain": _answer,
+    "what-if": _answer,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

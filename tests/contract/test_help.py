@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli import build_parser
+from jobs.arguments import build_parser
 
 PINNED = Path(__file__).parent.parent / "data" / "help"
 #: A terminal of today; the text is laid out for 100 columns.

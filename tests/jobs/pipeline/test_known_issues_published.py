@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.cli import _fails, expired_known_issues, sum_up
+from jobs.cli import expired_known_issues, fails, sum_up
 from jobs.known_issues import KnownIssue, KnownIssues
 from jobs.pipeline.audit import Run, Window, audit
 from jobs.progress import Progress
@@ -86,7 +86,7 @@ def test_what_is_known_is_marked_and_not_counted_until_it_expires(
 
     before = run(TUESDAY, None)
     assert before.summary["known_issues"] == []
-    assert _fails(before, "CRITICAL")
+    assert fails(before, "CRITICAL")
     without_the_column(spark, reports, before)
 
     published = run(WEDNESDAY, KNOWN)
@@ -115,8 +115,8 @@ def test_what_is_known_is_marked_and_not_counted_until_it_expires(
         {"stacked_client_ids": 1, "group_faults": 1},
     ]
     # The orphans are the only critical ones.
-    assert not _fails(published, "CRITICAL")
-    assert _fails(published, "WARNING")
+    assert not fails(published, "CRITICAL")
+    assert fails(published, "WARNING")
     (told,) = expired_known_issues(published)
     assert told.endswith("expired on 2026-01-06, its findings count again: expired")
     assert "(2 of all these are known issues)" in sum_up(published, None)
