@@ -14,8 +14,8 @@ from typing import Any
 
 from jobs.alerts.digest import PERSISTENT, Digest, Finding
 from jobs.kinds import FROZEN_PROCESS, STALLED
-from jobs.reports.show import visible
 from jobs.settings import SEVERITIES, Alerts
+from jobs.text import visible
 
 _WORDS = {"ORPHANED": "orphaned", "DUPLICATE": "duplicate", "STALLED": "stalled"}
 #: Slack cuts a message off at 40,000 characters, and nobody reads a screen of evidence.
