@@ -68,7 +68,7 @@ def test_what_runs_in_a_worker_needs_only_pandas_numpy_and_pyarrow() -> None:
 @pytest.mark.parametrize(
     ("module", "only"),
     [
-        ("argparse", {"cli.py"}),
+        ("argparse", {"arguments.py", "cli.py"}),
         ("pyarrow.fs", {"storage.py"}),
         ("prometheus_client", {"metrics.py"}),
         ("urllib.request", {"webhook.py"}),
