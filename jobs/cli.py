@@ -72,6 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_window(run)
     _add_fail_on(run)
     _add_common(run)
+    _add_dry_run(run)
     ingest = _command(
         commands,
         "ingest",
@@ -81,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_dumps(ingest)
     ingest.add_argument("--snapshots", metavar="DIR", help="gets a folder for each table")
     _add_common(ingest)
+    _add_dry_run(ingest)
     audit = _command(
         commands,
         "audit",
@@ -92,6 +94,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_window(audit)
     _add_fail_on(audit)
     _add_common(audit)
+    _add_dry_run(audit)
     show = _command(
         commands,
         "show",
@@ -147,6 +150,15 @@ def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--quiet", action="store_true", help="only the last line")
 
 
+def _add_dry_run(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="say what would be read, with sizes, and written where, with which settings; write "
+        "nothing",
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     try:
@@ -188,6 +200,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.command in ("ingest", "run") and not dumps:
         raise SettingsError("expected --dumps, or paths.dumps in the settings, came neither")
     snapshots, reports = _places(args, settings)
+    if args.dry_run:
+        return _dry_run(args, settings, dumps, snapshots, reports, window)
 
     from jobs.pipeline.audit import audit  # noqa: PLC0415 - Spark takes its time to import
     from jobs.pipeline.ingest import ingest  # noqa: PLC0415
@@ -234,6 +248,33 @@ def _run(args: argparse.Namespace) -> int:
     if late_error is not None:
         return late_error.exit_code
     return 1 if published is not None and _fails(published, args.fail_on) else 0
+
+
+def _dry_run(
+    args: argparse.Namespace,
+    settings: Settings,
+    dumps: Sequence[str],
+    snapshots: Location,
+    reports: Location | None,
+    window: Window | None,
+) -> int:
+    from jobs.pipeline.plan import plan_audit, plan_ingest, plan_settings  # noqa: PLC0415
+
+    lines: list[str] = []
+    if args.command in ("ingest", "run"):
+        lines += plan_ingest(dumps, snapshots, args.master)
+    if reports is not None and window is not None:
+        lines += plan_audit(
+            snapshots,
+            reports,
+            window,
+            settings,
+            since_last=args.since == LAST_RUN,
+            ingested_before=args.command == "audit",
+        )
+    for line in [*lines, *plan_settings(settings), "dry run: nothing was written"]:
+        _say(line)
+    return 0
 
 
 def _places(args: argparse.Namespace, settings: Settings) -> tuple[Location, Location | None]:

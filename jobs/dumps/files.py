@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -46,11 +50,7 @@ def list_files(spark: SparkSession, paths: Sequence[str]) -> list[InputFile]:
             raise InputError(f"no dump at {path}")
         for status in named:
             if status.isFile():
-                if _is_hidden(status.getPath().getName()):
-                    raise InputError(
-                        f"{status.getPath()}: files whose names begin with _ or . are skipped by "
-                        "Spark; rename it"
-                    )
+                _check_visible(status.getPath().toString(), status.getPath().getName())
                 _add(files, status)
                 continue
             below = file_system.listFiles(status.getPath(), True)
@@ -61,6 +61,47 @@ def list_files(spark: SparkSession, paths: Sequence[str]) -> list[InputFile]:
                 if not any(_is_hidden(part) for part in parts):
                     _add(files, each)
     return sorted(files.values(), key=lambda file: file.path)
+
+
+#: What Hadoop's globs have and Python's have not: {a,b}, escapes, [^a].
+_GLOB_OF_HADOOP = re.compile(r"[{}\\]|\[\^")
+
+
+def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
+    """What ``list_files`` says of local paths, without Spark; None where that alone can tell.
+
+    None for other file systems, and for globs that only Hadoop understands.
+    """
+    files: dict[str, InputFile] = {}
+
+    def add(path: Path) -> None:
+        files[f"file:{path}"] = InputFile(f"file:{path}", path.stat().st_size)
+
+    for path in absolute_paths(paths):
+        if not path.startswith("/") or _GLOB_OF_HADOOP.search(path):
+            return None
+        # Not pathlib's: to Hadoop ** is nothing but *.
+        named = [Path(each) for each in glob(path, include_hidden=True)]  # noqa: PTH207
+        if not named:
+            raise InputError(f"no dump at {path}")
+        for each in named:
+            if each.is_file():
+                _check_visible(f"file:{each}", each.name)
+                add(each)
+                continue
+            for folder, folders, names in os.walk(each, followlinks=True):
+                folders[:] = [name for name in folders if not _is_hidden(name)]
+                for name in names:
+                    if not _is_hidden(name):
+                        add(Path(folder) / name)
+    return sorted(files.values(), key=lambda file: file.path)
+
+
+def _check_visible(path: str, name: str) -> None:
+    if _is_hidden(name):
+        raise InputError(
+            f"{path}: files whose names begin with _ or . are skipped by Spark; rename it"
+        )
 
 
 def _is_hidden(name: str) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import reduce
 from typing import Any
 
@@ -91,7 +91,7 @@ def audit(
     folder = Reports(reports)
     continuation = None
     if since_last:
-        last = folder.last(_date_of(window))
+        last = folder.last(window.last_date)
         window = window_of_last(last, window)
         continuation = continue_from(spark, folder, last, window, inputs)
         progress.say(continuation.sentence())
@@ -127,13 +127,6 @@ def audit(
         return _publish(
             spark, tables, states.tables(), folder, inputs, window, continuation, run, progress
         )
-
-
-def _date_of(window: Window) -> str | None:
-    """The last date of the window, if it ends."""
-    if window.until is None:
-        return None
-    return (window.until - timedelta(microseconds=1)).date().isoformat()
 
 
 def _optional(spark: SparkSession, snapshots: Location, table: Table) -> DataFrame | None:
@@ -178,7 +171,7 @@ def _publish(
             "the brokers list (heartbeats; in dumps: consumer_connection), and there are none"
         )
     first, last = (datetime.fromtimestamp(seen[k] / 1e6, UTC) for k in ("first", "last"))
-    published_date = _date_of(window) or last.date().isoformat()
+    published_date = window.last_date or last.date().isoformat()
     previous = folder.before(published_date)
     tables = _against(spark, tables, folder, previous)
 

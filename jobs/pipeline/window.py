@@ -22,6 +22,13 @@ class Window:
         start = datetime(day.year, day.month, day.day, tzinfo=UTC)
         return cls(start, start + timedelta(days=1))
 
+    @property
+    def last_date(self) -> str | None:
+        """The last date that it holds a part of, if it ends."""
+        if self.until is None:
+            return None
+        return (self.until - timedelta(microseconds=1)).date().isoformat()
+
     def earlier(self, seconds: int) -> Window:
         """The window that begins so many seconds before this one, and ends with it."""
         return Window(self.since and self.since - timedelta(seconds=seconds), self.until)

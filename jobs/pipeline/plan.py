@@ -1,0 +1,158 @@
+"""What a run would do, told from paths, sizes and footers alone: nothing is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from jobs.dumps.files import InputFile, list_files, list_local_files
+from jobs.errors import InputError
+from jobs.pipeline.continuing import Inputs, window_of_last
+from jobs.pipeline.window import Window
+from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
+from jobs.session import spark_session
+from jobs.settings import Settings
+from jobs.storage import Location, Reports
+
+#: Of the dumps so many are named; of all the sizes are summed.
+_NAMED_FILES = 10
+#: Without these there is nothing to audit.
+_REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
+
+
+def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -> Iterator[str]:
+    """The lines that tell what ``ingest`` would read and write.
+
+    Spark is started only where it alone can list the dumps: on file systems other than the local
+    one. Raises InputError where ``ingest`` would, for dumps that are missing.
+    """
+    files = list_local_files(dumps)
+    if files is None:
+        with spark_session("rebalance-audit dry run", master) as spark:
+            files = list_files(spark, dumps)
+    if not files:
+        raise InputError(f"no dump file below {', '.join(dumps)}")
+    yield "ingest"
+    yield f"  reads    {_of_files(files)}"
+    for file in sorted(files, key=lambda file: -file.size)[:_NAMED_FILES]:
+        yield f"           {file.size:>15,}  {file.path}"
+    if len(files) > _NAMED_FILES:
+        yield f"           and {len(files) - _NAMED_FILES:,} smaller ones"
+    tables = ", ".join(table.name for table in SNAPSHOT_TABLES)
+    yield f"  replaces {tables} below {snapshots}"
+
+
+def _of_files(files: Sequence[InputFile]) -> str:
+    size = sum(file.size for file in files)
+    unpacked = sum(file.unpacked_size for file in files)
+    return f"{len(files):,} files, {size:,} bytes, about {unpacked:,} bytes of text"
+
+
+def plan_audit(
+    snapshots: Location,
+    reports: Location,
+    window: Window,
+    settings: Settings,
+    *,
+    since_last: bool,
+    ingested_before: bool = True,
+) -> Iterator[str]:
+    """The lines that tell what ``audit`` would read and write.
+
+    Without ``ingested_before`` the snapshots are those that ``ingest`` is yet to make, and nothing
+    is said of them. Raises InputError where ``audit`` would, for tables that are missing.
+    """
+    folder = Reports(reports)
+    last = folder.last(window.last_date) if since_last else None
+    window = window_of_last(last, window)
+    date = window.last_date
+    yield "audit"
+    if ingested_before:
+        tables = {table.name: _files(snapshots, table) for table in SNAPSHOT_TABLES}
+        in_window = Inputs(snapshots, settings).count(window)
+        yield f"  reads    {snapshots}"
+        for name, size in tables.items():
+            yield f"           {name:<15}{_of_table(snapshots / name, size, in_window.get(name))}"
+        date = date or _last_date((snapshots / HEARTBEATS.name).parquet())
+    else:
+        yield f"  reads    {snapshots}, as ingest makes it"
+    yield f"  window   {_of_window(window)}"
+    if since_last:
+        yield "  goes on  " + (
+            f"from run {last.run_id} of {last.date}, if that answers for the rounds before its end"
+            if last
+            else "from nothing: no run was published yet"
+        )
+    at = f"dt={date}" if date else "dt=<date of the last snapshot>"
+    yield f"  writes   {reports}/<table>/{at}/run=<run id>"
+    if date is not None:
+        in_force, before = folder.find(date), folder.before(date)
+        yield f"  replaces {f'run {in_force.run_id}' if in_force else 'no run: the date has none'}"
+        yield f"  compared with {f'run {before.run_id} of {before.date}' if before else 'no run'}"
+
+
+def plan_settings(settings: Settings) -> Iterator[str]:
+    """The settings in force, one a line, under their hash."""
+    yield f"settings {settings.fingerprint()}"
+    for key, value in _flat(settings.model_dump(mode="json", exclude_none=True)):
+        yield f"  {key}={json.dumps(value, ensure_ascii=False)}"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _files(snapshots: Location, table: Table) -> list[tuple[str, int]]:
+    files = (snapshots / table.name).files()
+    if not files and table in _REQUIRED:
+        raise InputError(f"no table {table.name} at {snapshots / table.name}")
+    return files
+
+
+def _of_table(location: Location, files: Sequence[tuple[str, int]], in_window: int | None) -> str:
+    if not files:
+        return "not there, and not needed"
+    table = location.parquet()
+    size = sum(size for _, size in files)
+    told = f"{len(files):,} files, {size:,} bytes, {table.count_rows():,} rows"
+    if in_window is not None:
+        told += f", {in_window:,} of them in the window"
+    times = _times(table)
+    return told if times is None else f"{told}, {_iso(times[0])} to {_iso(times[1])}"
+
+
+def _times(table: ds.Dataset) -> tuple[datetime, datetime] | None:
+    """The first and the last snapshot, by the footers; None where these do not tell."""
+    known: list[datetime] = []
+    for fragment in table.get_fragments():
+        for row_group in fragment.row_groups:
+            of_column = (row_group.statistics or {}).get("snapshot_time")
+            if of_column is None:
+                return None
+            known += [time for time in (of_column["min"], of_column["max"]) if time is not None]
+    return (min(known), max(known)) if known else None
+
+
+def _last_date(heartbeats: ds.Dataset) -> str | None:
+    times = _times(heartbeats)
+    return times and times[1].astimezone(UTC).date().isoformat()
+
+
+def _of_window(window: Window) -> str:
+    if window == Window():
+        return "all snapshots"
+    since = "the first snapshot" if window.since is None else _iso(window.since)
+    until = "the last one" if window.until is None else f"{_iso(window.until)}, exclusive"
+    return f"{since} to {until}"
+
+
+def _iso(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,151 @@
+"""The dry run: what it tells, that it writes nothing, and that it lists the dumps as Spark does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.cli import main
+from jobs.dumps.files import list_files, list_local_files
+from jobs.errors import InputError
+
+START = datetime(2026, 11, 20, 23, tzinfo=UTC)
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    """Dumps in folders, among files and folders that Spark skips."""
+    folder = tmp_path / "dumps"
+    for name in ("a.jsonl", "b/c.jsonl.gz", "b/d/e.jsonl", "b/_f.jsonl", "_g/h.jsonl", "b/.i/j"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        ["."],
+        ["b"],
+        ["a.jsonl", "./a.jsonl", "*"],
+        ["*.jsonl", "b/*.gz", "b/?"],
+        ["[!b]*"],
+        ["b/d/"],
+        ["**/*.jsonl"],
+        ["../dumps/a*"],
+    ],
+)
+def test_dumps_are_listed_as_spark_lists_them(
+    spark: SparkSession, dumps: Path, monkeypatch: pytest.MonkeyPatch, patterns: list[str]
+) -> None:
+    monkeypatch.chdir(dumps)
+    listed = list_local_files(patterns)
+    assert listed
+    assert listed == list_files(spark, patterns)
+
+
+@pytest.mark.parametrize("path", ["nowhere", "b/_f.jsonl"])
+def test_what_is_no_dump_is_told_as_spark_tells_it(
+    spark: SparkSession, dumps: Path, path: str
+) -> None:
+    with pytest.raises(InputError) as here:
+        list_local_files([f"{dumps}/{path}"])
+    with pytest.raises(InputError) as there:
+        list_files(spark, [f"{dumps}/{path}"])
+    assert str(here.value) == str(there.value)
+
+
+@pytest.mark.parametrize("path", ["hdfs:///dumps", "s3a://b/dumps", "/dumps/{a,b}", "/dumps/[^a]"])
+def test_what_only_hadoop_can_list_is_left_to_spark(path: str) -> None:
+    assert list_local_files([path]) is None
+
+
+def write_snapshots(folder: Path, rounds: int) -> None:
+    """Two of the tables, with two rows a round of an hour each, in one file a round."""
+    for name in ("heartbeats", "topic_routes"):
+        (folder / name).mkdir(parents=True)
+        for number in range(rounds):
+            times = pa.array([START + timedelta(hours=number)] * 2, pa.timestamp("us", "UTC"))
+            pq.write_table(pa.table({"snapshot_time": times}), folder / name / f"{number}.parquet")
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, master: str | None) -> None:
+        raise AssertionError("a session was started")
+
+    monkeypatch.setattr("jobs.pipeline.plan.spark_session", refuse)
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_the_audit_is_told_by_footers_and_pointers_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshots, reports = tmp_path / "snapshots", tmp_path / "reports"
+    write_snapshots(snapshots, 4)
+    pointer = '{"date": "%s", "run_id": "run-%s", "tables": [], "summary": {}}'
+    for day in ("2026-11-19", "2026-11-21"):
+        path = reports / "_published" / f"dt={day}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pointer % (day, day))
+    before = sorted(tmp_path.rglob("*"))
+    command = ["audit", "--snapshots", str(snapshots), "--reports", str(reports), "--dry-run"]
+    assert main([*command, "--date", "2026-11-21", "--set", "persistence_seconds=7"]) == 0
+    told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert any(
+        line.startswith("heartbeats 4 files, ")
+        and line.endswith(
+            "8 rows, 6 of them in the window, 2026-11-20T23:00:00Z to 2026-11-21T02:00:00Z"
+        )
+        for line in told
+    )
+    assert "client_states not there, and not needed" in told
+    assert "window 2026-11-21T00:00:00Z to 2026-11-22T00:00:00Z, exclusive" in told
+    assert f"writes {reports}/<table>/dt=2026-11-21/run=<run id>" in told
+    assert "replaces run run-2026-11-21" in told
+    assert "compared with run run-2026-11-19 of 2026-11-19" in told
+    assert "persistence_seconds=7" in told
+    assert told[-1] == "dry run: nothing was written"
+    # Without a window the date is that of the last snapshot.
+    assert main(command) == 0
+    assert "/dt=2026-11-21/" in capsys.readouterr().out
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_whole_run_is_told_from_the_dumps_alone(
+    tmp_path: Path, dumps: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    assert main(["run", "--dumps", str(dumps), "--output", str(output), "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "reads    3 files, 30 bytes, about 138 bytes of text" in told
+    assert f"file:{dumps}/b/c.jsonl.gz" in told
+    assert f"below {output}/snapshots" in told
+    assert f"{output}/reports/<table>/dt=<date of the last snapshot>/run=<run id>" in told
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["ingest", "--dumps", "nowhere"], "no dump at"),
+        (["audit", "--reports", "reports"], "no table heartbeats at"),
+    ],
+)
+def test_what_would_fail_for_lack_of_input_fails_now(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "--snapshots", "snapshots", "--dry-run"]) == 3
+    assert said in capsys.readouterr().err
