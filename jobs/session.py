@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from jobs.java import find_java
+
 #: What the console command starts its own session with; under spark-submit that is the cluster's
 #: business, and conf/spark-defaults.conf has what is advised.
 _OWN_SESSION = {
@@ -98,13 +100,14 @@ def spark_session(
     """The session of one command: that of spark-submit where there is one, else an own one.
 
     ``is_short``: whether the command is expected to be done within a minute or so. Only a session
-    that was started here is stopped here.
+    that was started here is stopped here. Raises JavaError where there is no Java to start one with.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     # Workers would else take whatever python3 is first on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if not submitted:
+        os.environ.update(find_java(os.environ))
         for key, value in (_OWN_SESSION | (_FOR_SHORT_COMMANDS if is_short else {})).items():
             builder = builder.config(key, value)
         # A terminal shows Spark's own progress bar; a log file does not want it.

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
+from jobs.java import find_java
+
 settings.register_profile(
     "audit",
     deadline=None,
@@ -22,6 +24,8 @@ settings.load_profile("audit")
 # Without it the workers take whatever python3 is first on the PATH.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+# Of the [jre] extra, on a machine that has no Java of its own.
+os.environ.update(find_java(os.environ))
 
 
 @pytest.fixture(scope="session")
