@@ -10,96 +10,24 @@ checkout is on the executors' path. Exits with 1 where a table differs.
 from __future__ import annotations
 
 import argparse
-import os
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-
-import pyspark
 
 from tests.bench.fleets import SIZES, ensure, named
 from tests.support.reports import PublishedReports
+from tests.support.standalone import REPOSITORY, cluster, submit
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-_SPARK = Path(pyspark.__file__).parent
-_WORKERS = 2
-_DEADLINE_SECONDS = 60
+WORKERS = 2
 
 
-def environment() -> dict[str, str]:
-    """That of a cluster's machine: the interpreter with the packages, nothing of the checkout."""
-    own = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    return own | {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(_SPARK)}
-
-
-@contextmanager
-def process(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """One of Spark's daemons in the foreground, stopped at the end."""
-    command = [str(_SPARK / "bin" / "spark-class"), *arguments]
-    with log.open("wb") as output:
-        running = subprocess.Popen(
-            command, env=environment(), stdout=output, stderr=output, cwd=log.parent
-        )
-        try:
-            yield running
-        finally:
-            running.terminate()
-            running.wait(30)
-
-
-def free_port() -> int:
-    """A port that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def await_text(log: Path, text: str, times: int) -> None:
-    """Waits until a daemon has written the text so often; TimeoutError where it does not."""
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while time.monotonic() < deadline:
-        if log.exists() and log.read_text(errors="replace").count(text) >= times:
-            return
-        time.sleep(0.5)
-    raise TimeoutError(f"expected {times} x {text!r} in {log} within {_DEADLINE_SECONDS} s")
-
-
-@contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """A master and its workers, each with one core; gives the master's URL."""
-    port = free_port()
-    deploy = "org.apache.spark.deploy"
-    at = ("--host", "127.0.0.1", "--port")
-    master_log = folder / "master.log"
-    with ExitStack() as stack:
-        master = (f"{deploy}.master.Master", *at, str(port), "--webui-port", str(free_port()))
-        stack.enter_context(process(master_log, *master))
-        url = f"spark://127.0.0.1:{port}"
-        await_text(master_log, "Starting Spark master at", 1)
-        for number in range(_WORKERS):
-            place = folder / f"worker-{number}"
-            worker = (f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--cores", "1")
-            worker += ("--memory", "2g", "--work-dir", str(place))
-            worker += ("--webui-port", str(free_port()), url)
-            stack.enter_context(process(folder / f"worker-{number}.log", *worker))
-        await_text(master_log, "Registering worker", _WORKERS)
-        yield url
-
-
-def submit(master: str, package: Path, snapshots: Path, reports: Path, settings: Path) -> float:
+def audit(master: str, package: Path, snapshots: Path, reports: Path, settings: Path) -> float:
     """One audit through spark-submit, from another directory; gives its seconds."""
-    memory = "spark.executor.memory=1500m"
-    command = [str(_SPARK / "bin" / "spark-submit"), "--master", master, "--conf", memory]
-    command += ["--driver-memory", "2g", "--conf", "spark.driver.host=127.0.0.1"]
-    command += ["--py-files", str(package), str(REPOSITORY / "jobs" / "audit.py")]
-    command += ["--snapshots", str(snapshots), "--reports", str(reports)]
-    command += ["--settings", str(settings), "--quiet"]
+    arguments = ["--snapshots", str(snapshots), "--reports", str(reports)]
+    arguments += ["--settings", str(settings), "--quiet"]
     started = time.monotonic()
-    subprocess.run(command, env=environment(), cwd=reports.parent, check=True)
+    submit(master, package, REPOSITORY / "jobs" / "audit.py", arguments, cwd=reports.parent)
     return time.monotonic() - started
 
 
@@ -117,9 +45,9 @@ def main() -> None:
     package, settings = folder / "rebalance-audit.zip", folder / "settings.toml"
     settings.write_text(ROOMS)
     snapshots = tables.snapshots.resolve()
-    took = {"local[2]": submit("local[2]", package, snapshots, folder / "here", settings)}
-    with cluster(folder) as url:
-        took["standalone, 2 workers"] = submit(url, package, snapshots, folder / "there", settings)
+    took = {"local[2]": audit("local[2]", package, snapshots, folder / "here", settings)}
+    with cluster(folder, WORKERS) as url:
+        took["standalone, 2 workers"] = audit(url, package, snapshots, folder / "there", settings)
     here, there = (PublishedReports(folder / name) for name in ("here", "there"))
     differing = []
     for table in here.published["tables"]:
