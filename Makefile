@@ -1,6 +1,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3.11
 VENV ?= .venv
+AIRFLOW_VENV ?= .venv-airflow
 BIN := $(VENV)/bin
 OUT ?= out
 DIST ?= dist
@@ -11,7 +12,7 @@ SAMPLES := tests/data/captures
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit test lint fmt package bench clean
+.PHONY: help install audit test test-airflow lint fmt package bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +46,15 @@ audit: install ## Audit the sample dumps, print the findings and where the repor
 
 test: install ## Run all tests
 	$(BIN)/python -m pytest
+
+$(AIRFLOW_VENV)/installed: tests/airflow/requirements.txt
+	$(PYTHON) -m venv $(AIRFLOW_VENV)
+	$(AIRFLOW_VENV)/bin/pip install --quiet --upgrade pip
+	$(AIRFLOW_VENV)/bin/pip install --quiet --requirement tests/airflow/requirements.txt
+	touch $@
+
+test-airflow: install package $(AIRFLOW_VENV)/installed ## Run the DAG on the sample dumps, in an environment of its own
+	PATH="$(abspath $(BIN)):$$PATH" $(AIRFLOW_VENV)/bin/python -m pytest --confcutdir tests/airflow tests/airflow
 
 lint: install ## Check style and types, change nothing
 	$(BIN)/ruff check .

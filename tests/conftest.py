@@ -13,6 +13,9 @@ from pyspark.sql import SparkSession
 
 from jobs.java import find_java
 
+# Runs in Airflow's own environment: make test-airflow.
+collect_ignore = ["airflow"]
+
 settings.register_profile(
     "audit",
     deadline=None,

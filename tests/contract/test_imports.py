@@ -83,6 +83,18 @@ def test_the_clock_is_read_in_one_place() -> None:
     assert readers == {"cli.py"}
 
 
+def test_the_dag_imports_nothing_of_the_project() -> None:
+    for name in imports(ROOT / "jobs" / "airflow" / "rebalance_audit.py"):
+        assert name.split(".")[0] in STANDARD | {"airflow"}, name
+
+
+def test_java_is_looked_for_without_spark() -> None:
+    # conf/spark-env.sh asks before there is a Java, and so before there is a Spark.
+    for name in imports(ROOT / "jobs" / "java.py"):
+        assert name.split(".")[0] in STANDARD | {"jobs"}, name
+        assert not name.startswith("jobs.") or name == "jobs.errors", name
+
+
 def test_every_cache_of_the_core_is_bounded() -> None:
     caches = {
         f"{path.stem}.{name}": value.cache_parameters()["maxsize"]
