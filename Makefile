@@ -12,10 +12,10 @@ SAMPLES := tests/data/captures
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit test test-airflow lint fmt package bench clean
+.PHONY: help install audit test test-airflow test-without-java lint fmt package bench clean
 
 help: ## Show what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -55,6 +55,15 @@ $(AIRFLOW_VENV)/installed: tests/airflow/requirements.txt
 
 test-airflow: install package $(AIRFLOW_VENV)/installed ## Run the DAG on the sample dumps, in an environment of its own
 	PATH="$(abspath $(BIN)):$$PATH" $(AIRFLOW_VENV)/bin/python -m pytest --confcutdir tests/airflow tests/airflow
+
+# All that a machine needs besides Python.
+TOOLS := bash cat chmod dirname env find grep head make mkdir ps rm sh touch
+
+test-without-java: install ## Audit the sample dumps with no Java on the PATH
+	rm -rf build/tools && mkdir -p build/tools
+	for tool in $(TOOLS); do ln -s "$$(command -v $$tool)" build/tools/$$tool; done
+	env -u JAVA_HOME PATH=$(abspath build/tools) $(MAKE) audit OUT=build/without-java
+	test -s build/without-java/reports/_published/*.json
 
 lint: install ## Check style and types, change nothing
 	$(BIN)/ruff check .

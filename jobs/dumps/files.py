@@ -80,8 +80,9 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
     for path in absolute_paths(paths):
         if not path.startswith("/") or _GLOB_OF_HADOOP.search(path):
             return None
-        # Not pathlib's: to Hadoop ** is nothing but *.
-        named = [Path(each) for each in glob(path, include_hidden=True)]  # noqa: PTH207
+        # As Hadoop has it: .. undoes the name before it, link or not, and ** is nothing but *.
+        pattern = os.path.normpath(path)
+        named = [Path(each) for each in glob(pattern, include_hidden=True)]  # noqa: PTH207
         if not named:
             raise InputError(f"no dump at {path}")
         for each in named:

