@@ -90,25 +90,25 @@ def test_the_audit_is_told_by_footers_and_pointers_and_nothing_is_written(
     snapshots, reports = tmp_path / "snapshots", tmp_path / "reports"
     write_snapshots(snapshots, 4)
     pointer = '{"date": "%s", "run_id": "run-%s", "tables": [], "summary": {}}'
-    for day in ("2026-11-19", "2026-11-21"):
+    for day in ("2026-11-19", "2026-11-20"):
         path = reports / "_published" / f"dt={day}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(pointer % (day, day))
     before = sorted(tmp_path.rglob("*"))
     command = ["audit", "--snapshots", str(snapshots), "--reports", str(reports), "--dry-run"]
-    assert main([*command, "--date", "2026-11-21", "--set", "persistence_seconds=7"]) == 0
+    assert main([*command, "--date", "2026-11-20", "--set", "persistence_seconds=7"]) == 0
     told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert any(
         line.startswith("heartbeats 4 files, ")
         and line.endswith(
-            "8 rows, 6 of them in the window, 2026-11-20T23:00:00Z to 2026-11-21T02:00:00Z"
+            "8 rows, 2 of them in the window, 2026-11-20T23:00:00Z to 2026-11-21T02:00:00Z"
         )
         for line in told
     )
     assert "client_states not there, and not needed" in told
-    assert "window 2026-11-21T00:00:00Z to 2026-11-22T00:00:00Z, exclusive" in told
-    assert f"writes {reports}/<table>/dt=2026-11-21/run=<run id>" in told
-    assert "replaces run run-2026-11-21" in told
+    assert "window 2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z, exclusive" in told
+    assert f"writes {reports}/<table>/dt=2026-11-20/run=<run id>" in told
+    assert "replaces run run-2026-11-20" in told
     assert "compared with run run-2026-11-19 of 2026-11-19" in told
     assert "persistence_seconds=7" in told
     assert told[-1] == "dry run: nothing was written"
