@@ -57,7 +57,7 @@ test-airflow: install package $(AIRFLOW_VENV)/installed ## Run the DAG on the sa
 	PATH="$(abspath $(BIN)):$$PATH" $(AIRFLOW_VENV)/bin/python -m pytest --confcutdir tests/airflow tests/airflow
 
 # All that a machine needs besides Python.
-TOOLS := bash cat chmod dirname env find grep head make mkdir ps rm sh touch
+TOOLS := bash cat chmod dirname env find grep head make mkdir printf ps rm sh touch
 
 test-without-java: install ## Audit the sample dumps with no Java on the PATH
 	rm -rf build/tools && mkdir -p build/tools

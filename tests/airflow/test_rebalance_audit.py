@@ -148,7 +148,7 @@ def test_a_night_is_audited_reported_and_judged_and_may_be_run_again(
     first = json.loads(pointer.read_text())
     assert first["summary"]["rows"]["stacked_client_ids"] == 1
     assert first["summary"]["findings"]["orphaned_queues"]["CRITICAL"] == 4
-    (page,) = (night / "reports").rglob("*.html")
+    page = night / "reports" / "report" / f"dt={DAY}.html"
     assert "10.0.2.10@app-DUP" in page.read_text()
     # By hand, of the same date, and only to see.
     params = json.dumps({"date": DAY, "gate": "pass"})
