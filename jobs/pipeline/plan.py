@@ -32,7 +32,7 @@ def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -
     """
     files = list_local_files(dumps)
     if files is None:
-        with spark_session("rebalance-audit dry run", master) as spark:
+        with spark_session("rebalance-audit dry run", master, is_short=True) as spark:
             files = list_files(spark, dumps)
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")

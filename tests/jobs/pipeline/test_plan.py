@@ -77,7 +77,7 @@ def write_snapshots(folder: Path, rounds: int) -> None:
 
 @pytest.fixture
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str, master: str | None) -> None:
+    def refuse(name: str, master: str | None, *, is_short: bool) -> None:
         raise AssertionError("a session was started")
 
     monkeypatch.setattr("jobs.pipeline.plan.spark_session", refuse)
