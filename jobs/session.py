@@ -100,7 +100,7 @@ def spark_session(
     """The session of one command: that of spark-submit where there is one, else an own one.
 
     ``is_short``: whether the command is expected to be done within a minute or so. Only a session
-    that was started here is stopped here. Raises JavaError where there is no Java to start one with.
+    that was started here is stopped here. Raises JavaError where there is no Java to start one.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     # Workers would else take whatever python3 is first on the PATH.

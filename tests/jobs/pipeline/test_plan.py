@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -130,6 +132,26 @@ def test_a_whole_run_is_told_from_the_dumps_alone(
     assert f"below {output}/snapshots" in told
     assert f"{output}/reports/<table>/dt=<date of the last snapshot>/run=<run id>" in told
     assert not output.exists()
+
+
+def test_dumps_that_only_hadoop_can_list_are_told_by_a_session(
+    spark: SparkSession,
+    dumps: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    started = []
+
+    @contextmanager
+    def session(name: str, master: str | None, *, is_short: bool) -> Iterator[SparkSession]:
+        started.append(master)
+        yield spark
+
+    monkeypatch.setattr("jobs.pipeline.plan.spark_session", session)
+    command = ["ingest", "--dumps", f"{dumps}/{{a.jsonl,b}}", "--snapshots", "s", "--dry-run"]
+    assert main([*command, "--master", "local[7]"]) == 0
+    assert started == ["local[7]"]
+    assert "reads    3 files, 30 bytes" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
