@@ -122,6 +122,17 @@ def test_the_gate_fails_skips_or_passes_as_it_is_told(dag: Any, published: Path)
         judge(dag, published, "ignore", "CRITICAL")
 
 
+def test_the_gate_does_not_count_known_issues(dag: Any, published: Path) -> None:
+    summary = published / "summary" / f"dt={DAY}" / "run=b" / "summary.json"
+    values = json.loads(summary.read_text())
+    values["findings"]["orphaned_queues"]["known"] = {"CRITICAL": 2, "WARNING": 0, "INFO": 1}
+    summary.write_text(json.dumps(values))
+    none = {"orphaned_queues": 0, "duplicate_queues": 0}
+    assert judge(dag, published, "fail", "CRITICAL") == none
+    with pytest.raises(AirflowFailException, match="'orphaned_queues': 1"):
+        judge(dag, published, "fail", "WARNING")
+
+
 def test_the_gate_lets_a_day_pass_without_findings(dag: Any, published: Path) -> None:
     (published / "_published" / f"dt={DAY}.json").write_text(json.dumps({"run_id": "c"}))
     none = {"orphaned_queues": 0, "duplicate_queues": 0}
