@@ -6,12 +6,28 @@ Standard library and NumPy only; no input or output, no clock.
 from __future__ import annotations
 
 from rebalance_core.causes import Causes, find_causes
+from rebalance_core.changes import (
+    Change,
+    add_broker,
+    apply_change,
+    join,
+    leave,
+    mend,
+    own_ids,
+    remove_broker,
+    resize,
+    subscribe_all,
+    unify_list,
+    use_strategy,
+)
 from rebalance_core.client_id import ClientId, ClientIdFormat, parse_client_id
 from rebalance_core.errors import (
     AllocationError,
+    ChangeError,
     InvalidParameterError,
     MissingParameterError,
     UnknownStrategyError,
+    near_names,
 )
 from rebalance_core.faults import Fault, find_faults, normalise_expression
 from rebalance_core.findings import Evaluation, Finding, StackedEffect, evaluate
@@ -21,6 +37,7 @@ from rebalance_core.message_queue import (
     sort_client_ids,
     sort_message_queues,
 )
+from rebalance_core.prediction import WhatIf, moves_by_client, what_if
 from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
 from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
 from rebalance_core.strategies import AllocationStrategy, make_strategy
@@ -31,6 +48,8 @@ __all__ = [
     "AllocationError",
     "AllocationStrategy",
     "Causes",
+    "Change",
+    "ChangeError",
     "ClientId",
     "ClientIdFormat",
     "ClientList",
@@ -49,14 +68,29 @@ __all__ = [
     "StrategyRules",
     "TopicRoute",
     "UnknownStrategyError",
+    "WhatIf",
+    "add_broker",
+    "apply_change",
     "apply_repairs",
     "evaluate",
     "find_causes",
     "find_faults",
     "java_string_key",
+    "join",
+    "leave",
     "make_strategy",
+    "mend",
+    "moves_by_client",
+    "near_names",
     "normalise_expression",
+    "own_ids",
     "parse_client_id",
+    "remove_broker",
+    "resize",
     "sort_client_ids",
     "sort_message_queues",
+    "subscribe_all",
+    "unify_list",
+    "use_strategy",
+    "what_if",
 ]

@@ -36,7 +36,7 @@ from rebalance_core.repairs import (
     Situation,
 )
 from rebalance_core.state import BROADCASTING, Member, State
-from rebalance_core.strategies import AllocationStrategy, Sdk, original_id, sdk_of
+from rebalance_core.strategies import AllocationStrategy, Sdk, own_copy, sdk_of
 from rebalance_core.strategies.machine_room_unfiltered import MachineRoomUnfiltered
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
@@ -133,11 +133,12 @@ def _as_fault(
         queues_affected=len({finding.queue for finding in findings}),
         cleared=len(gone),
         left=len(remaining) if after else len(before.findings),
-        moves=_moves(before, after) if after else (),
+        moves=find_moves(before, after) if after else (),
     )
 
 
-def _moves(before: Evaluation, after: Evaluation) -> tuple[Move, ...]:
+def find_moves(before: Evaluation, after: Evaluation) -> tuple[Move, ...]:
+    """The queues whose takers are others after than before, in Java's order."""
     takers = _takers(before), _takers(after)
     queues = sort_message_queues(list({*takers[0], *takers[1]}))
     moves = (Move(q, takers[0].get(q, ()), takers[1].get(q, ())) for q in queues)
@@ -170,10 +171,8 @@ def shown_id(client_id: str) -> str:
     >>> shown_id("10.0.0.1@app"), shown_id(own_id("10.0.0.1@app", 1))
     ('10.0.0.1@app', '10.0.0.1@app (process 2)')
     """
-    original = original_id(client_id)
-    if original == client_id:
-        return client_id
-    return f"{original} (process {int(client_id[len(original) + 1 :]) + 1})"
+    original, copy = own_copy(client_id)
+    return original if copy == 0 else f"{original} (process {copy + 1})"
 
 
 def queue_ranges(queues: Iterable[MessageQueue]) -> str:

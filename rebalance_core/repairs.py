@@ -136,8 +136,11 @@ def unlist_broadcasters(situation: Situation) -> Situation:
     return _keep(situation, lambda member: member.message_model != BROADCASTING)
 
 
-def unify_lists(situation: Situation) -> Situation:
-    """Every broker gives the union of all lists, of each id as often as the longest has it."""
+def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Situation:
+    """Every broker gives the union of all lists, of each id as often as the longest has it.
+
+    With ``only``, a broker's name and id, this one alone does.
+    """
     richest: dict[str, list[Member]] = {}
     for entry in situation.state.client_lists:
         of_list: dict[str, list[Member]] = {}
@@ -148,6 +151,8 @@ def unify_lists(situation: Situation) -> Situation:
                 richest[client_id] = members
 
     def completed(entry: ClientList) -> ClientList:
+        if only not in (None, (entry.broker_name, entry.broker_id)):
+            return entry
         here = Counter(member.client_id for member in entry.members)
         missing = [
             member._replace(client_addr=f"{member.client_addr} (elsewhere)")

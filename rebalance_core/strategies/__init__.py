@@ -7,8 +7,16 @@ older clients compute under the same names are strategies of their own (``Sdk``)
 
 from __future__ import annotations
 
-from rebalance_core.strategies.base import AllocationStrategy, original_id, own_id
+from rebalance_core.strategies.base import AllocationStrategy, original_id, own_copy, own_id
 from rebalance_core.strategies.factory import make_strategy
 from rebalance_core.strategies.sdk import Sdk, sdk_of
 
-__all__ = ["AllocationStrategy", "Sdk", "make_strategy", "original_id", "own_id", "sdk_of"]
+__all__ = [
+    "AllocationStrategy",
+    "Sdk",
+    "make_strategy",
+    "original_id",
+    "own_copy",
+    "own_id",
+    "sdk_of",
+]

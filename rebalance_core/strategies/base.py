@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
 
-__all__ = ["NOTHING", "AllocationStrategy", "Positions", "by_first_slot", "original_id", "own_id"]
+__all__ = [
+    "NOTHING",
+    "AllocationStrategy",
+    "Positions",
+    "by_first_slot",
+    "original_id",
+    "own_copy",
+    "own_id",
+]
 
 Positions = NDArray[np.int64]
 
@@ -42,6 +50,16 @@ def own_id(client_id: str, copy: int) -> str:
 def original_id(client_id: str) -> str:
     """The client id that ``own_id`` was given; any other id, odd characters and all, is itself."""
     return _COPY_SUFFIX.sub("", client_id)
+
+
+def own_copy(client_id: str) -> tuple[str, int]:
+    """What ``own_id`` was given: the client id, and the number of the copy.
+
+    >>> own_copy(own_id("a", 2)), own_copy("a")
+    (('a', 2), ('a', 0))
+    """
+    original = original_id(client_id)
+    return original, int(client_id[len(original) + 1 :] or 0)
 
 
 class AllocationStrategy(ABC):

@@ -1,0 +1,548 @@
+"""Changes that an operator plans: what the state would be, step by step and when all is done.
+
+A change is made of steps, each a pure function from a situation to another that returns the very
+same situation where there is nothing (left) to do: one process that leaves, one client that gets
+another strategy, one broker that gets more queues. A rollout makes them one after the other, so any
+subset of them, in their order, is a state that a group may be in on the way (``prediction``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from rebalance_core.errors import ChangeError, MissingParameterError, near_names
+from rebalance_core.processes import find_processes, processes_behind
+from rebalance_core.repairs import REPAIRS, Situation, unify_lists
+from rebalance_core.state import (
+    BROADCASTING,
+    ClientList,
+    Member,
+    RouteBroker,
+    State,
+    TopicRoute,
+)
+from rebalance_core.strategies import make_strategy, original_id, own_id
+from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRule, StrategyRules
+
+#: A client rebalances every 20 s, and reads the route from a nameserver every 30 s before that.
+LIST_SECONDS = 20
+ROUTE_SECONDS = 50
+
+#: More queues than this on one broker is no plan but a mistyped number.
+MOST_QUEUES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a change: what is so when it is done, in words, and as a function."""
+
+    text: str
+    apply: Callable[[Situation], Situation]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change in words, and the steps that it takes in a situation (none: it is so already).
+
+    ``steps`` raises ChangeError where the situation does not allow it. ``seconds`` is how long it
+    takes at most until every client knows of a step.
+    """
+
+    text: str
+    steps: Callable[[Situation], tuple[Step, ...]]
+    seconds: int = LIST_SECONDS
+
+
+def apply_change(situation: Situation, change: Change) -> Situation:
+    """The situation when all steps of the change are done.
+
+    >>> from rebalance_core.state import ClientList, TopicRoute
+    >>> members = (Member("a", "h:1"), Member("b", "h:2"))
+    >>> state = State("G", "T", (ClientList("x", 0, members),), (TopicRoute("ns", ()),))
+    >>> after = apply_change(Situation(state, StrategyRules()), leave("b"))
+    >>> [member.client_id for member in after.state.client_lists[0].members]
+    ['a']
+    """
+    for step in change.steps(situation):
+        situation = step.apply(situation)
+    return situation
+
+
+def leave(client_id: str, processes: int = 1) -> Change:
+    """So many processes of a client id leave: of copies, those that the lists have last.
+
+    ``leave(client_id)`` is undone by ``join(client_id)``.
+    """
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        there = processes_behind(situation.state).get(client_id, 0)
+        if not there:
+            known = {m.client_id for entry in situation.state.client_lists for m in entry.members}
+            raise ChangeError(
+                f"expected a client of {situation.state.consumer_group} to leave, came "
+                f"{client_id!r}: {near_names(client_id, known)}"
+            )
+        if processes > there:
+            raise ChangeError(
+                f"expected at most {there} processes of {client_id!r} to leave, came {processes}"
+            )
+        return (Step(f"{client_id} has left", partial(_unlist, client_id)),) * processes
+
+    _check_number("processes to leave", processes, 1, MOST_QUEUES)
+    return Change(f"{_times(processes, client_id)} leaves", steps)
+
+
+def join(client_id: str, processes: int = 1) -> Change:
+    """So many processes with this client id join, on every broker that answered.
+
+    Each is like those that are there: like one of the same id, else like one that subscribes.
+    """
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        model = _model(situation.state, client_id)
+        return (Step(f"{client_id} has joined", partial(_list, model)),) * processes
+
+    if not client_id:
+        raise ChangeError("expected the id of the client that joins, came an empty one")
+    _check_number("processes to join", processes, 1, MOST_QUEUES)
+    return Change(f"{_times(processes, client_id)} joins", steps)
+
+
+def own_ids(*client_ids: str) -> Change:
+    """Every process behind these client ids gets an id of its own; behind all ids where none given.
+
+    The new id sorts right behind the old one: another choice may move more queues.
+    """
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        processes = processes_behind(situation.state)
+        for client_id in client_ids:
+            if client_id not in processes:
+                raise ChangeError(
+                    f"expected a client of {situation.state.consumer_group} to get its own id, "
+                    f"came {client_id!r}: {near_names(client_id, processes)}"
+                )
+        return tuple(
+            Step(
+                f"process {copy + 1} of {client_id} has its own id",
+                partial(_part, client_id, copy, copy + 1 == processes[client_id]),
+            )
+            for client_id in sorted(client_ids or processes)
+            for copy in range(processes[client_id] - 1, 0, -1)
+        )
+
+    return Change(f"every process of {_names(client_ids, 'the group')} has its own id", steps)
+
+
+def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids: str) -> Change:
+    """These clients (all where none given) allocate by one strategy, each as its SDK computes it.
+
+    Without ``params`` those of the rules count, if they are for that strategy. Raises
+    AllocationError where there is no such strategy, or its parameters are wrong or missing.
+    """
+    try:
+        make_strategy(name, params)
+    except MissingParameterError:
+        if params:
+            raise
+    own = (
+        StrategyRules([StrategyRule("(?s:.*)", name, "(?s:.*)", dict(params))]) if params else None
+    )
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        before = _strategies(situation)
+        for client_id in client_ids:
+            if client_id not in before:
+                raise ChangeError(
+                    f"expected a client of {situation.state.consumer_group} that consumes "
+                    f"{situation.state.topic}, came {client_id!r}: {near_names(client_id, before)}"
+                )
+        after = _strategies(_prescribe(frozenset(before), name, own, situation))
+        return tuple(
+            Step(f"{client_id} uses {name}", partial(_prescribe, frozenset({client_id}), name, own))
+            for client_id in sorted(client_ids or before)
+            if before[client_id] != after[client_id]
+        )
+
+    return Change(f"{_names(client_ids, 'every client')} uses {name}", steps)
+
+
+def subscribe_all() -> Change:
+    """Every member subscribes to the topic, by the filter that most have.
+
+    But for those that choose their queues themselves, which subscribe to nothing.
+    """
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        members = [
+            member
+            for entry in situation.state.client_lists
+            for member in entry.members
+            if not member.chooses_queues
+        ]
+        filters = Counter(m.expression for m in members if m.subscribed and m.expression)
+        expression = min(filters, key=lambda each: (-filters[each], each), default=None)
+        others = {
+            member.client_id
+            for member in members
+            if not member.subscribed or member.expression not in (None, expression)
+        }
+        return tuple(
+            Step(
+                f"{client_id} subscribes to {situation.state.topic} as the others do",
+                partial(_subscribe, client_id, expression),
+            )
+            for client_id in sorted(others)
+        )
+
+    return Change("every member subscribes to the topic, by one filter", steps)
+
+
+def add_broker(broker_name: str, queues: int) -> Change:
+    """A master with so many queues of the topic; every member heartbeats to it as well."""
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        if broker_name in _brokers(situation.state):
+            raise ChangeError(f"expected the name of a new broker, came {broker_name!r}")
+        return tuple(
+            Step(
+                f"{route.namesrv_addr} gives {broker_name} with {queues} queues",
+                partial(_add_broker, route.namesrv_addr, broker_name, queues),
+            )
+            for route in _routes(situation.state)
+        )
+
+    _check_number("queues", queues, 1, MOST_QUEUES)
+    return Change(f"{broker_name} is added with {queues} queues", steps, ROUTE_SECONDS)
+
+
+def remove_broker(broker_name: str) -> Change:
+    """A broker leaves the topic's route, and with it its queues."""
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        _require_broker(situation.state, broker_name)
+        return tuple(
+            Step(
+                f"{route.namesrv_addr} gives no {broker_name}",
+                partial(_remove_broker, route.namesrv_addr, broker_name),
+            )
+            for route in _routes(situation.state)
+            if any(broker.broker_name == broker_name for broker in route.brokers)
+        )
+
+    return Change(f"{broker_name} is removed", steps, ROUTE_SECONDS)
+
+
+def resize(queues: int, broker_name: str | None = None) -> Change:
+    """The topic has so many queues (to read and to write) on one broker, or on each that has any.
+
+    What lies in queues that go is read by nobody until they come back.
+    """
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        if broker_name is not None:
+            _require_broker(situation.state, broker_name)
+        brokers = {
+            broker.broker_name
+            for route in situation.state.topic_routes
+            for broker in route.brokers
+            if broker.broker_name == broker_name
+            or (broker_name is None and (broker.read_queue_nums or broker.write_queue_nums))
+            if (broker.read_queue_nums, broker.write_queue_nums) != (queues, queues)
+        }
+        return tuple(
+            Step(f"{name} has {queues} queues", partial(_resize, name, queues))
+            for name in sorted(brokers)
+        )
+
+    _check_number("queues", queues, 0, MOST_QUEUES)
+    where = broker_name if broker_name is not None else "every broker"
+    return Change(f"{where} has {queues} queues of the topic", steps, ROUTE_SECONDS)
+
+
+def unify_list(broker_name: str | None = None) -> Change:
+    """A broker's list has all members that any broker's has; every broker's where none is named."""
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        brokers = {(entry.broker_name, entry.broker_id) for entry in situation.state.client_lists}
+        if broker_name is not None and broker_name not in {name for name, _ in brokers}:
+            known = {name for name, _ in brokers}
+            raise ChangeError(
+                f"expected a broker that gave a list of the group, came {broker_name!r}: "
+                f"{near_names(broker_name, known)}"
+            )
+        return tuple(
+            Step(
+                f"{name}{f' (slave {broker_id})' if broker_id else ''} lists every member",
+                partial(_complete, (name, broker_id)),
+            )
+            for name, broker_id in sorted(brokers)
+            if broker_name in (None, name)
+            if unify_lists(situation, (name, broker_id)) is not situation
+        )
+
+    where = broker_name if broker_name is not None else "every broker"
+    return Change(f"{where} lists every member", steps)
+
+
+def mend(fault: str) -> Change:
+    """A fault is mended at one stroke, as its remedy preview has it (``REPAIRS``)."""
+    if fault not in REPAIRS:
+        raise ChangeError(
+            f"expected a fault that has a repair, came {fault!r}: {near_names(fault, REPAIRS)}"
+        )
+    repair = REPAIRS[fault]
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        if repair(situation) is situation:
+            return ()
+        return (Step(f"{fault} is mended", repair),)
+
+    return Change(f"{fault} is mended", steps)
+
+
+# ------------------------------------------------------------------ the steps
+
+
+def _unlist(client_id: str, situation: Situation) -> Situation:
+    """Every list lacks the last entry of the id; a broker without members says so (code 206)."""
+    state = situation.state
+    lists: list[ClientList] = []
+    offline = list(state.offline_brokers)
+    for entry in state.client_lists:
+        at = [n for n, member in enumerate(entry.members) if member.client_id == client_id]
+        if not at:
+            lists.append(entry)
+        elif len(entry.members) == 1:
+            offline.append((entry.broker_name, entry.broker_id))
+        else:
+            rest = (*entry.members[: at[-1]], *entry.members[at[-1] + 1 :])
+            lists.append(replace(entry, members=rest))
+    return _with(situation, client_lists=tuple(lists), offline_brokers=tuple(offline))
+
+
+def _list(model: Member, situation: Situation) -> Situation:
+    """Every broker of which a list is known lists one more member like the model."""
+    state = situation.state
+    known = [*state.client_lists, *(ClientList(*broker, ()) for broker in state.offline_brokers)]
+    return _with(
+        situation,
+        client_lists=tuple(
+            replace(
+                entry,
+                members=(
+                    *entry.members,
+                    model._replace(client_addr=f"(joins as number {len(entry.members) + 1})"),
+                ),
+            )
+            for entry in known
+        ),
+        offline_brokers=(),
+    )
+
+
+def _part(client_id: str, copy: int, is_last: bool, situation: Situation) -> Situation:
+    """The copy with this number (by address, from 0) has its own id, the last with stale ones."""
+
+    def parted(entry: ClientList) -> ClientList:
+        copies = sorted(m.client_addr for m in entry.members if m.client_id == client_id)
+        chosen = set(copies[copy:] if is_last else copies[copy : copy + 1])
+        return replace(
+            entry,
+            members=tuple(
+                member._replace(client_id=own_id(client_id, copy))
+                if member.client_id == client_id and member.client_addr in chosen
+                else member
+                for member in entry.members
+            ),
+        )
+
+    return _with(situation, client_lists=tuple(map(parted, situation.state.client_lists)))
+
+
+def _subscribe(client_id: str, expression: str | None, situation: Situation) -> Situation:
+    def subscribed(member: Member) -> Member:
+        if member.client_id != client_id or member.chooses_queues:
+            return member
+        return member._replace(subscribed=True, expression=expression)
+
+    return _with(
+        situation,
+        client_lists=tuple(
+            replace(entry, members=tuple(map(subscribed, entry.members)))
+            for entry in situation.state.client_lists
+        ),
+    )
+
+
+def _add_broker(
+    namesrv_addr: str, broker_name: str, queues: int, situation: Situation
+) -> Situation:
+    state = situation.state
+    added = RouteBroker(broker_name, read_queue_nums=queues, write_queue_nums=queues)
+    changed = _with_brokers(situation, namesrv_addr, lambda brokers: (*brokers, added))
+    listing = {(entry.broker_name, entry.broker_id) for entry in state.client_lists}
+    new = (broker_name, 0)
+    if not state.client_lists or new in listing:
+        return changed
+    with_empty = _with(changed, client_lists=(*state.client_lists, ClientList(*new, ())))
+    return unify_lists(with_empty, new)
+
+
+def _remove_broker(namesrv_addr: str, broker_name: str, situation: Situation) -> Situation:
+    return _with_brokers(
+        situation,
+        namesrv_addr,
+        lambda brokers: tuple(each for each in brokers if each.broker_name != broker_name),
+    )
+
+
+def _resize(broker_name: str, queues: int, situation: Situation) -> Situation:
+    def resized(brokers: tuple[RouteBroker, ...]) -> tuple[RouteBroker, ...]:
+        return tuple(
+            replace(each, read_queue_nums=queues, write_queue_nums=queues)
+            if each.broker_name == broker_name
+            else each
+            for each in brokers
+        )
+
+    return _with_brokers(situation, None, resized)
+
+
+def _complete(broker: tuple[str, int], situation: Situation) -> Situation:
+    return unify_lists(situation, broker)
+
+
+class _Prescribed(StrategyRules):
+    """Rules by which some clients use one strategy, whatever was observed or configured of them.
+
+    What is prescribed was not observed, so it says nothing of the other clients of the group.
+    """
+
+    def __init__(
+        self,
+        base: StrategyRules,
+        client_ids: frozenset[str],
+        name: str,
+        own: StrategyRules | None,
+    ) -> None:
+        super().__init__()
+        self._base = base
+        self._client_ids = client_ids
+        self._name = name
+        self._own = own
+
+    def resolve(
+        self,
+        consumer_group: str,
+        client_id: str,
+        observed: str | None,
+        of_group: str | None = None,
+        *,
+        language: str | None = None,
+        version: int | None = None,
+        orders_differ: bool = False,
+    ) -> ResolvedStrategy:
+        """The prescribed strategy, as the client's SDK computes it, or what the base rules say."""
+        rules = self._base
+        if not self._client_ids.isdisjoint((client_id, original_id(client_id))):
+            rules, observed = self._own or self._base, self._name
+        return rules.resolve(
+            consumer_group,
+            client_id,
+            observed,
+            of_group,
+            language=language,
+            version=version,
+            orders_differ=orders_differ,
+        )
+
+
+def _prescribe(
+    client_ids: frozenset[str], name: str, own: StrategyRules | None, situation: Situation
+) -> Situation:
+    return replace(situation, rules=_Prescribed(situation.rules, client_ids, name, own))
+
+
+# ------------------------------------------------------------------ what steps are made from
+
+
+def _with(situation: Situation, **changed: Any) -> Situation:
+    """The situation with these fields of its state; the very same where they are the same."""
+    state = replace(situation.state, **changed)
+    return situation if state == situation.state else replace(situation, state=state)
+
+
+def _with_brokers(
+    situation: Situation,
+    namesrv_addr: str | None,
+    changed: Callable[[tuple[RouteBroker, ...]], tuple[RouteBroker, ...]],
+) -> Situation:
+    """The situation with other brokers in one nameserver's route, or in every route."""
+    return _with(
+        situation,
+        topic_routes=tuple(
+            replace(route, brokers=changed(route.brokers))
+            if namesrv_addr in (None, route.namesrv_addr)
+            else route
+            for route in situation.state.topic_routes
+        ),
+    )
+
+
+def _model(state: State, client_id: str) -> Member:
+    """A member to take after: one with the id, else one that subscribes, else a plain one."""
+    members = [member for entry in state.client_lists for member in entry.members]
+    candidates = (
+        [member for member in members if member.client_id == client_id]
+        or [m for m in members if m.subscribed and m.message_model != BROADCASTING]
+        or [Member(client_id, "")]
+    )
+    chosen = min(candidates, key=lambda member: (not member.subscribed, member.client_id))
+    return chosen._replace(client_id=client_id, is_expired=False)
+
+
+def _strategies(situation: Situation) -> dict[str, list[object]]:
+    """By client id the strategies of its processes that take part; or why one is not known."""
+    found: dict[str, list[object]] = {}
+    for process in find_processes(situation.state, situation.rules):
+        if process.claims and not process.broadcasting:
+            resolved = process.strategy
+            found.setdefault(process.client_id, []).append(resolved.strategy or resolved.unknown)
+    return found
+
+
+def _brokers(state: State) -> set[str]:
+    return {broker.broker_name for route in state.topic_routes for broker in route.brokers}
+
+
+def _routes(state: State) -> tuple[TopicRoute, ...]:
+    if not state.topic_routes:
+        raise ChangeError(f"expected a route of {state.topic} to change, and none is known")
+    return state.topic_routes
+
+
+def _require_broker(state: State, broker_name: str) -> None:
+    known = _brokers(state)
+    if broker_name not in known:
+        raise ChangeError(
+            f"expected a broker of {state.topic}, came {broker_name!r}: "
+            f"{near_names(broker_name, known)}"
+        )
+
+
+def _check_number(what: str, came: int, least: int, most: int) -> None:
+    if not least <= came <= most:
+        raise ChangeError(f"expected {least} to {most} {what}, came {came}")
+
+
+def _times(processes: int, client_id: str) -> str:
+    return client_id if processes == 1 else f"{processes} processes of {client_id}"
+
+
+def _names(client_ids: Collection[str], every: str) -> str:
+    return ", ".join(client_ids) or every

@@ -1,0 +1,320 @@
+"""What if: what changes would do to a group and topic, when done and on the way.
+
+    situation, changes -> before, after, moves, and the states in between
+
+Two kinds of states lie in between, and only the first last:
+
+- a **rollout** makes one step after the other, each client restarted in its turn: any subset of the
+  steps is a state that the group may stay in for hours, and findings in it last as long;
+- each step **settles**: for some seconds some clients work from the new lists and others still
+  from the old ones, so that a queue which moves may be taken by both or by nobody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from rebalance_core.causes import FindingKey, key_of
+from rebalance_core.changes import LIST_SECONDS, Change, Step
+from rebalance_core.faults import Move, find_moves, shown_id
+from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, Evaluation, evaluate
+from rebalance_core.message_queue import MessageQueue, sort_message_queues
+from rebalance_core.repairs import Situation
+from rebalance_core.strategies import own_copy, own_id
+
+#: So many states in between are looked at, at most; fewer in groups of thousands of members.
+MOST_STATES = 512
+_FEWEST_STATES = 16
+_MEMBERS_IN_ALL = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A state on the way: what is done by then, and the queues that are wrong in it.
+
+    ``done`` are the steps done (of a rollout), or the clients that work from the new lists.
+    """
+
+    done: tuple[str, ...]
+    duplicates: tuple[MessageQueue, ...]
+    orphans: tuple[MessageQueue, ...]
+
+    @property
+    def wrong(self) -> int:
+        """How many queues are taken by several or by nobody."""
+        return len({*self.duplicates, *self.orphans})
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The states in between of one kind.
+
+    There are ``states`` of them, ``looked_at`` of which were looked at; ``harmed`` have a
+    duplicate or an orphan that is not there before the change. ``worst`` is the one with most
+    queues wrong; None where no state that was looked at has any.
+    """
+
+    states: int
+    looked_at: int
+    harmed: int
+    worst: Between | None
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether all of them were looked at."""
+        return self.looked_at == self.states
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What changes do: before and after, the queues that move, and what lies in between.
+
+    ``rollout`` has the subsets of ``steps``; ``settling`` the states in which each client works
+    from the lists of before or from those of after, for ``seconds`` at most.
+    """
+
+    changes: tuple[str, ...]
+    steps: tuple[str, ...]
+    before: Evaluation
+    after: Evaluation
+    situation_after: Situation
+    moves: tuple[Move, ...]
+    rollout: Ways
+    settling: Ways
+    seconds: int
+
+    @property
+    def safe_to_roll(self) -> bool:
+        """Whether no state between the steps, and not the end, has a finding of its own.
+
+        Only as sure as ``rollout.exhaustive`` says.
+        """
+        return self.rollout.harmed == 0 and not self.new_findings
+
+    @property
+    def new_findings(self) -> frozenset[FindingKey]:
+        """What is wrong when all is done and was not before."""
+        return _keys(self.after) - _keys(self.before)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether who owns what is known before and after."""
+        return self.before.coverage == AUDITED and self.after.coverage == AUDITED
+
+
+def what_if(situation: Situation, changes: Sequence[Change]) -> WhatIf:
+    """What the changes do, one after the other. Raises ChangeError where one cannot be made.
+
+    >>> from rebalance_core.changes import leave
+    >>> from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
+    >>> from rebalance_core.strategy_rules import StrategyRules
+    >>> members = (Member("a", "h:1"), Member("b", "h:2"), Member("c", "h:3"))
+    >>> state = State(
+    ...     "G", "T", (ClientList("x", 0, members),),
+    ...     (TopicRoute("ns", (RouteBroker("x", read_queue_nums=3),)),),
+    ... )
+    >>> told = what_if(Situation(state, StrategyRules()), [leave("c")])
+    >>> [(move.queue.queue_id, move.before, move.after) for move in told.moves]
+    [(1, ('b',), ('a',)), (2, ('c',), ('b',))]
+    >>> told.safe_to_roll, told.settling.worst.wrong
+    (True, 2)
+
+    (In the worst case, for 20 s at most, a knows that c has left, and b does not: 1 is taken by both,
+    2 by nobody.)
+    """
+    steps: list[Step] = []
+    after_steps = situation
+    for change in changes:
+        of_change = change.steps(after_steps)
+        for step in of_change:
+            after_steps = step.apply(after_steps)
+        steps += of_change
+    before = evaluate(situation.state, situation.rules)
+    after = evaluate(after_steps.state, after_steps.rules)
+    comparable = before.coverage == AUDITED and after.coverage == AUDITED
+    return WhatIf(
+        changes=tuple(change.text for change in changes),
+        steps=tuple(step.text for step in steps),
+        before=before,
+        after=after,
+        situation_after=after_steps,
+        moves=find_moves(before, after) if comparable else (),
+        rollout=_rollout(situation, steps, before),
+        settling=_settling(before, after) if comparable else Ways(0, 0, 0, None),
+        seconds=max((change.seconds for change in changes), default=LIST_SECONDS),
+    )
+
+
+def moves_by_client(
+    moves: Sequence[Move],
+) -> dict[str, tuple[list[MessageQueue], list[MessageQueue]]]:
+    """By client id the queues that it gives up and those that it takes.
+
+    >>> moves = [Move(MessageQueue("T", "x", 1), ("b",), ("a",))]
+    >>> {client: ([q.queue_id for q in gives], [q.queue_id for q in takes])
+    ...  for client, (gives, takes) in moves_by_client(moves).items()}
+    {'a': ([], [1]), 'b': ([1], [])}
+    """
+    found: dict[str, tuple[list[MessageQueue], list[MessageQueue]]] = defaultdict(lambda: ([], []))
+    for move in moves:
+        for client_id in dict.fromkeys((*move.before, *move.after)):
+            gained = move.after.count(client_id) - move.before.count(client_id)
+            if gained:
+                found[client_id][gained > 0].append(move.queue)
+    return dict(sorted(found.items()))
+
+
+def _keys(evaluation: Evaluation) -> frozenset[FindingKey]:
+    return frozenset(key_of(finding) for finding in evaluation.findings)
+
+
+# ------------------------------------------------------------------ a rollout, step by step
+
+
+def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) -> Ways:
+    """The subsets of the steps but for none and all; many of them only in part (``_subsets``)."""
+    states = max(2 ** len(steps) - 2, 0)
+    known = _keys(before)
+    looked_at = harmed = 0
+    worst: Between | None = None
+    members = max(before.members, 1)
+    most = max(_FEWEST_STATES, min(MOST_STATES, _MEMBERS_IN_ALL // members))
+    for subset in _subsets(len(steps), most):
+        on_the_way = situation
+        for number in subset:
+            on_the_way = steps[number].apply(on_the_way)
+        evaluation = evaluate(on_the_way.state, on_the_way.rules)
+        looked_at += 1
+        if _keys(evaluation) - known:
+            harmed += 1
+            between = _as_between([steps[number].text for number in subset], evaluation)
+            if worst is None or between.wrong > worst.wrong:
+                worst = between
+    return Ways(states, looked_at, harmed, worst)
+
+
+def _subsets(number: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Subsets of so many steps but for none and all, smallest first; at most so many.
+
+    Where there are more: a rollout in order, one forth and one back, each step alone, and all but
+    each step, thinned out evenly.
+
+    >>> [list(_subsets(n, 512)) for n in (1, 2)], len(list(_subsets(40, 64)))
+    ([[], [(0,), (1,)]], 64)
+    """
+    every = range(number)
+    if 2**number - 2 <= most:
+        for size in range(1, number):
+            yield from combinations(every, size)
+        return
+    chosen = dict.fromkeys(
+        tuple(each)
+        for size in range(1, number)
+        for each in (
+            every[:size],
+            every[number - size :],
+            (size,),
+            [*every[:size], *every[size + 1 :]],
+        )
+    )
+    subsets = sorted(chosen, key=len)
+    step = max(1, len(subsets) / most)
+    yield from (subsets[int(n * step)] for n in range(min(most, len(subsets))))
+
+
+def _as_between(done: Sequence[str], evaluation: Evaluation) -> Between:
+    queues: dict[str, list[MessageQueue]] = {DUPLICATE: [], ORPHANED: []}
+    for finding in evaluation.findings:
+        queues[finding.kind].append(finding.queue)
+    return Between(tuple(done), tuple(queues[DUPLICATE]), tuple(queues[ORPHANED]))
+
+
+# ------------------------------------------------------------------ settling, client by client
+
+#: A process: its client id as it was before it got its own, and its number among the copies.
+_Process = tuple[str, int]
+
+
+def _settling(before: Evaluation, after: Evaluation) -> Ways:
+    """Each process claims what it did or what it will; one that leaves is gone from the start.
+
+    Only those that give up or take a queue count: the others do the same either way. Of more than
+    can be looked at, the worst is sought by changing one process at a time.
+    """
+    old, new = _claims(before), _claims(after)
+    changing = sorted(p for p in new if old.get(p, frozenset()) != new[p])
+    leaves = any(old[process] for process in old.keys() - new.keys())
+    queues = set[MessageQueue]().union(*[old.get(p, frozenset()) | new[p] for p in changing])
+    queues.update(queue for process in old.keys() - new.keys() for queue in old[process])
+    staying = Counter(q for p in new.keys() - set(changing) for q in new[p] if q in queues)
+    # A queue that comes or goes has no owner as long as nobody knows of it.
+    gone = _all_queues(before).symmetric_difference(_all_queues(after))
+    known = _keys(before)
+
+    def between(moved: frozenset[_Process]) -> Between:
+        owners = staying.copy()
+        for process in changing:
+            owners.update(new[process] if process in moved else old.get(process, ()))
+        several = (q for q in queues if owners[q] > 1 and (DUPLICATE, q) not in known)
+        none = (q for q in queues - gone if owners[q] == 0 and (ORPHANED, q) not in known)
+        done = tuple(shown_id(own_id(*process)) for process in changing if process in moved)
+        return Between(done, tuple(sort_message_queues(several)), tuple(sort_message_queues(none)))
+
+    # All that know the new lists are the state after; none, with nobody gone, the state before.
+    first = 0 if leaves else 1
+    states = max(2 ** len(changing) - 1 - first, 0)
+    looked_at = (
+        [
+            between(frozenset(moved))
+            for size in range(first, len(changing))
+            for moved in combinations(changing, size)
+        ]
+        if states <= MOST_STATES
+        else _climb(changing, between)
+    )
+    harmed = [each for each in looked_at if each.wrong]
+    worst = max(harmed, key=lambda each: (each.wrong, -len(each.done)), default=None)
+    return Ways(states, len(looked_at), len(harmed), worst)
+
+
+def _climb(
+    changing: Sequence[_Process], between: Callable[[frozenset[_Process]], Between]
+) -> list[Between]:
+    """States found by changing one process at a time for the worse, from every other one on."""
+    moved = frozenset(changing[::2])
+    best = between(moved)
+    looked_at = [best]
+    improved = True
+    while improved and len(looked_at) < MOST_STATES:
+        improved = False
+        for process in changing:
+            other = moved.symmetric_difference({process})
+            if not other or len(other) == len(changing) or len(looked_at) >= MOST_STATES:
+                continue
+            found = between(other)
+            looked_at.append(found)
+            if found.wrong > best.wrong:
+                moved, best, improved = other, found, True
+    return looked_at
+
+
+def _claims(evaluation: Evaluation) -> dict[_Process, frozenset[MessageQueue]]:
+    """By process what it takes, under some view at least."""
+    claims: dict[_Process, set[MessageQueue]] = defaultdict(set)
+    numbered: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    for allocation in evaluation.allocations:
+        client_id, copy = own_copy(allocation.client_id)
+        # Processes of one id that differ have a row each, in the same order under every view.
+        of_view = (allocation.client_id, allocation.view_brokers)
+        for _ in range(allocation.processes):
+            claims[client_id, copy + numbered[of_view]].update(allocation.queues)
+            numbered[of_view] += 1
+    return {process: frozenset(queues) for process, queues in claims.items()}
+
+
+def _all_queues(evaluation: Evaluation) -> set[MessageQueue]:
+    taken = {queue for allocation in evaluation.allocations for queue in allocation.queues}
+    return taken | {f.queue for f in evaluation.findings if f.kind == ORPHANED}
