@@ -122,8 +122,8 @@ def what_if(situation: Situation, changes: Sequence[Change]) -> WhatIf:
     >>> told.safe_to_roll, told.settling.worst.wrong
     (True, 2)
 
-    (In the worst case, for 20 s at most, a knows that c has left, and b does not: 1 is taken by both,
-    2 by nobody.)
+    (In the worst case, for 20 s at most, a knows that c has left and b does not: both take 1, and
+    nobody 2.)
     """
     steps: list[Step] = []
     after_steps = situation

@@ -24,7 +24,7 @@ STRATEGY_CLASSES = {
     "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
     "AllocateMachineRoomNearby": "MACHINE_ROOM_NEARBY",
 }
-_STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
+STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
 #: Zones lie whole quarters of an hour from UTC, from 12 hours behind it to 14 ahead.
 _QUARTER_SECONDS = 15 * 60
@@ -89,7 +89,7 @@ def _running_infos(records: DataFrame) -> DataFrame:
 def _strategy_name(text: Column) -> Column:
     """The name of ``Class@hash``, else the class itself: user code that cannot be recomputed."""
     class_name = F.regexp_replace(text, "@[^@]*$", "")
-    short = F.regexp_replace(class_name, "^" + _STRATEGY_PACKAGE.replace(".", r"\."), "")
+    short = F.regexp_replace(class_name, "^" + STRATEGY_PACKAGE.replace(".", r"\."), "")
     names = F.create_map(*[F.lit(part) for pair in STRATEGY_CLASSES.items() for part in pair])
     return F.coalesce(F.try_element_at(names, short), class_name)
 

@@ -29,9 +29,9 @@ _CLIENT = ["cluster", "consumer_group", "client_id"]
 
 #: A member's heartbeat overwrites the group's table every 30 s, an expired member is gone after
 #: 120 s: within this time every member's subscription has shown in the table.
-_GROUP_TABLE_SECONDS = 120
+GROUP_TABLE_SECONDS = 120
 
-_NEARBY = "MACHINE_ROOM_NEARBY"
+NEARBY = "MACHINE_ROOM_NEARBY"
 
 
 def make_heartbeats(records: DataFrame, polls: DataFrame, client_states: DataFrame) -> DataFrame:
@@ -56,7 +56,7 @@ def make_heartbeats(records: DataFrame, polls: DataFrame, client_states: DataFra
     )
     own, info = F.col("own"), F.col("info")
     empty = F.array().cast(HEARTBEATS.schema["subscriptions"].dataType)
-    is_inner_known = (F.col("seen.strategy") == _NEARBY) & F.col("nearby").isNotNull()
+    is_inner_known = (F.col("seen.strategy") == NEARBY) & F.col("nearby").isNotNull()
     return conform(
         rows.select(
             *_CONNECTION,
@@ -161,7 +161,7 @@ def _client_events(client_states: DataFrame) -> DataFrame:
         F.col("observed_at").alias("event_time"),
         F.when(is_info, F.struct("message_model", "subscriptions")).alias("info"),
         F.when(F.col("strategy").isNotNull(), seen).alias("seen"),
-        F.when(F.col("strategy").startswith(_NEARBY + "-"), F.col("strategy")).alias("nearby"),
+        F.when(F.col("strategy").startswith(NEARBY + "-"), F.col("strategy")).alias("nearby"),
         F.col("client_rebalance").alias("rebalance"),
         F.col("pull_consumer").alias("pulls"),
     )
@@ -213,7 +213,7 @@ def _group_tables(polls: DataFrame, members: DataFrame) -> DataFrame:
     around = (
         Window.partitionBy("cluster", "consumer_group")
         .orderBy(F.col("collected_at").cast("double"))
-        .rangeBetween(-_GROUP_TABLE_SECONDS, _GROUP_TABLE_SECONDS)
+        .rangeBetween(-GROUP_TABLE_SECONDS, GROUP_TABLE_SECONDS)
     )
     return (
         polls.where(F.col("outcome") == ANSWERED)

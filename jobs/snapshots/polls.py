@@ -16,6 +16,8 @@ from jobs.schemas import ANSWERED, BROKER_POLLS, NO_ANSWER, NOT_ONLINE
 
 #: ``ResponseCode.CONSUMER_NOT_ONLINE``: the broker knows no member of the group.
 CONSUMER_NOT_ONLINE = 206
+#: The dashboard passes the broker's code on only within its message: "CODE: 206  DESC: ...".
+NOT_ONLINE_MESSAGE = rf"CODE: *{CONSUMER_NOT_ONLINE}\b|not online"
 
 
 def latest(records: DataFrame, keys: list[str]) -> DataFrame:
@@ -52,10 +54,7 @@ def latest_polls(records: DataFrame) -> DataFrame:
 
 
 def _outcome(code: Column, message: Column) -> Column:
-    # The dashboard passes the broker's code on only within its message: "CODE: 206  DESC: ...".
-    not_online = (code == CONSUMER_NOT_ONLINE) | message.rlike(
-        rf"CODE: *{CONSUMER_NOT_ONLINE}\b|not online"
-    )
+    not_online = (code == CONSUMER_NOT_ONLINE) | message.rlike(NOT_ONLINE_MESSAGE)
     return (
         F.when(code.isNull(), F.lit(ANSWERED))
         .when(F.coalesce(not_online, F.lit(False)), F.lit(NOT_ONLINE))

@@ -12,10 +12,21 @@ from jobs.snapshots.polls import latest, with_error
 
 #: ``ResponseCode.TOPIC_NOT_EXIST``: the nameserver answered, and knows no such topic.
 TOPIC_NOT_EXIST = 17
+NO_ROUTE_MESSAGE = rf"CODE: *{TOPIC_NOT_EXIST}\b|No topic route info"
 
 #: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX``; the scope ``__global__`` drops its own underscores
 #: (``TopicQueueMappingUtils.getMockBrokerName``).
 _MOCK_BROKER = "__syslo__"
+GLOBAL_SCOPE = "__global__"
+
+
+def mock_broker_name(scope: str) -> str:
+    """The broker name under which clients see the logical queues of a static topic.
+
+    >>> mock_broker_name("__global__"), mock_broker_name("s")
+    ('__syslo__global__', '__syslo__s')
+    """
+    return _MOCK_BROKER + ("global__" if scope == GLOBAL_SCOPE else scope)
 
 
 def make_topic_routes(records: DataFrame) -> DataFrame:
@@ -31,8 +42,7 @@ def make_topic_routes(records: DataFrame) -> DataFrame:
         ["cluster", "snapshot_time", "namesrv_addr", "topic"],
     )
     unknown = F.coalesce(
-        (F.col("code") == TOPIC_NOT_EXIST)
-        | F.col("message").rlike(rf"CODE: *{TOPIC_NOT_EXIST}\b|No topic route info"),
+        (F.col("code") == TOPIC_NOT_EXIST) | F.col("message").rlike(NO_ROUTE_MESSAGE),
         F.lit(False),
     )
     answered = routes.where(F.col("code").isNull() | unknown)
@@ -78,12 +88,12 @@ def _brokers(route: Column) -> Column:
         ),
     )
     scopes = F.array_distinct(
-        F.transform(mappings, lambda each: F.coalesce(each["scope"], F.lit("__global__")))
+        F.transform(mappings, lambda each: F.coalesce(each["scope"], F.lit(GLOBAL_SCOPE)))
     )
     logical = F.transform(
         scopes,
         lambda scope: F.struct(
-            F.when(scope == "__global__", F.lit(_MOCK_BROKER + "global__"))
+            F.when(scope == GLOBAL_SCOPE, F.lit(mock_broker_name(GLOBAL_SCOPE)))
             .otherwise(F.concat(F.lit(_MOCK_BROKER), scope))
             .alias("broker_name"),
             F.array().cast("array<bigint>").alias("broker_ids"),
@@ -120,7 +130,7 @@ def _broker(name: Column, address: Column, queue: Column, is_static: Column) -> 
 
 def _most_queues(mappings: Column, scope: Column) -> Column:
     of_scope = F.filter(
-        mappings, lambda each: F.coalesce(each["scope"], F.lit("__global__")) == scope
+        mappings, lambda each: F.coalesce(each["scope"], F.lit(GLOBAL_SCOPE)) == scope
     )
     return F.coalesce(
         F.array_max(F.transform(of_scope, lambda each: each["totalQueues"])), F.lit(0)

@@ -29,18 +29,7 @@ def evaluate_states(
 
     ``lasting`` is what a state was evaluated with that its id does not tell.
     """
-    distinct = segments.select(
-        "cluster", "consumer_group", "topic", "state_id", "group_fingerprint", "route_fingerprint"
-    ).dropDuplicates(["state_id"])
-    states = distinct.join(
-        group_states.withColumnRenamed("fingerprint", "group_fingerprint"),
-        ["cluster", "consumer_group", "group_fingerprint"],
-        "left",
-    ).join(
-        route_states.withColumnRenamed("fingerprint", "route_fingerprint"),
-        ["cluster", "topic", "route_fingerprint"],
-        "left",
-    )
+    states = distinct_states(segments, group_states, route_states)
     # By number, which is not merged: a state is few bytes and much work, so that planning by bytes
     # would give all of them to one core.
     partitions = int(str(segments.sparkSession.conf.get("spark.sql.shuffle.partitions")))
@@ -55,11 +44,29 @@ def evaluate_states(
         "topic",
         "state_id",
         "lasting",
-        evaluate(F.struct(*_state_columns())).alias("evaluation"),
+        evaluate(F.struct(*state_columns())).alias("evaluation"),
     ).select("cluster", "consumer_group", "topic", "state_id", "lasting", "evaluation.*")
 
 
-def _state_columns() -> list[Column]:
+def distinct_states(
+    segments: DataFrame, group_states: DataFrame, route_states: DataFrame
+) -> DataFrame:
+    """One row per cluster, consumer_group, topic, state_id: what ``state_columns`` are made of."""
+    distinct = segments.select(
+        "cluster", "consumer_group", "topic", "state_id", "group_fingerprint", "route_fingerprint"
+    ).dropDuplicates(["state_id"])
+    return distinct.join(
+        group_states.withColumnRenamed("fingerprint", "group_fingerprint"),
+        ["cluster", "consumer_group", "group_fingerprint"],
+        "left",
+    ).join(
+        route_states.withColumnRenamed("fingerprint", "route_fingerprint"),
+        ["cluster", "topic", "route_fingerprint"],
+        "left",
+    )
+
+
+def state_columns() -> list[Column]:
     """``STATE_COLUMNS``: of members, offline brokers and route, an array for each field."""
     subscription = F.transform("members", _own_subscription)
     told = {

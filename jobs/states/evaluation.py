@@ -5,7 +5,7 @@ Runs in Spark's Python workers, so it imports nothing beyond pandas, NumPy and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -148,7 +148,27 @@ STATE_COLUMNS = (
 
 
 def to_state(row: Mapping[Any, Any]) -> State:
-    """The core's state from one row of ``STATE_COLUMNS``.
+    """The core's state from one row of ``STATE_COLUMNS``."""
+    return make_state(
+        row["consumer_group"],
+        row["topic"],
+        lasting=bool(row["lasting"]),
+        members=_records(row, "member", MEMBER_FIELDS),
+        offline=_records(row, "offline", OFFLINE_FIELDS),
+        routes=_records(row, "route", ROUTE_FIELDS),
+    )
+
+
+def make_state(
+    consumer_group: str,
+    topic: str,
+    *,
+    lasting: bool,
+    members: Iterable[tuple[Any, ...]],
+    offline: Iterable[tuple[Any, ...]],
+    routes: Iterable[tuple[Any, ...]],
+) -> State:
+    """The core's state from records of ``MEMBER_FIELDS``, ``OFFLINE_FIELDS``, ``ROUTE_FIELDS``.
 
     A connection stands once in one broker's list: a row that repeats one (a poll that was
     collected twice) is dropped. Copies of an id have different addresses, and stay.
@@ -169,7 +189,7 @@ def to_state(row: Mapping[Any, Any]) -> State:
         subscribed,
         expression_type,
         expression,
-    ) in enumerate(_records(row, "member", MEMBER_FIELDS)):
+    ) in enumerate(members):
         # Without an address nothing tells a repeated row from a copy of the id: it counts.
         address = client_addr or f"(address {number} not known)"
         lists.setdefault((broker_name, broker_id), {})[client_id, address] = Member(
@@ -194,7 +214,7 @@ def to_state(row: Mapping[Any, Any]) -> State:
         read_queue_nums,
         write_queue_nums,
         zone_name,
-    ) in _records(row, "route", ROUTE_FIELDS):
+    ) in routes:
         of_nameserver = brokers.setdefault(namesrv_addr, {})
         if broker_name is not None:
             of_nameserver[broker_name] = RouteBroker(
@@ -206,18 +226,18 @@ def to_state(row: Mapping[Any, Any]) -> State:
                 zone_name=zone_name,
             )
     return State(
-        consumer_group=row["consumer_group"],
-        topic=row["topic"],
+        consumer_group=consumer_group,
+        topic=topic,
         client_lists=tuple(
-            ClientList(name, broker_id, tuple(members.values()))
-            for (name, broker_id), members in lists.items()
+            ClientList(name, broker_id, tuple(of_list.values()))
+            for (name, broker_id), of_list in lists.items()
         ),
         topic_routes=tuple(
             TopicRoute(namesrv_addr, tuple(of_nameserver.values()))
             for namesrv_addr, of_nameserver in sorted(brokers.items())
         ),
-        offline_brokers=tuple(_records(row, "offline", OFFLINE_FIELDS)),
-        lasting=bool(row["lasting"]),
+        offline_brokers=tuple((name, broker_id) for name, broker_id in offline),
+        lasting=lasting,
     )
 
 
