@@ -9,6 +9,8 @@ For a PySpark shell, over DataFrames and with the shell's own session::
     reports = audit_frames(spark.read.parquet("snapshots/heartbeats"),
                            spark.read.parquet("snapshots/topic_routes"))
     reports["orphaned_queues"].show()
+
+Of one group and topic: ``explain`` and ``what_if``.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jobs.pipeline.explain import explain, what_if
     from jobs.pipeline.frames import audit_frames
     from jobs.settings import Settings, load_settings
 
-__all__ = ["Settings", "audit_frames", "load_settings"]
+__all__ = ["Settings", "audit_frames", "explain", "load_settings", "what_if"]
 
 _HOMES = {
     "audit_frames": "jobs.pipeline.frames",
+    "explain": "jobs.pipeline.explain",
+    "what_if": "jobs.pipeline.explain",
     "Settings": "jobs.settings",
     "load_settings": "jobs.settings",
 }

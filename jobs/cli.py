@@ -11,14 +11,17 @@ import argparse
 import secrets
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from jobs.errors import AuditError, QuarantineError, SettingsError
+from jobs.plan import CHANGES
 from jobs.progress import Progress
 from jobs.settings import DEFAULT_SETTINGS, SEVERITIES, Settings, find_settings, load_settings
 from jobs.storage import Location, Published, Reports, local_bytes
+from jobs.visible import visible
+from rebalance_core import AllocationError, Change, ChangeError, own_ids, subscribe_all
 
 if TYPE_CHECKING:
     from jobs.pipeline.audit import Run
@@ -106,7 +109,80 @@ def build_parser() -> argparse.ArgumentParser:
     show.add_argument("--topic", metavar="T", help="only this topic")
     show.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     _add_settings(show)
+    _add_explain(commands)
+    _add_what_if(commands)
     return parser
+
+
+def _add_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
+    explain = _command(
+        commands,
+        "explain",
+        "tell who takes which queue, why, what is wrong and what repairs it; needs no Spark",
+        "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z",
+    )
+    _add_question(explain)
+
+
+def _add_what_if(commands: argparse._SubParsersAction[_Parser]) -> None:
+    what_if = _command(
+        commands,
+        "what-if",
+        "tell what changes would do, in their order, and whether a rollout is safe; needs no Spark",
+        "what-if --dumps dumps/ --group G --topic T --leave 10.0.0.4@app --queues 8",
+    )
+    what_if.usage = (
+        "%(prog)s (--dumps PATH ... | --snapshots DIR) --group G --topic T CHANGE ...\n"
+        "                               [--at TIME] [--cluster C] [--settings FILE] [--set A.B=C]"
+    )
+    _add_question(what_if)
+    changes = what_if.add_argument_group("changes, at least one")
+    for option, metavar, text in (
+        ("--leave", "ID", "a process with this client id leaves"),
+        ("--join", "ID", "one more process with this client id joins"),
+        ("--strategy", "NAME", "all use it; NAME={key = value} with parameters"),
+        ("--add-broker", "NAME=N", "a broker is added with so many queues"),
+        ("--remove-broker", "NAME", "a broker is removed"),
+        ("--queues", "N", "so many queues on every broker; NAME=N on one"),
+        ("--unify-list", "NAME", "this broker lists all members"),
+        ("--mend", "FAULT", "a fault of group_faults is mended"),
+    ):
+        changes.add_argument(
+            option,
+            metavar=metavar,
+            dest="changes",
+            action="append",
+            type=_change_of(CHANGES[option]),
+            help=text,
+        )
+    for option, change, text in (
+        ("--own-ids", own_ids(), "every process gets an id of its own"),
+        ("--subscribe-all", subscribe_all(), "all members subscribe to it, by one filter"),
+    ):
+        changes.add_argument(option, dest="changes", action="append_const", const=change, help=text)
+
+
+def _change_of(parse: Callable[[str], Change]) -> Callable[[str], Change]:
+    def parsed(text: str) -> Change:
+        try:
+            return parse(text)
+        except (ChangeError, AllocationError) as error:
+            raise argparse.ArgumentTypeError(visible(str(error))) from error
+
+    return parsed
+
+
+def _add_question(command: argparse.ArgumentParser) -> None:
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--dumps", metavar="PATH", nargs="+", help="local dumps: files, folders, globs"
+    )
+    source.add_argument("--snapshots", metavar="DIR", help="or the snapshot tables of ingest")
+    command.add_argument("--group", metavar="G", required=True, help="the consumer group")
+    command.add_argument("--topic", metavar="T", required=True, help="the topic")
+    command.add_argument("--at", metavar="TIME", help="ISO 8601; else the last snapshot")
+    command.add_argument("--cluster", metavar="C", help="where the group is in several")
+    _add_settings(command)
 
 
 def _add_dumps(command: argparse.ArgumentParser) -> None:
@@ -182,6 +258,8 @@ def _run(args: argparse.Namespace) -> int:
     settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
     if args.command == "show":
         return _show(args, settings)
+    if args.command in ("explain", "what-if"):
+        return _answer(args, settings)
     progress = Progress(quiet=args.quiet)
     window = None if args.command == "ingest" else _window(args)
     dumps = getattr(args, "dumps", None) or settings.paths.dumps
@@ -337,6 +415,29 @@ def _show(args: argparse.Namespace, settings: Settings) -> int:
         table = select_columns(table, args.columns.split(","))
     for line in format_table(table, args.format, whole=bool(args.columns)):
         _say(line)
+    return 0
+
+
+def _answer(args: argparse.Namespace, settings: Settings) -> int:
+    from jobs.pipeline.explain import explain_moment, predict_moment  # noqa: PLC0415
+    from jobs.pipeline.moments import moment_of_dumps, moment_of_tables  # noqa: PLC0415
+
+    changes = getattr(args, "changes", None)
+    if args.command == "what-if" and not changes:
+        raise SettingsError("expected a change, such as --leave ID; see what-if --help")
+    question = (args.group, args.topic, _time("--at", args.at), args.cluster, settings)
+    if args.dumps:
+        moment = moment_of_dumps(args.dumps, *question)
+    else:
+        moment = moment_of_tables(Location(args.snapshots), *question)
+    if args.command == "explain":
+        _say(explain_moment(moment, settings))
+        return 0
+    try:
+        _, text = predict_moment(moment, changes, settings)
+    except ChangeError as error:
+        raise SettingsError(str(error)) from error
+    _say(text)
     return 0
 
 

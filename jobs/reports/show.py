@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 
 from jobs.errors import InputError
 from jobs.storage import Published, Reports
+from jobs.visible import visible
 
 #: A terminal's worth; csv and json print every row.
 _WIDEST_CELL = 60
@@ -160,11 +161,3 @@ def _item(value: Any) -> str:
         share = f" p={value['probability']:.2g}" if value.get("probability", 1.0) < 1 else ""
         return f"{value['client_id']}{count}{share}"
     return str(value)
-
-
-def visible(text: str) -> str:
-    """The text with control characters as escapes: an id must not command the terminal."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )

@@ -1,0 +1,67 @@
+"""A change as it is written on the command line -> the change.
+
+--leave ID   --strategy 'CONSISTENT_HASH={virtual_node_count = 20}'   --queues broker-a=8
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+
+from rebalance_core import (
+    Change,
+    ChangeError,
+    add_broker,
+    join,
+    leave,
+    mend,
+    remove_broker,
+    resize,
+    unify_list,
+    use_strategy,
+)
+
+
+def parse_strategy(text: str) -> Change:
+    """``NAME``, or ``NAME={an inline table of TOML}`` with its parameters."""
+    name, has_params, table = text.partition("=")
+    if not has_params:
+        return use_strategy(name)
+    try:
+        params = tomllib.loads(f"params = {table}")["params"]
+    except tomllib.TOMLDecodeError as error:
+        raise ChangeError(f"expected NAME={{key = value, ...}}, came {text!r}: {error}") from error
+    return use_strategy(name, params)
+
+
+def parse_new_broker(text: str) -> Change:
+    """``NAME=N``: a broker with so many queues of the topic."""
+    name, separator, number = text.rpartition("=")
+    if not separator or not name:
+        raise ChangeError(f"expected NAME=N, came {text!r}")
+    return add_broker(name, _number(number))
+
+
+def parse_queues(text: str) -> Change:
+    """``N`` queues on every broker that has any, or ``NAME=N`` on one."""
+    name, separator, number = text.rpartition("=")
+    return resize(_number(number), name if separator else None)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ChangeError(f"expected a number of queues, came {text!r}")
+    return int(text)
+
+
+#: By option how its value is read.
+CHANGES: Mapping[str, Callable[[str], Change]] = {
+    "--leave": leave,
+    "--join": join,
+    "--strategy": parse_strategy,
+    "--add-broker": parse_new_broker,
+    "--remove-broker": remove_broker,
+    "--queues": parse_queues,
+    "--unify-list": unify_list,
+    "--mend": mend,
+}

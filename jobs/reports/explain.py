@@ -1,0 +1,513 @@
+"""A situation in words and as a small picture: who takes what, why, what is wrong, what if.
+
+For terminals and notebooks: plain text, no colour needed. Lines are made of ids and names that
+strangers chose, so each is shown by ``visible`` as it leaves here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from textwrap import wrap
+from typing import NamedTuple
+
+from jobs.visible import visible
+from rebalance_core import (
+    Evaluation,
+    Fault,
+    MessageQueue,
+    Situation,
+    WhatIf,
+    apply_change,
+    evaluate,
+    find_causes,
+    find_faults,
+    leave,
+    moves_by_client,
+    sort_message_queues,
+)
+from rebalance_core.faults import find_moves, queue_ranges, shown_id
+from rebalance_core.findings import AUDITED, CERTAIN, DUPLICATE, ORPHANED
+from rebalance_core.prediction import Between, Ways
+from rebalance_core.processes import find_processes
+from rebalance_core.views import possible_views
+
+#: Wide enough for a terminal, narrow enough for a ticket.
+_WIDTH = 100
+_MOST_CLIENTS = 40
+_MOST_QUEUES = 120
+_MOST_LINES = 40
+#: For so few clients it is told what each one's leaving would do.
+_MOST_LEAVING = 12
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a text is about: where the state was seen, and when."""
+
+    cluster: str
+    snapshot_time: datetime
+    first_seen: datetime
+    last_seen: datetime
+
+
+def explain_lines(situation: Situation, place: Place) -> Iterator[str]:
+    """Who takes what of a topic, why, what is wrong, what causes and repairs it, and what if."""
+    return _shown(_explained(situation, place))
+
+
+def what_if_lines(situation: Situation, told: WhatIf, place: Place) -> Iterator[str]:
+    """What changes would do: who takes what then, what moves, and what lies in between."""
+    return _shown(_predicted(situation, told, place))
+
+
+def _shown(lines: Iterable[str]) -> Iterator[str]:
+    """The lines with what strangers chose made visible, and long ones folded."""
+    for line in map(visible, lines):
+        indent = " " * (len(line) - len(line.lstrip(" ")) + 4)
+        yield from wrap(
+            line,
+            _WIDTH,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+
+
+def _explained(situation: Situation, place: Place) -> Iterator[str]:
+    evaluation = evaluate(situation.state, situation.rules)
+    causes = find_causes(situation, evaluation)
+    faults = find_faults(situation, evaluation, causes)
+    yield from _heading(situation, place)
+    yield f"{_size(evaluation)}; {_wrong(evaluation)}"
+    if evaluation.reason:
+        yield f"{evaluation.coverage}: {evaluation.reason}"
+    yield from _picture("Who takes what", evaluation)
+    yield _LEGEND
+    yield from _why(situation)
+    if evaluation.findings:
+        yield from _findings(evaluation)
+    for fault in faults:
+        yield from _fault(fault)
+    if evaluation.findings and causes.after:
+        # The cure of the first finding: of a group with several faults one after the other.
+        cure = causes.cures[evaluation.findings[0].kind, evaluation.findings[0].queue][0]
+        if cure in causes.after:
+            after = causes.after[cure]
+            yield from _picture(f"When {' and '.join(cure)} is mended ({_wrong(after)})", after)
+    yield from _leaving(situation, evaluation)
+
+
+def _predicted(situation: Situation, told: WhatIf, place: Place) -> Iterator[str]:
+    yield from _heading(situation, place)
+    yield ""
+    for number, change in enumerate(told.changes):
+        yield f"{'What if' if number == 0 else '    and'}: {change}"
+    yield ""
+    yield f"Before: {_size(told.before)}; {_wrong(told.before)}"
+    yield f"After:  {_size(told.after)}; {_wrong(told.after)}"
+    for when, evaluation in (("before", told.before), ("after", told.after)):
+        if evaluation.coverage != AUDITED:
+            yield f"Not known {when} it: {evaluation.coverage}, {evaluation.reason}"
+    if not told.steps:
+        yield "Nothing changes: it is so already."
+        return
+    yield from _picture("Before", told.before)
+    yield from _picture("After", told.after)
+    yield _LEGEND
+    if told.comparable:
+        yield from _moves(told)
+        yield from _on_the_way(told)
+    if told.new_findings:
+        yield from _new_faults(told)
+
+
+# ------------------------------------------------------------------ parts of both
+
+
+def _heading(situation: Situation, place: Place) -> Iterator[str]:
+    state = situation.state
+    yield f"{state.consumer_group} on {state.topic}, cluster {place.cluster}"
+    so = ""
+    if place.first_seen != place.last_seen:
+        so = f" (the same from {_clock(place.first_seen)} to {_clock(place.last_seen)})"
+    yield f"as of {_clock(place.snapshot_time)}{so}"
+
+
+def _clock(time: datetime) -> str:
+    text = time.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def _size(evaluation: Evaluation) -> str:
+    ids = len({allocation.client_id for allocation in evaluation.allocations})
+    behind = "" if ids in (0, evaluation.processes) else f" behind {_count(ids, 'client id')}"
+    return f"{_count(evaluation.queues, 'queue')}, {_many(evaluation.processes)}{behind}"
+
+
+def _many(processes: int) -> str:
+    return f"{processes} process{'' if processes == 1 else 'es'}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _wrong(evaluation: Evaluation) -> str:
+    if evaluation.coverage != AUDITED:
+        return "not audited"
+    kinds = Counter(finding.kind for finding in evaluation.findings)
+    if not kinds:
+        return "every queue has one owner"
+    return f"{kinds['DUPLICATE']} duplicate, {kinds['ORPHANED']} orphaned"
+
+
+# ------------------------------------------------------------------ the picture
+
+
+def _picture(title: str, evaluation: Evaluation) -> Iterator[str]:
+    """Clients by queues, and a last row that marks what is wrong; ``_LEGEND`` says how."""
+    marks = _marks(evaluation)
+    queues = sort_message_queues({*marks, *_taken(evaluation)})
+    yield ""
+    if not queues:
+        yield f"{title}: nothing is taken"
+        return
+    shown = queues
+    if len(queues) > _MOST_QUEUES:
+        shown = [queue for queue in queues if queue in marks][:_MOST_QUEUES] or queues[
+            :_MOST_QUEUES
+        ]
+    rows = _rows(evaluation)
+    clients = list(rows)
+    if len(clients) > _MOST_CLIENTS:
+        wanted = {shown_id(c.client_id) for f in evaluation.findings for c in f.claimants}
+        of_wanted = [row for row in clients if row[0] in wanted]
+        clients = (of_wanted or clients)[:_MOST_CLIENTS]
+    yield title
+    lines = [_Line(_label(row), str(row[1]) if row[1] > 1 else "#", rows[row]) for row in clients]
+    width = min(max([len(_WRONG), *(len(line.label) for line in lines)]), _WIDTH // 2)
+    for block in _blocks(shown, _WIDTH - width - 4):
+        yield from _block(block, lines, marks, width)
+    left_out = [
+        text
+        for number, text in (
+            (len(queues) - len(shown), "queues"),
+            (len(rows) - len(clients), "clients"),
+        )
+        if number
+        for text in [f"{number} more {text}"]
+    ]
+    if left_out:
+        yield f"  ({' and '.join(left_out)} are not shown)"
+
+
+class _Line(NamedTuple):
+    """A client's line: its label, the mark of what it takes for certain, its shares by queue."""
+
+    label: str
+    mark: str
+    shares: dict[MessageQueue, float]
+
+
+_LEGEND = (
+    "(# takes it, 2: two processes do, ~ at times, . does not; "
+    "D duplicate, O orphaned, d and o at times)"
+)
+_WRONG = "wrong"
+_RowKey = tuple[str, int, bool]
+
+
+def _label(row: _RowKey) -> str:
+    client_id, processes, _ = row
+    shown = visible(client_id)
+    return f"{shown} (x{processes})" if processes > 1 else shown
+
+
+def _rows(evaluation: Evaluation) -> dict[_RowKey, dict[MessageQueue, float]]:
+    """By client id and processes the share of the views under which each queue is taken."""
+    rows: dict[_RowKey, dict[MessageQueue, float]] = {}
+    for allocation in evaluation.allocations:
+        row = rows.setdefault(
+            (shown_id(allocation.client_id), allocation.processes, allocation.subscribed), {}
+        )
+        for queue in set(allocation.queues):
+            row[queue] = row.get(queue, 0.0) + allocation.view_weight
+    return rows
+
+
+def _taken(evaluation: Evaluation) -> set[MessageQueue]:
+    return {queue for allocation in evaluation.allocations for queue in allocation.queues}
+
+
+def _marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
+    marks: dict[MessageQueue, str] = {}
+    for finding in evaluation.findings:
+        letter = finding.kind[0]
+        shown = letter if finding.certainty == "CERTAIN" else letter.lower()
+        marks[finding.queue] = marks.get(finding.queue, "") + shown
+    return marks
+
+
+def _blocks(queues: Sequence[MessageQueue], width: int) -> Iterator[list[list[MessageQueue]]]:
+    """The queues broker by broker, as many as go side by side."""
+    by_broker: dict[str, list[MessageQueue]] = defaultdict(list)
+    for queue in queues:
+        by_broker[queue.broker_name].append(queue)
+    most = max(1, width // _CELL - 1)
+    parts = [of[n : n + most] for of in by_broker.values() for n in range(0, len(of), most)]
+    block: list[list[MessageQueue]] = []
+    for part in parts:
+        if block and sum(map(_part_width, [*block, part])) > width:
+            yield block
+            block = []
+        block.append(part)
+    if block:
+        yield block
+
+
+_CELL = 3
+
+
+def _part_width(part: Sequence[MessageQueue]) -> int:
+    return max(_CELL * len(part), min(len(visible(part[0].broker_name)), 24)) + 2
+
+
+def _block(
+    parts: Sequence[Sequence[MessageQueue]],
+    lines: Sequence[_Line],
+    marks: dict[MessageQueue, str],
+    width: int,
+) -> Iterator[str]:
+    def line(label: str, cells: Iterable[str]) -> str:
+        return f"  {label:<{width}}  {'  '.join(cells)}".rstrip()
+
+    def padded(text: str, part: Sequence[MessageQueue]) -> str:
+        return f"{text:<{_part_width(part) - 2}}"
+
+    yield line("", (padded(_cut(visible(p[0].broker_name), _part_width(p) - 2), p) for p in parts))
+    numbers = ("".join(f"{queue.queue_id:>{_CELL}}" for queue in part) for part in parts)
+    yield line("", (padded(text, part) for text, part in zip(numbers, parts, strict=True)))
+    for label, mark, shares in lines:
+        texts = (
+            "".join(f"{_cell(shares.get(queue, 0.0), mark):>{_CELL}}" for queue in part)
+            for part in parts
+        )
+        yield line(_cut(label, width), (padded(t, p) for t, p in zip(texts, parts, strict=True)))
+    if any(queue in marks for part in parts for queue in part):
+        texts = ("".join(f"{marks.get(q, ''):>{_CELL}}" for q in part) for part in parts)
+        yield line(_WRONG, (padded(t, p) for t, p in zip(texts, parts, strict=True)))
+
+
+def _cell(share: float, full: str) -> str:
+    if share <= 0:
+        return "."
+    return full if share > 1 - 1e-9 else "~"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+# ------------------------------------------------------------------ why
+
+
+def _why(situation: Situation) -> Iterator[str]:
+    state = situation.state
+    views = possible_views(state)
+    yield ""
+    yield "Why: each client allocates for itself, from these lists"
+    for view in views.views[:_MOST_CLIENTS]:
+        ids = Counter(view.client_ids)
+        share = "" if views.agree else f" ({view.weight:.0%} of the times)"
+        yield (
+            f"  asked of {', '.join(view.brokers)}{share}: {_count(len(view.queues), 'queue')}, "
+            f"{_count(len(view.client_ids), 'client id')}"
+        )
+        for number, (client_id, copies) in enumerate(ids.items()):
+            if number == _MOST_CLIENTS:
+                yield f"    and {len(ids) - number} more"
+                break
+            again = f"   {copies} times: {copies} slots" if copies > 1 else ""
+            yield f"    {shown_id(client_id)}{again}"
+    if views.completeness < 1 and state.client_lists:
+        yield f"  (the lists of {views.completeness:.0%} of the topic's brokers are known)"
+    for name, broker_id in state.offline_brokers:
+        slave = f" (slave {broker_id})" if broker_id else ""
+        yield f"  {name}{slave} knows no member of the group"
+    for route in state.topic_routes:
+        brokers = ", ".join(
+            f"{broker.broker_name} {broker.read_queue_nums}"
+            + ("" if broker.is_readable else " (not readable)")
+            for broker in sorted(route.brokers, key=lambda each: each.broker_name)
+        )
+        yield f"  route of {route.namesrv_addr}: queues to read: {brokers or 'no broker'}"
+    for text, ids_with in _traits(situation).items():
+        yield f"  {text}: {_some(ids_with)}"
+
+
+def _traits(situation: Situation) -> dict[str, list[str]]:
+    """What processes do, in words, and the ids of those that do."""
+    traits: dict[str, list[str]] = defaultdict(list)
+    for process in find_processes(situation.state, situation.rules):
+        strategy = process.strategy
+        name = strategy.strategy.full_name if strategy.strategy else strategy.unknown
+        text = f"strategy {name} ({strategy.source})"
+        if process.chooses_queues:
+            text = "takes a slot and no queue: chooses its queues itself, by assign()"
+        elif not process.subscribed:
+            text = "takes a slot and no queue: does not subscribe to the topic"
+        elif process.silent:
+            text = "takes a slot and no queue: its last heartbeat is too old"
+        elif process.broadcasting:
+            text = "reads every queue and takes a slot: broadcasts"
+        times = f" (x{process.count})" if process.count > 1 else ""
+        traits[text].append(f"{shown_id(process.client_id)}{times}")
+    return traits
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+# ------------------------------------------------------------------ what is wrong
+
+
+def _findings(evaluation: Evaluation) -> Iterator[str]:
+    yield ""
+    yield "Findings"
+    for kind, text in ((DUPLICATE, "taken by several"), (ORPHANED, "taken by nobody")):
+        found = [finding for finding in evaluation.findings if finding.kind == kind]
+        if not found:
+            continue
+        worst = max(found, key=lambda each: each.probability)
+        sure = all(finding.certainty == CERTAIN for finding in found)
+        how = "for certain" if sure else f"at times, at most {worst.probability:.0%} of them"
+        yield f"  {text}, {how}: {queue_ranges(finding.queue for finding in found)}"
+
+
+def _fault(fault: Fault) -> Iterator[str]:
+    yield ""
+    yield f"{fault.fault}: {fault.evidence}"
+    yield f"  repair: {fault.remedy}"
+    if fault.cleared or fault.moves:
+        yield (
+            f"  with it, findings that go: {fault.cleared}, that stay: {fault.left}; queues that "
+            f"change hands: {len(fault.moves)}"
+        )
+
+
+def _leaving(situation: Situation, evaluation: Evaluation) -> Iterator[str]:
+    """What each client's leaving would do: the smallest of the what-ifs, and the commonest."""
+    clients = sorted({a.client_id for a in evaluation.allocations if a.subscribed})
+    if evaluation.coverage != AUDITED or not 1 < len(clients) <= _MOST_LEAVING:
+        return
+    yield ""
+    yield "What if a process of it leaves (more: rebalance-audit what-if --help)"
+    width = max(len(visible(client_id)) for client_id in clients)
+    for client_id in clients:
+        changed = apply_change(situation, leave(client_id))
+        after = evaluate(changed.state, changed.rules)
+        moved = len(find_moves(evaluation, after))
+        yield f"  {visible(client_id):<{width}}  queues that move: {moved}; {_wrong(after)}"
+
+
+# ------------------------------------------------------------------ what a change does
+
+
+def _moves(told: WhatIf) -> Iterator[str]:
+    yield ""
+    if not told.moves:
+        yield "No queue moves."
+        return
+    yield f"{len(told.moves)} of {_count(_queues_in_all(told), 'queue')} change hands"
+    for number, (client_id, (gives, takes)) in enumerate(moves_by_client(told.moves).items()):
+        if number == _MOST_LINES:
+            yield "  ..."
+            break
+        parts = [
+            f"{verb} {queue_ranges(queues)}"
+            for verb, queues in (("gives up", gives), ("takes", takes))
+            if queues
+        ]
+        yield f"  {client_id} {', '.join(parts)}"
+    yield ""
+    yield "  queue                      from -> to"
+    for move in told.moves[:_MOST_LINES]:
+        queue = f"{move.queue.broker_name} {move.queue.queue_id}"
+        before, after = (" + ".join(each) or "nobody" for each in (move.before, move.after))
+        yield f"  {queue:<25}  {before} -> {after}"
+    if len(told.moves) > _MOST_LINES:
+        yield f"  and {len(told.moves) - _MOST_LINES} more"
+
+
+def _queues_in_all(told: WhatIf) -> int:
+    of = [_taken(evaluation) | set(_marks(evaluation)) for evaluation in (told.before, told.after)]
+    return len(set().union(*of))
+
+
+def _on_the_way(told: WhatIf) -> Iterator[str]:
+    """Whether it can be done step by step, and what happens while clients find out."""
+    yield ""
+    yield from _rollout(told)
+    worst = told.settling.worst
+    if worst is None:
+        return
+    yield (
+        f"While the clients find out, for up to {told.seconds} s after all is done (a client that "
+        f"crashes stays listed for some 120 s more), up to {_count(worst.wrong, 'queue')} may be "
+        f"taken by both or by nobody{_looked_at(told.settling)}."
+    )
+    who = f"when only these know: {_some(worst.done, 4)}" if worst.done else "before anybody knows"
+    yield f"  Worst, {who}:"
+    yield f"    {_what_is_wrong(worst)}"
+
+
+def _rollout(told: WhatIf) -> Iterator[str]:
+    steps, rollout = _count(len(told.steps), "step"), told.rollout
+    if rollout.worst is not None:
+        yield (
+            f"NOT safe in a rolling way, one of {steps} after the other: states in between have "
+            "duplicates or orphans that were not there before, for as long as the rollout stands "
+            f"there: {rollout.harmed} of {rollout.looked_at}{_looked_at(rollout)}."
+        )
+        yield f"  Worst, with this done and no more: {_some(rollout.worst.done, 4)}:"
+        yield f"    {_what_is_wrong(rollout.worst)}"
+    elif told.new_findings:
+        yield "NOT safe: when all is done there are findings that were not there before."
+    elif len(told.steps) == 1:
+        yield "Safe: it is one step, and its end has no finding that was not there before."
+    else:
+        sure = "Safe" if rollout.exhaustive else "No harm was found"
+        yield (
+            f"{sure} in a rolling way, one of {steps} after the other: no state in between has a "
+            f"duplicate or an orphan that was not there before{_looked_at(rollout)}."
+        )
+
+
+def _looked_at(ways: Ways) -> str:
+    if ways.states == 0:
+        return ""
+    if ways.exhaustive:
+        return f" (all {ways.states} states looked at)" if ways.states > 1 else ""
+    states = f"{ways.states:,}" if ways.states < 10**9 else f"about 10^{len(str(ways.states)) - 1}"
+    return f" ({ways.looked_at} of {states} states looked at: another may be worse)"
+
+
+def _what_is_wrong(between: Between) -> str:
+    parts = [
+        f"{queue_ranges(queues)} {'is' if len(queues) == 1 else 'are'} taken by {whom}"
+        for queues, whom in ((between.duplicates, "several"), (between.orphans, "nobody"))
+        if queues
+    ]
+    return "; ".join(parts)
+
+
+def _new_faults(told: WhatIf) -> Iterator[str]:
+    """Why there are findings when all is done."""
+    causes = find_causes(told.situation_after, told.after)
+    for fault in find_faults(told.situation_after, told.after, causes):
+        yield from _fault(fault)
