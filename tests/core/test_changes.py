@@ -1,0 +1,343 @@
+"""Changes that an operator plans: each as what it makes of a state, and as steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rebalance_core import (
+    REPAIRS,
+    AllocationError,
+    Change,
+    ChangeError,
+    Situation,
+    State,
+    StrategyRule,
+    StrategyRules,
+    add_broker,
+    apply_change,
+    evaluate,
+    join,
+    leave,
+    mend,
+    own_ids,
+    remove_broker,
+    resize,
+    subscribe_all,
+    unify_list,
+    use_strategy,
+    what_if,
+)
+from rebalance_core.errors import near_names
+from rebalance_core.repairs import give_own_ids, unify_lists
+from rebalance_core.strategies import own_id
+from tests.support.generators import client_ids, distinct_client_ids
+from tests.support.snapshots import (
+    faulty_queues,
+    member,
+    one_list,
+    one_list_each,
+    queue,
+    route,
+    route_broker,
+    state,
+    two_processes_share_one_client_id,
+)
+
+PLAIN = StrategyRules()
+
+
+def situation(of: State, rules: StrategyRules = PLAIN) -> Situation:
+    return Situation(of, rules)
+
+
+def after(of: State, *changes: Change, rules: StrategyRules = PLAIN) -> dict[str, list[list[int]]]:
+    """By client id the queue ids that each of its processes takes when the changes are done."""
+    changed = situation(of, rules)
+    for change in changes:
+        changed = apply_change(changed, change)
+    taken: dict[str, list[list[int]]] = {}
+    for allocation in evaluate(changed.state, changed.rules).allocations:
+        numbers = [each.queue_id for each in allocation.queues]
+        taken.setdefault(allocation.client_id, []).extend([numbers] * allocation.processes)
+    return taken
+
+
+def ids(of: State) -> list[list[str]]:
+    return [[each.client_id for each in entry.members] for entry in of.client_lists]
+
+
+def test_one_process_leaves_and_the_others_share_its_queues() -> None:
+    assert after(one_list(["a", "b", "c"], queues=6), leave("b")) == {
+        "a": [[0, 1, 2]],
+        "c": [[3, 4, 5]],
+    }
+
+
+def test_of_two_processes_with_one_id_one_leaves() -> None:
+    assert after(one_list(["a", "a", "b"], queues=6), leave("a")) == {
+        "a": [[0, 1, 2]],
+        "b": [[3, 4, 5]],
+    }
+
+
+def test_all_processes_of_an_id_leave() -> None:
+    assert after(one_list(["a", "a", "b"]), leave("a", 2)) == {"b": [[0, 1, 2, 3]]}
+
+
+def test_when_the_last_leaves_every_broker_says_so() -> None:
+    changed = apply_change(
+        situation(one_list_each({"broker-a": ["a"], "broker-b": ["a"]})), leave("a")
+    )
+    assert changed.state.client_lists == ()
+    assert set(changed.state.offline_brokers) == {("broker-a", 0), ("broker-b", 0)}
+    evaluation = evaluate(changed.state, PLAIN)
+    assert faulty_queues(evaluation, "ORPHANED") == [0, 1, 2, 3]
+
+
+def test_a_client_joins_like_those_that_are_there() -> None:
+    there = one_list([member(client_id="a", language="GO", strategy="AVG_BY_CIRCLE")])
+    changed = apply_change(situation(there), join("b"))
+    (entry,) = changed.state.client_lists
+    assert [(m.client_id, m.language, m.strategy) for m in entry.members] == [
+        ("a", "GO", "AVG_BY_CIRCLE"),
+        ("b", "GO", "AVG_BY_CIRCLE"),
+    ]
+
+
+def test_a_client_that_joins_does_not_take_after_one_that_does_not_subscribe() -> None:
+    there = one_list([member(client_id="a", subscribed=False), "b"])
+    assert after(there, join("c")) == {"a": [[]], "b": [[2]], "c": [[3]]}
+
+
+def test_two_processes_that_join_with_one_id_take_the_same() -> None:
+    taken = after(one_list(["c"], queues=6), join("a", 2))
+    assert taken == {"a": [[0, 1], [0, 1]], "c": [[4, 5]]}
+
+
+@given(distinct_client_ids(), client_ids)
+def test_who_joins_and_leaves_was_never_there(there: list[str], new: str) -> None:
+    before = situation(one_list_each({"broker-a": there, "broker-b": there}))  # type: ignore[dict-item]
+    if new not in there:
+        assert apply_change(apply_change(before, join(new)), leave(new)) == before
+
+
+@given(distinct_client_ids(min_size=2), st.data())
+def test_who_leaves_and_joins_takes_what_it_took(there: list[str], data: st.DataObject) -> None:
+    before = situation(one_list_each({"broker-a": there, "broker-b": there}))  # type: ignore[dict-item]
+    chosen = data.draw(st.sampled_from(there))
+    again = apply_change(apply_change(before, leave(chosen)), join(chosen))
+    assert evaluate(again.state, PLAIN).allocations == evaluate(before.state, PLAIN).allocations
+    assert evaluate(again.state, PLAIN).findings == evaluate(before.state, PLAIN).findings
+
+
+@given(st.integers(2, 4), st.integers(1, 3), st.sets(st.integers(0, 5)))
+def test_own_ids_step_by_step_are_those_of_the_repair(of_a: int, of_b: int, done: set[int]) -> None:
+    before = situation(one_list_each({x: ["a"] * of_a + ["b"] * of_b for x in ("x", "y")}))  # type: ignore[misc]
+    change = own_ids()
+    whole = apply_change(before, change)
+    repaired = give_own_ids(before)
+    assert [sorted(each) for each in ids(whole.state)] == [
+        sorted(each) for each in ids(repaired.state)
+    ]
+    steps = change.steps(before)
+    assert len(steps) == of_a + of_b - 2
+    partly = before
+    for number in sorted(done & set(range(len(steps)))):
+        partly = steps[number].apply(partly)
+    # Every step parts one process: no two of them have one new id.
+    renamed = [each for each in ids(partly.state)[0] if "\0" in each]
+    assert len(renamed) == len(set(renamed)) == len(done & set(range(len(steps))))
+
+
+def test_own_ids_for_one_client_alone() -> None:
+    changed = apply_change(situation(one_list(["a", "a", "b", "b"])), own_ids("b"))
+    assert sorted(ids(changed.state)[0]) == ["a", "a", "b", own_id("b", 1)]
+
+
+def test_every_client_uses_one_strategy() -> None:
+    mixed = one_list(["a", member(client_id="b", strategy="AVG_BY_CIRCLE")], queues=4)
+    rules = StrategyRules([StrategyRule(".*", "AVG")])
+    assert after(mixed, use_strategy("AVG_BY_CIRCLE"), rules=rules) == {
+        "a": [[0, 2]],
+        "b": [[1, 3]],
+    }
+
+
+def test_a_strategy_of_one_client_says_nothing_of_the_others() -> None:
+    # Were it an observed one, those of which nothing was observed would be taken to use it too.
+    nobody_was_seen = one_list(["a", "b"], queues=4)
+    assert after(nobody_was_seen, use_strategy("AVG_BY_CIRCLE", None, "b")) == {
+        "a": [[0, 1]],
+        "b": [[1, 3]],
+    }
+
+
+def test_a_strategy_has_parameters_of_its_own_or_those_of_the_rules() -> None:
+    lists = {"config_queues": [["T", "broker-a", 3]]}
+    assert after(one_list(["a"]), use_strategy("CONFIG", lists)) == {"a": [[3]]}
+    rules = StrategyRules([StrategyRule(".*", "CONFIG", params=lists)])
+    observed = one_list([member(client_id="a", strategy="AVG")])
+    assert after(observed, use_strategy("CONFIG"), rules=rules) == {"a": [[3]]}
+
+
+def test_a_strategy_means_what_the_clients_sdk_computes() -> None:
+    cpp = one_list([member(client_id="a", language="CPP"), member(client_id="b", language="CPP")])
+    assert use_strategy("CONSISTENT_HASH").steps(situation(cpp)) == ()
+
+
+def test_only_clients_that_use_another_strategy_are_steps() -> None:
+    mixed = one_list(["a", member(client_id="b", strategy="AVG_BY_CIRCLE")])
+    rules = StrategyRules([StrategyRule(".*", "AVG")])
+    steps = use_strategy("AVG").steps(situation(mixed, rules))
+    assert [step.text for step in steps] == ["b uses AVG"]
+
+
+def test_all_members_subscribe_by_the_filter_of_most() -> None:
+    mixed = one_list(
+        [
+            member(client_id="a", expression="TAG x"),
+            member(client_id="b", expression="TAG x"),
+            member(client_id="c", expression="TAG y"),
+            member(client_id="d", subscribed=False),
+            member(client_id="e", subscribed=False, chooses_queues=True),
+        ]
+    )
+    change = subscribe_all()
+    changed = apply_change(situation(mixed), change)
+    (entry,) = changed.state.client_lists
+    assert [(m.client_id, m.subscribed, m.expression) for m in entry.members] == [
+        ("a", True, "TAG x"),
+        ("b", True, "TAG x"),
+        ("c", True, "TAG x"),
+        ("d", True, "TAG x"),
+        ("e", False, None),
+    ]
+    assert change.steps(changed) == ()
+
+
+def test_a_new_broker_has_queues_and_lists_every_member() -> None:
+    there = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a", "b", "b"]})
+    changed = apply_change(situation(there), add_broker("broker-c", 3))
+    (of_new,) = (e for e in changed.state.client_lists if e.broker_name == "broker-c")
+    assert sorted(each.client_id for each in of_new.members) == ["a", "b", "b"]
+    assert evaluate(changed.state, PLAIN).queues == evaluate(there, PLAIN).queues + 3
+
+
+def test_a_new_broker_is_a_step_for_each_nameserver() -> None:
+    there = state(
+        topic_routes=(
+            route(route_broker(), namesrv_addr="ns-1"),
+            route(route_broker(), namesrv_addr="ns-2"),
+        )
+    )
+    told = what_if(situation(there), [add_broker("broker-c", 4)])
+    assert len(told.steps) == 2
+    assert told.rollout.harmed == 2  # the nameservers differ until both know
+
+
+def test_a_broker_that_is_removed_takes_its_queues_along() -> None:
+    there = state(
+        topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),),
+    )
+    changed = apply_change(situation(there), remove_broker("broker-b"))
+    assert [b.broker_name for b in changed.state.topic_routes[0].brokers] == ["broker-a"]
+
+
+@pytest.mark.parametrize("queues", [1, 3, 8])
+def test_a_topic_grows_and_shrinks(queues: int) -> None:
+    taken = after(one_list(["a"], queues=4), resize(queues))
+    assert taken == {"a": [list(range(queues))]}
+
+
+def test_a_topic_grows_on_one_broker_alone() -> None:
+    there = state(topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),))
+    changed = apply_change(situation(there), resize(6, "broker-b"))
+    assert [b.read_queue_nums for b in changed.state.topic_routes[0].brokers] == [4, 6]
+
+
+def test_one_brokers_list_is_completed_or_all_are() -> None:
+    there = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"], "broker-c": ["b"]})
+    changed = apply_change(situation(there), unify_list("broker-b"))
+    assert ids(changed.state) == [["a", "b"], ["a", "b"], ["b"]]
+    assert apply_change(situation(there), unify_list()) == unify_lists(situation(there))
+
+
+def test_a_fault_is_mended_as_its_repair_does() -> None:
+    faulty = situation(two_processes_share_one_client_id())
+    assert apply_change(faulty, mend("DUPLICATE_CLIENT_ID")) == give_own_ids(faulty)
+    assert mend("ROUTE_DIVERGENCE").steps(faulty) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (leave("10.0.0.2@app"), "did you mean '10.0.0.1@app'"),
+        (leave("10.0.0.1@app", 2), "expected at most 1 processes"),
+        (own_ids("x"), "there are '10.0.0.1@app'"),
+        (use_strategy("AVG", None, "x"), "there are '10.0.0.1@app'"),
+        (add_broker("broker-a", 1), "expected the name of a new broker, came 'broker-a'"),
+        (remove_broker("broker-b"), "did you mean 'broker-a'"),
+        (resize(1, "broker-b"), "did you mean 'broker-a'"),
+        (unify_list("broker-b"), "did you mean 'broker-a'"),
+    ],
+)
+def test_what_is_not_there_is_an_error_that_names_what_is(change: Change, said: str) -> None:
+    with pytest.raises(ChangeError, match=said):
+        change.steps(situation(one_list([member()])))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: leave("a", 0),
+        lambda: join(""),
+        lambda: join("a", 0),
+        lambda: add_broker("b", 0),
+        lambda: resize(-1),
+        lambda: resize(10**9),
+        lambda: mend("DUPLICATE_CLIENT"),
+    ],
+)
+def test_a_change_that_makes_no_sense_is_refused_at_once(make: object) -> None:
+    with pytest.raises(ChangeError, match="expected"):
+        make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("AVERAGE", None), ("MACHINE_ROOM_NEARBY-AVG", {"room": "x"})]
+)
+def test_a_strategy_that_there_is_not_is_refused_at_once(name: str, params: object) -> None:
+    with pytest.raises(AllocationError):
+        use_strategy(name, params)  # type: ignore[arg-type]
+
+
+def test_a_strategy_whose_parameters_nobody_knows_is_not_guessed() -> None:
+    told = what_if(situation(one_list(["a"])), [use_strategy("MACHINE_ROOM")])
+    assert told.after.coverage == "STRATEGY_NOT_KNOWN"
+    assert not told.comparable
+    assert told.moves == ()
+
+
+def test_nothing_to_do_is_the_very_same_situation() -> None:
+    healthy = situation(one_list([member(client_id="a", expression="TAG *")]))
+    for change in [own_ids(), subscribe_all(), unify_list(), resize(4), *map(mend, REPAIRS)]:
+        assert apply_change(healthy, change) is healthy, change.text
+    assert queue(0) in {q for a in evaluate(healthy.state, PLAIN).allocations for q in a.queues}
+
+
+def test_few_names_are_listed_of_many() -> None:
+    assert near_names("x", [f"group-{n}" for n in range(9)]).endswith("and 4 more")
+
+
+def test_a_stale_channel_goes_with_the_last_copy() -> None:
+    # Three connections, two processes: the third is stale, and stays with one of them.
+    lists = one_list_each({"x": ["a", "a", "a"], "y": ["a", "a"]})
+    changed = apply_change(situation(replace(lists, lasting=False)), own_ids())
+    assert [sorted(each) for each in ids(changed.state)] == [
+        ["a", own_id("a", 1), own_id("a", 1)],
+        ["a", own_id("a", 1)],
+    ]

@@ -1,0 +1,202 @@
+"""What changes would do: moves, and the states that lie in between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rebalance_core import (
+    Change,
+    Situation,
+    State,
+    StrategyRule,
+    StrategyRules,
+    evaluate,
+    join,
+    leave,
+    moves_by_client,
+    own_ids,
+    resize,
+    subscribe_all,
+    use_strategy,
+    what_if,
+)
+from rebalance_core.prediction import MOST_STATES
+from tests.support.generators import client_ids, distinct_client_ids
+from tests.support.snapshots import member, one_list, one_list_each, queue
+
+AVG = StrategyRules([StrategyRule(".*", "AVG")])
+
+
+def plain(*clients: str, queues: int = 8) -> Situation:
+    return Situation(one_list(list(clients), queues=queues), AVG)
+
+
+def healthy_states() -> st.SearchStrategy[State]:
+    """Distinct clients, all of which every broker lists."""
+    return st.builds(
+        lambda clients, queues: one_list_each(
+            {"broker-a": clients, "broker-b": clients}, queues=queues
+        ),
+        distinct_client_ids(min_size=2, max_size=6),
+        st.integers(1, 12),
+    )
+
+
+def changes_of(state: State) -> st.SearchStrategy[Change]:
+    there = sorted({m.client_id for m in state.client_lists[0].members})
+    return st.one_of(
+        st.sampled_from(there).map(leave),
+        client_ids.filter(lambda client_id: client_id not in there).map(join),
+        st.sampled_from(["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"]).map(use_strategy),
+        st.integers(1, 14).map(resize),
+        st.just(own_ids()),
+        st.just(subscribe_all()),
+    )
+
+
+@given(healthy_states())
+def test_no_change_moves_nothing_and_is_safe(state: State) -> None:
+    for changes in ([], [own_ids()], [use_strategy("AVG")], [resize(_queues(state))]):
+        told = what_if(Situation(state, AVG), changes)
+        assert told.moves == ()
+        assert told.before == told.after
+        assert told.safe_to_roll
+        assert told.settling.worst is None
+
+
+def _queues(state: State) -> int:
+    return state.topic_routes[0].brokers[0].read_queue_nums
+
+
+@settings(max_examples=50)
+@given(healthy_states(), st.data())
+def test_between_healthy_states_every_queue_that_moves_goes_from_one_to_one(
+    state: State, data: st.DataObject
+) -> None:
+    told = what_if(Situation(state, AVG), [data.draw(changes_of(state))])
+    assert not told.before.findings
+    assert not told.after.findings
+    both = _owned(told.before) & _owned(told.after)
+    for move in told.moves:
+        if move.queue in both:
+            assert len(move.before) == len(move.after) == 1, move
+            assert move.before != move.after
+        else:  # a queue that comes or goes
+            assert {len(move.before), len(move.after)} == {0, 1}, move
+    gives = Counter(q for gives, _ in moves_by_client(told.moves).values() for q in gives)
+    takes = Counter(q for _, takes in moves_by_client(told.moves).values() for q in takes)
+    assert set(gives.values()) | set(takes.values()) <= {1}
+    assert set(gives) == {move.queue for move in told.moves if move.before}
+    assert set(takes) == {move.queue for move in told.moves if move.after}
+
+
+def _owned(evaluation: object) -> set[object]:
+    return {q for allocation in evaluation.allocations for q in allocation.queues}  # type: ignore[attr-defined]
+
+
+@settings(max_examples=40)
+@given(healthy_states(), st.data())
+def test_the_worst_while_clients_find_out_is_that_of_all_ways_to_know_or_not(
+    state: State, data: st.DataObject
+) -> None:
+    """Against a plain enumeration, over sets of queues."""
+    told = what_if(Situation(state, AVG), [data.draw(changes_of(state))])
+    old = {a.client_id: set(a.queues) for a in told.before.allocations}
+    new = {a.client_id: set(a.queues) for a in told.after.allocations}
+    both = _owned(told.before) & _owned(told.after)
+    clients = sorted(new)
+    worst = 0
+    for size in range(0 if old.keys() - new.keys() else 1, len(clients)):
+        for know in combinations(clients, size):
+            owners = Counter(
+                queue
+                for client in clients
+                for queue in (new if client in know else old).get(client, ())
+            )
+            several = {queue for queue, number in owners.items() if number > 1}
+            worst = max(worst, len(several | {queue for queue in both if not owners[queue]}))
+    found = told.settling.worst
+    assert (found.wrong if found else 0) == worst
+
+
+def test_a_strategy_rolled_out_client_by_client_is_not_safe() -> None:
+    told = what_if(plain("a", "b", "c", "d"), [use_strategy("AVG_BY_CIRCLE")])
+    assert not told.new_findings
+    assert not told.safe_to_roll
+    assert told.rollout.exhaustive
+    assert told.rollout.states == told.rollout.looked_at == 2**4 - 2
+    # The worst of them all, counted by hand of every subset through the evaluation itself.
+    worst = 0
+    for size in (1, 2, 3):
+        for done in combinations("abcd", size):
+            members = [
+                member(client_id=each, strategy="AVG_BY_CIRCLE" if each in done else "AVG")
+                for each in "abcd"
+            ]
+            findings = evaluate(one_list(members, queues=8), AVG).findings
+            worst = max(worst, len({finding.queue for finding in findings}))
+    assert told.rollout.worst is not None
+    assert told.rollout.worst.wrong == worst > 0
+
+
+def test_own_ids_one_by_one_only_make_it_better() -> None:
+    told = what_if(plain("a", "a", "a", "b"), [own_ids()])
+    assert len(told.steps) == 2
+    assert told.safe_to_roll
+    assert told.before.findings
+    assert not told.after.findings
+
+
+def test_a_second_process_of_an_id_is_a_new_finding() -> None:
+    told = what_if(plain("a", "b"), [join("a")])
+    assert {finding.kind for finding in told.after.findings} == {"DUPLICATE", "ORPHANED"}
+    assert told.new_findings
+    assert not told.safe_to_roll
+    assert told.rollout.states == 0
+
+
+def test_who_leaves_is_gone_before_the_others_know() -> None:
+    told = what_if(plain("a", "b", queues=4), [leave("b")])
+    assert told.settling.worst is not None
+    assert told.settling.worst.done == ()
+    assert told.settling.worst.orphans == (queue(2), queue(3))
+    assert told.settling.worst.duplicates == ()
+
+
+def test_changes_are_made_in_their_order() -> None:
+    told = what_if(
+        plain("a", "b", queues=4), [join("c"), leave("b"), use_strategy("AVG_BY_CIRCLE")]
+    )
+    assert {a.client_id: [q.queue_id for q in a.queues] for a in told.after.allocations} == {
+        "a": [0, 2],
+        "c": [1, 3],
+    }
+    assert told.steps == (
+        "c has joined",
+        "b has left",
+        "a uses AVG_BY_CIRCLE",
+        "c uses AVG_BY_CIRCLE",
+    )
+
+
+def test_of_too_many_states_only_some_are_looked_at_and_that_is_told() -> None:
+    clients = [f"client-{number:02d}" for number in range(20)]
+    told = what_if(plain(*clients, queues=60), [use_strategy("AVG_BY_CIRCLE")])
+    for ways in (told.rollout, told.settling):
+        assert not ways.exhaustive
+        assert 0 < ways.looked_at <= MOST_STATES < ways.states
+        assert ways.worst is not None
+    # Half of them know and half do not: most queues are wrong somewhere about there.
+    assert told.settling.worst is not None
+    assert told.settling.worst.wrong > 30
+
+
+def test_a_growing_topic_orphans_no_queue_that_nobody_knows_of() -> None:
+    told = what_if(plain("a", "b", queues=4), [resize(6)])
+    assert told.seconds == 50
+    assert told.settling.worst is not None
+    assert {q.queue_id for q in told.settling.worst.orphans} <= {0, 1, 2, 3}
