@@ -14,7 +14,7 @@ from itertools import pairwise
 import pytest
 
 from jobs.pipeline.moments import moment_of_dumps, situation_of
-from jobs.settings import Settings, find_settings
+from jobs.settings import find_settings
 from rebalance_core import Change, join, leave, resize, what_if
 from tests.support.truth import CAPTURES, Queue, TopicTruth, rounds
 
@@ -130,7 +130,3 @@ def test_after_a_topic_grew_and_shrank_they_held_what_was_predicted() -> None:
             sizes.append(len(queues))
             assert predicted(before, resize(len(queues))) == after.held
     assert sizes == [6, 3]
-
-
-def test_settings_are_those_that_ship() -> None:
-    assert find_settings() != Settings()

@@ -1,0 +1,327 @@
+"""``explain`` and ``what_if`` from a shell and from a terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import jobs
+from jobs.cli import main
+from jobs.errors import ContractError, InputError
+from jobs.pipeline.explain import explain, what_if
+from jobs.pipeline.moments import moment_of_dumps, moment_of_frames
+from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
+from jobs.settings import Settings
+from jobs.states.plain import find_moment
+from rebalance_core import ChangeError, leave, own_ids
+from tests.support.snapshots import (
+    at,
+    frame,
+    heartbeat_line,
+    heartbeat_row,
+    poll_line,
+    poll_row,
+    route_line,
+    route_row,
+    subscriptions,
+)
+from tests.support.truth import CAPTURES
+
+S2 = ["--dumps", str(CAPTURES / "S2"), "--group", "G_S2", "--topic", "T_S2"]
+SETTLED = ["--at", "2026-11-21T02:05:10Z"]
+
+#: Two brokers; b's list stays for long, then a copy of x joins; at last broker-b does not answer.
+MEMBERS = [("x", "x:1"), ("y", "y:1")]
+LISTS = {
+    0: {"broker-a": MEMBERS, "broker-b": MEMBERS},
+    30: {"broker-a": MEMBERS, "broker-b": MEMBERS},
+    200: {"broker-a": MEMBERS, "broker-b": MEMBERS},
+    230: {"broker-a": [*MEMBERS, ("x", "x:2")], "broker-b": [*MEMBERS, ("x", "x:2")]},
+    260: {"broker-a": MEMBERS},
+    290: {"broker-a": MEMBERS, "broker-b": []},
+}
+ROUTES = {0: 4, 30: 4, 200: 6, 260: 6}
+
+
+def heartbeats() -> list[tuple[object, ...]]:
+    return [
+        heartbeat_row(
+            snapshot_time=at(seconds),
+            broker_name=broker,
+            client_id=client_id,
+            client_addr=address,
+            last_heartbeat_at=at(0) if client_id == "y" else None,
+            subscriptions=subscriptions("T", *(["T2"] if client_id == "x" else [])),
+        )
+        for seconds, lists in LISTS.items()
+        for broker, members in lists.items()
+        for client_id, address in members
+    ]
+
+
+def polls() -> list[tuple[object, ...]]:
+    return [
+        poll_row(
+            snapshot_time=at(seconds),
+            broker_name=broker,
+            outcome="ANSWERED" if broker in lists else "NO_ANSWER",
+            connections=len(lists.get(broker, ())),
+        )
+        for seconds, lists in LISTS.items()
+        for broker in ("broker-a", "broker-b")
+    ]
+
+
+def routes() -> list[tuple[object, ...]]:
+    return [
+        route_row(
+            snapshot_time=at(seconds),
+            broker_name=broker,
+            topic=topic,
+            read_queue_nums=number,
+            broker_ids=None if broker == "broker-b" else [1, 0],
+        )
+        for seconds, number in ROUTES.items()
+        for broker in ("broker-a", "broker-b")
+        for topic in ("T", "T2", "T3")
+    ]
+
+
+@pytest.mark.spark
+def test_frames_and_rows_give_the_same_state(spark: SparkSession) -> None:
+    settings = Settings(route_max_age_seconds=25)
+    frames = [
+        frame(spark, HEARTBEATS, heartbeats()),
+        frame(spark, TOPIC_ROUTES, routes()),
+        frame(spark, BROKER_POLLS, polls()),
+    ]
+    rows = [
+        [dict(zip(table.schema.names, row, strict=True)) for row in of_table]
+        for table, of_table in (
+            (HEARTBEATS, heartbeats()),
+            (TOPIC_ROUTES, routes()),
+            (BROKER_POLLS, polls()),
+        )
+    ]
+    for row in rows[0]:
+        names = ("topic", "expression_type", "expression")
+        row["subscriptions"] = [
+            dict(zip(names, each, strict=True)) for each in row["subscriptions"]
+        ]
+    cases = [(30, "T"), (110, "T"), (200, "T"), (231, "T2"), (260, "T"), (None, "T2")]
+    for seconds, topic in cases:
+        time = None if seconds is None else at(seconds)
+        of_frames = moment_of_frames(*frames, "G", topic, time, None, settings)
+        of_rows = find_moment(rows[0], rows[2], rows[1], topic, time, 130, 25)
+        assert sorted_lists(of_frames) == sorted_lists(of_rows), (seconds, topic)
+    assert find_moment(rows[0], rows[2], rows[1], "T", at(110), 130, 25).state.lasting
+    assert not find_moment(rows[0], rows[2], rows[1], "T", at(231), 130, 25).state.lasting
+    # 30 s after the last poll of the route the route is not known any more.
+    assert find_moment(rows[0], rows[2], rows[1], "T", at(290), 130, 25).state.topic_routes == ()
+
+
+def sorted_lists(moment: object) -> object:
+    state = moment.state  # type: ignore[attr-defined]
+    lists = sorted(
+        (e.broker_name, e.broker_id, sorted(map(repr, e.members))) for e in state.client_lists
+    )
+    routes = sorted((r.namesrv_addr, sorted(map(repr, r.brokers))) for r in state.topic_routes)
+    return (lists, routes, sorted(state.offline_brokers), state.lasting, state.topic,
+            moment.snapshot_time, moment.first_seen, moment.last_seen)  # type: ignore[attr-defined]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_from_a_shell(spark: SparkSession) -> None:
+    assert jobs.explain is explain
+    assert jobs.what_if is what_if
+    tables = (frame(spark, HEARTBEATS, heartbeats()), frame(spark, TOPIC_ROUTES, routes()))
+    text = explain(*tables, "G", "T", at=at(231).replace(tzinfo=None))
+    assert repr(text) == str(text)
+    assert "DUPLICATE_CLIENT_ID: x is used by 2 processes" in text
+    predicted = what_if(*tables, "G", "T", [own_ids()], at=at(231))
+    assert not predicted.told.after.findings
+    assert "every process of the group has its own id" in repr(predicted)
+    moves = predicted.moves.collect()
+    assert len(moves) == len(predicted.told.moves) > 0
+    assert {tuple(row["after"]) for row in moves} <= {("x",), ("x (process 2)",)}
+    with pytest.raises(InputError, match="no group 'H' here: there are 'G'"):
+        explain(*tables, "H", "T")
+    with pytest.raises(InputError, match="subscribes to the topic 'T3': did you mean 'T2'"):
+        explain(*tables, "G", "T3")
+    with pytest.raises(InputError, match="no cluster 'C' here with G"):
+        explain(*tables, "G", "T", cluster="C")
+    with pytest.raises(InputError, match="no snapshot of G up to"):
+        explain(*tables, "G", "T", at=at(0) - timedelta(seconds=1))
+    with pytest.raises(ChangeError, match="expected a client of G to leave"):
+        what_if(*tables, "G", "T", [leave("z")])
+    with pytest.raises(ContractError, match="client_id"):
+        explain(tables[0].drop("client_id"), tables[1], "G", "T")
+
+
+def test_explain_tells_who_takes_what_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", *S2, *SETTLED]) == 0
+    text = capsys.readouterr().out
+    picture = """\
+Who takes what
+                          broker-a      broker-b      broker-c
+                            0  1  2  3    0  1  2  3    0  1  2  3
+  10.0.2.10@app-DUP (x2)    2  2  2  .    .  .  .  .    .  .  .  .
+  10.0.2.11@app-4           .  .  .  .    .  .  #  #    #  .  .  .
+  10.0.2.9@app-1            .  .  .  .    .  .  .  .    .  #  #  #
+  wrong                     D  D  D  O    O  O
+"""
+    after = """\
+When DUPLICATE_CLIENT_ID is mended (every queue has one owner)
+                                 broker-a      broker-b      broker-c
+                                   0  1  2  3    0  1  2  3    0  1  2  3
+  10.0.2.10@app-DUP                #  #  #  .    .  .  .  .    .  .  .  .
+  10.0.2.10@app-DUP (process 2)    .  .  .  #    #  #  .  .    .  .  .  .
+  10.0.2.11@app-4                  .  .  .  .    .  .  #  #    #  .  .  .
+  10.0.2.9@app-1                   .  .  .  .    .  .  .  .    .  #  #  #
+"""
+    for part in (
+        "G_S2 on T_S2, cluster DefaultCluster\nas of 2026-11-21T02:05:02.272Z",
+        "12 queues, 4 processes behind 3 client ids; 3 duplicate, 3 orphaned",
+        picture,
+        "  asked of broker-a, broker-b, broker-c: 12 queues, 4 client ids\n"
+        "    10.0.2.10@app-DUP   2 times: 2 slots\n",
+        "  route of 127.0.0.1:9876: queues to read: broker-a 4, broker-b 4, broker-c 4\n",
+        "  strategy AVG (observed): 10.0.2.10@app-DUP (x2), 10.0.2.11@app-4, 10.0.2.9@app-1\n",
+        "  taken by nobody, for certain: queue 3 of broker-a and queues 0-1 of broker-b\n",
+        "DUPLICATE_CLIENT_ID: 10.0.2.10@app-DUP is used by 2 processes",
+        "  repair: give each process its own instanceName",
+        after,
+        "  10.0.2.10@app-DUP  queues that move: 7; every queue has one owner\n",
+    ):
+        assert part in text, part
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_lists_that_differ_are_told_with_their_odds(capsys: pytest.CaptureFixture[str]) -> None:
+    source = ["--dumps", str(CAPTURES / "S15"), "--group", "G_S15", "--topic", "T_S15"]
+    assert main(["explain", *source]) == 0
+    text = capsys.readouterr().out
+    assert "  asked of broker-c (33% of the times): 12 queues, 2 client ids\n" in text
+    assert "  10.0.15.3@app    .  .  .  .    .  .  .  .    ~  ~  ~  ~\n" in text
+    assert "  taken by several, at times, at most 22% of them: queues 0-1 of broker-b" in text
+
+
+def test_what_if_tells_what_moves_and_whether_it_is_safe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = ["--dumps", str(CAPTURES / "S4"), "--group", "G_S4", "--topic", "T_S4B"]
+    assert main(["what-if", *source, "--strategy", "AVG_BY_CIRCLE", "--queues", "broker-a=5"]) == 0
+    text = capsys.readouterr().out
+    for part in (
+        "What if: every client uses AVG_BY_CIRCLE\n    and: broker-a has 5 queues of the topic\n",
+        "NOT safe in a rolling way, one of 4 steps after the other",
+        "  Worst, with this done and no more: ",
+        "While the clients find out, for up to 50 s",
+    ):
+        assert part in text, part
+    assert main(["what-if", *S2, *SETTLED, "--own-ids"]) == 0
+    text = capsys.readouterr().out
+    assert "6 of 12 queues change hands" in text
+    assert "  broker-a 3                 nobody -> 10.0.2.10@app-DUP (process 2)\n" in text
+    assert "Safe: it is one step" in text
+    assert main(["what-if", *S2, "--own-ids"]) == 0
+    assert capsys.readouterr().out.endswith("Nothing changes: it is so already.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["explain", *S2[:2], "--group", "G_S3", "--topic", "T_S2"], 3, "did you mean 'G_S2'?"),
+        (["explain", *S2[:4], "--topic", "T_S3"], 3, "did you mean 'T_S2', '%RETRY%G_S2'?"),
+        (["explain", *S2, "--at", "2026-11-20T00:00:00Z"], 3, "no snapshot of G_S2 up to"),
+        (["explain", *S2, "--at", "noon"], 2, "--at: expected a time as ISO 8601, came 'noon'"),
+        (["explain", *S2, "--cluster", "C"], 3, "no cluster 'C' here with G_S2"),
+        (["explain", "--dumps", "nowhere", *S2[2:]], 3, "no dump at nowhere"),
+        (["explain", "--snapshots", "nowhere", *S2[2:]], 3, "no table heartbeats at"),
+        (["explain", *S2[2:]], 2, "one of the arguments --dumps --snapshots is required"),
+        (["what-if", *S2], 2, "expected a change, such as --leave ID"),
+        (["what-if", *S2, "--leave", "10.0.2.1@app-1"], 2, "did you mean '10.0.2.11@app-4'"),
+        (["what-if", *S2, "--strategy", "AVERAGE"], 2, "unknown strategy 'AVERAGE'"),
+        (["what-if", *S2, "--strategy", "CONFIG={x"], 2, "expected NAME={key = value, ...}"),
+        (["what-if", *S2, "--add-broker", "broker-d"], 2, "expected NAME=N, came 'broker-d'"),
+        (["what-if", *S2, "--add-broker", "broker-d=0"], 2, "expected 1 to 100000 queues, came 0"),
+        (["what-if", *S2, "--queues", "-1"], 2, "expected a number of queues, came '-1'"),
+        (["what-if", *S2, "--mend", "STRATEGY"], 2, "did you mean 'STRATEGY_MISMATCH'?"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_and_what_comes_near(
+    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == code
+    assert said in capsys.readouterr().err
+
+
+HOSTILE = "10.0.0.1@\x1b[2J\n\u202eevil"
+
+
+def test_what_strangers_chose_commands_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    route = {
+        "brokerDatas": [{"brokerName": "broker-a", "brokerAddrs": {"0": "h:1"}}],
+        "queueDatas": [
+            {"brokerName": "broker-a", "perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
+        ],
+    }
+    dump = tmp_path / "dump.jsonl"
+    lines = [poll_line(HOSTILE, HOSTILE, "b"), heartbeat_line("b", "T"), route_line(route)]
+    dump.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    question = ["--dumps", str(dump), "--group", "G", "--topic", "T"]
+    assert main(["explain", *question]) == 0
+    assert main(["what-if", *question, "--own-ids"]) == 0
+    assert main(["what-if", *question, "--leave", "c"]) == 2
+    for text in capsys.readouterr():
+        assert r"\x1b[2J" in text
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert not any(line.startswith("evil") for line in text.splitlines())
+
+
+def test_many_clients_and_queues_are_cut_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clients = [f"10.0.0.{number}@app" for number in range(50)]
+    route = {
+        "brokerDatas": [{"brokerName": "broker-a", "brokerAddrs": {"0": "h:1"}}],
+        "queueDatas": [
+            {"brokerName": "broker-a", "perm": 6, "readQueueNums": 200, "writeQueueNums": 200}
+        ],
+    }
+    dump = tmp_path / "dump.jsonl"
+    dump.write_text(f"{poll_line(*clients)}\n{route_line(route)}\n")
+    assert main(["explain", "--dumps", str(dump), "--group", "G", "--topic", "T"]) == 0
+    text = capsys.readouterr().out
+    assert "  (80 more queues and 10 more clients are not shown)\n" in text
+    assert "    and 10 more\n" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_group_in_two_clusters_needs_the_cluster(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.jsonl"
+    dump.write_text(f"{poll_line('a')}\n{poll_line('a', cluster='C2')}\n")
+    with pytest.raises(InputError, match="in several clusters, 'C2', 'DefaultCluster': say which"):
+        moment_of_dumps([str(dump)], "G", "T", None, None, Settings())
+    assert moment_of_dumps([str(dump)], "G", "T", None, "C2", Settings()).cluster == "C2"
+
+
+def test_a_dump_is_enough_without_java(tmp_path: Path, repository: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs.cli", "what-if", *S2, "--leave", "10.0.2.9@app-1"],
+        cwd=tmp_path,
+        env={"PATH": str(tmp_path), "PYTHONPATH": str(repository), "HOME": os.environ["HOME"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "10.0.2.9@app-1 leaves" in done.stdout
