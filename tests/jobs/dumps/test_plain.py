@@ -78,7 +78,7 @@ LINES = [
     changed(POLL, error_code=0),
     changed(heartbeat_line("a", "T"), body=None, error_code=1),
     changed(heartbeat_line("a", "T"), body='{"clientID":"","consumerDataSet":[{"groupName":"G"}]}'),
-    changed(heartbeat_line("a", "T"), body='{"clientID":"aG","consumerDataSet":[{"groupName":""}]}'),
+    changed(heartbeat_line("a", "T"), body='{"clientID":"G","consumerDataSet":[{"groupName":""}]}'),
     changed(ROUTE, body='{"queueDatas":[],"brokerDatas":[{"brokerName":""}]}'),
     changed(ROUTE, body='{"brokerDatas":[]}'),
     changed(ROUTE, body="{}"),
