@@ -309,19 +309,22 @@ def mend(fault: str) -> Change:
 
 
 def _unlist(client_id: str, situation: Situation) -> Situation:
-    """Every list lacks the last entry of the id; a broker without members says so (code 206)."""
+    """Every list lacks the last entry of the id; a broker without members says so (code 206).
+
+    With the last process behind an id its stale channels go as well.
+    """
     state = situation.state
+    is_last = processes_behind(state).get(client_id) == 1
     lists: list[ClientList] = []
     offline = list(state.offline_brokers)
     for entry in state.client_lists:
         at = [n for n, member in enumerate(entry.members) if member.client_id == client_id]
-        if not at:
-            lists.append(entry)
-        elif len(entry.members) == 1:
-            offline.append((entry.broker_name, entry.broker_id))
-        else:
-            rest = (*entry.members[: at[-1]], *entry.members[at[-1] + 1 :])
+        gone = set(at if is_last else at[-1:])
+        rest = tuple(member for n, member in enumerate(entry.members) if n not in gone)
+        if rest:
             lists.append(replace(entry, members=rest))
+        else:
+            offline.append((entry.broker_name, entry.broker_id))
     return _with(situation, client_lists=tuple(lists), offline_brokers=tuple(offline))
 
 

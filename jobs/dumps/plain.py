@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -85,18 +86,21 @@ def find_dump_files(paths: Sequence[str]) -> list[Path]:
         if not named:
             raise InputError(f"no dump at {path}; only local files are read here")
         for each in named:
-            below = sorted(each.rglob("*")) if each.is_dir() else [each]
-            found.update(
-                dict.fromkeys(
-                    file
-                    for file in below
-                    if file.is_file()
-                    and not any(
-                        p.startswith(("_", ".")) for p in file.relative_to(each.parent).parts
-                    )
-                )
-            )
+            found.update(dict.fromkeys(_files_below(each) if each.is_dir() else _unhidden(each)))
     return list(found)
+
+
+def _files_below(folder: Path) -> list[Path]:
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
+    return [file for file in files if not any(map(_is_hidden, file.relative_to(folder).parts))]
+
+
+def _unhidden(file: Path) -> list[Path]:
+    return [] if _is_hidden(file.name) else [file]
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
 
 
 def read_dumps(paths: Sequence[str], group: str) -> Dumps:
@@ -120,7 +124,7 @@ def _lines(file: Path) -> Iterator[str]:
         with opened(file, "rt", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
             for line in stream:
                 yield line.removesuffix("\n").removeprefix("\ufeff")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{file}: {error}") from error
 
 

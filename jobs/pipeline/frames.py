@@ -162,8 +162,8 @@ def find_states(
         lambda: _group_states(known, group_runs, heartbeats, broker_polls, settings),
         lambda: _route_states(known, route_runs, topic_routes),
     )
-    group_topics = _computed(find_group_topics(group_states))
-    segments = _computed(
+    group_topics = computed(find_group_topics(group_states))
+    segments = computed(
         find_segments(
             group_runs,
             group_topics,
@@ -171,7 +171,7 @@ def find_states(
         )
     )
     with bounded_batches(heartbeats.sparkSession):
-        evaluated = _computed(_states(known, segments, group_states, route_states, settings))
+        evaluated = computed(_states(known, segments, group_states, route_states, settings))
     return StatesInTime(
         group_runs, group_states, route_runs, route_states, group_topics, segments, evaluated
     )
@@ -189,8 +189,8 @@ def make_reports(
     )
     holdings = None
     if client_states is not None:
-        holdings = _computed(find_holdings(timeline, client_states, changes))
-    described = _computed(
+        holdings = computed(find_holdings(timeline, client_states, changes))
+    described = computed(
         describe_findings(
             confirm_findings(queue_episodes(timeline, settings.persistence_seconds), holdings),
             queue_offsets,
@@ -202,7 +202,7 @@ def make_reports(
     if queue_offsets is None:
         stalled = segments.sparkSession.createDataFrame([], STALLED_QUEUES.schema)
     else:
-        intervals = _computed(queue_intervals(queue_offsets, described, segments, states))
+        intervals = computed(queue_intervals(queue_offsets, described, segments, states))
         stalled = stalled_queues(stall_episodes(intervals, settings.persistence_seconds))
         faults.append(frozen_processes(intervals, settings.persistence_seconds))
     tables = {
@@ -227,7 +227,7 @@ def make_reports(
     return tables
 
 
-def _computed(rows: DataFrame) -> DataFrame:
+def computed(rows: DataFrame) -> DataFrame:
     """The rows, computed now and cut off from how they came to be.
 
     Every step on a DataFrame analyses its whole plan again, so that the cost of a long chain grows
@@ -241,7 +241,7 @@ def _computed(rows: DataFrame) -> DataFrame:
 def _together(*steps: Callable[[], DataFrame]) -> list[DataFrame]:
     """What several steps give, computed at a time: while one is planned another one runs."""
     with ThreadPoolExecutor(max_workers=len(steps)) as pool:
-        return list(pool.map(lambda step: _computed(step()), steps))
+        return list(pool.map(lambda step: computed(step()), steps))
 
 
 def _group_runs(
@@ -266,7 +266,7 @@ def _group_states(
     expiry = settings.heartbeat_expiry_seconds
     if known is None:
         return collect_group_states(group_runs, heartbeats, broker_polls, expiry)
-    unknown = _computed(without_known(group_runs, known.group_states, GROUP))
+    unknown = computed(without_known(group_runs, known.group_states, GROUP))
     return collect_group_states(unknown, heartbeats, broker_polls, expiry).unionByName(
         known_group_states(group_runs, known.group_states, expiry)
     )
@@ -277,7 +277,7 @@ def _route_states(
 ) -> DataFrame:
     if known is None:
         return collect_route_states(route_runs, topic_routes)
-    unknown = _computed(without_known(route_runs, known.route_states, TOPIC))
+    unknown = computed(without_known(route_runs, known.route_states, TOPIC))
     return collect_route_states(unknown, topic_routes).unionByName(
         known_route_states(route_runs, known.route_states)
     )
@@ -294,6 +294,6 @@ def _states(
     default = settings.default_strategy
     if known is None:
         return evaluate_states(segments, group_states, route_states, rules, default)
-    reused = _computed(known_evaluations(segments, group_states, known.evaluated_states))
+    reused = computed(known_evaluations(segments, group_states, known.evaluated_states))
     unknown = segments.join(reused.select("state_id"), "state_id", "left_anti")
     return evaluate_states(unknown, group_states, route_states, rules, default).unionByName(reused)

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from jobs.contract import check_contract
 from jobs.dumps.plain import read_dumps
 from jobs.errors import ContractError, InputError
+from jobs.pipeline.frames import computed
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES, Table
 from jobs.settings import Settings
 from jobs.snapshots.plain import GroupRows, make_group_rows
@@ -156,7 +157,7 @@ def moment_of_frames(
     routes = check_contract(TOPIC_ROUTES, topic_routes).where(
         (F.col("cluster") == chosen) & (F.col("topic") == topic)
     )
-    group_runs = find_runs(group_fingerprints(marked, polled), GROUP).localCheckpoint()
+    group_runs = computed(find_runs(group_fingerprints(marked, polled), GROUP))
     times = sorted(
         _in_utc(time) for (of_run,) in _rows(group_runs, "snapshot_times") for time in of_run
     )
@@ -165,19 +166,21 @@ def moment_of_frames(
         raise InputError(
             f"no snapshot of {group} up to {at}: they go from {times[0]} to {times[-1]}"
         )
-    group_states = collect_group_states(
-        group_runs, marked, polled, settings.heartbeat_expiry_seconds
-    ).localCheckpoint()
-    topics = find_group_topics(group_states)
+    group_states = computed(
+        collect_group_states(group_runs, marked, polled, settings.heartbeat_expiry_seconds)
+    )
+    topics = computed(find_group_topics(group_states))
     known = _values(topics, "topic") - {""}
     if topic not in known:
         raise _unknown_topic(group, topic, known)
-    route_runs = find_runs(route_fingerprints(routes), TOPIC).localCheckpoint()
-    segments = find_segments(
-        group_runs,
-        topics.where(F.col("topic") == topic),
-        route_intervals(route_runs, settings.route_max_age_seconds),
-    ).localCheckpoint()
+    route_runs = computed(find_runs(route_fingerprints(routes), TOPIC))
+    segments = computed(
+        find_segments(
+            group_runs,
+            topics.where(F.col("topic") == topic),
+            route_intervals(route_runs, settings.route_max_age_seconds),
+        )
+    )
     first_seen, last_seen, state_id = next(
         (_in_utc(first), _in_utc(last), state_id)
         for first, last, state_id in _rows(segments, "first_seen", "last_seen", "state_id")

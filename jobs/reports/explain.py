@@ -177,9 +177,7 @@ def _picture(title: str, evaluation: Evaluation) -> Iterator[str]:
         return
     shown = queues
     if len(queues) > _MOST_QUEUES:
-        shown = [queue for queue in queues if queue in marks][:_MOST_QUEUES] or queues[
-            :_MOST_QUEUES
-        ]
+        shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_QUEUES]
     rows = _rows(evaluation)
     clients = list(rows)
     if len(clients) > _MOST_CLIENTS:
@@ -191,17 +189,10 @@ def _picture(title: str, evaluation: Evaluation) -> Iterator[str]:
     width = min(max([len(_WRONG), *(len(line.label) for line in lines)]), _WIDTH // 2)
     for block in _blocks(shown, _WIDTH - width - 4):
         yield from _block(block, lines, marks, width)
-    left_out = [
-        text
-        for number, text in (
-            (len(queues) - len(shown), "queues"),
-            (len(rows) - len(clients), "clients"),
-        )
-        if number
-        for text in [f"{number} more {text}"]
-    ]
-    if left_out:
-        yield f"  ({' and '.join(left_out)} are not shown)"
+    left_out = {"queues": len(queues) - len(shown), "clients": len(rows) - len(clients)}
+    told = [f"{number} more {what}" for what, number in left_out.items() if number]
+    if told:
+        yield f"  ({' and '.join(told)} are not shown)"
 
 
 class _Line(NamedTuple):

@@ -88,6 +88,12 @@ def test_all_processes_of_an_id_leave() -> None:
     assert after(one_list(["a", "a", "b"]), leave("a", 2)) == {"b": [[0, 1, 2, 3]]}
 
 
+def test_with_the_last_process_of_an_id_its_stale_channel_goes() -> None:
+    reconnected = one_list_each({"broker-a": ["a", "a", "b"], "broker-b": ["a", "b"]})
+    changed = apply_change(situation(reconnected), leave("a"))
+    assert ids(changed.state) == [["b"], ["b"]]
+
+
 def test_when_the_last_leaves_every_broker_says_so() -> None:
     changed = apply_change(
         situation(one_list_each({"broker-a": ["a"], "broker-b": ["a"]})), leave("a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,7 @@ def test_other_groups_are_named_and_not_read(tmp_path: Path) -> None:
     assert [record.envelope.get("consumer_group") for record in dumps.records] == ["G", None]
 
 
-def test_files_folders_and_globs(tmp_path: Path) -> None:
+def test_files_folders_and_globs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "day").mkdir()
     with gzip.open(tmp_path / "day" / "a.jsonl.gz", "wt") as stream:
         stream.write(POLL + "\n")
@@ -150,6 +151,8 @@ def test_files_folders_and_globs(tmp_path: Path) -> None:
         found = find_dump_files([str(tmp_path / named)])
         assert sorted(file.name for file in found) == ["a.jsonl.gz", "b.jsonl"], named
     assert len(read_dumps([str(tmp_path)], GROUP).records) == 2
+    monkeypatch.chdir(tmp_path / "day")
+    assert len(find_dump_files([".."])) == 2
     with pytest.raises(InputError, match="no dump at"):
         find_dump_files([str(tmp_path / "night")])
     (tmp_path / "empty").mkdir()
@@ -157,8 +160,13 @@ def test_files_folders_and_globs(tmp_path: Path) -> None:
         read_dumps([str(tmp_path / "empty")], GROUP)
 
 
-def test_an_archive_that_ends_early_is_an_error_that_names_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:-12], lambda b: b[:20] + b"x" * 20, lambda b: b[1:]]
+)
+def test_an_archive_that_cannot_be_read_is_an_error_that_names_it(
+    damage: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
     dump = tmp_path / "dump.jsonl.gz"
-    dump.write_bytes(gzip.compress((POLL + "\n").encode() * 9)[:-12])
+    dump.write_bytes(damage(gzip.compress((POLL + "\n").encode() * 9)))
     with pytest.raises(InputError, match=r"dump\.jsonl\.gz"):
         read_dumps([str(dump)], GROUP)
