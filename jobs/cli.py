@@ -422,7 +422,7 @@ def _answer(args: argparse.Namespace, settings: Settings) -> int:
     from jobs.pipeline.explain import explain_moment, predict_moment  # noqa: PLC0415
     from jobs.pipeline.moments import moment_of_dumps, moment_of_tables  # noqa: PLC0415
 
-    changes = getattr(args, "changes", None)
+    changes: list[Change] = getattr(args, "changes", None) or []
     if args.command == "what-if" and not changes:
         raise SettingsError("expected a change, such as --leave ID; see what-if --help")
     question = (args.group, args.topic, _time("--at", args.at), args.cluster, settings)

@@ -9,12 +9,16 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.pipeline.moments import Moment, moment_of_frames, situation_of
+from jobs.pipeline.moments import moment_of_frames, situation_of
 from jobs.reports.explain import Place, explain_lines, what_if_lines
-from jobs.schemas import MOVES
 from jobs.settings import Settings
+from jobs.states.plain import Moment
 from rebalance_core import Change, Situation, WhatIf
 from rebalance_core import what_if as predict
+
+
+#: One row per queue that changes hands.
+_MOVE = "broker_name string, queue_id int, before array<string>, after array<string>"
 
 
 class Text(str):
@@ -72,7 +76,7 @@ class Prediction:
             (move.queue.broker_name, move.queue.queue_id, list(move.before), list(move.after))
             for move in self.told.moves
         ]
-        return self._spark.createDataFrame(rows, MOVES.elementType)
+        return self._spark.createDataFrame(rows, _MOVE)
 
 
 def what_if(

@@ -84,7 +84,9 @@ def moment_of_tables(
         polls = _read(snapshots, BROKER_POLLS, of_group)
     if not heartbeats and not polls:
         known = (snapshots / HEARTBEATS.name).parquet().to_table(columns=["consumer_group"])
-        raise _unknown("group", group, set(known["consumer_group"].unique().to_pylist()))
+        raise _unknown(
+            "group", group, {str(name) for name in known["consumer_group"].unique().to_pylist()}
+        )
     clusters = {row["cluster"] for row in [*heartbeats, *polls]}
     chosen = _one_cluster(group, cluster, clusters)
     routes = _read(snapshots, TOPIC_ROUTES, ds.field("topic") == topic)

@@ -369,7 +369,7 @@ def _brokers(body: Mapping[str, Any]) -> list[Row]:
         }
         for name in dict.fromkeys([*addresses, *queues])
     ]
-    logical = [
+    logical: list[Row] = [
         {
             "broker_name": mock_broker_name(scope),
             "broker_ids": [],

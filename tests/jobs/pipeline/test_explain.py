@@ -36,7 +36,7 @@ from tests.support.truth import CAPTURES
 S2 = ["--dumps", str(CAPTURES / "S2"), "--group", "G_S2", "--topic", "T_S2"]
 SETTLED = ["--at", "2026-11-21T02:05:10Z"]
 
-#: Two brokers; b's list stays for long, then a copy of x joins; at last broker-b does not answer.
+#: Two brokers whose lists stay for long; a copy of x joins; y falls silent, broker-b as well.
 MEMBERS = [("x", "x:1"), ("y", "y:1")]
 LISTS = {
     0: {"broker-a": MEMBERS, "broker-b": MEMBERS},
@@ -56,7 +56,7 @@ def heartbeats() -> list[tuple[object, ...]]:
             broker_name=broker,
             client_id=client_id,
             client_addr=address,
-            last_heartbeat_at=at(0) if client_id == "y" else None,
+            last_heartbeat_at=at(seconds if seconds < 260 else 100) if client_id == "y" else None,
             subscriptions=subscriptions("T", *(["T2"] if client_id == "x" else [])),
         )
         for seconds, lists in LISTS.items()
