@@ -16,7 +16,6 @@ from jobs.states.plain import Moment
 from rebalance_core import Change, Situation, WhatIf
 from rebalance_core import what_if as predict
 
-
 #: One row per queue that changes hands.
 _MOVE = "broker_name string, queue_id int, before array<string>, after array<string>"
 
