@@ -461,7 +461,7 @@ def _rollout(told: WhatIf) -> Iterator[str]:
     steps, rollout = _count(len(told.steps), "step"), told.rollout
     if rollout.worst is not None:
         yield (
-            f"NOT safe in a rolling way, one of {steps} after the other: states in between have "
+            f"NOT safe in a rolling way, step by step ({steps}): states in between have "
             "duplicates or orphans that were not there before, for as long as the rollout stands "
             f"there: {rollout.harmed} of {rollout.looked_at}{_looked_at(rollout)}."
         )
@@ -474,7 +474,7 @@ def _rollout(told: WhatIf) -> Iterator[str]:
     else:
         sure = "Safe" if rollout.exhaustive else "No harm was found"
         yield (
-            f"{sure} in a rolling way, one of {steps} after the other: no state in between has a "
+            f"{sure} in a rolling way, step by step ({steps}): no state in between has a "
             f"duplicate or an orphan that was not there before{_looked_at(rollout)}."
         )
 

@@ -220,7 +220,7 @@ def test_what_if_tells_what_moves_and_whether_it_is_safe(
     text = capsys.readouterr().out
     for part in (
         "What if: every client uses AVG_BY_CIRCLE\n    and: broker-a has 5 queues of the topic\n",
-        "NOT safe in a rolling way, one of 4 steps after the other",
+        "NOT safe in a rolling way, step by step (4 steps)",
         "  Worst, with this done and no more: ",
         "While the clients find out, for up to 50 s",
     ):
