@@ -114,7 +114,7 @@ def test_frames_and_rows_give_the_same_state(spark: SparkSession) -> None:
         row["subscriptions"] = [
             dict(zip(names, each, strict=True)) for each in row["subscriptions"]
         ]
-    cases = [(30, "T"), (110, "T"), (200, "T"), (231, "T2"), (260, "T"), (None, "T2")]
+    cases = [(110, "T"), (231, "T2"), (None, "T")]
     for seconds, topic in cases:
         time = None if seconds is None else at(seconds)
         of_frames = moment_of_frames(*frames, "G", topic, time, None, settings)
@@ -152,7 +152,7 @@ def test_from_a_shell(spark: SparkSession) -> None:
     assert {tuple(row["after"]) for row in moves} <= {("x",), ("x (process 2)",)}
     with pytest.raises(InputError, match="no group 'H' here: there are 'G'"):
         explain(*tables, "H", "T")
-    with pytest.raises(InputError, match="subscribes to the topic 'T3': did you mean 'T2'"):
+    with pytest.raises(InputError, match="subscribes to the topic 'T3': there are 'T', 'T2'"):
         explain(*tables, "G", "T3")
     with pytest.raises(InputError, match="no cluster 'C' here with G"):
         explain(*tables, "G", "T", cluster="C")
