@@ -63,7 +63,7 @@ TOOLS := bash cat chmod dirname env find grep head make mkdir printf ps rm sh to
 
 test-without-java: install ## Audit the sample dumps with no Java on the PATH
 	rm -rf build/tools && mkdir -p build/tools
-	for tool in $(TOOLS); do ln -s "$$(command -v $$tool)" build/tools/$$tool; done
+	for tool in $(TOOLS); do ln -s "$$(bash -c "type -P $$tool")" build/tools/$$tool; done
 	env -u JAVA_HOME PATH=$(abspath build/tools) $(MAKE) audit OUT=build/without-java
 	test -s build/without-java/reports/_published/*.json
 
