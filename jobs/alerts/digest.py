@@ -90,13 +90,13 @@ def _shows_on_no_queue(fault: Row) -> bool:
 
 
 def _open_before(reports: Reports, published: Published) -> frozenset[str]:
-    """The ids of the stalls and of the faults without queues that the run before left open.
+    """The ids of the stalls and of the faults without queues that the date before left open.
 
     Those of other findings are in their statuses already.
     """
     named = published.summary["previous"]
     previous = reports.find(named["date"]) if named else None
-    if previous is None or previous.run_id != named["run_id"]:
+    if previous is None:
         return frozenset()
     # Whoever clears old tables away leaves the pointer.
     there = [

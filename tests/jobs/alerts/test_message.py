@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +86,16 @@ def test_stalls_and_faults_without_queues_are_new_where_the_run_before_had_them_
     assert len(ids(digest(tmp_path, third))) == 1
 
 
-def test_a_run_before_that_is_gone_leaves_everything_new(tmp_path: Path) -> None:
+def test_a_run_before_whose_tables_or_pointer_are_gone_leaves_everything_new(
+    tmp_path: Path,
+) -> None:
     stall = {"stalled_queues": [report_row("stalled_queues")]}
     first = publish(tmp_path, "2026-11-19", stall)
-    publish(tmp_path, "2026-11-19", {}, run_id="run-2")
-    publish(tmp_path, "2026-11-19", {}, run_id="run-3")
     second = publish(tmp_path, "2026-11-20", stall, previous=first)
+    assert ids(digest(tmp_path, second)) == []
+    shutil.rmtree(tmp_path / "stalled_queues" / "dt=2026-11-19")
+    assert len(ids(digest(tmp_path, second))) == 1
+    (tmp_path / "_published" / "dt=2026-11-19.json").unlink()
     assert len(ids(digest(tmp_path, second))) == 1
 
 
