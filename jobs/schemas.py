@@ -570,7 +570,12 @@ GROUP_HEALTH = Table(
         _column(
             "duplicate_queue_minutes", DOUBLE, "minutes with several owners, summed over the queues"
         ),
-        _column("worst_severity", STRING, "of its findings; null: none", nullable=True),
+        _column(
+            "worst_severity",
+            STRING,
+            "of its findings, stalls among them; null: none",
+            nullable=True,
+        ),
     ),
 )
 

@@ -217,7 +217,7 @@ def make_reports(
         "allocations": allocations(states),
         "state_runs": state_runs(segments),
         "reassignments": reassignments(timeline),
-        "group_health": group_health(segments, states, described).unionByName(
+        "group_health": group_health(segments, states, described, stalled).unionByName(
             topics_without_group(found.route_runs, found.route_states, found.group_topics)
         ),
     }

@@ -28,8 +28,13 @@ def state_runs(segments: DataFrame) -> DataFrame:
     return conform(segments, STATE_RUNS)
 
 
-def group_health(segments: DataFrame, states: DataFrame, described: DataFrame) -> DataFrame:
-    """The table ``group_health``: every group and topic of the window, audited or not."""
+def group_health(
+    segments: DataFrame, states: DataFrame, described: DataFrame, stalled: DataFrame
+) -> DataFrame:
+    """The table ``group_health``: every group and topic of the window, audited or not.
+
+    ``described`` are the orphaned and duplicated queues, ``stalled`` the stalled ones.
+    """
     pair = ["cluster", "consumer_group", "topic"]
     covered = segments.select(*pair, "state_id", "first_seen", "last_seen", "snapshots").join(
         states, [*pair, "state_id"], "inner"
@@ -60,7 +65,10 @@ def group_health(segments: DataFrame, states: DataFrame, described: DataFrame) -
     minutes = (F.col("last_seen").cast("double") - F.col("first_seen").cast("double")) / 60
     weighted = minutes * F.col("probability")
     rank = F.when(F.col("severity") == "CRITICAL", 3).when(F.col("severity") == "WARNING", 2)
-    of_findings = described.groupBy(*pair).agg(
+    found = described.unionByName(
+        stalled.select(*pair, "first_seen", "last_seen", "severity"), allowMissingColumns=True
+    )
+    of_findings = found.groupBy(*pair).agg(
         F.sum(F.when(F.col("kind") == "ORPHANED", weighted)).alias("orphan_queue_minutes"),
         F.sum(F.when(F.col("kind") == "DUPLICATE", weighted)).alias("duplicate_queue_minutes"),
         F.max_by("severity", rank.otherwise(1)).alias("worst_severity"),

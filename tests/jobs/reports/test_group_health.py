@@ -59,6 +59,7 @@ def test_a_group_keeps_its_row_whether_or_not_it_was_audited(spark):
         spark,
         [
             ("healthy", "good", 0, 240, 5),
+            ("stuck", "good", 0, 240, 5),
             ("faulty", "good", 0, 60, 2),
             ("faulty", "bad", 120, 240, 3),
             ("broadcasting", "all", 0, 240, 5),
@@ -71,6 +72,7 @@ def test_a_group_keeps_its_row_whether_or_not_it_was_audited(spark):
         spark,
         [
             ("healthy", "good", "AUDITED", True, 1.0, 2, 8, "observed"),
+            ("stuck", "good", "AUDITED", True, 1.0, 2, 8, "observed"),
             ("faulty", "good", "AUDITED", True, 1.0, 2, 8, "assumed"),
             ("faulty", "bad", "AUDITED", True, 0.5, 3, 8, "assumed"),
             ("broadcasting", "all", "BROADCASTING", True, 1.0, 2, 8, None),
@@ -90,7 +92,17 @@ def test_a_group_keeps_its_row_whether_or_not_it_was_audited(spark):
         ],
     )
 
-    health = group_health(segments, states, findings)
+    stalled = frame(
+        spark,
+        "cluster string, consumer_group string, topic string, severity string, "
+        "first_seen timestamp, last_seen timestamp",
+        [
+            (CLUSTER, "stuck", TOPIC, "WARNING", at(120), at(240)),
+            (CLUSTER, "faulty", TOPIC, "INFO", at(120), at(240)),
+        ],
+    )
+
+    health = group_health(segments, states, findings, stalled)
 
     def row(
         group, coverage, state, audited, share, members, source, orphan=0.0, twice=0.0, worst=None
@@ -101,6 +113,7 @@ def test_a_group_keeps_its_row_whether_or_not_it_was_audited(spark):
 
     expected = [
         row("healthy", "AUDITED", "good", 5, 1.0, 2, "observed"),
+        row("stuck", "AUDITED", "good", 5, 1.0, 2, "observed", worst="WARNING"),
         row("faulty", "AUDITED", "bad", 5, 0.5, 3, "assumed", 2.5, 1.0, "CRITICAL"),
         row("broadcasting", "BROADCASTING", "all", 0, 1.0, 2, None),
         row("silent", "NO_BROKER_ANSWERED", "none", 0, 0.0, 0, None),
