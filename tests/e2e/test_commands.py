@@ -24,23 +24,15 @@ AUDIT = ["rebalance-audit", "audit", "--master", "local[2]", "--quiet"]
 def test_a_second_run_publishes_the_same_rows_clears_what_was_left_and_may_fail_on_findings(
     tmp_path: Path, run_command: Run, sample_output: Path, settings_file: str
 ) -> None:
-    reports = tmp_path / "reports"
-    command = [
-        *AUDIT,
-        "--snapshots",
-        str(sample_output / "snapshots"),
-        "--reports",
-        str(reports),
-        "--settings",
-        settings_file,
-        "--set",
-        "persistence_seconds=60",
-    ]
-    run_command(command)
+    output = tmp_path / "out"
+    shutil.copytree(sample_output, output)
+    reports = output / "reports"
     first = PublishedReports(reports)
     rows = {table: first.comparable(table) for table in first.published["tables"]}
     left_behind = reports / "orphaned_queues" / "dt=2026-11-21" / "run=died"
     left_behind.mkdir()
+    command = [*AUDIT, "--snapshots", str(output / "snapshots"), "--reports", str(reports)]
+    command += ["--settings", settings_file, "--set", "persistence_seconds=60"]
     run_command([*command, "--fail-on", "CRITICAL"], expect=1)
     second = PublishedReports(reports)
     assert second.published["run_id"] != first.published["run_id"]
