@@ -131,7 +131,7 @@ def _lines(file: Path) -> Iterator[str]:
 def _read_line(line: str, group: str, dumps: Dumps) -> None:
     try:
         envelope = _envelope(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         dumps.refused += 1
         return
     dumps.clusters.add(envelope["cluster"])
@@ -165,14 +165,13 @@ def _envelope(line: str) -> dict[str, Any]:
     values = json.loads(line)
     if not isinstance(values, dict) or values.get("kind") not in KINDS:
         raise ValueError("no object of a known kind")
-    values = {key: value for key, value in values.items() if value is not None}
+    values = {key: _text(value) for key, value in values.items() if value is not None}
     for name in _TIMES:
         if name in values:
             values[name] = _instant(values[name])
     for name in _NUMBERS:
         if name in values:
-            text = str(values[name])
-            values[name] = int(text) if _INTEGER.fullmatch(text) else None
+            values[name] = int(values[name]) if _INTEGER.fullmatch(values[name]) else None
     for name in ("cluster", "collected_at", *REQUIRED[values["kind"]]):
         if values.get(name) in (None, ""):
             raise ValueError(f"no {name}")
@@ -181,13 +180,16 @@ def _envelope(line: str) -> dict[str, Any]:
     failed = values["kind"] in MAY_FAIL and values.get("error_code", 0) != 0
     if "body" not in values and not failed:
         raise ValueError("no body")
-    if not isinstance(values.get("body", ""), str):
-        raise TypeError("body is no text")
     return values
 
 
-def _instant(text: Any) -> datetime | None:
-    if not isinstance(text, str) or not _TIME.fullmatch(text):
+def _text(value: Any) -> str:
+    """A value as Spark reads a text: what is none is its JSON (a body that is an object, say)."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _instant(text: str) -> datetime | None:
+    if not _TIME.fullmatch(text):
         return None
     try:
         return datetime.fromisoformat(text).astimezone(UTC)

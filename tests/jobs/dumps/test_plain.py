@@ -53,6 +53,9 @@ LINES = [
     changed(POLL, kind="poll"),
     changed(POLL, kind=None),
     changed(POLL, cluster=""),
+    changed(POLL, cluster=["C"]),
+    changed(POLL, kind=["consumer_connection"]),
+    POLL[:-1] + ',"x":' + "[" * 2000 + "]" * 2000 + "}",
     changed(POLL, collected_at="2026-01-05T00:00:00"),
     changed(POLL, collected_at="2026-01-05T00:00:00+08:00"),
     changed(POLL, collected_at="2026-01-05T00:00:00.123456789Z"),
@@ -65,6 +68,9 @@ LINES = [
     changed(POLL, body=""),
     changed(POLL, body="{"),
     changed(POLL, body="[]"),
+    changed(POLL, body={"connectionSet": []}),
+    changed(POLL, body={"connection": 1}),
+    changed(POLL, body=[1]),
     changed(POLL, body="{}"),
     changed(POLL, body='{"connectionSet":[{"clientId":"a"}]}'),
     changed(POLL, body='{"connectionSet":[]}'),
@@ -101,6 +107,7 @@ LINES = [
     changed(stats_line({}), body="{}"),
     changed(log_line("a", "AVG"), body="rebalanced result changed. group=G"),
     changed(log_line("a", "AVG"), body="another line of G"),
+    changed(log_line("a", "AVG"), body={"G": 1}),
 ]  # fmt: skip
 
 
