@@ -1,0 +1,78 @@
+"""The command: which file it writes, where, and what the page links to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import main
+from tests.support.written_reports import publish, report_row
+
+WINDOW = {
+    "first_snapshot": "2026-11-20T10:00:00.000Z",
+    "last_snapshot": "2026-11-20T19:59:00.000Z",
+}
+TABLES = {
+    "orphaned_queues": [report_row("orphaned_queues", causes=["GHOST_MEMBER"])],
+    "group_faults": [report_row("group_faults", fault="GHOST_MEMBER", queues_affected=1)],
+    "group_health": [report_row("group_health")],
+}
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    folder = tmp_path / "reports"
+    publish(folder, "2026-11-20", TABLES, window=WINDOW)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        ([], "reports/report/dt=2026-11-20.html"),
+        (["--format", "markdown"], "reports/report/dt=2026-11-20.md"),
+        (["--output", "there"], "there/dt=2026-11-20.html"),
+        (["--output", "new/", "--format", "csv"], "new/dt=2026-11-20.csv"),
+        (["--output", "new/page.txt", "--format", "json"], "new/page.txt"),
+    ],
+)
+def test_the_file_is_where_it_is_said_to_be(
+    reports: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    written: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert main(["report", "--reports", str(reports), *options]) == 0
+    (new,) = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    assert new == tmp_path / written
+    assert capsys.readouterr().out == (
+        f"report of 2026-11-20: 1 topic of 1 group has lasting faults, 1 critical. {new}\n"
+    )
+
+
+def test_a_page_on_this_disk_links_to_the_pages_of_the_checkout(
+    reports: Path, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = reports / "report"
+    page, ticket = place / "dt=2026-11-20.html", place / "dt=2026-11-20.md"
+    link = "docs/findings/ghost_member.md"
+
+    def written(*options: str) -> str:
+        assert main(["report", "--reports", str(reports), *options]) == 0
+        return (ticket if options[0] == "--format" else page).read_text()
+
+    _, found, _ = written("--top", "9").partition(f'/{link}"')
+    assert found
+    base = page.read_text().partition(f'/{link}"')[0].rpartition('href="')[2]
+    assert (place / base / link).resolve() == repository / link
+    # A ticket is read elsewhere: it links to pages that everybody can reach, or to none.
+    assert "ghost_member.md" not in written("--format", "markdown")
+    elsewhere = ("--set", "paths.finding_pages=https://wiki.example/x/")
+    assert "(https://wiki.example/x/ghost_member.md)" in written("--format", "markdown", *elsewhere)
+    assert 'href="https://wiki.example/x/ghost_member.md"' in written("--top", "9", *elsewhere)
