@@ -1,4 +1,4 @@
-"""Which windows the command line takes; it tells before it starts a session."""
+"""What the command line takes, told before it starts a session, and how it ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli import main
+from jobs.cli import expired_known_issues, fails, main
+from jobs.storage import Published
 
 NEXT = "expected --snapshots"
 BOTH = "expected --date or --since/--until, came both"
@@ -45,3 +46,61 @@ def test_a_date_or_times_or_where_the_last_run_ended(
 ) -> None:
     assert main(["audit", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("findings", "codes"),
+    [
+        ({}, [False, False, False]),
+        ({"INFO": (1, 0)}, [True, False, False]),
+        ({"WARNING": (2, 1), "CRITICAL": (3, 3)}, [True, True, False]),
+        ({"WARNING": (2, 2), "CRITICAL": (4, 3)}, [True, True, True]),
+    ],
+    ids=str,
+)
+def test_a_run_fails_on_findings_so_severe_or_worse_that_nobody_knows(
+    findings: dict[str, tuple[int, int]], codes: list[bool]
+) -> None:
+    counts = {each: findings.get(each, (0, 0)) for each in ("INFO", "WARNING", "CRITICAL")}
+    told = {each: number for each, (number, _) in counts.items()}
+    known = {each: number for each, (_, number) in counts.items()}
+    none = dict.fromkeys(counts, 0)
+    summary = {"findings": {"a": {**none, "known": none}, "b": {**told, "known": known}}}
+    published = Published("2026-11-20", "run-1", (), summary)
+    assert [fails(published, each) for each in counts] == codes
+    assert not fails(published, None)
+
+
+def test_only_what_has_expired_is_told_and_on_one_line() -> None:
+    entries = [
+        {"expires": "2026-01-06", "expired": True, "reason": "OPS-1\n\u202e"},
+        {"expires": "2026-01-07", "expired": False, "reason": "OPS-2"},
+    ]
+    (line,) = expired_known_issues(Published("2026-01-07", "", (), {"known_issues": entries}))
+    assert line.startswith("a known issue expired on 2026-01-06, ")
+    assert line.endswith(r": OPS-1\n\u202e")
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (KeyboardInterrupt(), 4, "interrupted"),
+        (BrokenPipeError(), 0, ""),
+        (ZeroDivisionError("x"), 4, "Traceback"),
+    ],
+)
+def test_whatever_happens_has_an_exit_code(
+    raised: BaseException,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("jobs.cli.load_settings", fail)
+    assert main(["show", "summary", "--settings", "s"]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert bool(error) == bool(said)

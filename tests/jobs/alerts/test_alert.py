@@ -109,9 +109,11 @@ def assert_secret_is_kept(error: BaseException) -> None:
 
 
 def test_where_nobody_answers_the_attempts_end(chat: Chat) -> None:
+    pauses: list[float] = []
     with pytest.raises(WebhookError, match=r"no answer \(ConnectionRefusedError\)") as raised:
-        send(f"http://127.0.0.1:1/services/{SECRET}", attempts=2)
+        post(f"http://127.0.0.1:1/services/{SECRET}", {}, 5, 2, pauses.append)
     assert_secret_is_kept(raised.value)
+    assert pauses == [1.0]  # none after the last attempt
 
 
 def test_a_host_that_can_have_no_address_is_no_answer() -> None:
@@ -130,7 +132,7 @@ def test_a_webhook_that_hangs_is_given_up(chat: Chat, monkeypatch: pytest.Monkey
 
 def test_the_url_comes_from_the_environment_before_the_file(tmp_path: Path) -> None:
     file = tmp_path / "webhook"
-    file.write_text("https://chat.example/file\n# ours\n")
+    file.write_bytes(b"https://chat.example/file \r\n# ours\n")
     from_environment = {WEBHOOK_VARIABLE: " https://chat.example/environment\n"}
     assert find_webhook(from_environment, str(file)) == "https://chat.example/environment"
     assert find_webhook({WEBHOOK_VARIABLE: ""}, str(file)) == "https://chat.example/file"
@@ -147,8 +149,10 @@ def test_the_url_comes_from_the_environment_before_the_file(tmp_path: Path) -> N
         f"ftp://chat.example/{SECRET}",
         f"file:///{SECRET}",
         f"https://chat.example:port/{SECRET}",
+        f"https://chat.example:0/{SECRET}",
         f"https://chat.example/{SECRET} x",
         f"https://chat.example/{SECRET}\nX: y",
+        f"https://chat.example/{SECRET}\x7f",
         f"https://[::1/{SECRET}",
         f"https:///{SECRET}",
         f"https://chat.example/{SECRET}é",
@@ -213,6 +217,16 @@ def test_a_webhook_that_fails_loses_neither_the_metrics_nor_the_message(
     assert (tmp_path / "_published" / "dt=2026-11-20.json").read_text() == pointer
     assert run(monkeypatch, tmp_path, chat.url, "--webhook") == 0
     assert len(chat.messages) == 2
+
+
+def test_metrics_alone_post_and_print_no_message(
+    chat: Chat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, "2026-11-20", TABLES)
+    metrics = tmp_path / "rebalance.prom"
+    assert run(monkeypatch, tmp_path, chat.url, "--metrics", str(metrics)) == 0
+    assert capsys.readouterr().out == f"metrics of 2026-11-20 written to {metrics}\n"
+    assert chat.messages == []
 
 
 def test_without_a_place_to_tell_it_the_message_is_printed_and_not_noted(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ ORPHANS = [
         (Alerts(severity="CRITICAL"), ["new"]),
         (Alerts(severity="INFO"), ["improbable", "new", "new", "warning"]),
         (Alerts(tell="OPEN"), ["goes on", "new", "new", "told"]),
+        (Alerts(tell="OPEN", severity="INFO"), ["goes on", "improbable", "new", "new", "told"]),
         (Alerts(tell="ALWAYS", severity="CRITICAL"), ["goes on", "new", "told"]),
     ],
     ids=str,
@@ -84,6 +86,42 @@ def test_stalls_and_faults_without_queues_are_new_where_the_run_before_had_them_
     # It was over in the run before: now it is new again.
     third = publish(tmp_path, "2026-11-21", {"stalled_queues": [stall]}, previous=second.published)
     assert len(ids(digest(tmp_path, third))) == 1
+
+
+def test_the_status_of_a_stall_is_that_of_an_orphan(tmp_path: Path) -> None:
+    def stall(queue_id: int, **values: Any) -> dict[str, Any]:
+        return report_row("stalled_queues", queue_id=queue_id, **values)
+
+    passed = {"persistence": "TRANSIENT", "severity": "INFO"}
+    over = {"ongoing": False, **passed}
+    before = [stall(0), stall(1), stall(2), stall(3, **passed)]
+    first = publish(tmp_path, "2026-11-19", {"stalled_queues": before})
+    now = [stall(0), stall(1, **passed), stall(2, **over), stall(3), stall(4), stall(5, **passed)]
+    found = digest(
+        tmp_path, publish(tmp_path, "2026-11-20", {"stalled_queues": now}, previous=first)
+    )
+    # 1: the window begins in it; 2: it ended right after; 3: it had not lasted.
+    statuses = ["PERSISTING", "PERSISTING", None, "NEW", "NEW", None]
+    assert [each.status for each in found.findings] == statuses
+
+
+def test_what_differs_in_one_name_is_another_finding(tmp_path: Path) -> None:
+    names = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
+    stalls = [
+        report_row("stalled_queues", **{name: 7 if name == "queue_id" else "other"})
+        for name in names
+    ]
+    faults = [report_row("group_faults", **{name: "other"}) for name in (*names[:3], "fault")]
+    tables = {"stalled_queues": stalls, "group_faults": faults}
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
+    assert len(set(ids(found))) == len(stalls) + len(faults)
+
+
+def test_a_fault_that_passed_is_no_finding(tmp_path: Path) -> None:
+    faults = [report_row("group_faults", fault="EXPRESSION_MISMATCH", persistence="TRANSIENT")]
+    assert (
+        digest(tmp_path, publish(tmp_path, "2026-11-20", {"group_faults": faults})).findings == ()
+    )
 
 
 def test_a_run_before_whose_tables_or_pointer_are_gone_leaves_everything_new(
@@ -139,6 +177,62 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
     one = Alerts(groups_told=1)
     short = make_message(found, findings_to_tell(found, one, ()), one)["text"]
     assert short.splitlines()[-1] == "and 1 more groups and topics"
+
+
+def told(folder: Path, alerts: Alerts | None = None, **tables: list[dict[str, Any]]) -> list[str]:
+    """The lines of the message, but for the heading."""
+    alerts = alerts or Alerts()
+    found = digest(folder, publish(folder, "2026-11-20", tables))
+    message = make_message(found, findings_to_tell(found, alerts, ()), alerts)
+    assert not message["unfurl_links"] | message["unfurl_media"]
+    return message["text"].splitlines()[1:]
+
+
+def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Path) -> None:
+    def at(hour: int) -> datetime:
+        return datetime(2026, 11, 20, hour, 30, tzinfo=timezone(timedelta(hours=8)))
+
+    over = {"ongoing": False, "last_seen": at(10)}
+    rows = [
+        orphan("1", episode_first_seen=at(9), episode_last_seen=at(12), **over),
+        orphan("2", episode_first_seen=at(8), episode_last_seen=at(11), **over),
+    ]
+    (line,) = told(tmp_path / "over", orphaned_queues=rows)
+    assert line.endswith(", since 2026-11-20 00:30 UTC, until 2026-11-20 04:30 UTC")
+    (line,) = told(tmp_path / "one", orphaned_queues=[rows[0], {**rows[1], "ongoing": True}])
+    assert line.endswith(", ongoing")
+
+
+def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None:
+    def frozen(**values: Any) -> dict[str, Any]:
+        return report_row("group_faults", fault="FROZEN_PROCESS", queues_affected=1, **values)
+
+    faults = [
+        frozen(evidence="the last", last_seen=datetime(2026, 11, 20, 13, tzinfo=UTC)),
+        frozen(evidence="the first"),
+        frozen(evidence="of another", topic="T2"),
+    ]
+    stall, *explained = told(
+        tmp_path / "stall", stalled_queues=[report_row("stalled_queues")], group_faults=faults
+    )
+    assert "1 stalled queue, since" in stall
+    assert explained == ["    FROZEN_PROCESS: the last", "    Repair: "]
+    orphans = [orphan("1", causes=["GHOST_MEMBER"])]
+    assert len(told(tmp_path / "orphan", orphaned_queues=orphans, group_faults=faults)) == 1
+
+
+def test_a_fault_without_queues_is_told_and_of_many_faults_and_groups_some(tmp_path: Path) -> None:
+    names = ["CONFIG_GAP", "EXPRESSION_MISMATCH", "GHOST_MEMBER", "ROOM_NOT_SERVED"]
+    faults = [report_row("group_faults", fault=name) for name in names]
+    first, *explained = told(tmp_path / "faults", group_faults=faults)
+    assert "no queue shows it" in first
+    assert [line.split(":")[0].strip() for line in explained[::2]] == names[:3]
+    rows = [orphan(str(n), topic=f"T{n}") for n in range(3)]
+    two = Alerts(groups_told=2)
+    *lines, last = told(tmp_path / "groups", two, orphaned_queues=rows)
+    assert [line.split()[4] for line in lines] == ["T0", "T1"]
+    assert last == "and 1 more groups and topics"
+    assert len(told(tmp_path / "all", two, orphaned_queues=rows[:2])) == 2
 
 
 @given(st.text(), st.integers(1, 60))

@@ -58,7 +58,9 @@ def test_findings_are_counted_by_kind_severity_persistence_status_and_known(tmp_
                 report_row("group_faults", fault="STRATEGY_MISMATCH", queues_affected=2),
                 report_row("group_faults", fault="A_LATER_ONE", known_issue="OPS-1"),
             ],
-            "stacked_client_ids": [report_row("stacked_client_ids", verdict="STACKED")],
+            "stacked_client_ids": [
+                report_row("stacked_client_ids", verdict="STACKED", known_issue="OPS-1")
+            ],
             "former_findings": [report_row("former_findings", status="RESOLVED")],
         },
     )
@@ -71,7 +73,8 @@ def test_findings_are_counted_by_kind_severity_persistence_status_and_known(tmp_
     assert value(series, "findings", kind="STALLED", status="NEW") == 1
     assert value(series, "faults", fault="STRATEGY_MISMATCH") == 1
     assert value(series, "faults", fault="A_LATER_ONE", known="true") == 1
-    assert value(series, "stacked_client_ids", verdict="STACKED", persistence="PERSISTENT") == 1
+    stacked = {"verdict": "STACKED", "persistence": "PERSISTENT"}
+    assert value(series, "stacked_client_ids", **stacked, known="true") == 1
     assert value(series, "former_findings", status="RESOLVED") == 1
 
 
@@ -112,6 +115,7 @@ def test_the_run_its_input_and_its_coverage_are_told(tmp_path: Path) -> None:
         ],
     )
     series = read(tmp_path, published)
+    assert value(series, "input_lines") == 200
     assert value(series, "quarantined_lines_ratio") == 0.025
     assert value(series, "run_duration_seconds") == 12.5
     assert value(series, "run_started_timestamp_seconds") == 1795204800.0
@@ -140,9 +144,15 @@ def test_the_worst_groups_are_those_with_most_critical_findings_that_are_not_kno
         *orphans("passed", 9, severity="INFO"),
         *orphans("few", 1),
     ]
-    series = read(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}), 3)
-    groups = {dict(labels)["consumer_group"] for name, labels in series if name == "group_findings"}
-    assert groups == {"critical", "few", "warned"}
+    published = publish(tmp_path, "2026-11-20", {"orphaned_queues": rows})
+
+    def groups(series: Series) -> set[str]:
+        return {dict(its)["consumer_group"] for name, its in series if name == "group_findings"}
+
+    assert groups(read(tmp_path, published, 1)) == {"critical"}
+    assert groups(read(tmp_path, published, 2)) == {"critical", "few"}
+    series = read(tmp_path, published)
+    assert groups(series) == {"critical", "few", "warned"}
     assert value(series, "group_findings", consumer_group="critical", severity="CRITICAL") == 2
     assert value(series, "group_findings", consumer_group="warned", severity="WARNING") == 9
     assert value(series, "group_findings", consumer_group="warned", severity="CRITICAL") == 0

@@ -33,9 +33,7 @@ TABLES = {
         report_row("stacked_client_ids", client_id="=1+1", topics=["T", "%RETRY%G"]),
         report_row("stacked_client_ids", client_id="\x1b[2J", topics=["T2"]),
     ],
-    "allocations": [
-        report_row("allocations", queues=[{"broker_name": "broker-a", "queue_id": 3}])
-    ],
+    "allocations": [report_row("allocations", queues=[{"broker_name": "broker-a", "queue_id": 3}])],
 }
 
 
