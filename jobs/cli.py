@@ -76,9 +76,9 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
     if args.command in ("ingest", "run") and not dumps:
         raise SettingsError("expected --dumps, or paths.dumps in the settings, came neither")
     snapshots, reports = _places(args, settings)
+    known_issues = None if args.command == "ingest" else _known_issues(args)
     if args.dry_run:
         return _dry_run(args, settings, dumps, snapshots, reports, window)
-    known_issues = None if args.command == "ingest" else _known_issues(args)
 
     from jobs.pipeline.audit import audit  # noqa: PLC0415 - Spark takes its time to import
     from jobs.pipeline.ingest import ingest  # noqa: PLC0415

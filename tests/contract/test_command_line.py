@@ -13,13 +13,14 @@ NEXT = "expected --snapshots"
 BOTH = "expected --date or --since/--until, came both"
 
 
+@pytest.mark.parametrize("options", [[], ["--dry-run"]], ids=str)
 def test_known_issues_that_are_wrong_are_told_before_a_session_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
     known = tmp_path / "known.toml"
     known.write_text('[[known_issues]]\ngroups = "G"\n')
     places = ["--snapshots", "s", "--reports", "r"]
-    assert main(["audit", *places, "--known-issues", str(known)]) == 2
+    assert main(["audit", *places, "--known-issues", str(known), *options]) == 2
     said = capsys.readouterr().err
     assert "known_issues.0.reason: Field required" in said
     assert "known_issues.0.expires: Field required" in said
