@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.contract import check_contract
+from jobs.dumps.bodies import CONSUMER_CONNECTION
 from jobs.dumps.plain import read_dumps
 from jobs.errors import ContractError, InputError
 from jobs.pipeline.frames import computed
@@ -56,12 +57,16 @@ def moment_of_dumps(
     Raises InputError where there is no such file, group, topic or time; it names what comes near.
     """
     dumps = read_dumps(paths, group)
+    refused = f" ({dumps.refused} lines were not understood)" if dumps.refused else ""
     if group not in dumps.groups:
-        refused = f" ({dumps.refused} lines were not understood)" if dumps.refused else ""
         raise _unknown("group", group, dumps.groups, refused)
     clusters = {
-        record.cluster for record in dumps.records if record.envelope.get("consumer_group") == group
+        record.cluster
+        for record in dumps.records
+        if record.kind == CONSUMER_CONNECTION and record.envelope["consumer_group"] == group
     }
+    if not clusters:
+        raise InputError(f"no answer of a broker about {group} here{refused}")
     rows = make_group_rows(dumps.records, _one_cluster(group, cluster, clusters), group)
     return _moment_of_rows(rows, topic, at, settings)
 

@@ -29,6 +29,7 @@ from tests.support.snapshots import (
     poll_row,
     route_line,
     route_row,
+    running_info_line,
     subscriptions,
 )
 from tests.support.truth import CAPTURES
@@ -312,6 +313,23 @@ def test_a_group_in_two_clusters_needs_the_cluster(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="in several clusters, 'C2', 'DefaultCluster': say which"):
         moment_of_dumps([str(dump)], "G", "T", None, None, Settings())
     assert moment_of_dumps([str(dump)], "G", "T", None, "C2", Settings()).cluster == "C2"
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        (running_info_line("a", "T"), ""),
+        (poll_line("a").replace("connectionSet", "connections"), " (1 lines were not understood)"),
+    ],
+)
+def test_a_group_whose_members_no_broker_told_is_an_error_in_words(
+    tmp_path: Path, line: str, refused: str
+) -> None:
+    dump = tmp_path / "dump.jsonl"
+    dump.write_text(f"{line}\n")
+    with pytest.raises(InputError) as raised:
+        moment_of_dumps([str(dump)], "G", "T", None, None, Settings())
+    assert str(raised.value) == f"no answer of a broker about G here{refused}"
 
 
 def test_a_dump_is_enough_without_java(tmp_path: Path, repository: Path) -> None:
