@@ -229,7 +229,8 @@ def _ticks(timeline: Timeline) -> list[datetime]:
     """Round times, about so many as fit."""
     span = (timeline.end - timeline.start).total_seconds()
     steps = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
-    step = next((s for s in steps if span / s <= _TICKS), 86_400)
+    days = 86_400 * max(-(-span // (86_400 * _TICKS)), 1)
+    step = next((s for s in steps if span / s <= _TICKS), days)
     first = -(-timeline.start.timestamp() // step) * step
     every = [first + n * step for n in range(_TICKS + 2)]
     times = [datetime.fromtimestamp(each, UTC) for each in every]
@@ -237,8 +238,10 @@ def _ticks(timeline: Timeline) -> list[datetime]:
 
 
 def _clock(time: datetime, timeline: Timeline) -> str:
-    long = timeline.end - timeline.start > timedelta(hours=1)
-    return f"{time:%H:%M}" if long else f"{time:%H:%M:%S}"
+    length = timeline.end - timeline.start
+    if length > timedelta(days=1):
+        return f"{time:%m-%d %H:%M}"
+    return f"{time:%H:%M}" if length > timedelta(hours=1) else f"{time:%H:%M:%S}"
 
 
 def draw_allocation(
