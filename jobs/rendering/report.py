@@ -186,7 +186,6 @@ class Report:
     former: tuple[Former, ...]
     unreadable: tuple[Unreadable, ...]
     drifting: int
-    stacked: int
     health: tuple[GroupHealth, ...]
     coverage: Coverage
     quarantine: Quarantine
@@ -246,7 +245,6 @@ def build_report(published: Published, tables: Tables, top: int) -> Report:
         former=_former(tables),
         unreadable=unreadable,
         drifting=_drifting(tables),
-        stacked=tables.read("stacked_client_ids", ["client_id"]).num_rows,
         health=_health(rows),
         coverage=coverage,
         quarantine=_quarantine(published, tables),

@@ -1,0 +1,331 @@
+"""What the report says, as values: the verdict, the findings of a topic, health and coverage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.rendering.report import Report, build_report
+from tests.support.published import (
+    RowTables,
+    allocation,
+    fault,
+    finding,
+    health,
+    minute,
+    published,
+    queue,
+    run,
+    two_processes_share_one_client_id,
+)
+
+INFO = {"severity": "INFO", "persistence": "TRANSIENT", "ongoing": False}
+
+
+def report(top: int = 10, **tables: list[dict[str, Any]]) -> Report:
+    return build_report(published(), RowTables(**tables), top)
+
+
+@pytest.mark.parametrize(
+    ("orphans", "level", "sentence", "remarks"),
+    [
+        ([], "OK", "Nothing was found.", []),
+        (
+            [finding(**INFO)],
+            "INFO",
+            "Nothing lasting was found.",
+            ["In 1 topic something passed by itself (a deploy, a restart)."],
+        ),
+        (
+            [finding(known_issue="OPS-1")],
+            "OK",
+            "Nothing was found.",
+            ["1 topic with a known issue: not counted."],
+        ),
+        (
+            [finding(severity="WARNING", ongoing=False)],
+            "WARNING",
+            "1 topic of 1 group has lasting faults.",
+            ["None of them is there in the last snapshot any more."],
+        ),
+        (
+            [finding(), finding(topic="T2", severity="WARNING", ongoing=False)],
+            "CRITICAL",
+            "2 topics of 1 group have lasting faults, 1 critical.",
+            ["1 is still there in the last snapshot."],
+        ),
+        (
+            [finding(), finding(consumer_group="G2")],
+            "CRITICAL",
+            "2 topics of 2 groups have lasting faults, all critical.",
+            ["2 are still there in the last snapshot."],
+        ),
+        (
+            [finding()],
+            "CRITICAL",
+            "1 topic of 1 group has lasting faults, 1 critical.",
+            ["1 is still there in the last snapshot."],
+        ),
+    ],
+)
+def test_the_verdict_counts_what_lasts_and_nobody_knows(
+    orphans: list[dict[str, Any]], level: str, sentence: str, remarks: list[str]
+) -> None:
+    verdict = report(orphaned_queues=orphans).verdict
+    assert (verdict.level, verdict.sentence, list(verdict.remarks)) == (level, sentence, remarks)
+
+
+def test_the_verdict_says_what_could_not_be_audited_or_read() -> None:
+    rows = [health(), health(topic="U", coverage="NO_BROKER_ANSWERED")]
+    verdict = report(group_health=rows, unreadable_queues=[finding(0), finding(1)]).verdict
+    assert verdict.level == "OK"
+    assert verdict.remarks == (
+        "1 topic with queues that are written and cannot be read.",
+        "1 topic could not be audited.",
+    )
+
+
+def test_findings_that_differ_in_nothing_but_the_queue_are_one_line_the_worst_first() -> None:
+    rows = [
+        finding(3, backlog=5),
+        finding(2, backlog=7),
+        finding(1),
+        finding(0, severity="WARNING"),
+        finding(4, ongoing=False),
+        finding(5, first_seen=minute(2)),
+        finding(6, causes=None, status=None, certainty=None, known_issue="OPS-1", **INFO),
+    ]
+    stalled = [finding(7, severity="WARNING", ongoing=False, backlog=0)]
+    (detail,) = report(orphaned_queues=rows, stalled_queues=stalled).details
+    told = [(each.kind, each.severity, each.ongoing, each.queues) for each in detail.findings]
+    assert told == [
+        ("ORPHANED", "CRITICAL", True, "queue 5 of broker-a"),
+        ("ORPHANED", "CRITICAL", True, "queues 1-3 of broker-a"),
+        ("ORPHANED", "CRITICAL", False, "queue 4 of broker-a"),
+        ("ORPHANED", "WARNING", True, "queue 0 of broker-a"),
+        ("STALLED", "WARNING", False, "queue 7 of broker-a"),
+        ("ORPHANED", "INFO", False, "queue 6 of broker-a"),
+    ]
+    assert [each.backlog for each in detail.findings] == [None, 12, None, None, 0, None]
+    last = detail.findings[-1]
+    assert (last.causes, last.status, last.certainty) == ((), "", "")
+    assert last.known_issue == "OPS-1"
+    many = [finding(n, first_seen=minute(n)) for n in range(15)]
+    (detail,) = report(orphaned_queues=many).details
+    assert (len(detail.findings), detail.findings_left_out) == (12, 3)
+
+
+def test_a_topic_is_told_with_its_own_rows_alone() -> None:
+    tables = two_processes_share_one_client_id()
+    others = two_processes_share_one_client_id(topic="T2")
+    both = {name: [*rows, *others[name]] for name, rows in tables.items()}
+    first, second = report(**both).details
+    (alone,) = report(**tables).details
+    assert (first.findings, first.moved, first.timeline) == (
+        alone.findings,
+        alone.moved,
+        alone.timeline,
+    )
+    assert (first.anchor, second.anchor) == ("problem-1", "problem-2")
+    assert len(report(top=1, **both).details) == 1
+
+
+def test_the_moves_are_told_in_words_and_the_owners_by_number() -> None:
+    (detail,) = report(**two_processes_share_one_client_id()).details
+    assert [(m.queues, m.before, m.after) for m in detail.moved] == [
+        ("queues 0-1 of broker-a", "a x 2", "a"),
+        ("queues 2-3 of broker-a", "nobody", "a (process 2)"),
+    ]
+    assert detail.moved_queues == 4
+    assert [(o.number, o.css, o.client_id) for o in detail.owners] == [
+        (1, "o1", "a"),
+        (2, "o2", "b"),
+    ]
+    assert [drawing.title for drawing in detail.allocations] == ["As it is", "After the repair"]
+
+
+def test_the_repair_is_that_of_the_fault_that_explains_most_and_moves_anything() -> None:
+    tables = two_processes_share_one_client_id()
+    (shared,) = tables["group_faults"]
+    moves = shared["moves"]
+    tables["group_faults"] = [
+        fault("GHOST_MEMBER", queues_affected=9),
+        fault("STRATEGY_MISMATCH", queues_affected=1, moves=moves),
+        {**shared, "last_seen": minute(12), "moves": moves[:1]},
+        {**shared, "queues_affected": 4},
+    ]
+    (detail,) = report(**tables).details
+    assert detail.repair is not None
+    assert (detail.repair.fault, detail.repair.moved) == ("DUPLICATE_CLIENT_ID", 4)
+    tables["group_faults"] = [fault("GHOST_MEMBER")]
+    (detail,) = report(**tables).details
+    assert (detail.repair, detail.moved, detail.allocations) == (None, (), ())
+
+
+def test_many_owners_and_queues_are_counted_where_they_are_left_out() -> None:
+    runs, own = [run("s", 0, 30)], [allocation("s", f"c{n:02}", [n]) for n in range(60)]
+    (detail,) = report(orphaned_queues=[finding(60)], state_runs=runs, allocations=own).details
+    assert detail.lanes_left_out == 61 - 24
+    assert (len(detail.owners), detail.owners_left_out) == (23, 0)
+    several = [allocation("s", f"c{n:02}", [0]) for n in range(60)]
+    (detail,) = report(orphaned_queues=[finding(0)], state_runs=runs, allocations=several).details
+    assert (len(detail.owners), detail.owners_left_out) == (40, 20)
+
+
+def test_former_findings_of_a_place_are_one_row() -> None:
+    rows = [
+        finding(2, kind="ORPHANED", status="RESOLVED", first_seen=minute(1)),
+        finding(1, kind="ORPHANED", status="RESOLVED", last_seen=minute(30)),
+        finding(1, kind="DUPLICATE", status="NOT_AUDITED"),
+    ]
+    told = report(former_findings=rows).former
+    assert [(each.status, each.kind, each.queues) for each in told] == [
+        ("NOT_AUDITED", "DUPLICATE", "queue 1 of broker-a"),
+        ("RESOLVED", "ORPHANED", "queues 1-2 of broker-a"),
+    ]
+    assert told[1].time == "2026-11-20 10:01:00 to 10:30:00"
+
+
+def test_unreadable_queues_of_a_place_are_one_row() -> None:
+    rows = [
+        finding(0, first_seen=minute(1)),
+        finding(1, last_seen=minute(30)),
+        finding(0, topic="A"),
+    ]
+    told = report(unreadable_queues=rows).unreadable
+    assert [(each.place.topic, each.queues) for each in told] == [
+        ("A", "queue 0 of broker-a"),
+        ("T", "queues 0-1 of broker-a"),
+    ]
+    assert told[1].time == "2026-11-20 10:01:00 to 10:30:00"
+
+
+def test_only_lasting_drift_that_no_change_explains_is_counted() -> None:
+    rows = [
+        finding(topic="T1", attributed_to=None),
+        finding(topic="T1", attributed_to="OTHER_LIST"),
+        finding(topic="T2", attributed_to="SHARE_KEPT"),
+        finding(topic="T3", attributed_to="ROUTE_CHANGED"),
+        finding(topic="T4", attributed_to="STATE_CHANGED"),
+        finding(topic="T5", attributed_to=None, persistence="TRANSIENT"),
+    ]
+    assert report(allocation_drift=rows).drifting == 2
+
+
+def test_a_groups_health_is_that_of_all_its_topics() -> None:
+    rows = [
+        health(worst_severity="WARNING", members=3, idle_clients=1, orphan_queue_minutes=1.0),
+        health(
+            topic="U",
+            worst_severity="INFO",
+            processes=5,
+            queues=8,
+            imbalance=2,
+            completeness=0.5,
+            duplicate_queue_minutes=2.0,
+        ),
+        health(topic="V", coverage="NOT_SUBSCRIBED", orphan_queue_minutes=3.0),
+        health(topic="W", coverage="NO_GROUP", consumer_group=""),
+    ]
+    (group,) = report(group_health=rows).health
+    assert (group.severity, group.topics, group.audited) == ("WARNING", 3, 2)
+    assert (group.members, group.processes, group.queues) == (3, 5, 16)
+    assert (group.idle_clients, group.imbalance, group.completeness) == (1, 2, 0.5)
+    assert (group.orphan_minutes, group.duplicate_minutes) == (4.0, 2.0)
+
+
+def test_the_worst_group_comes_first() -> None:
+    def group(name: str, **values: Any) -> dict[str, Any]:
+        return health(consumer_group=name, **values)
+
+    rows = [
+        group("fine"),
+        group("best known", cluster="B"),
+        group("partly known", completeness=0.5),
+        group("long", worst_severity="WARNING", orphan_queue_minutes=9.0),
+        group("longest", worst_severity="WARNING", duplicate_queue_minutes=10.0),
+        group("not audited", coverage="NO_BROKER_ANSWERED"),
+        group("critical", worst_severity="CRITICAL"),
+        group("passed", worst_severity="INFO"),
+    ]
+    assert [each.consumer_group for each in report(group_health=rows).health] == [
+        "critical",
+        "longest",
+        "long",
+        "passed",
+        "not audited",
+        "partly known",
+        "best known",
+        "fine",
+    ]
+
+
+def test_coverage_tells_what_was_audited_and_how_well() -> None:
+    rows = [
+        health(topic="A", audited_snapshots=59),
+        health(topic="B", strategy_source="assumed", completeness=0.75),
+        health(topic="C", completeness=0.5),
+        health(topic="Z", coverage="NOT_SUBSCRIBED", completeness=0.0, audited_snapshots=0),
+        health(topic="Y", coverage="NO_BROKER_ANSWERED", strategy_source="assumed"),
+        health(topic="X", coverage="NO_BROKER_ANSWERED", reason="why"),
+    ]
+    coverage = report(group_health=rows).coverage
+    assert (coverage.audited, coverage.partly, coverage.assumed) == (3, 1, 1)
+    assert [(place.topic, share) for place, share in coverage.incomplete] == [
+        ("C", 0.5),
+        ("B", 0.75),
+    ]
+    assert [each.place.topic for each in coverage.not_audited] == ["Z", "X", "Y"]
+    assert coverage.not_audited[1].reason == "why"
+    assert coverage.by_coverage == (("NOT_SUBSCRIBED", 1), ("NO_BROKER_ANSWERED", 2))
+
+
+def test_quarantined_lines_are_counted_by_reason_the_commonest_first() -> None:
+    rows = [
+        *({"reason": "b", "file": f"file-{n}"} for n in (2, 1)),
+        *({"reason": f"a{n:02}", "file": "f"} for n in range(30)),
+    ]
+    quarantine = report(quarantine=rows).quarantine
+    assert (quarantine.lines, quarantine.lines_in) == (32, None)
+    assert quarantine.reasons[:2] == (("b", 2, "file-1"), ("a00", 1, "f"))
+    assert len(quarantine.reasons) == 20
+    run_of_dumps = published(inputs={"ingested": {"lines": 100, "quarantined": 0}})
+    assert build_report(run_of_dumps, RowTables(), 1).quarantine.lines_in == 100
+
+
+def test_problems_are_told_apart_by_what_is_to_be_done_with_them() -> None:
+    told = report(
+        orphaned_queues=[
+            finding(topic="bad", status="PERSISTING"),
+            finding(topic="warned", severity="WARNING"),
+            finding(topic="passed", status=None, **INFO),
+            finding(topic="known", known_issue="OPS-1", status="PERSISTING"),
+        ],
+    )
+
+    def topics(problems: list[Any]) -> list[str]:
+        return [problem.place.topic for problem in problems]
+
+    assert topics(told.counted) == ["bad", "warned"]
+    assert topics(told.passed) == ["passed"]
+    assert topics(told.known) == ["known"]
+    assert topics(told.of_severity("CRITICAL")) == ["bad"]
+    assert topics(told.of_severity("WARNING")) == ["warned"]
+    assert topics(told.with_status("PERSISTING")) == ["bad", "known"]
+    assert told.kinds == ["ORPHANED"]
+
+
+def test_every_kind_that_occurs_is_explained() -> None:
+    told = report(
+        duplicate_queues=[finding(**INFO)],
+        group_faults=[fault("GHOST_MEMBER")],
+        unreadable_queues=[finding()],
+    )
+    assert told.kinds == ["DUPLICATE", "GHOST_MEMBER", "UNREADABLE"]
+
+
+def test_queues_of_one_number_on_two_brokers_are_two() -> None:
+    rows = [finding(0), finding(0, **queue(0, "broker-b"))]
+    (problem,) = report(orphaned_queues=rows).problems
+    assert problem.lasting == {"ORPHANED": 2}
