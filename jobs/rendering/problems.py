@@ -145,12 +145,11 @@ class Problem:
         """What is wrong, in a few words."""
         if self.lasting:
             return self._told(self.lasting)
-        titles = list(dict.fromkeys(fault.kind.title for fault in self.faults if fault.lasts))
-        if titles:
-            return list_of([titles[0], *(title[0].lower() + title[1:] for title in titles[1:])])
-        if self.passing:
+        lasting = [fault for fault in self.faults if fault.lasts]
+        if self.passing and not lasting:
             return f"{self._told(self.passing)}, for a moment"
-        return list_of(list(dict.fromkeys(fault.kind.title for fault in self.faults)))
+        first, *others = dict.fromkeys(fault.kind.title for fault in lasting or self.faults)
+        return list_of([first, *(title[0].lower() + title[1:] for title in others)])
 
     def _told(self, queues: Mapping[str, int]) -> str:
         parts: list[str] = []

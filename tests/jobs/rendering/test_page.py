@@ -288,10 +288,80 @@ def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
     # Cells are parted by bars that no backslash precedes.
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {7}
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
-    assert "<" not in outside
+    assert not set("<>") & set(outside)
+    assert not re.search(r"\w://", outside)
     assert not re.search(r"(?<!\\)\]\(http", outside)
     assert "@all" not in outside
     assert "\u202e" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("a", "`a`"),
+        ("a``b`c", "```a``b`c```"),
+        ("`a", "`` `a ``"),
+        ("a`", "`` a` ``"),
+        ("a|b", r"`a\|b`"),
+    ],
+)
+def test_a_code_span_ends_where_its_text_ends(text: str, span: str) -> None:
+    assert f"| {span} / `T` |" in to_markdown(
+        report(orphaned_queues=[finding(consumer_group=text)], group_health=[health()]), "r"
+    )
+
+
+def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_nowhere() -> None:
+    rows = [finding(topic=f"T{number}") for number in range(3)]
+    for top, listed in ((2, 2), (0, 1), (3, 3)):
+        told = report(top=top, orphaned_queues=rows, group_health=[health()])
+        text = to_markdown(told, "r")
+        assert text.count("\n| `G` / `T") == listed
+        assert (f"{3 - listed} topic" in text) == (listed < 3)
+        assert " in `C`" not in text
+        assert " in <bdi" not in to_html(told, "r")
+
+
+def test_numbers_are_told_as_a_person_reads_them() -> None:
+    html = full_page()
+    assert "20.0 queue-minutes with nobody, 20.0 with several" in html
+    assert "<td>20.0</td><td>20.0</td><td>50 %</td>" in html
+    assert "1 line was not understood (0.100 %)" in html
+    (fine,) = re.findall("<td>fine</td>.*", to_html(report(group_health=[health()]), "r"))
+    assert fine.endswith("<td>0</td><td>0</td><td>100 %</td></tr>")
+    assert '<td class="wide">Give each process its own instanceName</td>' in to_html(
+        report(**two_processes_share_one_client_id()), "r"
+    )
+
+
+def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
+    told = report(**two_processes_share_one_client_id())
+    text = to_markdown(told, "r", "https://docs.example/a (b)/")
+    assert "](https://docs.example/a%20%28b%29/duplicate_client_id.md)" in text
+
+
+def test_a_row_of_the_csv_sums_up_a_topic() -> None:
+    tables = two_processes_share_one_client_id()
+    passed = finding(topic="passed", severity="INFO", persistence="TRANSIENT", ongoing=False)
+    rows = csv.reader(
+        io.StringIO(to_csv(report(**tables | {"stalled_queues": [passed]})), newline="")
+    )
+    assert list(rows) == [
+        list(COLUMNS),
+        [
+            *("C", "G", "T", "CRITICAL", "True", '["NEW"]', "[]"),
+            "2 queues consumed by nobody and 2 consumed by several",
+            *("2026-11-20T10:10:00.000Z", "2026-11-20T10:19:00.000Z", "2", "2", "0"),
+            *("20.0", "20.0", '["DUPLICATE_CLIENT_ID"]', "a is used by 2 processes"),
+            "give each process its own instanceName",
+        ],
+        [
+            *("C", "G", "passed", "INFO", "False", '["NEW"]', "[]"),
+            "1 queue stalled, for a moment",
+            *("2026-11-20T10:10:00.000Z", "2026-11-20T10:19:00.000Z", "0", "0", "1"),
+            *("0.0", "0.0", "[]", "", ""),
+        ],
+    ]
 
 
 def test_no_cell_of_the_csv_is_a_formula() -> None:

@@ -78,6 +78,7 @@ def test_what_no_known_issue_explains_counts_as_bad_as_it_is() -> None:
     assert problem.counts
     assert problem.severity == "WARNING"
     assert not problem.ongoing
+    assert problem.known_issues == ["OPS-1"]
 
 
 def test_one_run_of_a_fault_that_nobody_knows_makes_it_count() -> None:
@@ -95,14 +96,17 @@ def test_the_worst_comes_first_and_the_known_last() -> None:
         finding(topic="known", known_issue="OPS-1"),
         finding(topic="over", ongoing=False),
         finding(topic="long"),
-        finding(topic="short"),
+        finding(topic="narrow"),
+        finding(topic="wide"),
+        finding(1, topic="wide"),
         finding(topic="warning", severity="WARNING"),
     ]
     lasted = [health(topic="long", orphan_queue_minutes=9.0)]
     problems = find_problems(RowTables(orphaned_queues=rows, group_health=lasted))
     assert [problem.place.topic for problem in problems] == [
         "long",
-        "short",
+        "wide",
+        "narrow",
         "over",
         "warning",
         "passed",
@@ -124,6 +128,48 @@ def test_the_main_cause_is_what_lasts_and_explains_most() -> None:
         "ROUTE_CHANGED",
     ]
     assert problem.faults[0].runs == 2
+
+
+def test_a_problem_is_as_bad_as_its_worst_and_lasts_from_its_first_to_its_last() -> None:
+    passed = finding(1, severity="INFO", persistence="TRANSIENT", ongoing=False)
+    rows = [passed, finding(2, severity="WARNING", first_seen=minute(5), last_seen=minute(30))]
+    fault_of_it = fault(first_seen=minute(2), last_seen=minute(40))
+    for faults, first, last in (([], 5, 30), ([fault_of_it], 2, 40)):
+        problem = only(RowTables(orphaned_queues=rows, group_faults=faults))
+        assert (problem.severity, problem.ongoing) == ("WARNING", True)
+        assert (problem.first_seen, problem.last_seen) == (minute(first), minute(last))
+
+
+def test_a_fault_that_passed_does_not_count_and_is_told_all_the_same() -> None:
+    passed = [
+        fault(name, queues_affected=0, persistence="TRANSIENT")
+        for name in ("EXPRESSION_MISMATCH", "GHOST_MEMBER")
+    ]
+    problem = only(RowTables(group_faults=passed))
+    assert (problem.severity, problem.counts) == ("INFO", False)
+    both = "Members filter the topic differently and a member is listed and gone"
+    assert problem.headline == both
+    lasting = [{**row, "persistence": "PERSISTENT"} for row in passed]
+    assert only(RowTables(group_faults=lasting)).headline == both
+    orphan = finding(severity="INFO", persistence="TRANSIENT")
+    with_both = only(RowTables(group_faults=lasting, orphaned_queues=[orphan]))
+    assert with_both.headline == both
+
+
+def test_a_fault_is_told_by_its_worst_run_and_each_frozen_process_by_itself() -> None:
+    runs = [
+        fault(evidence="over", ongoing=False, queues_affected=9),
+        fault(evidence="long", last_seen=minute(30)),
+        fault(evidence="wide", queues_affected=6),
+        fault(evidence="passed", persistence="TRANSIENT", queues_affected=99),
+    ]
+    problem = only(RowTables(group_faults=runs))
+    assert [(each.evidence, each.runs) for each in problem.faults] == [("wide", 4)]
+    frozen = [fault("FROZEN_PROCESS", client_ids=[each]) for each in ("a", "b", "b")]
+    problem = only(RowTables(group_faults=frozen))
+    assert sorted(each.runs for each in problem.faults) == [1, 2]
+    topics = [fault(topic=each) for each in ("T1", "T2")]
+    assert [len(each.faults) for each in find_problems(RowTables(group_faults=topics))] == [1, 1]
 
 
 def test_every_kind_of_finding_has_words() -> None:
