@@ -158,6 +158,16 @@ class Reports:
         """Where one table of one run lies."""
         return self.root / name / f"dt={check_date(date)}" / f"run={run_id}"
 
+    def dataset(self, published: Published, name: str) -> ds.Dataset:
+        """One table of a published run, as PyArrow reads it.
+
+        InputError where its files are gone: an empty table has a file too.
+        """
+        location = self.table(name, published.date, published.run_id)
+        if not location.files():
+            raise InputError(f"table {name} of run {published.run_id} has no files at {location}")
+        return location.parquet()
+
     def state_table(self, name: str, date: str, run_id: str) -> Location:
         """Where one state table of one run lies: beside the reports, for the run that goes on."""
         return self.root / _STATES / name / f"dt={check_date(date)}" / f"run={run_id}"

@@ -46,12 +46,10 @@ class PublishedTables:
     def read(
         self, name: str, columns: Sequence[str], places: Collection[Place] | None = None
     ) -> pa.Table:
-        """As ``Tables.read``."""
-        published = self._published
-        location = self._reports.table(name, published.date, published.run_id)
-        if name not in published.tables or not location.files():
+        """As ``Tables.read``; InputError where a table that the run has is gone."""
+        if name not in self._published.tables:
             return pa.table({column: pa.nulls(0) for column in columns})
-        dataset = location.parquet()
+        dataset = self._reports.dataset(self._published, name)
         there = [column for column in columns if column in dataset.schema.names]
         if places is None:
             table = dataset.to_table(columns=there)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,11 @@ KINDS = {
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of a name; one that this version does not know is called by its name."""
+    """The kind of a name; one that this version does not know is called by its name.
+
+    >>> kind_of("A_LATER_ONE").title
+    'A later one'
+    """
     return KINDS.get(name) or Kind(name, name.replace("_", " ").capitalize(), "")
 
 
@@ -158,29 +162,14 @@ def list_of(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def duration(length: timedelta) -> str:
-    """How long, to two units.
-
-    >>> duration(timedelta(seconds=100)), duration(timedelta(hours=26, minutes=5))
-    ('1 min 40 s', '1 d 2 h')
-    """
-    seconds = round(length.total_seconds())
-    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-    parts = []
-    for size, name in units:
-        number, seconds = divmod(seconds, size)
-        parts.append((number, name))
-    first = next((place for place, (number, _) in enumerate(parts) if number), len(parts) - 1)
-    told = [f"{number} {name}" for number, name in parts[first : first + 2] if number]
-    return " ".join(told) or "a moment"
-
-
 def span(since: datetime, until: datetime) -> str:
     """From when until when; the date of the end only where it is another.
 
-    >>> from datetime import UTC
-    >>> span(datetime(2026, 11, 20, 2, 4, 7, tzinfo=UTC), datetime(2026, 11, 20, 3, 0, tzinfo=UTC))
-    '2026-11-20 02:04:07 to 03:00:00'
+    >>> begin = datetime(2026, 11, 20, 2, 4, 7)
+    >>> span(begin, begin.replace(hour=3)), span(begin, begin)
+    ('2026-11-20 02:04:07 to 03:04:07', '2026-11-20 02:04:07')
+    >>> span(begin, begin.replace(day=21))
+    '2026-11-20 02:04:07 to 2026-11-21 02:04:07'
     """
     start = f"{since:%Y-%m-%d %H:%M:%S}"
     if since == until:

@@ -26,17 +26,14 @@ def read_table(
 ) -> pa.Table:
     """A table of a published run, sorted; only a group's or a topic's rows where it has such.
 
-    InputError where the run has no table of that name.
+    InputError where the run has no table of that name, or its files are gone.
     """
     if name not in published.tables:
         raise InputError(
             f"no table {name} in the run of {published.date}; "
             f"there are {', '.join(published.tables)}"
         )
-    location = reports.table(name, published.date, published.run_id)
-    if not location.files():
-        raise InputError(f"table {name} of run {published.run_id} has no files at {location}")
-    dataset = location.parquet()
+    dataset = reports.dataset(published, name)
     names = dataset.schema.names
     table = dataset.to_table()
     if group is not None and "consumer_group" in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.kinds import FAULTS, UNREADABLE
 from jobs.rendering.problems import FINDINGS, Problem, find_problems
 from jobs.rendering.words import KINDS
 from tests.support.published import (
@@ -173,6 +174,4 @@ def test_a_fault_is_told_by_its_worst_run_and_each_frozen_process_by_itself() ->
 
 
 def test_every_kind_of_finding_has_words() -> None:
-    from rebalance_core import REPAIRS  # noqa: PLC0415
-
-    assert {*FINDINGS, *REPAIRS} <= set(KINDS)
+    assert {*FINDINGS, *FAULTS, UNREADABLE} == set(KINDS)

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from jobs.errors import InputError
 from jobs.rendering.page import to_html
 from jobs.rendering.report import build_report
 from jobs.rendering.tables import Place, PublishedTables
 from jobs.storage import Location, Published, Reports
 from tests.support.published import (
     RowTables,
+    finding,
     health,
     published,
     two_processes_share_one_client_id,
@@ -21,7 +24,7 @@ from tests.support.published import (
 
 def written(folder: Path, tables: dict[str, list[dict[str, object]]]) -> tuple[Published, Reports]:
     run = published()
-    run = Published(run.date, run.run_id, (*tables, "quarantine"), run.summary)
+    run = Published(run.date, run.run_id, tuple(tables), run.summary)
     reports = Reports(Location(folder))
     for name, rows in tables.items():
         place = Path(reports.table(name, run.date, run.run_id).base)
@@ -60,5 +63,14 @@ def test_a_column_or_table_that_is_not_there_is_null_or_empty(tmp_path: Path) ->
     assert read.to_pydict() == {"known_issue": [None, None], "topic": ["T", "T2"]}
     here = tables.read("group_health", ["topic"], [Place("C", "G", "T2")])
     assert here.to_pydict() == {"topic": ["T2"]}
-    for name in ("quarantine", "nowhere"):
-        assert tables.read(name, ["reason"]).to_pydict() == {"reason": []}
+    assert tables.read("quarantine", ["reason"]).to_pydict() == {"reason": []}
+
+
+def test_of_a_table_whose_files_are_gone_nobody_can_say_that_nothing_was_found(
+    tmp_path: Path,
+) -> None:
+    run, reports = written(tmp_path, {"group_health": [health()], "orphaned_queues": [finding()]})
+    (file,) = (tmp_path / "orphaned_queues").rglob("*.parquet")
+    file.unlink()
+    with pytest.raises(InputError, match="table orphaned_queues of run run-1 has no files at"):
+        build_report(run, PublishedTables(reports, run), 10)
