@@ -137,6 +137,15 @@ def test_a_fault_is_known_by_its_name_its_clients_and_its_brokers(spark):
     assert marked(brokers="broker-.*") == [False, True]
 
 
+def test_a_stall_is_known_by_its_owners(spark):
+    schema = QUEUES.partition("claimants")[0] + "owners array<string>"
+    found = [(CLUSTER, "G", "T", "broker-a", 0, ["a", "b"])]
+
+    assert reasons(spark, "stalled_queues", schema, found, entry(clients="a")) == [None]
+    known = entry(clients="a|b", kinds=("STALLED",))
+    assert reasons(spark, "stalled_queues", schema, found, known) == ["why"]
+
+
 def test_without_entries_the_tables_stay_as_they_are(spark):
     tables = {"orphaned_queues": frame(spark, QUEUES, [queue()])}
 

@@ -83,7 +83,9 @@ def test_what_is_not_there_any_more_is_resolved_where_the_group_was_recomputed(s
         )
     )
     now = findings(spark, finding("goes on"), finding("passes now", lasts=False, ongoing=False))
-    health = frame(spark, HEALTH, [(CLUSTER, "G", "T", 5), (CLUSTER, "H", "T", 0)])
+    # That another topic, or the group in another cluster, was recomputed says nothing.
+    others = [("other", "H", "T", 5), (CLUSTER, "H", "U", 5)]
+    health = frame(spark, HEALTH, [(CLUSTER, "G", "T", 5), (CLUSTER, "H", "T", 0), *others])
 
     rows = former_findings(now, before, health).collect()
 

@@ -1,0 +1,200 @@
+"""A situation in words: of states that the sample dumps do not have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from jobs.reports.explain import Place, explain_lines, what_if_lines
+from rebalance_core import (
+    Change,
+    Situation,
+    State,
+    StrategyRule,
+    StrategyRules,
+    join,
+    leave,
+    remove_broker,
+    resize,
+    use_strategy,
+    what_if,
+)
+from tests.support.snapshots import (
+    at,
+    client_list,
+    member,
+    one_list,
+    route,
+    route_broker,
+    state,
+)
+
+RULES = StrategyRules([StrategyRule(".*", "AVG")])
+
+
+def place(last: int = 0) -> Place:
+    return Place("C", at(0), at(0), at(0) + timedelta(seconds=last))
+
+
+def explained(of: State, last: int = 0) -> str:
+    return "\n".join(explain_lines(Situation(of, RULES), place(last)))
+
+
+def predicted(of: State, *changes: Change) -> str:
+    situation = Situation(of, RULES)
+    return "\n".join(what_if_lines(situation, what_if(situation, changes), place()))
+
+
+def test_the_heading_tells_since_when_it_is_so() -> None:
+    text = explained(one_list(["a"]), last=90)
+    assert text.startswith(
+        "G on T, cluster C\nas of 2026-01-05T00:00:00.000Z (the same from "
+        "2026-01-05T00:00:00.000Z to 2026-01-05T00:01:30.000Z)\n"
+        "4 queues, 1 process; every queue has one owner\n"
+    )
+    assert "as of 2026-01-05T00:00:00.000Z\n" in explained(one_list(["a"]))
+
+
+def test_members_that_take_no_queue_are_told_with_the_reason() -> None:
+    text = explained(
+        one_list(
+            [
+                "takes",
+                member(client_id="assigns", subscribed=False, chooses_queues=True),
+                member(client_id="other", subscribed=False),
+                member(client_id="silent", is_expired=True),
+                member(client_id="reads all", message_model="BROADCASTING"),
+            ]
+        )
+    )
+    for line in (
+        "  strategy AVG (configured): takes",
+        "  takes a slot and no queue: chooses its queues itself, by assign(): assigns",
+        "  takes a slot and no queue: does not subscribe to the topic: other",
+        "  takes a slot and no queue: its last heartbeat is too old: silent",
+        "  reads every queue and takes a slot: broadcasts: reads all",
+    ):
+        assert f"{line}\n" in text, line
+
+
+def test_brokers_without_a_list_and_queues_that_nobody_may_read_are_told() -> None:
+    closed = route_broker(broker_name="broker-b", perm=2)
+    of = state(
+        client_lists=(client_list("a"),),
+        topic_routes=(route(closed, route_broker(), route_broker(broker_name="broker-c")),),
+        offline_brokers=(("broker-b", 0), ("broker-b", 1)),
+    )
+    text = explained(of)
+    assert "  broker-b knows no member of the group\n" in text
+    assert "  broker-b (slave 1) knows no member of the group\n" in text
+    assert "queues to read: broker-a 4, broker-b 4 (not readable), broker-c 4\n" in text
+    assert "  (the lists of 33% of the topic's brokers are known)\n" in text
+
+
+def test_of_a_topic_that_is_not_audited_the_reason_is_told_and_nothing_else() -> None:
+    text = explained(state(topic_routes=()))
+    assert "0 queues, 2 processes; not audited\nROUTE_NOT_KNOWN: " in text
+    assert "Who takes what: nothing is taken\n" in text
+    assert "What if" not in text
+    assert "Findings" not in text
+
+
+def test_what_a_client_that_leaves_would_do_is_told_of_few_clients() -> None:
+    few, many, one = ([f"c{number:02}" for number in range(size)] for size in (12, 13, 1))
+    text = explained(one_list(few, queues=12))
+    assert text.count("queues that move:") == 12
+    assert "  c11  queues that move: 11; every queue has one owner" in text
+    assert "What if" not in explained(one_list(many))
+    assert "What if" not in explained(one_list(one))
+
+
+def test_a_wide_picture_is_parted_by_broker_and_within_100_columns() -> None:
+    names = ["broker-a", "broker-b", "a-broker-with-a-name-of-more-than-24-characters"]
+    of = state(
+        client_lists=(client_list("a", "a", "b"),),
+        topic_routes=(route(*(route_broker(broker_name=n, read_queue_nums=20) for n in names)),),
+    )
+    text = explained(of)
+    picture = text.partition("Who takes what\n")[2].partition("(#")[0]
+    assert max(map(len, picture.splitlines())) <= 100
+    assert (picture.count("  a (x2) "), picture.count("  wrong ")) == (3, 2)
+    assert "a-broker-with-a-name-of-more-than-24-characters" in picture
+    assert (picture.count("D"), picture.count("O"), picture.count("#")) == (20, 20, 20)
+    assert picture.count("  2" * 20) == 1
+
+
+def test_one_list_of_two_is_told_at_times() -> None:
+    of = state(
+        client_lists=(client_list("a", "b"), client_list("a", broker_name="broker-b")),
+        topic_routes=(
+            route(route_broker(), route_broker(broker_name="broker-b", read_queue_nums=0)),
+        ),
+    )
+    text = explained(of)
+    assert "  asked of broker-a (50% of the times): 4 queues, 2 client ids\n" in text
+    assert "  asked of broker-b (50% of the times): 4 queues, 1 client id\n" in text
+    assert "  a        #  #  ~  ~\n  b        .  .  ~  ~\n  wrong         od od\n" in text
+    assert "taken by several, at times, at most 25% of them: queues 2-3 of broker-a" in text
+
+
+# ------------------------------------------------------------------ what if
+
+
+def test_a_change_that_leaves_findings_is_not_safe_and_says_why() -> None:
+    text = predicted(one_list(["a", "b"]), join("a"))
+    assert "What if: a joins\n" in text
+    assert "Before: 4 queues, 2 processes; every queue has one owner\n" in text
+    assert "After:  4 queues, 3 processes behind 2 client ids; 2 duplicate, 1 orphaned\n" in text
+    assert "\nNOT safe: when all is done there are findings that were not there before." in text
+    assert "\nDUPLICATE_CLIENT_ID: a is used by 2 processes" in text
+
+
+def test_steps_of_which_none_does_harm_are_safe_as_far_as_was_looked() -> None:
+    text = predicted(one_list(["a", "b", "c", "d"], queues=8), leave("a"), leave("b"))
+    assert "\nSafe in a rolling way, step by step (2 steps): no state in between has a " in text
+    assert "(all 2 states looked at)" in text
+    assert (
+        "  Worst, when only these know: d:\n    queues 4-5 of broker-a are taken by several; "
+        "queues 0-3 of broker-a are taken by nobody"
+    ) in text
+    many = [f"c{number:02}" for number in range(24)]
+    leaving = [leave(each) for each in many[:12]]
+    text = predicted(one_list(many, queues=48), *leaving)
+    assert "\nNo harm was found in a rolling way, step by step (12 steps)" in text
+    assert "(42 of 4,094 states looked at: another may be worse)" in text
+
+
+def test_where_nothing_moves_or_who_owns_what_is_not_known_it_says_so() -> None:
+    text = predicted(one_list(["a", "b"], queues=1), leave("b"))
+    assert "\nNo queue moves.\n" in text
+    assert "While the clients find out" not in text
+    text = predicted(one_list(["a"]), use_strategy("MACHINE_ROOM"))
+    assert "Not known after it: STRATEGY_NOT_KNOWN, " in text
+    assert "change hands" not in text
+    text = predicted(state(topic_routes=()), leave("a"))
+    assert "Not known before it: ROUTE_NOT_KNOWN, " in text
+
+
+def test_of_many_moves_some_are_listed() -> None:
+    of = one_list([f"c{number:02}" for number in range(50)], queues=100)
+    text = predicted(of, use_strategy("AVG_BY_CIRCLE"))
+    moved = int(text.partition(" of 100 queues change hands")[0].rpartition("\n")[2])
+    assert f"\n  and {moved - 40} more\n" in text
+    assert text.count(" -> c") == 40
+    assert "\n  ...\n" in text
+    assert text.count(" gives up ") + text.count(" takes queue") >= 40
+    of = one_list(["a", "b"], queues=80)
+    text = predicted(of, leave("b"))
+    assert text.count(" -> a") == 40
+    assert " more\n" not in text.partition("-> a")[2].partition("Safe")[0]
+
+
+def test_queues_that_come_or_go_are_nobodys() -> None:
+    two = replace(
+        one_list(["a"]), topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),)
+    )
+    text = predicted(two, remove_broker("broker-b"))
+    assert "4 of 8 queues change hands\n  a gives up queues 0-3 of broker-b\n" in text
+    assert "  broker-b 0                 a -> nobody\n" in text
+    text = predicted(one_list(["a"]), resize(5))
+    assert "1 of 5 queues change hands\n  a takes queue 4 of broker-a\n" in text
