@@ -100,3 +100,20 @@ def test_a_file_that_is_no_toml_is_refused_by_name(tmp_path: Path, text: str) ->
 def test_equal_settings_have_equal_hashes_and_others_not() -> None:
     assert Settings().fingerprint() == load_settings(None).fingerprint()
     assert Settings().fingerprint() != Settings(persistence_seconds=60).fingerprint()
+
+
+def test_what_is_told_of_a_run_does_not_change_it() -> None:
+    others = load_settings(None, ["alerts.severity=CRITICAL", "alerts.attempts=1"])
+    assert others != Settings()
+    assert others.fingerprint() == Settings().fingerprint()
+
+
+@pytest.mark.parametrize("base", ["javascript:alert(1)", "data:text/html,x", "FTP://wiki/x"])
+def test_a_link_that_runs_something_is_refused(base: str) -> None:
+    with pytest.raises(SettingsError, match=r"paths\.finding_pages: .*expected an http"):
+        load_settings(None, [f"paths.finding_pages={base}"])
+
+
+@pytest.mark.parametrize("base", ["https://wiki/x", "HTTP://wiki", "file:///x", "../findings"])
+def test_a_link_is_a_url_or_a_path(base: str) -> None:
+    assert load_settings(None, [f"paths.finding_pages={base}"]).paths.finding_pages == base

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from jobs.cli import main
 from jobs.dumps.files import list_files, list_local_files
 from jobs.errors import InputError
+from jobs.schemas import SNAPSHOT_TABLES
 
 START = datetime(2026, 11, 20, 23, tzinfo=UTC)
 
@@ -132,6 +133,54 @@ def test_a_whole_run_is_told_from_the_dumps_alone(
     assert f"below {output}/snapshots" in told
     assert f"{output}/reports/<table>/dt=<date of the last snapshot>/run=<run id>" in told
     assert not output.exists()
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_of_many_dumps_the_largest_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for size in range(1, 13):
+        (tmp_path / f"{size}.jsonl").write_bytes(b"x" * size)
+    command = ["ingest", "--snapshots", "s", "--dry-run", "--dumps"]
+    assert main([*command, str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    named = [line.split() for line in lines if line.endswith(".jsonl")]
+    assert [int(size.replace(",", "")) for size, _ in named] == list(range(12, 2, -1))
+    assert "           and 2 smaller ones" in lines
+    (replaced,) = (line for line in lines if line.startswith("  replaces "))
+    assert all(f" {table.name}" in replaced for table in SNAPSHOT_TABLES)
+    assert main([*command, *(str(tmp_path / f"{n}.jsonl") for n in range(1, 11))]) == 0
+    assert "smaller ones" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_run_that_would_go_on_says_from_which(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshots, reports = tmp_path / "snapshots", tmp_path / "reports"
+    write_snapshots(snapshots, 3)
+    command = ["audit", "--snapshots", str(snapshots), "--reports", str(reports), "--dry-run"]
+    assert main([*command, "--since", "last"]) == 0
+    told = capsys.readouterr().out
+    assert "  goes on  from nothing: no run was published yet\n" in told
+    assert "  window   all snapshots\n" in told
+    assert "  replaces no run: the date has none\n  compared with no run\n" in told
+    pointer = reports / "_published" / "dt=2026-11-20.json"
+    pointer.parent.mkdir(parents=True)
+    pointer.write_text(
+        '{"date": "2026-11-20", "run_id": "run-1", "tables": [], '
+        '"summary": {"window": {"since": "2026-11-20T22:00:00Z"}}}'
+    )
+    assert main([*command, "--since", "last"]) == 0
+    told = capsys.readouterr().out
+    assert "  goes on  from run run-1 of 2026-11-20, if that answers for the rounds " in told
+    assert "  window   2026-11-20T22:00:00Z to the last one\n" in told
+    assert main([*command, "--until", "2026-11-21T00:00:00Z"]) == 0
+    told = capsys.readouterr().out
+    assert "goes on" not in told
+    assert "  window   the first snapshot to 2026-11-21T00:00:00Z, exclusive\n" in told
+    assert "/dt=2026-11-20/" in told
+    assert "  replaces run run-1\n" in told
 
 
 def test_dumps_that_only_hadoop_can_list_are_told_by_a_session(
