@@ -338,11 +338,10 @@ def after_repair(states: States, fault: Row) -> AfterRepair | None:
     then = {**now, **{queue: tuple(move["after"]) for queue, move in moves.items()}}
     shown = sorted([*sorted(moves), *sorted(set(now) - set(moves))][:MOST_LANES])
     taking = {whole(taker) for each in (now, then) for takers in each.values() for taker in takers}
-    idle = {each for each in states.members(state_id) if each not in taking}
     return AfterRepair(
         fault=fault["fault"],
         at=fault["last_seen"],
-        takers=tuple(sort_client_ids(taking | idle)),
+        takers=tuple(sort_client_ids(taking | states.members(state_id))),
         queues=tuple(shown),
         queues_left_out=len(now) - len(shown),
         now=now,

@@ -18,6 +18,7 @@ from jobs.rendering.pictures import (
 )
 from tests.support.published import (
     allocation,
+    fault,
     finding,
     minute,
     queue,
@@ -65,6 +66,8 @@ def test_states_with_the_same_taker_are_one_stretch() -> None:
     }
     (stretch,) = states(tables).stretches(Queue("broker-a", 0), minute(0), minute(60))
     assert (stretch.start, stretch.end) == (minute(0), minute(10))
+    (part,) = states(tables).stretches(Queue("broker-a", 0), minute(6), minute(7))
+    assert (part.start, part.end) == (minute(6), minute(7))
 
 
 def test_time_of_which_nothing_is_known_stays_empty() -> None:
@@ -114,6 +117,142 @@ def test_of_many_queues_the_faulty_ones_are_drawn() -> None:
 def test_who_left_is_a_change() -> None:
     (change,) = seen().changes
     assert (change.sign, change.text) == ("-", "b left, 2 queues moved")
+
+
+def change(**values: Any) -> tuple[str, str]:
+    """Sign and words of a reassignment."""
+    row = {**TABLES["reassignments"][0], "clients_left": [], "queues_moved": 1, **values}
+    picture = timeline(states(), {}, [], [row])
+    assert picture is not None
+    (found,) = picture.changes
+    return found.sign, found.text
+
+
+def test_who_came_and_left_and_what_else_changed_is_told() -> None:
+    names = [f"c{number}" for number in range(5)]
+    assert change(clients_joined=["b"]) == ("+", "b joined, 1 queue moved")
+    assert change(clients_joined=names[:3], clients_left=["b"], queues_moved=1200) == (
+        "*",
+        "c0, c1 and c2 joined, b left, 1,200 queues moved",
+    )
+    assert change(clients_left=names) == ("-", "c0, c1, c2 and 2 more left, 1 queue moved")
+    assert change(queues=1) == ("*", "1 queue instead of 4, 1 queue moved")
+
+
+def test_changes_outside_of_the_picture_are_not_in_it() -> None:
+    row = TABLES["reassignments"][0]
+    rows = [{**row, "changed_at": minute(number)} for number in (-1, 0, 20, 21)]
+    picture = timeline(states(), {}, [], rows)
+    assert picture is not None
+    assert [each.at for each in picture.changes] == [minute(0), minute(20)]
+
+
+def test_the_faults_that_took_longest_have_bars_the_longest_first() -> None:
+    def lasting(name: str, *times: tuple[float, float]) -> list[dict[str, Any]]:
+        return [fault(name, first_seen=minute(s), last_seen=minute(e)) for s, e in times]
+
+    rows = [
+        *lasting("GHOST_MEMBER", (12, 13), (2, 6)),
+        *lasting("ROUTE_CHANGED", (4, 4)),
+        *lasting("STRATEGY_MISMATCH", (0, 19)),
+        *lasting("CONFIG_GAP", (4, 6)),
+        *lasting("CONFIG_OVERLAP", (4, 8)),
+    ]
+    picture = timeline(states(), {}, rows, [])
+    assert picture is not None
+    assert [each.fault for each in picture.faults] == [
+        "STRATEGY_MISMATCH",
+        "GHOST_MEMBER",
+        "CONFIG_OVERLAP",
+        "CONFIG_GAP",
+    ]
+    assert picture.faults[1].stretches == ((minute(2), minute(7)), (minute(12), minute(14)))
+
+
+def test_without_findings_the_picture_is_of_all_snapshots() -> None:
+    picture = timeline(states(), {}, [], [])
+    assert picture is not None
+    assert (picture.start, picture.end) == (minute(0), minute(20))
+    assert timeline(States([], []), {}, [], []) is None
+
+
+def test_around_the_findings_is_an_eighth_of_their_time_and_four_snapshots_at_least() -> None:
+    runs = [run("s1", 0, 599)]
+    cases = [([(300, 309)], 296, 314), ([(200, 279), (300, 359)], 180, 380), ([(0, 599)], 0, 600)]
+    for times, start, end in cases:
+        rows = [finding(first_seen=minute(s), last_seen=minute(e)) for s, e in times]
+        picture = timeline(States(runs, []), {"ORPHANED": rows[:1], "DUPLICATE": rows[1:]}, [], [])
+        assert picture is not None
+        assert (picture.start, picture.end) == (minute(start), minute(end))
+
+
+def test_what_a_snapshot_shows_lasts_to_the_next_one_if_this_comes_in_time() -> None:
+    # In whatever order the table has its rows.
+    of = States([run("s3", 13, 14), run("s1", 0, 4), run("s2", 7, 9)], [])
+    assert of.extent == (minute(0), minute(15))
+    assert of.interval == timedelta(minutes=1)
+    ends = {4: 7, 9: 10, 14: 15}
+    assert {last: of.until(minute(last)) for last in ends} == {
+        last: minute(end) for last, end in ends.items()
+    }
+    assert [of.state_at(minute(at)) for at in (-1, 0, 4, 5, 7, 14, 15)] == [
+        None,
+        "s1",
+        "s1",
+        None,
+        "s2",
+        "s3",
+        None,
+    ]
+    rare = States([run("s1", 0, 0), run("s2", 5, 5), run("s3", 10, 10)], [])
+    assert rare.interval == timedelta(minutes=5)
+    assert States([run("s1", 0, 0)], []).interval == timedelta(minutes=1)
+
+
+def test_a_stall_ends_where_it_was_seen_last_and_a_finding_with_the_snapshot() -> None:
+    row = finding(certainty="POSSIBLE", persistence="TRANSIENT")
+    findings = {"STALLED": [{**row, "certainty": None}], "ORPHANED": [row]}
+    picture = timeline(states(), findings, [], [])
+    assert picture is not None
+    marks = {mark.kind: mark for mark in picture.lanes[0].marks}
+    assert marks["STALLED"].end == minute(19)
+    assert marks["ORPHANED"].end == minute(20)
+    assert (marks["STALLED"].possible, marks["ORPHANED"].possible) == (False, True)
+    assert not marks["ORPHANED"].lasts
+
+
+def test_faulty_queues_come_before_healthy_ones_of_lower_numbers() -> None:
+    rows = [allocation("s1", "a", list(range(40)))]
+    faulty = [finding(number) for number in range(10, 40)]
+    picture = timeline(States([run("s1", 0, 30)], rows), {"ORPHANED": faulty}, [], [])
+    assert picture is not None
+    assert [lane.queue.queue_id for lane in picture.lanes] == list(range(10, 10 + MOST_LANES))
+    assert picture.lanes_left_out == 40 - MOST_LANES
+    few = timeline(States([run("s1", 0, 30)], rows), {"ORPHANED": faulty[-1:]}, [], [])
+    assert few is not None
+    assert [lane.queue.queue_id for lane in few.lanes] == [*range(MOST_LANES - 1), 39]
+
+
+def test_the_repair_shows_what_moves_and_of_the_rest_as_much_as_has_room() -> None:
+    tables = {
+        "state_runs": [run("s1", 0, 9)],
+        "allocations": [
+            allocation("s1", "a", list(range(40)), view_weight=0.5),
+            allocation("s1", "b", [39], processes=2),
+            allocation("other", "c", [0]),
+        ],
+    }
+    moves = [{**queue(39), "before": ["b", "b"], "after": ["b (process 2)"]}]
+    row = fault(last_seen=minute(9), moves=moves, findings_cleared=3, findings_left=1)
+    repair = after_repair(states(tables), row)
+    assert repair is not None
+    assert [each.queue_id for each in repair.queues] == [*range(MOST_LANES - 1), 39]
+    assert repair.queues_left_out == 40 - MOST_LANES
+    assert repair.now[Queue("broker-a", 0)] == ("a (at times)",)
+    assert repair.now[Queue("broker-a", 39)] == ("b", "b")
+    assert repair.takers == ("a", "b", "b (process 2)")
+    assert (repair.moved, repair.findings_cleared, repair.findings_left) == (1, 3, 1)
+    assert after_repair(states(tables), {**row, "last_seen": minute(10)}) is None
 
 
 def test_the_repair_is_the_allocation_with_its_moves() -> None:
