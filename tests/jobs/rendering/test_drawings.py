@@ -73,14 +73,15 @@ def test_what_is_drawn_lies_where_its_time_and_its_queue_are() -> None:
     assert top < names["broker-a 0"][1] < bottom < lower_top < names["broker-a 7"][1] < lower_bottom
     ((left, fault_top, right, fault_bottom),) = boxes(drawing, "fault")
     assert (left, right) == (ticks["10:20:00"], ticks["10:40:00"])
-    assert fault_top < names["GHOST_MEMBER"][1] < fault_bottom + 2 < top
+    lane_of_changes = names["joined ▲ left ▼"][1]
+    assert fault_top < names["GHOST_MEMBER"][1] < fault_bottom + 2 < lane_of_changes < top
     signs = [shape.path for shape in drawing.shapes if shape.css == "change"]
     assert [round(float(path[1:].split()[0])) for path in signs] == [left, right]
     assert [path.partition("m")[2] for path in signs] == ["0 5l5-9h-10z", "0-5l5 9h-10z"]
     for run, y in zip(boxes(drawing, "run none"), (top + bottom, lower_top + lower_bottom),
                       strict=True):  # fmt: skip
         assert run == (ticks["10:00:00"], y // 2, ticks["11:00:00"], y // 2)
-    assert drawing.height > max(y for _, y in places(drawing, "tick").values())
+    assert lower_bottom < min(y for _, y in places(drawing, "tick").values()) < drawing.height
 
 
 def test_marks_tell_certain_from_possible_and_lasting_from_passing() -> None:
@@ -215,6 +216,7 @@ def test_the_allocation_marks_what_is_wrong_and_frames_what_moves() -> None:
     assert cells(now, "mark duplicate") == [("a", "0"), ("a", "1"), ("b", "1")]
     assert cells(then, "mark duplicate") == [("a", "1"), ("b", "1")]
     assert cells(now, "mark orphaned") == [("nobody", "3")]
+    assert list(places(now, "nobody")) == ["✕"]
     assert cells(then, "mark orphaned") == []
     assert cells(now, "o1") == [("a", "0"), ("a", "1"), ("a", "2")]
     assert cells(then, "o3") == [("2)", "3")]
@@ -235,13 +237,14 @@ def test_the_allocation_marks_what_is_wrong_and_frames_what_moves() -> None:
 
 def test_of_many_clients_those_that_the_repair_concerns_are_drawn() -> None:
     takers = tuple(f"c{number:02}" for number in range(40))
+    stay = [(taker,) for taker in takers[:35]]
     drawing = draw_allocation(
-        repair([("c00",), ("c39",)], [("c00",), ("c38",)], takers), {}, repaired=True
+        repair([*stay, ("c39",)], [*stay, ("c38",)], takers), {}, repaired=True
     )
     names = list(places(drawing, "name"))
     assert len(names) == 31
     assert names[-3:] == ["c38", "c39", "nobody"]
-    assert "30 clients and 2 queues" in drawing.description
+    assert "30 clients and 36 queues" in drawing.description
     assert drawing.description.endswith("; 10 clients not drawn")
 
 

@@ -178,6 +178,7 @@ def test_pictures_have_a_title_and_say_what_they_show() -> None:
         assert picture["role"] == "img"
         assert set(picture["aria-labelledby"].split()) <= named
     assert all(text.strip() for text in page.texts["desc"])
+    assert {"1x2", "✕ nobody", "●", "broker-a 3"} <= set(page.texts["text"])
 
 
 def test_tables_have_captions_and_heads_with_a_scope() -> None:
