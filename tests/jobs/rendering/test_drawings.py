@@ -104,7 +104,7 @@ def test_marks_tell_certain_from_possible_and_lasting_from_passing() -> None:
     assert titles["mark duplicate"] == "at times duplicate"
     assert titles["mark orphaned passed"] == "orphaned, for a moment"
     # An orphan says so in words where there is room, and nothing of the sort where it is possible.
-    assert list(places(drawing, "nobody")) == ["✕ nobody"]
+    assert [each.text for each in drawing.labels if each.css == "nobody"] == ["✕ nobody"]
     narrow = picture(lane(0, mark("ORPHANED", 0, 3)), lane(1, mark("ORPHANED", 0, 0.5)))
     assert list(places(narrow, "nobody")) == ["✕"]
 
