@@ -50,6 +50,63 @@ def test_a_date_or_times_or_where_the_last_run_ended(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["audit", "--date", "../../x", "--snapshots", "s", "--reports", "r"], 2, "--date: expec"),
+        (["audit", "--date", "2026-02-30", "--snapshots", "s", "--reports", "r"], 2, "--date: exp"),
+        (["audit", "--reports", "r"], 2, "expected --snapshots"),
+        (["audit", "--snapshots", "s"], 2, "expected --reports"),
+        (["ingest", "--snapshots", "s"], 2, "expected --dumps"),
+        (["run", "--output", "o"], 2, "expected --dumps"),
+        (["run", "--dumps", "d"], 2, "--output"),
+        (["audit", "--set", "persistance_seconds=1"], 2, "persistance_seconds"),
+        (["audit", "--settings", "nowhere.toml"], 2, "nowhere.toml"),
+        (["show", "orphaned_queues", "--reports", "nowhere"], 3, "no published reports"),
+        (["show", "orphaned_queues"], 2, "expected --reports"),
+        (["report", "--reports", "nowhere"], 3, "no published reports"),
+        (["report"], 2, "expected --reports"),
+        (["report", "--reports", "r", "--top", "-1"], 2, "--top: expected a whole number from 0 "),
+        (["report", "--reports", "r", "--format", "pdf"], 2, "invalid choice"),
+        (["report", "--set", "paths.finding_pages=javascript:x"], 2, "finding_pages"),
+        (["alert"], 2, "expected --reports"),
+        (["walk"], 2, "invalid choice"),
+        ([], 2, "COMMAND"),
+    ],
+    ids=str,
+)
+def test_wrong_usage_is_told_with_its_exit_code(
+    arguments: list[str],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    told = capsys.readouterr()
+    assert said in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_settings_name_needs_no_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    places = ['paths.dumps=["d"]', "paths.snapshots=s", "paths.reports=r"]
+    options = [part for place in places for part in ("--set", place)]
+    assert main(["ingest", *options, "--dry-run"]) == 3
+    assert "no dump file below d" in capsys.readouterr().err
+    assert main(["audit", *options, "--dry-run"]) == 3
+    assert f"no table heartbeats at {tmp_path}/s/heartbeats" in capsys.readouterr().err
+    assert main(["show", "summary", *options]) == 3
+    assert f"no published reports under {tmp_path}/r" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("findings", "codes"),
     [
         ({}, [False, False, False]),

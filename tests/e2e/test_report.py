@@ -79,21 +79,3 @@ def test_the_zip_has_all_that_the_page_needs(
     links = 'href="../'
     assert written.read_text().count("<article") == page.read_text().count("<article")
     assert links not in written.read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["--reports", "nowhere"], 3, "no published reports"),
-        ([], 2, "expected --reports"),
-        (["--reports", "r", "--top", "-1"], 2, "--top"),
-        (["--reports", "r", "--format", "pdf"], 2, "invalid choice"),
-        (["--reports", "r", "--set", "paths.finding_pages=javascript:x"], 2, "finding_pages"),
-    ],
-)
-def test_wrong_usage_is_told_with_its_exit_code(
-    run_command: Run, arguments: list[str], code: int, said: str
-) -> None:
-    done = run_command([*REPORT, *arguments], expect=code)
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr

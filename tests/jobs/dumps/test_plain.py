@@ -73,6 +73,7 @@ LINES = [
     changed(POLL, body=[1]),
     changed(POLL, body="{}"),
     changed(POLL, body='{"connectionSet":[{"clientId":"a"}]}'),
+    changed(POLL, body='{"connectionSet":[{"clientAddr":"x"}]}'),
     changed(POLL, body='{"connectionSet":[]}'),
     changed(POLL, body='{"status":0,"data":{"connectionSet":[]},"errMsg":null}'),
     changed(POLL, body='{"status":-1,"data":null,"errMsg":"CODE: 206  DESC: not online"}'),
@@ -86,7 +87,15 @@ LINES = [
     changed(heartbeat_line("a", "T"), body=None, error_code=1),
     changed(heartbeat_line("a", "T"), body='{"clientID":"","consumerDataSet":[{"groupName":"G"}]}'),
     changed(heartbeat_line("a", "T"), body='{"clientID":"G","consumerDataSet":[{"groupName":""}]}'),
+    changed(heartbeat_line("a", "T"), body='{"clientID":"G"}'),
+    changed(
+        heartbeat_line("a", "T"),
+        body='{"clientID":"a","consumerDataSet":[{"groupName":"G"},{"groupName":""}]}',
+    ),
+    changed(ROUTE, broker_id="first"),
     changed(ROUTE, body='{"queueDatas":[],"brokerDatas":[{"brokerName":""}]}'),
+    changed(ROUTE, body='{"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":4}]}'),
+    changed(ROUTE, body='{"queueDatas":[{"brokerName":"b","perm":6,"writeQueueNums":4}]}'),
     changed(ROUTE, body='{"brokerDatas":[]}'),
     changed(ROUTE, body="{}"),
     *[
@@ -98,11 +107,16 @@ LINES = [
             ("writeQueueNums", 100_001),
             ("readQueueNums", None),
             ("readQueueNums", 100_000),
+            ("readQueueNums", 0),
+            ("writeQueueNums", 100_000),
+            ("writeQueueNums", 0),
         ]
     ],
     changed(ROUTE, body=None, error_code=17),
     changed(running_info_line("a"), body="{}"),
     changed(running_info_line("a"), body='{"mqTable":{{"no":"queue"}:{}}}'),
+    changed(running_info_line("a"), body='{"mqTable":{}}'),
+    changed(running_info_line("a"), body='{"properties":{}}'),
     changed(running_info_line("a"), client_id=""),
     changed(stats_line({}), body="{}"),
     changed(log_line("a", "AVG"), body="rebalanced result changed. group=G"),
@@ -129,6 +143,49 @@ def test_a_line_is_refused_by_both_readers_or_by_none(spark: SparkSession, tmp_p
         if bool(dumps.refused) != (reasons[file.name] is not None):
             differing.append((line, reasons[file.name]))
     assert differing == []
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        (changed(POLL, error_code=0), None, None),
+        (changed(POLL, body=None, error_code=206, error_message="why"), 206, "why"),
+        (changed(POLL, body='{"status":-1,"errMsg":"why"}'), -1, "why"),
+        (changed(POLL, body='{"status":-1,"errMsg":"x"}', error_code=206), 206, "x"),
+        (changed(POLL, body='{"status":1}', error_message="why"), -1, "why"),
+    ],
+)
+def test_an_error_is_that_of_the_envelope_else_that_of_the_dashboard(
+    tmp_path: Path, line: str, code: int | None, message: str | None
+) -> None:
+    dump = tmp_path / "dump.jsonl"
+    dump.write_text(line)
+    (record,) = read_dumps([str(dump)], GROUP).records
+    assert (record.code, record.message) == (code, message)
+    assert bool(record.body) == (code is None)
+
+
+def test_what_the_dashboard_wrapped_is_bare(tmp_path: Path) -> None:
+    wrapped = {
+        "status": 0,
+        "data": {"connectionSet": [], "consumeType": "x"},
+        "connectionSet": None,
+    }
+    dump = tmp_path / "dump.jsonl"
+    dump.write_text(changed(POLL, body=json.dumps(wrapped)))
+    (record,) = read_dumps([str(dump)], GROUP).records
+    assert (record.body["connectionSet"], record.body["consumeType"]) == ([], "x")
+
+
+def test_a_group_is_found_however_its_name_is_written(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.jsonl"
+    beat = '{"clientID":"a","consumerDataSet":[{"groupName":"%s"}]}'
+    lines = [changed(heartbeat_line("a", "T"), body=beat % name) for name in ("\\u0047", "H")]
+    lines += [log_line("a", "AVG"), changed(log_line("a", "AVG"), body="of H")]
+    dump.write_text("".join(f"{line}\n" for line in lines))
+    dumps = read_dumps([str(dump)], GROUP)
+    assert [record.kind for record in dumps.records] == ["heartbeat", "client_log"]
+    assert dumps.refused == 0
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
