@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from jobs.cli import expired_known_issues, fails, main
+from jobs.errors import QuarantineError
+from jobs.pipeline.ingest import Ingested
 from jobs.storage import Published
 
 NEXT = "expected --snapshots"
@@ -40,6 +44,10 @@ def test_known_issues_that_are_wrong_are_told_before_a_session_starts(
         (["--since", "LAST"], "--since: expected a time as ISO 8601, or last, came 'LAST'"),
         (["--until", "last"], "--until: expected a time as ISO 8601, came 'last'"),
         (["--since", "2026-11-20", "--until", "2026-11-20"], "expected --since before --until"),
+        # A time without a zone is UTC.
+        (["--since", "2026-11-20T10:00", "--until", "2026-11-20T10:00Z"], "expected --since befo"),
+        (["--since", "2026-11-20T10:00:00+08:00", "--until", "2026-11-20T03:00"], NEXT),
+        (["--since", "2026-11-20T10:00:00Z"], NEXT),
     ],
 )
 def test_a_date_or_times_or_where_the_last_run_ended(
@@ -127,6 +135,108 @@ def test_a_run_fails_on_findings_so_severe_or_worse_that_nobody_knows(
     published = Published("2026-11-20", "run-1", (), summary)
     assert [fails(published, each) for each in counts] == codes
     assert not fails(published, None)
+
+
+COUNTS = {"total": 2, "persistent": 2, "INFO": 0, "WARNING": 2, "CRITICAL": 0}
+SUMMARY = {
+    "findings": {
+        name: {**COUNTS, "known": dict.fromkeys(COUNTS, 1)}
+        for name in ("orphaned_queues", "duplicate_queues", "stalled_queues")
+    },
+    "rows": {"stacked_client_ids": 1, "group_health": 4},
+    "known_issues": [{"expires": "2026-01-06", "expired": True, "reason": "OPS-1"}],
+}
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which jobs were called; they need no Spark, and the dumps of ``bad`` are half garbage."""
+    names: list[str] = []
+
+    @contextmanager
+    def session(name: str, master: str | None, *, is_short: bool) -> Iterator[None]:
+        names.append(f"{name} on {master}, {'short' if is_short else 'long'}")
+        yield None
+
+    def ingest(spark: None, dumps: list[str], *_: object) -> Ingested:
+        names.append("ingest")
+        if dumps == ["bad"]:
+            raise QuarantineError("half of the lines")
+        return Ingested(files=2, bytes=10, lines=1000, quarantined=3)
+
+    def audit(spark: None, *_: object, since_last: bool, known_issues: object) -> Published:
+        names.append("audit since last" if since_last else "audit")
+        return Published("2026-01-07", "run-1", (), SUMMARY)
+
+    monkeypatch.setattr("jobs.session.spark_session", session)
+    monkeypatch.setattr("jobs.pipeline.ingest.ingest", ingest)
+    monkeypatch.setattr("jobs.pipeline.audit.audit", audit)
+    return names
+
+
+SUMMED_UP = (
+    "rebalance audit of 2026-01-07: 2 persistent of 2 orphaned, 2 persistent of 2 duplicated, "
+    "2 persistent of 2 stalled queue runs (3 of all these are known issues), 1 stacked client ids, "
+    "in 4 groups and topics; reports at {}/r"
+)
+EXPIRED = "a known issue expired on 2026-01-06, its findings count again: OPS-1"
+INGESTED = "ingested 1,000 lines of 2 files into {}/s, 3 quarantined"
+TO_R = ["--snapshots", "s", "--reports", "r"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "jobs", "said"),
+    [
+        (["ingest", "--dumps", "d", "--snapshots", "s"], 0, ["ingest"], [INGESTED]),
+        (["ingest", "--dumps", "bad", "--snapshots", "s"], 3, ["ingest"], ["half of the lines"]),
+        (["audit", *TO_R], 0, ["audit"], [SUMMED_UP, EXPIRED]),
+        (["audit", *TO_R, "--since", "last"], 0, ["audit since last"], [SUMMED_UP, EXPIRED]),
+        (["audit", *TO_R, "--fail-on", "WARNING"], 1, ["audit"], [SUMMED_UP, EXPIRED]),
+        (["audit", *TO_R, "--fail-on", "CRITICAL"], 0, ["audit"], [SUMMED_UP, EXPIRED]),
+        (["run", "--dumps", "d", "--output", "."], 0, ["ingest", "audit"], [EXPIRED]),
+        # What was understood is audited; that not all was is worse than what was found.
+        (
+            ["run", "--dumps", "bad", "--output", ".", "--fail-on", "INFO"],
+            3,
+            ["ingest", "audit"],
+            ["half of the lines", EXPIRED],
+        ),
+    ],
+    ids=str,
+)
+def test_a_job_ends_with_a_line_and_an_exit_code(
+    arguments: list[str],
+    code: int,
+    jobs: list[str],
+    said: list[str],
+    called: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    told = capsys.readouterr()
+    assert called == [f"rebalance-audit {arguments[0]} on None, short", *jobs]
+    assert len(told.out.splitlines()) == (0 if code == 3 and arguments[0] == "ingest" else 1)
+    for line in said:
+        assert line.format(tmp_path) in (told.out + told.err).replace("rebalance-audit: ", "")
+
+
+def test_only_a_little_to_read_is_a_short_session(
+    called: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("s", "d"):
+        (tmp_path / name).mkdir()
+    with (tmp_path / "d" / "dump.jsonl").open("wb") as dump:
+        dump.truncate((16 << 20) + 1)
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["audit", *TO_R], ["ingest", "--dumps", "d", "--snapshots", "s"]):
+        assert main([*arguments, "--master", "local[7]", "--quiet"]) == 0
+    assert [each for each in called if "on " in each] == [
+        "rebalance-audit audit on local[7], short",
+        "rebalance-audit ingest on local[7], long",
+    ]
 
 
 def test_only_what_has_expired_is_told_and_on_one_line() -> None:

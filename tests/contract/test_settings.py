@@ -82,10 +82,20 @@ def test_another_zone_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=r"client_log_time_zone: .*expected a time zone"):
         load_settings(None, [f'client_log_time_zone="{name}"'])
 
+    assert load_settings(None, [" paths.reports =a=b"]).paths.reports == "a=b"
 
-@pytest.mark.parametrize("override", ["persistence_seconds", "=3", "persistence_seconds.x=3"])
-def test_a_malformed_override_is_refused(override: str) -> None:
-    with pytest.raises(SettingsError):
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("persistence_seconds", "--set: expected a.b=c, came 'persistence_seconds'"),
+        ("=3", "--set: expected a.b=c, came '=3'"),
+        (" =3", "--set: expected a.b=c, came ' =3'"),
+        ("persistence_seconds.x=3", "--set: persistence_seconds.x: persistence_seconds is no sec"),
+    ],
+)
+def test_a_malformed_override_is_refused(override: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
         load_settings(None, ["persistence_seconds=60", override])
 
 
@@ -93,7 +103,7 @@ def test_a_malformed_override_is_refused(override: str) -> None:
 def test_a_file_that_is_no_toml_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "audit.toml"
     path.write_text(text)
-    with pytest.raises(SettingsError, match=r"audit\.toml"):
+    with pytest.raises(SettingsError, match=r"audit\.toml: expected TOML: "):
         load_settings(path)
 
 

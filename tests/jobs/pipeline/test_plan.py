@@ -113,7 +113,11 @@ def test_the_audit_is_told_by_footers_and_pointers_and_nothing_is_written(
     assert f"writes {reports}/<table>/dt=2026-11-20/run=<run id>" in told
     assert "replaces run run-2026-11-20" in told
     assert "compared with run run-2026-11-19 of 2026-11-19" in told
-    assert "persistence_seconds=7" in told
+    assert f"reads {snapshots}" in told
+    assert "persistence_seconds=7" in told[told.index("paths.dumps=[]") :]
+    assert any(line.startswith("settings ") for line in told)
+    assert "severity.critical_probability=0.5" in told
+    assert not any("null" in line for line in told)
     assert told[-1] == "dry run: nothing was written"
     # Without a window the date is that of the last snapshot.
     assert main(command) == 0
@@ -151,6 +155,20 @@ def test_of_many_dumps_the_largest_are_named(
     assert all(f" {table.name}" in replaced for table in SNAPSHOT_TABLES)
     assert main([*command, *(str(tmp_path / f"{n}.jsonl") for n in range(1, 11))]) == 0
     assert "smaller ones" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_where_footers_tell_no_times_none_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshots = tmp_path / "snapshots"
+    write_snapshots(snapshots, 1)
+    file = snapshots / "heartbeats" / "0.parquet"
+    pq.write_table(pq.read_table(file), file, write_statistics=False)
+    command = ["audit", "--snapshots", str(snapshots), "--reports", "r", "--dry-run"]
+    assert main(command) == 0
+    (line,) = (each for each in capsys.readouterr().out.splitlines() if " heartbeats " in each)
+    assert line.endswith(" 2 rows, 2 of them in the window")
 
 
 @pytest.mark.usefixtures("without_spark")
