@@ -93,7 +93,7 @@ def leave(client_id: str, processes: int = 1) -> Change:
         return (Step(f"{client_id} has left", partial(_unlist, client_id)),) * processes
 
     _check_number("processes to leave", processes, 1, MOST_QUEUES)
-    return Change(f"{_times(processes, client_id)} leaves", steps)
+    return Change(_told(processes, client_id, "leave"), steps)
 
 
 def join(client_id: str, processes: int = 1) -> Change:
@@ -109,7 +109,7 @@ def join(client_id: str, processes: int = 1) -> Change:
     if not client_id:
         raise ChangeError("expected the id of the client that joins, came an empty one")
     _check_number("processes to join", processes, 1, MOST_QUEUES)
-    return Change(f"{_times(processes, client_id)} joins", steps)
+    return Change(_told(processes, client_id, "join"), steps)
 
 
 def own_ids(*client_ids: str) -> Change:
@@ -543,8 +543,10 @@ def _check_number(what: str, came: int, least: int, most: int) -> None:
         raise ChangeError(f"expected {least} to {most} {what}, came {came}")
 
 
-def _times(processes: int, client_id: str) -> str:
-    return client_id if processes == 1 else f"{processes} processes of {client_id}"
+def _told(processes: int, client_id: str, verb: str) -> str:
+    return (
+        f"{client_id} {verb}s" if processes == 1 else f"{processes} processes of {client_id} {verb}"
+    )
 
 
 def _names(client_ids: Collection[str], every: str) -> str:

@@ -36,6 +36,7 @@ from rebalance_core.repairs import give_own_ids, unify_lists
 from rebalance_core.strategies import own_id
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import (
+    client_list,
     faulty_queues,
     member,
     one_list,
@@ -119,6 +120,31 @@ def test_a_client_that_joins_does_not_take_after_one_that_does_not_subscribe() -
     assert after(there, join("c")) == {"a": [[]], "b": [[2]], "c": [[3]]}
 
 
+def test_who_joins_takes_after_its_own_id_before_others_and_never_after_a_broadcaster() -> None:
+    def joined(client_id: str, *there: object) -> tuple[str | None, str, bool, bool]:
+        changed = apply_change(situation(one_list(list(there))), join(client_id))  # type: ignore[arg-type]
+        new = changed.state.client_lists[0].members[-1]
+        assert new.client_id == client_id
+        return new.strategy, new.message_model, new.subscribed, new.is_expired
+
+    a = member(client_id="a", strategy="AVG")
+    ghost = member(client_id="b", strategy="AVG_BY_CIRCLE", is_expired=True)
+    reader = member(client_id="0", strategy="CONFIG", message_model="BROADCASTING")
+    assert joined("b", a, ghost) == ("AVG_BY_CIRCLE", "CLUSTERING", True, False)
+    assert joined("c", ghost, a, reader) == ("AVG", "CLUSTERING", True, False)
+    assert joined("c", reader) == (None, "CLUSTERING", True, False)
+
+
+def test_who_joins_a_group_that_is_offline_is_listed_by_every_broker() -> None:
+    offline = state(client_lists=(), offline_brokers=(("broker-a", 0), ("broker-a", 1)))
+    changed = apply_change(situation(offline), join("a"))
+    assert ids(changed.state) == [["a"], ["a"]]
+    assert changed.state.offline_brokers == ()
+    assert len({m.client_addr for m in changed.state.client_lists[0].members}) == 1
+    twice = apply_change(changed, join("a"))
+    assert len({m.client_addr for m in twice.state.client_lists[0].members}) == 2
+
+
 def test_two_processes_that_join_with_one_id_take_the_same() -> None:
     taken = after(one_list(["c"], queues=6), join("a", 2))
     assert taken == {"a": [[0, 1], [0, 1]], "c": [[4, 5]]}
@@ -150,7 +176,11 @@ def test_own_ids_step_by_step_are_those_of_the_repair(of_a: int, of_b: int, done
         sorted(each) for each in ids(repaired.state)
     ]
     steps = change.steps(before)
-    assert len(steps) == of_a + of_b - 2
+    assert [step.text for step in steps] == [
+        f"process {number} of {client_id} has its own id"
+        for client_id, processes in (("a", of_a), ("b", of_b))
+        for number in range(processes, 1, -1)
+    ]
     partly = before
     for number in sorted(done & set(range(len(steps)))):
         partly = steps[number].apply(partly)
@@ -225,6 +255,41 @@ def test_all_members_subscribe_by_the_filter_of_most() -> None:
     assert change.steps(changed) == ()
 
 
+def test_the_filter_of_most_is_that_of_those_that_subscribe_and_each_client_is_a_step() -> None:
+    mixed = one_list(
+        [
+            member(client_id="d", expression="TAG z"),
+            member(client_id="c", expression="TAG z"),
+            member(client_id="b", expression="TAG y"),
+            member(client_id="a", subscribed=False, expression="TAG x"),
+            member(client_id="a2", subscribed=False, expression="TAG x"),
+            member(client_id="a3", subscribed=False, expression="TAG x"),
+        ]
+    )
+    steps = subscribe_all().steps(situation(mixed))
+    assert [step.text.split()[0] for step in steps] == ["a", "a2", "a3", "b"]
+    (entry,) = steps[3].apply(situation(mixed)).state.client_lists
+    assert [(m.subscribed, m.expression) for m in entry.members] == [
+        *[(True, "TAG z")] * 3,
+        *[(False, "TAG x")] * 3,
+    ]
+
+
+def test_a_broker_that_listed_members_before_it_had_queues_lists_them_once() -> None:
+    there = one_list_each({"broker-a": ["a", "b"]})
+    listing = replace(
+        there,
+        client_lists=(*there.client_lists, replace(there.client_lists[0], broker_name="broker-c")),
+    )
+    changed = apply_change(situation(listing), add_broker("broker-c", 1))
+    assert ids(changed.state) == [["a", "b"], ["a", "b"]]
+    offline = state(client_lists=(), offline_brokers=(("broker-a", 0),))
+    assert apply_change(situation(offline), add_broker("broker-c", 1)).state.client_lists == ()
+    for change in (add_broker("broker-c", 1), remove_broker("broker-a")):
+        with pytest.raises(ChangeError):
+            change.steps(situation(state(topic_routes=())))
+
+
 def test_a_new_broker_has_queues_and_lists_every_member() -> None:
     there = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a", "b", "b"]})
     changed = apply_change(situation(there), add_broker("broker-c", 3))
@@ -251,6 +316,64 @@ def test_a_broker_that_is_removed_takes_its_queues_along() -> None:
     )
     changed = apply_change(situation(there), remove_broker("broker-b"))
     assert [b.broker_name for b in changed.state.topic_routes[0].brokers] == ["broker-a"]
+
+
+def test_only_what_differs_from_the_plan_is_a_step() -> None:
+    brokers = [
+        route_broker(broker_name=name, read_queue_nums=read, write_queue_nums=write)
+        for name, read, write in (("c", 8, 8), ("b", 4, 8), ("a", 4, 4), ("none", 0, 0))
+    ]
+    there = situation(
+        state(
+            client_lists=(client_list("x", "y"), client_list("x", broker_name="b", broker_id=1)),
+            topic_routes=(route(*brokers, namesrv_addr="ns-1"), route(namesrv_addr="ns-2")),
+        )
+    )
+
+    def texts(change: Change) -> list[str]:
+        return [step.text for step in change.steps(there)]
+
+    assert texts(resize(4)) == ["b has 4 queues", "c has 4 queues"]
+    assert texts(resize(4, "none")) == ["none has 4 queues"]
+    assert texts(remove_broker("c")) == ["ns-1 gives no c"]
+    assert texts(unify_list()) == ["b (slave 1) lists every member"]
+    assert texts(unify_list("b")) == texts(unify_list())
+    assert texts(leave("x")) == ["x has left"]
+    assert resize(100_000).steps(there)
+    assert resize(0).steps(there)
+
+
+def test_only_members_that_take_queues_are_steps_of_a_strategy() -> None:
+    members = [
+        member(client_id="b"),
+        member(client_id="a"),
+        member(client_id="other", subscribed=False),
+        member(client_id="reader", message_model="BROADCASTING"),
+    ]
+    steps = use_strategy("AVG_BY_CIRCLE").steps(situation(one_list(members)))
+    assert [step.text for step in steps] == ["a uses AVG_BY_CIRCLE", "b uses AVG_BY_CIRCLE"]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (leave("a"), "a leaves"),
+        (leave("a", 2), "2 processes of a leave"),
+        (join("a"), "a joins"),
+        (join("a", 3), "3 processes of a join"),
+        (own_ids(), "every process of the group has its own id"),
+        (own_ids("a", "b"), "every process of a, b has its own id"),
+        (use_strategy("AVG"), "every client uses AVG"),
+        (use_strategy("AVG", None, "a"), "a uses AVG"),
+        (resize(3), "every broker has 3 queues of the topic"),
+        (resize(3, "x"), "x has 3 queues of the topic"),
+        (unify_list(), "every broker lists every member"),
+        (unify_list("x"), "x lists every member"),
+    ],
+    ids=str,
+)
+def test_a_change_is_told_in_words(change: Change, text: str) -> None:
+    assert change.text == text
 
 
 @pytest.mark.parametrize("queues", [1, 3, 8])

@@ -24,6 +24,7 @@ from rebalance_core import (
     use_strategy,
     what_if,
 )
+from rebalance_core.faults import Move
 from rebalance_core.prediction import MOST_STATES
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import member, one_list, one_list_each, queue
@@ -165,6 +166,53 @@ def test_who_leaves_is_gone_before_the_others_know() -> None:
     assert told.settling.worst.done == ()
     assert told.settling.worst.orphans == (queue(2), queue(3))
     assert told.settling.worst.duplicates == ()
+
+
+def test_each_process_knows_or_does_not_and_all_ways_are_counted() -> None:
+    """All that know are the state after; none, with nobody gone, the state before."""
+    leaving = what_if(plain("a", "b", "c", "d", queues=9), [leave("a")]).settling
+    assert (leaving.states, leaving.looked_at) == (2**3 - 1, 2**3 - 1)
+    joining = what_if(plain("b", "c", "d", queues=9), [join("a")]).settling
+    assert (joining.states, joining.looked_at) == (2**4 - 2, 2**4 - 2)
+    copies = what_if(plain("a", "a", "b"), [leave("b")]).settling
+    assert copies.states == 2**2 - 1
+    nothing_to_give = what_if(plain("a", "b", queues=1), [leave("b")]).settling
+    assert (nothing_to_give.states, nothing_to_give.worst) == (0, None)
+
+
+def test_of_who_leaves_the_queues_are_nobodys_though_the_others_keep_what_they_have() -> None:
+    told = what_if(plain("a", "b", queues=4), [leave("b")])
+    worst = told.settling.worst
+    assert worst is not None
+    assert [q.queue_id for q in worst.orphans] == [2, 3]
+    assert told.settling.harmed == told.settling.states == 1
+
+
+def test_who_keeps_a_queue_neither_gives_nor_takes_it() -> None:
+    moves = [
+        Move(queue(0), ("z", "c", "b"), ("b", "z")),
+        Move(queue(1), ("a", "a"), ("a",)),
+        Move(queue(2), (), ("z",)),
+    ]
+    assert list(moves_by_client(moves).items()) == [
+        ("a", ([queue(1)], [])),
+        ("c", ([queue(0)], [])),
+        ("z", ([], [queue(2)])),
+    ]
+
+
+def test_what_is_not_known_before_or_after_is_not_compared() -> None:
+    unknown = use_strategy("MACHINE_ROOM")
+    after = what_if(plain("a", "b"), [unknown])
+    of_before = unknown.steps(plain("a", "b"))
+    not_known = plain("a", "b")
+    for step in of_before:
+        not_known = step.apply(not_known)
+    before = what_if(not_known, [use_strategy("AVG")])
+    for told in (before, after):
+        assert not told.comparable
+        assert (told.moves, told.settling.states) == ((), 0)
+    assert what_if(plain("a", "b"), [leave("a")]).comparable
 
 
 def test_changes_are_made_in_their_order() -> None:

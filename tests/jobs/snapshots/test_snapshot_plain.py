@@ -98,7 +98,7 @@ TOLD = [
                       "clientRebalance": "FALSE", "registerTopics": "[]"}),
     running_info_line("told", seconds=10, error_code=1),
     changed(running_info_line("dup", seconds=1), {"properties": None}),
-    changed(running_info_line("silent", seconds=1, properties={"clientRebalance": "no"}),
+    changed(running_info_line("silent", seconds=1, properties={"clientRebalance": "maybe"}),
             {"subscriptionSet": None}),
     strategy("v2", "AllocateMessageQueueAveragely", 10),
     strategy("v2", "AllocateMessageQueueAveragelyByCircle", 50),
