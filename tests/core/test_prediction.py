@@ -25,7 +25,7 @@ from rebalance_core import (
     what_if,
 )
 from rebalance_core.faults import Move
-from rebalance_core.prediction import MOST_STATES
+from rebalance_core.prediction import MOST_STATES, Between, _subsets
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import member, one_list, one_list_each, queue
 
@@ -186,6 +186,25 @@ def test_of_who_leaves_the_queues_are_nobodys_though_the_others_keep_what_they_h
     assert worst is not None
     assert [q.queue_id for q in worst.orphans] == [2, 3]
     assert told.settling.harmed == told.settling.states == 1
+
+
+def test_what_was_wrong_before_is_not_laid_to_the_change() -> None:
+    told = what_if(plain("a", "a", "b"), [leave("b")])
+    assert {finding.queue.queue_id for finding in told.before.findings} == {0, 1, 2, 3, 4, 5}
+    # Of the states that are as bad that in which fewest know.
+    assert told.settling.worst == Between((), (), (queue(6), queue(7)))
+
+
+def test_of_many_steps_the_usual_ways_to_roll_them_out_are_looked_at() -> None:
+    every = tuple(range(6))
+    subsets = list(_subsets(6, 40))
+    assert len(set(subsets)) == len(subsets) <= 40
+    assert subsets == sorted(subsets, key=len)
+    for size in range(1, 6):
+        without_one = tuple(n for n in every if n != size)
+        assert {every[:size], every[6 - size :], (size,), without_one} <= set(subsets)
+    assert len(list(_subsets(6, 10))) == 10
+    assert len(list(_subsets(5, 30))) == 2**5 - 2
 
 
 def test_who_keeps_a_queue_neither_gives_nor_takes_it() -> None:
