@@ -43,6 +43,7 @@ def test_what_passed_by_itself_does_not_count() -> None:
     passed = finding(severity="INFO", persistence="TRANSIENT", status=None, ongoing=False)
     problem = only(RowTables(duplicate_queues=[passed]))
     assert not problem.counts
+    assert problem.statuses == set()
     assert problem.headline == "1 queue consumed by several, for a moment"
 
 
@@ -133,9 +134,9 @@ def test_the_main_cause_is_what_lasts_and_explains_most() -> None:
 
 def test_a_problem_is_as_bad_as_its_worst_and_lasts_from_its_first_to_its_last() -> None:
     passed = finding(1, severity="INFO", persistence="TRANSIENT", ongoing=False)
-    rows = [passed, finding(2, severity="WARNING", first_seen=minute(5), last_seen=minute(30))]
-    fault_of_it = fault(first_seen=minute(2), last_seen=minute(40))
-    for faults, first, last in (([], 5, 30), ([fault_of_it], 2, 40)):
+    rows = [finding(2, severity="WARNING", first_seen=minute(5), last_seen=minute(30)), passed]
+    early, late = (fault(first_seen=minute(s), last_seen=minute(e)) for s, e in ((2, 20), (20, 40)))
+    for faults, first, last in (([], 5, 30), ([early], 2, 30), ([late], 5, 40)):
         problem = only(RowTables(orphaned_queues=rows, group_faults=faults))
         assert (problem.severity, problem.ongoing) == ("WARNING", True)
         assert (problem.first_seen, problem.last_seen) == (minute(first), minute(last))
@@ -147,11 +148,14 @@ def test_a_fault_that_passed_does_not_count_and_is_told_all_the_same() -> None:
         for name in ("EXPRESSION_MISMATCH", "GHOST_MEMBER")
     ]
     problem = only(RowTables(group_faults=passed))
-    assert (problem.severity, problem.counts) == ("INFO", False)
+    assert (problem.severity, problem.counts, problem.is_known) == ("INFO", False, False)
     both = "Members filter the topic differently and a member is listed and gone"
     assert problem.headline == both
     lasting = [{**row, "persistence": "PERSISTENT"} for row in passed]
     assert only(RowTables(group_faults=lasting)).headline == both
+    assert only(RowTables(group_faults=[passed[0], lasting[1]])).headline == (
+        "A member is listed and gone"
+    )
     orphan = finding(severity="INFO", persistence="TRANSIENT")
     with_both = only(RowTables(group_faults=lasting, orphaned_queues=[orphan]))
     assert with_both.headline == both

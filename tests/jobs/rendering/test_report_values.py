@@ -108,7 +108,9 @@ def test_findings_that_differ_in_nothing_but_the_queue_are_one_line_the_worst_fi
         ("ORPHANED", "INFO", False, "queue 6 of broker-a"),
     ]
     assert [each.backlog for each in detail.findings] == [None, 12, None, None, 0, None]
-    last = detail.findings[-1]
+    first, last = detail.findings[0], detail.findings[-1]
+    assert (first.certainty, first.status) == ("CERTAIN", "NEW")
+    assert first.causes == ("DUPLICATE_CLIENT_ID",)
     assert (last.causes, last.status, last.certainty) == ((), "", "")
     assert last.known_issue == "OPS-1"
     many = [finding(n, first_seen=minute(n)) for n in range(15)]
@@ -206,11 +208,12 @@ def test_only_lasting_drift_that_no_change_explains_is_counted() -> None:
         finding(topic="T1", attributed_to=None),
         finding(topic="T1", attributed_to="OTHER_LIST"),
         finding(topic="T2", attributed_to="SHARE_KEPT"),
+        finding(topic="T0", attributed_to="SHARE_KEPT"),
         finding(topic="T3", attributed_to="ROUTE_CHANGED"),
         finding(topic="T4", attributed_to="STATE_CHANGED"),
         finding(topic="T5", attributed_to=None, persistence="TRANSIENT"),
     ]
-    assert report(allocation_drift=rows).drifting == 2
+    assert report(allocation_drift=rows).drifting == 3
 
 
 def test_a_groups_health_is_that_of_all_its_topics() -> None:
@@ -319,10 +322,11 @@ def test_problems_are_told_apart_by_what_is_to_be_done_with_them() -> None:
 def test_every_kind_that_occurs_is_explained() -> None:
     told = report(
         duplicate_queues=[finding(**INFO)],
+        stalled_queues=[finding()],
         group_faults=[fault("GHOST_MEMBER")],
         unreadable_queues=[finding()],
     )
-    assert told.kinds == ["DUPLICATE", "GHOST_MEMBER", "UNREADABLE"]
+    assert told.kinds == ["DUPLICATE", "GHOST_MEMBER", "STALLED", "UNREADABLE"]
 
 
 def test_queues_of_one_number_on_two_brokers_are_two() -> None:
