@@ -76,3 +76,14 @@ def test_a_page_on_this_disk_links_to_the_pages_of_the_checkout(
     elsewhere = ("--set", "paths.finding_pages=https://wiki.example/x/")
     assert "(https://wiki.example/x/ghost_member.md)" in written("--format", "markdown", *elsewhere)
     assert 'href="https://wiki.example/x/ghost_member.md"' in written("--top", "9", *elsewhere)
+
+
+@pytest.mark.parametrize(("options", "cards"), [([], 10), (["--top", "2"], 2), (["--top", "0"], 0)])
+def test_ten_topics_are_told_in_full_unless_another_number_is_named(
+    tmp_path: Path, options: list[str], cards: int
+) -> None:
+    rows = [report_row("orphaned_queues", topic=f"T{number}") for number in range(12)]
+    publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}, window=WINDOW)
+    assert main(["report", "--reports", str(tmp_path), *options]) == 0
+    page = (tmp_path / "report" / "dt=2026-11-20.html").read_text()
+    assert page.count("<article") == cards
