@@ -221,6 +221,17 @@ def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None
     assert len(told(tmp_path / "orphan", orphaned_queues=orphans, group_faults=faults)) == 1
 
 
+def test_names_and_evidence_are_cut(tmp_path: Path) -> None:
+    rows = [orphan("1", consumer_group="g" * 200, topic="t" * 200, causes=["GHOST_MEMBER"])]
+    texts = {"evidence": "e" * 500, "remedy": "r" * 500}
+    named = {"consumer_group": "g" * 200, "topic": "t" * 200}
+    faults = [report_row("group_faults", fault="GHOST_MEMBER", queues_affected=1, **texts, **named)]
+    first, evidence, repair = told(tmp_path, orphaned_queues=rows, group_faults=faults)
+    assert f" {'g' * 119}… / {'t' * 119}… (C): " in first
+    assert evidence.endswith(f" {'e' * 399}…")
+    assert repair.endswith(f" {'r' * 399}…")
+
+
 def test_a_fault_without_queues_is_told_and_of_many_faults_and_groups_some(tmp_path: Path) -> None:
     names = ["CONFIG_GAP", "EXPRESSION_MISMATCH", "GHOST_MEMBER", "ROOM_NOT_SERVED"]
     faults = [report_row("group_faults", fault=name) for name in names]

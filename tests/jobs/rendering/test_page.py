@@ -20,6 +20,7 @@ from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.report import Report, build_report
 from tests.support.published import (
     RowTables,
+    fault,
     finding,
     health,
     minute,
@@ -194,6 +195,9 @@ def test_the_page_fetches_nothing_and_runs_nothing() -> None:
     for tag in ("script", "img", "iframe", "object", "embed", "form", "base"):
         assert not page.all(tag), tag
     assert [link["href"] for link in page.all("link")] == ["data:,"]
+    metas = [each.get("content", "") for each in page.all("meta")]
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in metas
+    assert {"name": "referrer", "content": "no-referrer"} in page.all("meta")
     for _, attributes in page.elements:
         assert not {name for name in attributes if name.startswith("on")} | (
             set(attributes) & {"src", "srcset", "style", "xlink:href"}
@@ -255,6 +259,42 @@ def test_every_variable_of_the_style_is_there_in_both_schemes() -> None:
         set(re.findall(r"--([a-z0-9-]+):", b)) for b in re.findall(r":root \{(.*?)\}", style, re.S)
     )
     assert light == dark == set(re.findall(r"var\(--([a-z0-9-]+)\)", style))
+
+
+def test_what_passed_and_what_is_known_have_lists_of_their_own() -> None:
+    html = full_page()
+
+    def listed(caption: str) -> list[str]:
+        rows = html.partition(f"<caption>{caption}</caption>")[2].partition("</table>")[0]
+        return re.findall(r'<th scope="row">.*?/ <bdi class="id">(.*?)</bdi>', rows)
+
+    assert listed("Worst first") == ["T", "G"]
+    assert listed("Deploys, restarts and what else repaired itself") == ["passed"]
+    assert listed("Known, and not counted in the verdict") == ["known"]
+
+
+def test_what_is_still_there_says_so() -> None:
+    for ongoing in (True, False):
+        rows = [finding(ongoing=ongoing)]
+        told = report(orphaned_queues=rows, group_health=[health()])
+        html = to_html(told, "r")
+        (line,) = re.findall('<td>[^<]* to 10:19:00.*?</td><td class="wide"></td>', html)
+        assert ("<strong>still there</strong>" in line) == ongoing
+        assert ('<span class="badge">OVER</span>' in html) == (not ongoing)
+        assert (", **still there** |" in to_markdown(told, "r")) == ongoing
+
+
+def test_of_many_faults_and_topics_some_are_told_in_full() -> None:
+    names = ["GHOST_MEMBER", "CONFIG_GAP", "CONFIG_OVERLAP", "ROOM_NOT_SERVED", "UNEXPLAINED"]
+    rows = [finding(topic=f"T{number}") for number in range(7)]
+    faults = [fault(name, topic="T0") for name in names]
+    told = report(orphaned_queues=rows, group_faults=faults, group_health=[health()])
+    card = to_html(told, "r").partition("<article")[2].partition("</article>")[0]
+    assert card.count("<dl>") == 4
+    assert "1 more fault<" in card
+    ticket = to_markdown(told, "r")
+    assert ticket.count("\n### ") == 5
+    assert ticket.count("**What to do:**") == 3
 
 
 def test_beyond_the_top_a_topic_has_a_line_and_no_picture() -> None:
