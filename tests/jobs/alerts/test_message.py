@@ -210,15 +210,31 @@ def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None
     faults = [
         frozen(evidence="the last", last_seen=datetime(2026, 11, 20, 13, tzinfo=UTC)),
         frozen(evidence="the first"),
-        frozen(evidence="of another", topic="T2"),
+        frozen(evidence="of another", topic="T2", last_seen=datetime(2026, 11, 20, 14, tzinfo=UTC)),
     ]
     stall, *explained = told(
         tmp_path / "stall", stalled_queues=[report_row("stalled_queues")], group_faults=faults
     )
     assert "1 stalled queue, since" in stall
     assert explained == ["    FROZEN_PROCESS: the last", "    Repair: "]
-    orphans = [orphan("1", causes=["GHOST_MEMBER"])]
-    assert len(told(tmp_path / "orphan", orphaned_queues=orphans, group_faults=faults)) == 1
+    tables = {
+        "orphaned_queues": [orphan("1", causes=["GHOST_MEMBER"])],
+        "group_faults": faults,
+    }
+    assert len(told(tmp_path / "orphan", **tables)) == 1
+    both = {**tables, "stalled_queues": [report_row("stalled_queues")]}
+    assert told(tmp_path / "both", **both)[1:] == explained
+
+
+@pytest.mark.parametrize("column", ["cluster", "consumer_group", "topic", "evidence", "remedy"])
+def test_no_column_of_a_message_is_markup(tmp_path: Path, column: str) -> None:
+    hostile = {column: "<!channel>\n@here"}
+    place = {} if column in ("evidence", "remedy") else hostile
+    rows = [orphan("1", causes=["GHOST_MEMBER"], **place)]
+    faults = [report_row("group_faults", fault="GHOST_MEMBER", queues_affected=1, **hostile)]
+    lines = told(tmp_path, orphaned_queues=rows, group_faults=faults)
+    assert len(lines) == 3
+    assert sum("&lt;!channel&gt;\\n@\u200bhere" in line for line in lines) == 1
 
 
 def test_names_and_evidence_are_cut(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_the_worst_groups_are_those_with_most_critical_findings_that_are_not_kno
         ]
 
     rows = [
-        *orphans("critical", 2),
+        *orphans("worst", 2),
         *orphans("warned", 9, severity="WARNING"),
         *orphans("known", 9, known_issue="OPS-1"),
         *orphans("passed", 9, severity="INFO"),
@@ -149,11 +149,11 @@ def test_the_worst_groups_are_those_with_most_critical_findings_that_are_not_kno
     def groups(series: Series) -> set[str]:
         return {dict(its)["consumer_group"] for name, its in series if name == "group_findings"}
 
-    assert groups(read(tmp_path, published, 1)) == {"critical"}
-    assert groups(read(tmp_path, published, 2)) == {"critical", "few"}
+    assert groups(read(tmp_path, published, 1)) == {"worst"}
+    assert groups(read(tmp_path, published, 2)) == {"worst", "few"}
     series = read(tmp_path, published)
-    assert groups(series) == {"critical", "few", "warned"}
-    assert value(series, "group_findings", consumer_group="critical", severity="CRITICAL") == 2
+    assert groups(series) == {"worst", "few", "warned"}
+    assert value(series, "group_findings", consumer_group="worst", severity="CRITICAL") == 2
     assert value(series, "group_findings", consumer_group="warned", severity="WARNING") == 9
     assert value(series, "group_findings", consumer_group="warned", severity="CRITICAL") == 0
 
