@@ -9,7 +9,7 @@ import pytest
 
 from jobs.dumps.plain import read_dumps
 from jobs.snapshots.client_states import make_client_states
-from jobs.snapshots.heartbeats import make_heartbeats
+from jobs.snapshots.heartbeats import GROUP_TABLE_SECONDS, make_heartbeats
 from jobs.snapshots.plain import make_group_rows
 from jobs.snapshots.polls import latest_polls, make_broker_polls
 from jobs.snapshots.topic_routes import make_topic_routes
@@ -47,6 +47,8 @@ POLLS = [
     poll_line(*CLIENTS, "dup", topics=["T"], seconds=60),
     poll_line("told", topics=["T1"], seconds=62, broker_name="broker-b"),
     poll_line("told", "silent", topics=["T9"], seconds=900, broker_name="broker-b"),
+    poll_line("told", topics=["T5"], seconds=60 + GROUP_TABLE_SECONDS, broker_name="broker-b"),
+    poll_line("told", topics=["T6"], seconds=61 + GROUP_TABLE_SECONDS, broker_name="broker-b"),
     changed(poll_line("silent", seconds=60, broker_name="bare"),
             {"subscriptionTable": None, "messageModel": "BROADCASTING"}),
     poll_line(seconds=60, broker_name="empty"),
@@ -75,6 +77,7 @@ HEARTBEATS = [
     heartbeat_line("late", "T4", seconds=90),
     heartbeat_line("late", "T5", seconds=120),
     heartbeat_line("other", "T6", client_addr="other:2"),
+    heartbeat_line("dup", "T6", client_addr="dup:2"),
     heartbeat_line("other", "T7", group="H"),
     heartbeat_line("other", "T8", broker_name="broker-b"),
     changed(
