@@ -184,6 +184,10 @@ def test_around_the_findings_is_an_eighth_of_their_time_and_four_snapshots_at_le
         picture = timeline(States(runs, []), {"ORPHANED": rows[:1], "DUPLICATE": rows[1:]}, [], [])
         assert picture is not None
         assert (picture.start, picture.end) == (minute(start), minute(end))
+    lasting = fault(first_seen=minute(300), last_seen=minute(309))
+    picture = timeline(States(runs, []), {}, [lasting], [])
+    assert picture is not None
+    assert (picture.start, picture.end) == (minute(296), minute(314))
 
 
 def test_what_a_snapshot_shows_lasts_to_the_next_one_if_this_comes_in_time() -> None:
@@ -237,8 +241,9 @@ def test_the_repair_shows_what_moves_and_of_the_rest_as_much_as_has_room() -> No
     tables = {
         "state_runs": [run("s1", 0, 9)],
         "allocations": [
-            allocation("s1", "a", list(range(40)), view_weight=0.5),
+            allocation("s1", "a", list(range(38)), view_weight=0.5),
             allocation("s1", "b", [39], processes=2),
+            allocation("s1", "d", [38]),
             allocation("other", "c", [0]),
         ],
     }
@@ -247,10 +252,11 @@ def test_the_repair_shows_what_moves_and_of_the_rest_as_much_as_has_room() -> No
     repair = after_repair(states(tables), row)
     assert repair is not None
     assert [each.queue_id for each in repair.queues] == [*range(MOST_LANES - 1), 39]
+    assert repair.now[Queue("broker-a", 38)] == ("d",)
     assert repair.queues_left_out == 40 - MOST_LANES
     assert repair.now[Queue("broker-a", 0)] == ("a (at times)",)
     assert repair.now[Queue("broker-a", 39)] == ("b", "b")
-    assert repair.takers == ("a", "b", "b (process 2)")
+    assert repair.takers == ("a", "b", "b (process 2)", "d")
     assert (repair.moved, repair.findings_cleared, repair.findings_left) == (1, 3, 1)
     assert after_repair(states(tables), {**row, "last_seen": minute(10)}) is None
 
