@@ -123,6 +123,17 @@ def test_a_wide_picture_is_parted_by_broker_and_within_100_columns() -> None:
     assert picture.count("  2" * 20) == 1
 
 
+def test_of_many_clients_and_queues_those_with_findings_are_drawn() -> None:
+    brokers = [route_broker(broker_name=f"broker-{n}", read_queue_nums=69) for n in "ab"]
+    clients = client_list(*(f"c{number:02}" for number in range(44)), "z", "z")
+    text = explained(state(client_lists=(clients,), topic_routes=(route(*brokers),)))
+    picture = text.partition("Who takes what\n")[2].partition("(#")[0]
+    assert [line.split()[0] for line in picture.splitlines() if "  z (x2) " in line] == ["z"]
+    assert "  c00 " not in picture
+    assert picture.splitlines()[1].split() == ["63", "64", "65", "66", "67", "68"]
+    assert "  (132 more queues and 44 more clients are not shown)" in picture
+
+
 def test_one_list_of_two_is_told_at_times() -> None:
     of = state(
         client_lists=(client_list("a", "b"), client_list("a", broker_name="broker-b")),
