@@ -34,6 +34,7 @@ from rebalance_core.repairs import (
     STRATEGY_MISMATCH,
     SUBSCRIPTION_MISMATCH,
     Situation,
+    is_stranger,
 )
 from rebalance_core.state import BROADCASTING, Member, State
 from rebalance_core.strategies import AllocationStrategy, Sdk, own_copy, sdk_of
@@ -346,9 +347,7 @@ def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
 
 
 def _subscriptions(situation: Situation, findings: list[Finding]) -> _Told:
-    strangers = _members(
-        situation.state, lambda member: not member.subscribed and not member.chooses_queues
-    )
+    strangers = _members(situation.state, is_stranger)
     return _Told(
         evidence=f"{_and(strangers)} {_verb('do', strangers)} not subscribe to "
         f"{situation.state.topic} and {_verb('take', strangers)} a slot of it all the same; "

@@ -118,9 +118,18 @@ def expire_ghosts(situation: Situation) -> Situation:
     )
 
 
+def is_stranger(member: Member) -> bool:
+    """Whether a member should subscribe to the topic and does not.
+
+    Not one that chooses its queues itself, nor a broadcasting one, which has no retry topic
+    (``DefaultMQPushConsumerImpl.copySubscription`` 5.3.3): each of them is a fault of its own.
+    """
+    return not (member.subscribed or member.chooses_queues or member.message_model == BROADCASTING)
+
+
 def unlist_non_subscribers(situation: Situation) -> Situation:
     """Members that do not subscribe to the topic take no slot."""
-    return _keep(situation, lambda member: member.subscribed or member.chooses_queues)
+    return _keep(situation, lambda member: not is_stranger(member))
 
 
 def unlist_choosers(situation: Situation) -> Situation:

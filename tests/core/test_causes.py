@@ -230,6 +230,15 @@ def test_a_ghost_claims_nothing_and_takes_its_slot() -> None:
     assert "queues 3-5 of broker-a are taken by nobody" in fault.evidence
 
 
+def test_a_broadcasting_member_has_no_retry_topic_to_subscribe_to() -> None:
+    broadcasting = member(client_id="c", subscribed=False, message_model="BROADCASTING")
+    situation = Situation(lists("a", "b", broadcasting), PLAIN)
+    assert causes_of(situation) == {"MIXED_MESSAGE_MODEL"}
+    stranger = member(client_id="d", subscribed=False)
+    both = Situation(lists("a", "b", broadcasting, stranger), PLAIN)
+    assert faults_of(both)["SUBSCRIPTION_MISMATCH"].client_ids == ("d",)
+
+
 def test_one_queue_is_told_as_one() -> None:
     # Three slots for four queues: the first takes two, the member that assigns has the last.
     chooser = member(client_id="c", chooses_queues=True)
