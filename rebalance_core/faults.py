@@ -35,10 +35,12 @@ from rebalance_core.repairs import (
     SUBSCRIPTION_MISMATCH,
     Situation,
     is_stranger,
+    lists_of_topic,
 )
 from rebalance_core.state import BROADCASTING, Member, State
 from rebalance_core.strategies import AllocationStrategy, Sdk, own_copy, sdk_of
 from rebalance_core.strategies.machine_room_unfiltered import MachineRoomUnfiltered
+from rebalance_core.views import asked_brokers
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
 
@@ -388,7 +390,8 @@ def _mixed_models(situation: Situation, findings: list[Finding]) -> _Told:
 
 
 def _broker_views(situation: Situation, findings: list[Finding]) -> _Told:
-    every = set(_members(situation.state, lambda _: True))
+    every = {m.client_id for entry in lists_of_topic(situation.state) for m in entry.members}
+    asked = asked_brokers(situation.state)
     lacking = {
         (entry.broker_name, entry.broker_id): sorted(
             every - {member.client_id for member in entry.members}
@@ -396,6 +399,7 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> _Told:
         for entry in sorted(
             situation.state.client_lists, key=lambda each: (each.broker_name, each.broker_id)
         )
+        if (entry.broker_name, entry.broker_id) in asked
     }
     short = {broker: missing for broker, missing in lacking.items() if missing}
     told = "; ".join(

@@ -22,7 +22,7 @@ from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, Strat
 from rebalance_core.views import (
     View,
     Views,
-    candidate_ids,
+    asked_brokers,
     possible_views,
     readable_queues,
     unreadable_queues,
@@ -238,7 +238,7 @@ def _why_not_audited(
     if (no_queue := _why_no_queue(state)) is not None:
         return no_queue
     if not processes and not _all_offline(state):
-        return NO_BROKER_ANSWERED, "no broker of the route said who is in the group"
+        return NO_BROKER_ANSWERED, _who_did_not_answer(state)
     subscribed = [process for process in processes if process.subscribed]
     if processes and not subscribed:
         return NOT_SUBSCRIBED, "no member subscribes to the topic"
@@ -296,13 +296,17 @@ def _shared_by_broker(state: State) -> str | None:
 
 def _all_offline(state: State) -> bool:
     """Whether every broker that a client may ask said that the group has no member there."""
-    asked = {
-        (broker.broker_name, broker_id)
-        for route in state.topic_routes
-        for broker in route.brokers
-        for broker_id in candidate_ids(broker)
-    }
+    asked = asked_brokers(state)
     return bool(asked) and asked <= set(state.offline_brokers)
+
+
+def _who_did_not_answer(state: State) -> str:
+    """Of a group without any known member: which brokers of the route might know one."""
+    asked, offline = asked_brokers(state), set(state.offline_brokers)
+    if not asked & offline:
+        return "no broker of the route said who is in the group"
+    names = ", ".join(sorted({name for name, _ in asked - offline}))
+    return f"the other brokers of the route know no member of the group; {names} did not answer"
 
 
 def _without_claims(

@@ -239,6 +239,37 @@ def test_a_broadcasting_member_has_no_retry_topic_to_subscribe_to() -> None:
     assert faults_of(both)["SUBSCRIPTION_MISMATCH"].client_ids == ("d",)
 
 
+def test_of_lists_that_differ_those_are_told_that_a_client_of_the_topic_asks() -> None:
+    differing = state(
+        client_lists=(
+            client_list("a", "b", "c"),
+            client_list("a", "b", broker_id=1),
+            client_list("a", "c", broker_name="broker-b"),
+            client_list("d", member(client_id="e", subscribed=False), broker_name="elsewhere"),
+        ),
+        topic_routes=(
+            route(route_broker(broker_ids=(0, 1)), route_broker(broker_name="broker-b")),
+        ),
+    )
+    told = faults_of(Situation(differing, PLAIN))["BROKER_VIEW_DIVERGENCE"]
+    assert told.broker_names == ("broker-a", "broker-b")
+    assert told.evidence.startswith(
+        "the list of broker-a lacks d, which other brokers list; "
+        "the list of broker-b lacks b and d, which other brokers list; a client asks "
+    )
+
+
+def test_who_does_not_subscribe_is_missing_from_no_list_of_the_topic() -> None:
+    stranger = member(client_id="c", subscribed=False)
+    differing = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"]}, queues=8)
+    elsewhere = client_list("a", "b", stranger, broker_name="elsewhere")
+    situation = Situation(
+        replace(differing, client_lists=(*differing.client_lists, elsewhere)), PLAIN
+    )
+    assert causes_of(situation) == {"BROKER_VIEW_DIVERGENCE"}
+    assert faults_of(situation)["BROKER_VIEW_DIVERGENCE"].client_ids == ("b",)
+
+
 def test_one_queue_is_told_as_one() -> None:
     # Three slots for four queues: the first takes two, the member that assigns has the last.
     chooser = member(client_id="c", chooses_queues=True)

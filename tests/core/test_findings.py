@@ -287,7 +287,7 @@ def test_what_depends_on_the_view_is_possible_however_likely():
                 offline_brokers=(("broker-a", 0),),
             ),
             "NO_BROKER_ANSWERED",
-            "no broker of the route said who is in the group",
+            "the other brokers of the route know no member of the group; broker-b did not answer",
             False,
             id="one is offline, the other did not answer",
         ),
