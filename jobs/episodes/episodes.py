@@ -45,6 +45,7 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
         "consumer_group",
         "topic",
         "position",
+        "known_position",
         "first_seen",
         "last_seen",
         "snapshots",
@@ -54,7 +55,7 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
         F.explode("findings").alias("finding"),
     )
     faults = faults.select(*[c for c in faults.columns if c != "finding"], "finding.*")
-    numbered = number_episodes(faults, queue)
+    numbered = number_episodes(faults, queue, "known_position")
     in_time = Window.partitionBy(*queue, "episode").orderBy("position")
     turned = F.coalesce(F.col("certainty") != F.lag("certainty").over(in_time), F.lit(False))
     turns = numbered.withColumn("_turned", turned.cast("int")).withColumn(
@@ -97,6 +98,7 @@ def fault_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
     faults = timeline.where(F.size("faults") > 0).select(
         *pair,
         "position",
+        "known_position",
         "first_seen",
         "last_seen",
         "snapshots",
@@ -106,6 +108,7 @@ def fault_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
     numbered = number_episodes(
         faults.select(*[c for c in faults.columns if c != "told"], "told.fault", "told"),
         [*pair, "fault"],
+        "known_position",
     )
     episodes = numbered.groupBy(*pair, "fault", "episode").agg(
         F.min("first_seen").alias("first_seen"),
