@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, Causes, Cure, key_of
-from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, Finding
+from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, Finding, offline_share
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import (
     StackedId,
@@ -441,6 +441,14 @@ def _routes(situation: Situation, findings: list[Finding]) -> _Told:
     )
 
 
+def _group_offline(situation: Situation, findings: list[Finding]) -> _Told:
+    who = "no broker" if offline_share(situation.state) == 1.0 else "no broker that answered"
+    return _of_queues(
+        f"{who} knows any member of the group",
+        "start the group's consumers, or delete the subscription group if it is no longer used",
+    )(situation, findings)
+
+
 def _rooms(situation: Situation, findings: list[Finding]) -> _Told:
     evidence = "no member serves the room of these brokers"
     remedy = "add the room to consumeridcs, or name the brokers room@broker"
@@ -530,10 +538,7 @@ _TELLERS: Mapping[str, Callable[[Situation, list[Finding]], _Told]] = {
         "these queues stand in no client's list",
         "add each queue to one client's list, %RETRY% topics included",
     ),
-    GROUP_OFFLINE: _of_queues(
-        "no broker knows any member of the group",
-        "start the group's consumers, or delete the subscription group if it is no longer used",
-    ),
+    GROUP_OFFLINE: _group_offline,
     UNEXPLAINED: _of_queues(
         "no single fault that is known, and no set of them, explains these queues",
         "look at the allocations of the state",

@@ -207,6 +207,12 @@ def test_a_group_without_a_member_is_offline() -> None:
     assert (
         "no broker knows any member" in faults_of(Situation(empty, PLAIN))[GROUP_OFFLINE].evidence
     )
+    three = route(*[route_broker(broker_name=f"broker-{name}") for name in "abc"])
+    told = replace(empty, topic_routes=(three,), offline_brokers=(("broker-a", 0), ("broker-b", 0)))
+    assert (
+        "no broker that answered knows any member"
+        in faults_of(Situation(told, PLAIN))[GROUP_OFFLINE].evidence
+    )
 
 
 def test_what_no_repair_clears_is_unexplained() -> None:
