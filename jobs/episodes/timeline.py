@@ -12,9 +12,9 @@ def build_timeline(segments: DataFrame, states: DataFrame) -> DataFrame:
     """One row per segment whose state is known, with the state's columns.
 
     Adds ``position`` (1, 2, ... in time within cluster, consumer_group, topic), ``timeline_end``
-    (the last snapshot of the timeline) and ``known_position``, which counts on with it but for
-    segments that cannot tell whether what was found before has ended. Segments in which nothing was
-    known (no broker answered, no route) are left out, so that they end no episode.
+    (the last snapshot of the timeline), ``is_blind`` (it cannot tell whether what was found before
+    has ended) and ``known_position``, which counts those that are not. Segments in which nothing
+    was known (no broker answered, no route) are left out, so that they end no episode.
     """
     in_time = Window.partitionBy(*_PAIR).orderBy("first_seen")
     whole = Window.partitionBy(*_PAIR)
@@ -29,7 +29,8 @@ def build_timeline(segments: DataFrame, states: DataFrame) -> DataFrame:
             }
         )
         .withColumn("_stretch", F.sum(F.col("_differ").cast("int")).over(in_time))
-        .withColumn("known_position", F.sum((~_is_blind()).cast("int")).over(in_time))
+        .withColumn("is_blind", _is_blind())
+        .withColumn("known_position", F.sum((~F.col("is_blind")).cast("int")).over(in_time))
         .drop("_differ", "_stretch")
     )
 

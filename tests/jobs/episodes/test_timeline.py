@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from chispa import assert_df_equality
 
@@ -95,6 +97,7 @@ def test_where_fewer_brokers_answered_that_they_agree_ends_nothing(spark, states
 
     timeline = build_timeline(segments, frame(spark, STATES, [state(n) for n in set(states)]))
 
-    rows = timeline.orderBy("position").select("position", "known_position").collect()
+    rows = timeline.orderBy("position").collect()
     assert [row.position for row in rows] == list(range(1, len(states) + 1))
     assert [row.known_position for row in rows] == known_positions
+    assert [row.is_blind for row in rows[1:]] == [a == b for a, b in pairwise(known_positions)]
