@@ -69,7 +69,7 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
         F.min("completeness").alias("completeness"),
         F.max_by("claimants", "position").alias("claimants"),
         F.max_by("strategy_source", "position").alias("strategy_source"),
-        F.array_sort(F.array_distinct(F.flatten(F.collect_list("causes")))).alias("causes"),
+        F.collect_list(F.struct("causes", "first_seen", "last_seen")).alias("blamed"),
         F.max("timeline_end").alias("timeline_end"),
     )
     whole = Window.partitionBy(*queue, "episode")
@@ -77,8 +77,9 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
         {
             "episode_first_seen": F.min("first_seen").over(whole),
             "episode_last_seen": F.max("last_seen").over(whole),
+            "causes": _causes(persistence_seconds),
         }
-    )
+    ).drop("blamed")
     return spanned.withColumns(
         {
             "persistence": persistence(
@@ -87,6 +88,23 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
             "ongoing": F.col("last_seen") == F.col("timeline_end"),
         }
     )
+
+
+def _causes(persistence_seconds: int) -> Column:
+    """The causes that lasted themselves; all of them where none did.
+
+    What was to blame for a moment, as while the clients started, is none of what lasts.
+    """
+    every = F.array_sort(F.array_distinct(F.flatten(F.transform("blamed", lambda e: e["causes"]))))
+
+    def lasted(cause: Column) -> Column:
+        shown = F.filter("blamed", lambda each: F.array_contains(each["causes"], cause))
+        first_seen = F.array_min(F.transform(shown, lambda each: each["first_seen"]))
+        last_seen = F.array_max(F.transform(shown, lambda each: each["last_seen"]))
+        return persistence(first_seen, last_seen, persistence_seconds) == PERSISTENT
+
+    lasting = F.filter(every, lasted)
+    return F.when(F.size(lasting) > 0, lasting).otherwise(every)
 
 
 def fault_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
