@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 _PAIR = ["cluster", "consumer_group", "topic"]
 
 
-def build_timeline(segments: DataFrame, states: DataFrame) -> DataFrame:
+def build_timeline(segments: DataFrame, states: DataFrame, route_states: DataFrame) -> DataFrame:
     """One row per segment whose state is known, with the state's columns.
 
     Adds ``position`` (1, 2, ... in time within cluster, consumer_group, topic), ``timeline_end``
@@ -18,33 +18,41 @@ def build_timeline(segments: DataFrame, states: DataFrame) -> DataFrame:
     """
     in_time = Window.partitionBy(*_PAIR).orderBy("first_seen")
     whole = Window.partitionBy(*_PAIR)
+    nameservers = route_states.select(
+        "cluster",
+        "topic",
+        F.col("fingerprint").alias("route_fingerprint"),
+        F.size(F.array_distinct(F.col("routes.namesrv_addr"))).alias("_nameservers"),
+    )
     return (
-        segments.drop("group_fingerprint", "route_fingerprint")
+        segments.join(nameservers, ["cluster", "topic", "route_fingerprint"], "left")
+        .drop("group_fingerprint", "route_fingerprint")
         .join(states.where("known"), [*_PAIR, "state_id"], "inner")
         .withColumns(
             {
                 "position": F.row_number().over(in_time),
                 "timeline_end": F.max("last_seen").over(whole),
+                "_known": F.col("completeness") * F.coalesce("_nameservers", F.lit(0)),
                 "_differ": F.exists("findings", lambda each: each["certainty"] == "POSSIBLE"),
             }
         )
         .withColumn("_stretch", F.sum(F.col("_differ").cast("int")).over(in_time))
         .withColumn("is_blind", _is_blind())
         .withColumn("known_position", F.sum((~F.col("is_blind")).cast("int")).over(in_time))
-        .drop("_differ", "_stretch")
+        .drop("_nameservers", "_known", "_differ", "_stretch")
     )
 
 
 def _is_blind() -> Column:
-    """Whether the brokers' lists agree for the one reason that fewer of them are known.
+    """Whether all lists agree for the one reason that fewer of them are known.
 
-    Lists differ before and after, and in all the time between them fewer brokers answered than
-    then: the list that differs may be among those that are missing.
+    Lists of brokers or nameservers differ before and after, and in all the time between them fewer
+    answered than then: the list that differs may be among those that are missing.
     """
-    differ, completeness = F.col("_differ"), F.col("completeness")
+    differ, lists = F.col("_differ"), F.col("_known")
     stretch = Window.partitionBy(*_PAIR, "_stretch")
     later = Window.partitionBy(*_PAIR).orderBy("position").rowsBetween(1, Window.unboundedFollowing)
-    known = F.max(F.when(~differ, completeness)).over(stretch)
-    known_before = F.max(F.when(differ, completeness)).over(stretch)
-    known_after = F.first(F.when(differ, completeness), ignorenulls=True).over(later)
+    known = F.max(F.when(~differ, lists)).over(stretch)
+    known_before = F.max(F.when(differ, lists)).over(stretch)
+    known_after = F.first(F.when(differ, lists), ignorenulls=True).over(later)
     return F.coalesce(~differ & (known < known_before) & (known < known_after), F.lit(False))

@@ -245,7 +245,7 @@ def findings_of_topic(
         if evaluation.known:  # where nothing is known, nothing begins and nothing ends
             place, end = place + 1, snapshot_time
             differ = any(finding.certainty == "POSSIBLE" for finding in evaluation.findings)
-            told.append((evaluation.completeness, differ))
+            told.append((evaluation.completeness * len(state.topic_routes), differ))
             note_findings(seen, place, snapshot_time, Situation(state, rules), evaluation)
     numbers = known_places(told)
     for queue, times in seen.items():
@@ -259,9 +259,9 @@ def findings_of_topic(
 
 
 def known_places(told: list[tuple[float, bool]]) -> list[int]:
-    """The places counted anew, without those that agree because fewer brokers answered.
+    """The places counted anew, without those that agree because fewer lists are known.
 
-    ``told``: how complete each snapshot is, and whether its lists differ.
+    ``told``: how much is known in each snapshot, and whether its lists differ.
     """
     places = []
     for number, (_, differ) in enumerate(told):

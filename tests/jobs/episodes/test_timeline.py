@@ -21,6 +21,10 @@ STATES = (
     "completeness double, findings array<struct<certainty:string>>"
 )
 
+ROUTE_STATES = (
+    "cluster string, topic string, fingerprint int, routes array<struct<namesrv_addr:string>>"
+)
+
 
 def test_segments_in_which_nothing_was_known_are_left_out_and_not_counted(spark):
     segments = frame(
@@ -44,7 +48,7 @@ def test_segments_in_which_nothing_was_known_are_left_out_and_not_counted(spark)
         ],
     )
 
-    timeline = build_timeline(segments, states)
+    timeline = build_timeline(segments, states, frame(spark, ROUTE_STATES, []))
 
     assert_df_equality(
         timeline.select("topic", "first_seen", "position", "timeline_end"),
@@ -80,22 +84,33 @@ def test_segments_in_which_nothing_was_known_are_left_out_and_not_counted(spark)
         (["differ of 2", "agree of 2", "differ"], [1, 2, 3]),
         (["certain", "agree of 2", "certain"], [1, 2, 3]),
         (["differ", "agree of 2", "differ", "differ", "agree of 1", "differ"], [1, 1, 2, 3, 3, 4]),
+        # Likewise where a nameserver did not answer.
+        (["differ", "agree, one route", "differ"], [1, 1, 2]),
+        (["differ, one route", "agree, one route", "differ"], [1, 2, 3]),
     ],
 )
-def test_where_fewer_brokers_answered_that_they_agree_ends_nothing(spark, states, known_positions):
+def test_where_fewer_lists_are_known_that_they_agree_ends_nothing(spark, states, known_positions):
     pair = (CLUSTER, "G", "T")
     segments = frame(
         spark,
         SEGMENTS,
-        [(*pair, name, 1, 1, at(60 * n), at(60 * n + 30)) for n, name in enumerate(states)],
+        [
+            (*pair, name, 1, 1 if "one route" in name else 2, at(60 * n), at(60 * n + 30))
+            for n, name in enumerate(states)
+        ],
     )
+    routes = [(CLUSTER, "T", 1, [("ns-1",)]), (CLUSTER, "T", 2, [("ns-1",), ("ns-2",), ("ns-2",)])]
 
     def state(name):
-        found, _, brokers = name.partition(" of ")
+        found, _, brokers = name.removesuffix(", one route").partition(" of ")
         certainty = {"differ": ["POSSIBLE"], "certain": ["CERTAIN"], "agree": []}[found]
         return (*pair, name, True, int(brokers or 3) / 3, [(each,) for each in certainty])
 
-    timeline = build_timeline(segments, frame(spark, STATES, [state(n) for n in set(states)]))
+    timeline = build_timeline(
+        segments,
+        frame(spark, STATES, [state(name) for name in set(states)]),
+        frame(spark, ROUTE_STATES, routes),
+    )
 
     rows = timeline.orderBy("position").collect()
     assert [row.position for row in rows] == list(range(1, len(states) + 1))
