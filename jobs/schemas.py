@@ -108,7 +108,7 @@ HEARTBEATS = Table(
         _column(
             "subscription_source",
             STRING,
-            "HEARTBEAT (its own last full one), RUNNING_INFO, or GROUP_TABLE",
+            "HEARTBEAT (the last full one, its own if any), RUNNING_INFO, or GROUP_TABLE",
             nullable=True,
         ),
         _column("strategy", STRING, "the strategy's name as seen of the client", nullable=True),

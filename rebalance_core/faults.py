@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, Causes, Cure, key_of
-from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, Finding
+from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, Finding, offline_share
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import (
     StackedId,
@@ -34,10 +34,13 @@ from rebalance_core.repairs import (
     STRATEGY_MISMATCH,
     SUBSCRIPTION_MISMATCH,
     Situation,
+    is_stranger,
+    lists_of_topic,
 )
 from rebalance_core.state import BROADCASTING, Member, State
 from rebalance_core.strategies import AllocationStrategy, Sdk, own_copy, sdk_of
 from rebalance_core.strategies.machine_room_unfiltered import MachineRoomUnfiltered
+from rebalance_core.views import asked_brokers
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
 
@@ -346,9 +349,7 @@ def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
 
 
 def _subscriptions(situation: Situation, findings: list[Finding]) -> _Told:
-    strangers = _members(
-        situation.state, lambda member: not member.subscribed and not member.chooses_queues
-    )
+    strangers = _members(situation.state, is_stranger)
     return _Told(
         evidence=f"{_and(strangers)} {_verb('do', strangers)} not subscribe to "
         f"{situation.state.topic} and {_verb('take', strangers)} a slot of it all the same; "
@@ -389,7 +390,8 @@ def _mixed_models(situation: Situation, findings: list[Finding]) -> _Told:
 
 
 def _broker_views(situation: Situation, findings: list[Finding]) -> _Told:
-    every = set(_members(situation.state, lambda _: True))
+    every = {m.client_id for entry in lists_of_topic(situation.state) for m in entry.members}
+    asked = asked_brokers(situation.state)
     lacking = {
         (entry.broker_name, entry.broker_id): sorted(
             every - {member.client_id for member in entry.members}
@@ -397,6 +399,7 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> _Told:
         for entry in sorted(
             situation.state.client_lists, key=lambda each: (each.broker_name, each.broker_id)
         )
+        if (entry.broker_name, entry.broker_id) in asked
     }
     short = {broker: missing for broker, missing in lacking.items() if missing}
     told = "; ".join(
@@ -436,6 +439,14 @@ def _routes(situation: Situation, findings: list[Finding]) -> _Told:
             sorted({b.broker_name for r in situation.state.topic_routes for b in r.brokers})
         ),
     )
+
+
+def _group_offline(situation: Situation, findings: list[Finding]) -> _Told:
+    who = "no broker" if offline_share(situation.state) == 1.0 else "no broker that answered"
+    return _of_queues(
+        f"{who} knows any member of the group",
+        "start the group's consumers, or delete the subscription group if it is no longer used",
+    )(situation, findings)
 
 
 def _rooms(situation: Situation, findings: list[Finding]) -> _Told:
@@ -527,10 +538,7 @@ _TELLERS: Mapping[str, Callable[[Situation, list[Finding]], _Told]] = {
         "these queues stand in no client's list",
         "add each queue to one client's list, %RETRY% topics included",
     ),
-    GROUP_OFFLINE: _of_queues(
-        "no broker knows any member of the group",
-        "start the group's consumers, or delete the subscription group if it is no longer used",
-    ),
+    GROUP_OFFLINE: _group_offline,
     UNEXPLAINED: _of_queues(
         "no single fault that is known, and no set of them, explains these queues",
         "look at the allocations of the state",

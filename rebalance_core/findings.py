@@ -22,7 +22,7 @@ from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, Strat
 from rebalance_core.views import (
     View,
     Views,
-    candidate_ids,
+    asked_brokers,
     possible_views,
     readable_queues,
     unreadable_queues,
@@ -237,8 +237,9 @@ def _why_not_audited(
         )
     if (no_queue := _why_no_queue(state)) is not None:
         return no_queue
-    if not processes and not _all_offline(state):
-        return NO_BROKER_ANSWERED, "no broker of the route said who is in the group"
+    # A member is known to every broker of its topics, unless it cannot reach that broker.
+    if not processes and offline_share(state) <= 0.5:
+        return NO_BROKER_ANSWERED, _who_did_not_answer(state)
     subscribed = [process for process in processes if process.subscribed]
     if processes and not subscribed:
         return NOT_SUBSCRIBED, "no member subscribes to the topic"
@@ -294,22 +295,30 @@ def _shared_by_broker(state: State) -> str | None:
     return None
 
 
-def _all_offline(state: State) -> bool:
-    """Whether every broker that a client may ask said that the group has no member there."""
-    asked = {
-        (broker.broker_name, broker_id)
-        for route in state.topic_routes
-        for broker in route.brokers
-        for broker_id in candidate_ids(broker)
-    }
-    return bool(asked) and asked <= set(state.offline_brokers)
+def offline_share(state: State) -> float:
+    """The share of the brokers that a client may ask which said that the group has no member."""
+    asked = asked_brokers(state)
+    return len(asked & set(state.offline_brokers)) / len(asked) if asked else 0.0
+
+
+def _who_did_not_answer(state: State) -> str:
+    """Of a group without any known member: which brokers of the route might know one."""
+    asked, offline = asked_brokers(state), set(state.offline_brokers)
+    if not asked & offline:
+        return "no broker of the route said who is in the group"
+    names = ", ".join(sorted({name for name, _ in asked - offline}))
+    return f"the other brokers of the route know no member of the group; {names} did not answer"
 
 
 def _without_claims(
     state: State, views: Views, processes: tuple[Process, ...], refusal: tuple[str, str] | None
 ) -> Evaluation:
     """A state that was not recomputed, or one in which the group has no member at all."""
-    coverage, reason = refusal or (AUDITED, "the group has no member")
+    share = offline_share(state)
+    coverage, reason = refusal or (
+        AUDITED,
+        "the group has no member" if share == 1.0 else _who_did_not_answer(state),
+    )
     queues = sort_message_queues(
         {q for route in state.topic_routes for q in readable_queues(state.topic, route)}
     )
@@ -317,8 +326,8 @@ def _without_claims(
     return Evaluation(
         coverage=coverage,
         reason=reason,
-        # That every broker knows no member is all there is to know.
-        completeness=1.0 if coverage == AUDITED else views.completeness,
+        # That a broker knows no member is all there is to know of it.
+        completeness=share if coverage == AUDITED else views.completeness,
         members=_members(state),
         processes=sum(process.count for process in processes),
         queues=len(queues),

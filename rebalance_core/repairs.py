@@ -19,7 +19,7 @@ from rebalance_core.strategies import AllocationStrategy, own_id
 from rebalance_core.strategies.by_config import ByConfig
 from rebalance_core.strategies.by_machine_room import ByMachineRoom
 from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRules
-from rebalance_core.views import readable_queues
+from rebalance_core.views import asked_brokers, readable_queues
 
 DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
 STALE_CHANNEL = "STALE_CHANNEL"
@@ -118,9 +118,18 @@ def expire_ghosts(situation: Situation) -> Situation:
     )
 
 
+def is_stranger(member: Member) -> bool:
+    """Whether a member should subscribe to the topic and does not.
+
+    Not one that chooses its queues itself, nor a broadcasting one, which has no retry topic
+    (``DefaultMQPushConsumerImpl.copySubscription`` 5.3.3): each of them is a fault of its own.
+    """
+    return not (member.subscribed or member.chooses_queues or member.message_model == BROADCASTING)
+
+
 def unlist_non_subscribers(situation: Situation) -> Situation:
     """Members that do not subscribe to the topic take no slot."""
-    return _keep(situation, lambda member: member.subscribed or member.chooses_queues)
+    return _keep(situation, lambda member: not is_stranger(member))
 
 
 def unlist_choosers(situation: Situation) -> Situation:
@@ -136,13 +145,27 @@ def unlist_broadcasters(situation: Situation) -> Situation:
     return _keep(situation, lambda member: member.message_model != BROADCASTING)
 
 
+def lists_of_topic(state: State) -> list[ClientList]:
+    """The lists that clients of the topic ask for, and of the others the members that subscribe.
+
+    A member that does not heartbeats to the brokers of its own topics, and is missing nowhere.
+    """
+    asked = asked_brokers(state)
+    return [
+        entry
+        if (entry.broker_name, entry.broker_id) in asked
+        else replace(entry, members=tuple(each for each in entry.members if each.subscribed))
+        for entry in state.client_lists
+    ]
+
+
 def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Situation:
     """Every broker gives the union of all lists, of each id as often as the longest has it.
 
     With ``only``, a broker's name and id, this one alone does.
     """
     richest: dict[str, list[Member]] = {}
-    for entry in situation.state.client_lists:
+    for entry in lists_of_topic(situation.state):
         of_list: dict[str, list[Member]] = {}
         for member in entry.members:
             of_list.setdefault(member.client_id, []).append(member)

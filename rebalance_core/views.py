@@ -105,6 +105,16 @@ def candidate_ids(broker: RouteBroker) -> tuple[int, ...]:
     return broker.broker_ids
 
 
+def asked_brokers(state: State) -> frozenset[tuple[str, int]]:
+    """Name and id of the brokers that a client of the topic may ask for the group's members."""
+    return frozenset(
+        (broker.broker_name, broker_id)
+        for route in state.topic_routes
+        for broker in route.brokers
+        for broker_id in candidate_ids(broker)
+    )
+
+
 def possible_views(state: State) -> Views:
     """All views that the members of the state could draw, with their weights.
 

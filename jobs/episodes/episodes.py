@@ -45,6 +45,7 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
         "consumer_group",
         "topic",
         "position",
+        "known_position",
         "first_seen",
         "last_seen",
         "snapshots",
@@ -54,7 +55,7 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
         F.explode("findings").alias("finding"),
     )
     faults = faults.select(*[c for c in faults.columns if c != "finding"], "finding.*")
-    numbered = number_episodes(faults, queue)
+    numbered = number_episodes(faults, queue, "known_position")
     in_time = Window.partitionBy(*queue, "episode").orderBy("position")
     turned = F.coalesce(F.col("certainty") != F.lag("certainty").over(in_time), F.lit(False))
     turns = numbered.withColumn("_turned", turned.cast("int")).withColumn(
@@ -68,7 +69,7 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
         F.min("completeness").alias("completeness"),
         F.max_by("claimants", "position").alias("claimants"),
         F.max_by("strategy_source", "position").alias("strategy_source"),
-        F.array_sort(F.array_distinct(F.flatten(F.collect_list("causes")))).alias("causes"),
+        F.collect_list(F.struct("causes", "first_seen", "last_seen")).alias("blamed"),
         F.max("timeline_end").alias("timeline_end"),
     )
     whole = Window.partitionBy(*queue, "episode")
@@ -76,8 +77,9 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
         {
             "episode_first_seen": F.min("first_seen").over(whole),
             "episode_last_seen": F.max("last_seen").over(whole),
+            "causes": _causes(persistence_seconds),
         }
-    )
+    ).drop("blamed")
     return spanned.withColumns(
         {
             "persistence": persistence(
@@ -86,6 +88,23 @@ def queue_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
             "ongoing": F.col("last_seen") == F.col("timeline_end"),
         }
     )
+
+
+def _causes(persistence_seconds: int) -> Column:
+    """The causes that lasted themselves; all of them where none did.
+
+    What was to blame for a moment, as while the clients started, is none of what lasts.
+    """
+    every = F.array_sort(F.array_distinct(F.flatten(F.transform("blamed", lambda e: e["causes"]))))
+
+    def lasted(cause: Column) -> Column:
+        shown = F.filter("blamed", lambda each: F.array_contains(each["causes"], cause))
+        first_seen = F.array_min(F.transform(shown, lambda each: each["first_seen"]))
+        last_seen = F.array_max(F.transform(shown, lambda each: each["last_seen"]))
+        return persistence(first_seen, last_seen, persistence_seconds) == PERSISTENT
+
+    lasting = F.filter(every, lasted)
+    return F.when(F.size(lasting) > 0, lasting).otherwise(every)
 
 
 def fault_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
@@ -97,6 +116,7 @@ def fault_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
     faults = timeline.where(F.size("faults") > 0).select(
         *pair,
         "position",
+        "known_position",
         "first_seen",
         "last_seen",
         "snapshots",
@@ -106,6 +126,7 @@ def fault_episodes(timeline: DataFrame, persistence_seconds: int) -> DataFrame:
     numbered = number_episodes(
         faults.select(*[c for c in faults.columns if c != "told"], "told.fault", "told"),
         [*pair, "fault"],
+        "known_position",
     )
     episodes = numbered.groupBy(*pair, "fault", "episode").agg(
         F.min("first_seen").alias("first_seen"),

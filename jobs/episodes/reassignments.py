@@ -21,11 +21,12 @@ _PAIR = ["cluster", "consumer_group", "topic"]
 def reassignments(timeline: DataFrame) -> DataFrame:
     """The table ``reassignments``: one row per state that gives the queues to others.
 
-    A state that differs in addresses alone (a client reconnected) is no reassignment.
+    A state that differs in addresses alone (a client reconnected) is no reassignment, nor is one in
+    which less is known than before and after.
     """
     in_time = Window.partitionBy(*_PAIR).orderBy("position")
     from_now_on = in_time.rowsBetween(Window.currentRow, Window.unboundedFollowing)
-    told = timeline.select(
+    told = timeline.where(~F.col("is_blind")).select(
         *_PAIR,
         "position",
         "state_id",

@@ -69,8 +69,11 @@ def group_health(
         stalled.select(*pair, "first_seen", "last_seen", "severity"), allowMissingColumns=True
     )
     of_findings = found.groupBy(*pair).agg(
-        F.sum(F.when(F.col("kind") == "ORPHANED", weighted)).alias("orphan_queue_minutes"),
-        F.sum(F.when(F.col("kind") == "DUPLICATE", weighted)).alias("duplicate_queue_minutes"),
+        # Rounded: the last digits of a sum depend on the order of its rows, which no run repeats.
+        *[
+            F.round(F.sum(F.when(F.col("kind") == kind, weighted)), 6).alias(f"{name}_minutes")
+            for kind, name in (("ORPHANED", "orphan_queue"), ("DUPLICATE", "duplicate_queue"))
+        ],
         F.max_by("severity", rank.otherwise(1)).alias("worst_severity"),
     )
     rows = (

@@ -10,6 +10,7 @@ from jobs.dumps.bodies import CLIENT_LOG, CONSUMER_RUNNING_INFO
 from jobs.schemas import CLIENT_STATES
 from jobs.snapshots.polls import with_error
 from jobs.snapshots.subscriptions import subscriptions_of
+from rebalance_core.state import BROADCASTING
 
 RUNNING_INFO_SOURCE = "RUNNING_INFO"
 CLIENT_LOG_SOURCE = "CLIENT_LOG"
@@ -76,7 +77,7 @@ def _running_infos(records: DataFrame) -> DataFrame:
         # The properties are the fields of the consumer's class, and this one has no other class.
         F.map_contains_key(properties, "registerTopics").alias("pull_consumer"),
         _boolean(properties["PROP_CONSUMEORDERLY"]).alias("consume_orderly"),
-        _boolean(properties["clientRebalance"]).alias("client_rebalance"),
+        _client_rebalance(properties).alias("client_rebalance"),
         subscriptions_of(info["subscriptionSet"]).alias("subscriptions"),
         F.lit(None).alias("topic"),
         F.lit(None).alias("queue_count"),
@@ -92,6 +93,18 @@ def _strategy_name(text: Column) -> Column:
     short = F.regexp_replace(class_name, "^" + STRATEGY_PACKAGE.replace(".", r"\."), "")
     names = F.create_map(*[F.lit(part) for pair in STRATEGY_CLASSES.items() for part in pair])
     return F.coalesce(F.try_element_at(names, short), class_name)
+
+
+def _client_rebalance(properties: Column) -> Column:
+    """False where the broker assigns the queues; null before 5.0, which cannot.
+
+    ``RebalancePushImpl.clientRebalance`` 5.3.3: who consumes in order or broadcasts is never
+    assigned any, whatever its setting.
+    """
+    own = _boolean(properties["clientRebalance"])
+    orderly = F.coalesce(_boolean(properties["PROP_CONSUMEORDERLY"]), F.lit(False))
+    broadcasts = F.coalesce(properties["messageModel"] == BROADCASTING, F.lit(False))
+    return F.when(own.isNotNull(), own | orderly | broadcasts)
 
 
 def _boolean(text: Column) -> Column:

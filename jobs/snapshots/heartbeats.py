@@ -3,7 +3,8 @@
 A broker's list (ConsumerConnection) has the connections, but its subscription table is the
 group's: the last heartbeat of any member overwrites it, so that in a mixed group it flips. What a
 member subscribes to is therefore taken from its own last full heartbeat over that connection,
-else from its running info, else from the group's table; the row says which.
+else from its running info, else from its heartbeats to other brokers (a collector may hear one
+broker alone), else from the group's table; the row says which.
 """
 
 from __future__ import annotations
@@ -37,24 +38,25 @@ NEARBY = "MACHINE_ROOM_NEARBY"
 def make_heartbeats(records: DataFrame, polls: DataFrame, client_states: DataFrame) -> DataFrame:
     """The table ``heartbeats`` from ``latest_polls``, the heartbeats and the client states."""
     members = _members(polls)
+    heard = _heartbeat_events(records)
     with_own = _with_last_before(
         members,
-        _heartbeat_events(records),
+        heard,
         _CONNECTION,
         {"own": "nearest", "last_heartbeat_at": "before"},
     )
     with_state = _with_last_before(
         with_own,
-        _client_events(client_states),
+        _client_events(client_states).unionByName(_said_anywhere(heard), allowMissingColumns=True),
         _CLIENT,
-        dict.fromkeys(("info", "seen", "nearby", "rebalance", "pulls"), "nearest"),
+        dict.fromkeys(("info", "elsewhere", "seen", "nearby", "rebalance", "pulls"), "nearest"),
     )
     rows = with_state.join(
         _group_tables(polls, with_state),
         ["cluster", "consumer_group", "poll_time"],
         "left",
     )
-    own, info = F.col("own"), F.col("info")
+    own, info, elsewhere = F.col("own"), F.col("info"), F.col("elsewhere")
     empty = F.array().cast(HEARTBEATS.schema["subscriptions"].dataType)
     is_inner_known = (F.col("seen.strategy") == NEARBY) & F.col("nearby").isNotNull()
     return conform(
@@ -63,15 +65,18 @@ def make_heartbeats(records: DataFrame, polls: DataFrame, client_states: DataFra
             "snapshot_time",
             "language",
             "version",
-            F.coalesce(own["consume_type"], F.col("group_consume_type")).alias("consume_type"),
+            *[
+                F.coalesce(own[n], info[n], elsewhere[n], F.col(f"group_{n}")).alias(n)
+                for n in ("consume_type", "message_model")
+            ],
             F.coalesce(
-                own["message_model"], info["message_model"], F.col("group_message_model")
-            ).alias("message_model"),
-            F.coalesce(
-                own["subscriptions"], info["subscriptions"], F.col("group_subscriptions"), empty
+                *[said["subscriptions"] for said in (own, info, elsewhere)],
+                F.col("group_subscriptions"),
+                empty,
             ).alias("subscriptions"),
             F.when(own["subscriptions"].isNotNull(), F.lit("HEARTBEAT"))
             .when(info["subscriptions"].isNotNull(), F.lit("RUNNING_INFO"))
+            .when(elsewhere["subscriptions"].isNotNull(), F.lit("HEARTBEAT"))
             .otherwise(F.lit("GROUP_TABLE"))
             .alias("subscription_source"),
             F.when(is_inner_known, F.col("nearby"))
@@ -152,6 +157,16 @@ def _heartbeat_events(records: DataFrame) -> DataFrame:
 _SUBSCRIPTION_DATA = "array<struct<topic:string,subString:string,expressionType:string>>"
 
 
+def _said_anywhere(heard: DataFrame) -> DataFrame:
+    """What each client said of itself over any of its connections, when it first did."""
+    said = heard.where(F.col("own").isNotNull())
+    return (
+        said.groupBy(*_CLIENT, "own")
+        .agg(F.min("event_time").alias("event_time"))
+        .withColumnRenamed("own", "elsewhere")
+    )
+
+
 def _client_events(client_states: DataFrame) -> DataFrame:
     answered = client_states.where(F.col("error_code").isNull())
     is_info = F.col("source") == RUNNING_INFO_SOURCE
@@ -159,7 +174,7 @@ def _client_events(client_states: DataFrame) -> DataFrame:
     return answered.select(
         *_CLIENT,
         F.col("observed_at").alias("event_time"),
-        F.when(is_info, F.struct("message_model", "subscriptions")).alias("info"),
+        F.when(is_info, F.struct("consume_type", "message_model", "subscriptions")).alias("info"),
         F.when(F.col("strategy").isNotNull(), seen).alias("seen"),
         F.when(F.col("strategy").startswith(NEARBY + "-"), F.col("strategy")).alias("nearby"),
         F.col("client_rebalance").alias("rebalance"),
@@ -205,7 +220,11 @@ def _group_tables(polls: DataFrame, members: DataFrame) -> DataFrame:
     nothing else is known counts as subscribing to all that any broker's table showed.
     """
     needed = (
-        members.where(F.col("own.subscriptions").isNull() & F.col("info.subscriptions").isNull())
+        members.where(
+            F.coalesce(
+                *[F.col(f"{said}.subscriptions") for said in ("own", "info", "elsewhere")]
+            ).isNull()
+        )
         .select("cluster", "consumer_group")
         .distinct()
     )

@@ -36,6 +36,7 @@ from jobs.snapshots.topic_routes import (
     TOPIC_NOT_EXIST,
     mock_broker_name,
 )
+from rebalance_core.state import BROADCASTING
 
 Row = dict[str, Any]
 
@@ -151,7 +152,7 @@ class _Histories(dict[Any, _History]):
 
 
 def _heartbeats(records: Sequence[Record], polls: Sequence[Record], group: str) -> list[Row]:
-    own, beats = _own_words(records, group)
+    own, elsewhere, beats = _own_words(records, group)
     clients = _client_words(records, group)
     tables = [
         (poll.collected_at, _subscriptions((poll.body.get("subscriptionTable") or {}).values()))
@@ -171,9 +172,12 @@ def _heartbeats(records: Sequence[Record], polls: Sequence[Record], group: str) 
             }
             said = own[key].nearest(time) or {}
             info = of_client["info"] or {}
+            also_said = elsewhere[client_id].nearest(time) or {}
             subscriptions, source = said.get("subscriptions"), "HEARTBEAT"
             if subscriptions is None:
                 subscriptions, source = info.get("subscriptions"), "RUNNING_INFO"
+            if subscriptions is None:
+                subscriptions, source = also_said.get("subscriptions"), "HEARTBEAT"
             if subscriptions is None:
                 subscriptions, source = _around(tables, time), "GROUP_TABLE"
             strategy, strategy_source = of_client["seen"] or (None, None)
@@ -190,9 +194,13 @@ def _heartbeats(records: Sequence[Record], polls: Sequence[Record], group: str) 
                     "client_addr": client_addr,
                     "language": connection.get("language"),
                     "version": connection.get("version"),
-                    "consume_type": said.get("consume_type") or poll.body.get("consumeType"),
+                    "consume_type": said.get("consume_type")
+                    or info.get("consume_type")
+                    or also_said.get("consume_type")
+                    or poll.body.get("consumeType"),
                     "message_model": said.get("message_model")
                     or info.get("message_model")
+                    or also_said.get("message_model")
                     or poll.body.get("messageModel"),
                     "subscriptions": subscriptions,
                     "subscription_source": source,
@@ -206,9 +214,11 @@ def _heartbeats(records: Sequence[Record], polls: Sequence[Record], group: str) 
     return rows
 
 
-def _own_words(records: Sequence[Record], group: str) -> tuple[_Histories, _Histories]:
-    """By connection what its full heartbeats said of the group, and when each heartbeat came."""
-    own, beats = _Histories(), _Histories()
+def _own_words(records: Sequence[Record], group: str) -> tuple[_Histories, _Histories, _Histories]:
+    """By connection what its full heartbeats said of the group, by client what they first said
+    over any, and by connection when each heartbeat came."""
+    own, elsewhere, beats = _Histories(), _Histories(), _Histories()
+    first_said: dict[tuple[str, str], tuple[datetime, Row]] = {}
     for record in records:
         if record.kind != HEARTBEAT:
             continue
@@ -220,15 +230,18 @@ def _own_words(records: Sequence[Record], group: str) -> tuple[_Histories, _Hist
             subscriptions = _subscriptions(data.get("subscriptionDataSet") or ())
             # Heartbeat V2 leaves the subscriptions out of most heartbeats, and says so.
             if subscriptions or not record.body.get("withoutSub"):
-                own[key].add(
-                    record.collected_at,
-                    {
-                        "consume_type": data.get("consumeType"),
-                        "message_model": data.get("messageModel"),
-                        "subscriptions": subscriptions,
-                    },
-                )
-    return own, beats
+                said = {
+                    "consume_type": data.get("consumeType"),
+                    "message_model": data.get("messageModel"),
+                    "subscriptions": subscriptions,
+                }
+                own[key].add(record.collected_at, said)
+                word = record.body["clientID"], repr(said)
+                if word not in first_said or record.collected_at < first_said[word][0]:
+                    first_said[word] = record.collected_at, said
+    for (client_id, _), (time, said) in first_said.items():
+        elsewhere[client_id].add(time, said)
+    return own, elsewhere, beats
 
 
 def _client_words(records: Sequence[Record], group: str) -> dict[str, _Histories]:
@@ -243,13 +256,14 @@ def _client_words(records: Sequence[Record], group: str) -> dict[str, _Histories
             told["info"][client_id].add(
                 time,
                 {
+                    "consume_type": properties.get("PROP_CONSUME_TYPE"),
                     "message_model": properties.get("messageModel"),
                     "subscriptions": None
                     if subscriptions is None
                     else _subscriptions(subscriptions),
                 },
             )
-            told["rebalance"][client_id].add(time, _boolean(properties.get("clientRebalance")))
+            told["rebalance"][client_id].add(time, _client_rebalance(properties))
             if record.body.get("properties") is not None:
                 told["pulls"][client_id].add(time, "registerTopics" in properties)
             strategy = _strategy_name(properties.get("allocateMessageQueueStrategy"))
@@ -277,6 +291,14 @@ def _strategy_name(text: str | None) -> str | None:
         return None
     class_name = re.sub("@[^@]*$", "", text)
     return STRATEGY_CLASSES.get(class_name.removeprefix(STRATEGY_PACKAGE), class_name)
+
+
+def _client_rebalance(properties: Mapping[str, str]) -> bool | None:
+    own = _boolean(properties.get("clientRebalance"))
+    if own is None:
+        return None
+    orderly = _boolean(properties.get("PROP_CONSUMEORDERLY"))
+    return own or bool(orderly) or properties.get("messageModel") == BROADCASTING
 
 
 def _boolean(text: str | None) -> bool | None:

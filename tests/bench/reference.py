@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +204,7 @@ def to_routes(rows: list[Row]) -> tuple[TopicRoute, ...]:
 
 @dataclass
 class Seen:
-    """One finding in one snapshot; ``place`` counts the snapshots that tell anything."""
+    """One finding in one snapshot; ``place`` is its number among those where anything is known."""
 
     place: int
     time: datetime
@@ -228,6 +228,7 @@ def findings_of_topic(
     expiry = timedelta(seconds=settings.heartbeat_expiry_seconds)
     seen: dict[tuple[str, str, int], list[Seen]] = defaultdict(list)
     end, place = None, 0
+    told: list[tuple[float, bool]] = []
     for snapshot_time, snapshot in in_time.items():
         state = State(
             consumer_group=group,
@@ -243,13 +244,36 @@ def findings_of_topic(
         evaluation = evaluate(state, rules)
         if evaluation.known:  # where nothing is known, nothing begins and nothing ends
             place, end = place + 1, snapshot_time
+            differ = any(finding.certainty == "POSSIBLE" for finding in evaluation.findings)
+            told.append((evaluation.completeness * len(state.topic_routes), differ))
             note_findings(seen, place, snapshot_time, Situation(state, rules), evaluation)
+    numbers = known_places(told)
     for queue, times in seen.items():
+        for each in times:
+            each.place = numbers[each.place - 1]
         for row in rows_of_queue(times, settings.persistence_seconds):
             keys = ("kind", "broker_name", "queue_id")
             named_queue = dict(zip(keys, queue, strict=True))
             of_pair = {"consumer_group": group, "topic": topic, "ongoing": row["last_seen"] == end}
             yield {**named_queue, **of_pair, **row}
+
+
+def known_places(told: list[tuple[float, bool]]) -> list[int]:
+    """The places counted anew, without those that agree because fewer lists are known.
+
+    ``told``: how much is known in each snapshot, and whether its lists differ.
+    """
+    places = []
+    for number, (_, differ) in enumerate(told):
+        before = next((told[n] for n in range(number, -1, -1) if told[n][1]), None)
+        after = next((told[n] for n in range(number, len(told)) if told[n][1]), None)
+        between = list(takewhile(lambda each: not each[1], told[number:]))
+        between += takewhile(lambda each: not each[1], told[number::-1])
+        is_blind = False
+        if not differ and before is not None and after is not None:
+            is_blind = max(share for share, _ in between) < min(before[0], after[0])
+        places.append((places[-1] if places else 0) + (not is_blind))
+    return places
 
 
 def note_findings(
@@ -299,10 +323,21 @@ def rows_of_queue(times: list[Seen], persistence_seconds: int) -> Iterator[Row]:
                 "probability": round(max(each.probability for each in stretch), 9),
                 "completeness": round(min(each.completeness for each in stretch), 9),
                 "claimants": tuple(sorted(stretch[-1].claimants)),
-                "causes": tuple(sorted({cause for each in stretch for cause in each.causes})),
+                "causes": causes_of(stretch, persistence_seconds),
                 "episode_first_seen": first,
                 "episode_last_seen": last,
             }
+
+
+def causes_of(stretch: list[Seen], persistence_seconds: int) -> tuple[str, ...]:
+    """Those that lasted; all of them where none did."""
+    times: dict[str, list[datetime]] = defaultdict(list)
+    for each in stretch:
+        for cause in each.causes:
+            times[cause].append(each.time)
+    lasting = timedelta(seconds=persistence_seconds)
+    lasted = [cause for cause, seen in times.items() if seen[-1] - seen[0] >= lasting]
+    return tuple(sorted(lasted or times))
 
 
 def reference_findings(snapshots: Path, settings: Settings) -> dict[tuple[Any, ...], Row]:

@@ -207,6 +207,12 @@ def test_a_group_without_a_member_is_offline() -> None:
     assert (
         "no broker knows any member" in faults_of(Situation(empty, PLAIN))[GROUP_OFFLINE].evidence
     )
+    three = route(*[route_broker(broker_name=f"broker-{name}") for name in "abc"])
+    told = replace(empty, topic_routes=(three,), offline_brokers=(("broker-a", 0), ("broker-b", 0)))
+    assert (
+        "no broker that answered knows any member"
+        in faults_of(Situation(told, PLAIN))[GROUP_OFFLINE].evidence
+    )
 
 
 def test_what_no_repair_clears_is_unexplained() -> None:
@@ -228,6 +234,46 @@ def test_a_ghost_claims_nothing_and_takes_its_slot() -> None:
     (fault,) = faults_of(situation).values()
     assert fault.client_ids == ("b",)
     assert "queues 3-5 of broker-a are taken by nobody" in fault.evidence
+
+
+def test_a_broadcasting_member_has_no_retry_topic_to_subscribe_to() -> None:
+    broadcasting = member(client_id="c", subscribed=False, message_model="BROADCASTING")
+    situation = Situation(lists("a", "b", broadcasting), PLAIN)
+    assert causes_of(situation) == {"MIXED_MESSAGE_MODEL"}
+    stranger = member(client_id="d", subscribed=False)
+    both = Situation(lists("a", "b", broadcasting, stranger), PLAIN)
+    assert faults_of(both)["SUBSCRIPTION_MISMATCH"].client_ids == ("d",)
+
+
+def test_of_lists_that_differ_those_are_told_that_a_client_of_the_topic_asks() -> None:
+    differing = state(
+        client_lists=(
+            client_list("a", "b", "c"),
+            client_list("a", "b", broker_id=1),
+            client_list("a", "c", broker_name="broker-b"),
+            client_list("d", member(client_id="e", subscribed=False), broker_name="elsewhere"),
+        ),
+        topic_routes=(
+            route(route_broker(broker_ids=(0, 1)), route_broker(broker_name="broker-b")),
+        ),
+    )
+    told = faults_of(Situation(differing, PLAIN))["BROKER_VIEW_DIVERGENCE"]
+    assert told.broker_names == ("broker-a", "broker-b")
+    assert told.evidence.startswith(
+        "the list of broker-a lacks d, which other brokers list; "
+        "the list of broker-b lacks b and d, which other brokers list; a client asks "
+    )
+
+
+def test_who_does_not_subscribe_is_missing_from_no_list_of_the_topic() -> None:
+    stranger = member(client_id="c", subscribed=False)
+    differing = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"]}, queues=8)
+    elsewhere = client_list("a", "b", stranger, broker_name="elsewhere")
+    situation = Situation(
+        replace(differing, client_lists=(*differing.client_lists, elsewhere)), PLAIN
+    )
+    assert causes_of(situation) == {"BROKER_VIEW_DIVERGENCE"}
+    assert faults_of(situation)["BROKER_VIEW_DIVERGENCE"].client_ids == ("b",)
 
 
 def test_one_queue_is_told_as_one() -> None:

@@ -169,6 +169,22 @@ def test_a_group_that_all_brokers_call_offline_leaves_every_queue_without_owner(
     assert evaluation.known
 
 
+def test_a_group_that_most_brokers_call_offline_is_so_though_one_did_not_answer():
+    three = route(*[route_broker(broker_name=f"broker-{name}") for name in "abc"])
+    offline = (("broker-a", 0), ("broker-c", 0))
+
+    evaluation = evaluate(
+        state(client_lists=(), topic_routes=(three,), offline_brokers=offline), RULES
+    )
+
+    assert evaluation.coverage == "AUDITED"
+    assert evaluation.reason == (
+        "the other brokers of the route know no member of the group; broker-b did not answer"
+    )
+    assert evaluation.completeness == pytest.approx(2 / 3)
+    assert len(evaluation.findings) == 12
+
+
 def test_a_group_that_is_offline_on_every_broker_that_can_be_asked_has_no_member():
     """As on a static topic: its logical queues are under a name without addresses."""
     logical = route_broker(broker_name="__syslo__global__", broker_ids=())
@@ -287,7 +303,7 @@ def test_what_depends_on_the_view_is_possible_however_likely():
                 offline_brokers=(("broker-a", 0),),
             ),
             "NO_BROKER_ANSWERED",
-            "no broker of the route said who is in the group",
+            "the other brokers of the route know no member of the group; broker-b did not answer",
             False,
             id="one is offline, the other did not answer",
         ),

@@ -18,6 +18,7 @@ TIMELINE = T.StructType(
         T.StructField("consumer_group", T.StringType()),
         T.StructField("topic", T.StringType()),
         T.StructField("position", T.IntegerType()),
+        T.StructField("known_position", T.IntegerType()),
         T.StructField("group_run", T.LongType()),
         T.StructField("first_seen", T.TimestampType()),
         T.StructField("last_seen", T.TimestampType()),
@@ -79,6 +80,7 @@ def segment(position, first, last, **overrides):
         "consumer_group": GROUP,
         "topic": TOPIC,
         "position": position,
+        "known_position": position,
         "group_run": position,
         "first_seen": at(first),
         "last_seen": at(last),
@@ -225,14 +227,17 @@ def test_the_kinds_queues_and_topics_have_episodes_of_their_own(spark):
     )
 
 
-def test_the_causes_of_an_episode_are_those_of_all_its_states(spark):
+def test_the_causes_of_an_episode_are_those_that_lasted_else_those_of_all_its_states(spark):
     actual = episodes(
         spark,
-        segment(1, 0, 60, findings=[finding(causes=["STRATEGY_MISMATCH", "STALE_CHANNEL"])]),
-        segment(2, 120, 180, findings=[finding(causes=["GHOST_MEMBER", "STRATEGY_MISMATCH"])]),
+        segment(1, 0, 60, findings=[finding(causes=["STALE_CHANNEL"])]),
+        segment(2, 120, 150, findings=[finding(causes=["GHOST_MEMBER", "STALE_CHANNEL"])]),
         # Mended, and back: another episode has causes of its own.
         segment(3, 240, 240),
-        segment(4, 300, END, findings=[finding(causes=["UNEXPLAINED"])]),
+        segment(4, 300, 300, findings=[finding(causes=["BROKER_VIEW_DIVERGENCE"])]),
+        segment(5, 360, 360, findings=[finding(causes=["ROUTE_DIVERGENCE", "CONFIG_GAP"])]),
+        segment(6, 420, 480, findings=[finding(causes=["CONFIG_GAP"])]),
+        segment(7, 540, END, findings=[finding(causes=["ROUTE_DIVERGENCE", "CONFIG_GAP"])]),
     )
 
     expect(
@@ -240,8 +245,8 @@ def test_the_causes_of_an_episode_are_those_of_all_its_states(spark):
         actual,
         "first_seen timestamp, causes array<string>",
         [
-            (at(0), ["GHOST_MEMBER", "STALE_CHANNEL", "STRATEGY_MISMATCH"]),
-            (at(300), ["UNEXPLAINED"]),
+            (at(0), ["GHOST_MEMBER", "STALE_CHANNEL"]),
+            (at(300), ["CONFIG_GAP", "ROUTE_DIVERGENCE"]),
         ],
     )
 

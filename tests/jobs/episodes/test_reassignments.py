@@ -14,7 +14,8 @@ pytestmark = pytest.mark.spark
 ALLOCATIONS = EVALUATION["allocations"].dataType.simpleString()
 TIMELINE = (
     "cluster string, consumer_group string, topic string, position int, state_id string, "
-    f"first_seen timestamp, last_seen timestamp, queues int, allocations {ALLOCATIONS}"
+    f"first_seen timestamp, last_seen timestamp, queues int, allocations {ALLOCATIONS}, "
+    "is_blind boolean"
 )
 
 
@@ -23,10 +24,13 @@ def allocation(client_id, numbers, brokers=("broker-a",), weight=1.0):
     return (client_id, 1, True, "AVG", "assumed", list(brokers), weight, 4, 2, queues)
 
 
-def found(spark, *states, queues=4):
+def found(spark, *states, queues=4, blind=()):
     """The reassignments between states that follow each other, each of 60 s."""
     rows = [
-        (CLUSTER, "G", "T", n + 1, state_id, at(60 * n), at(60 * n + 50), queues, allocations)
+        (
+            *(CLUSTER, "G", "T", n + 1, state_id),
+            *(at(60 * n), at(60 * n + 50), queues, allocations, state_id in blind),
+        )
         for n, (state_id, allocations) in enumerate(states)
     ]
     changes = reassignments(frame(spark, TIMELINE, rows)).sort("changed_at")
@@ -79,6 +83,10 @@ def test_while_the_lists_differ_it_is_not_settled(spark):
 
     (ongoing,) = found(spark, ("s1", both), ("s2", torn))
     assert ongoing["settled_at"] is None
+
+    # A broker that is not answered for makes nobody give up a queue.
+    (only,) = found(spark, ("s1", both), ("s2", torn), ("s3", alone), ("s2", torn), blind=("s3",))
+    assert (only["changed_at"], only["settled_at"]) == (60, None)
 
 
 def test_the_last_client_that_leaves_leaves_all_its_queues(spark):

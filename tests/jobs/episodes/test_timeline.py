@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from chispa import assert_df_equality
 
@@ -10,12 +12,24 @@ from tests.support.snapshots import CLUSTER, at, frame
 
 pytestmark = pytest.mark.spark
 
+SEGMENTS = (
+    "cluster string, consumer_group string, topic string, state_id string, "
+    "group_fingerprint int, route_fingerprint int, first_seen timestamp, last_seen timestamp"
+)
+STATES = (
+    "cluster string, consumer_group string, topic string, state_id string, known boolean, "
+    "completeness double, findings array<struct<certainty:string>>"
+)
+
+ROUTE_STATES = (
+    "cluster string, topic string, fingerprint int, routes array<struct<namesrv_addr:string>>"
+)
+
 
 def test_segments_in_which_nothing_was_known_are_left_out_and_not_counted(spark):
     segments = frame(
         spark,
-        "cluster string, consumer_group string, topic string, state_id string, "
-        "group_fingerprint int, route_fingerprint int, first_seen timestamp, last_seen timestamp",
+        SEGMENTS,
         [
             (CLUSTER, "G", "T", "good", 1, 1, at(0), at(60)),
             (CLUSTER, "G", "T", "unknown", 2, 1, at(120), at(180)),
@@ -26,15 +40,15 @@ def test_segments_in_which_nothing_was_known_are_left_out_and_not_counted(spark)
     )
     states = frame(
         spark,
-        "cluster string, consumer_group string, topic string, state_id string, known boolean",
+        STATES,
         [
-            (CLUSTER, "G", "T", "good", True),
-            (CLUSTER, "G", "T", "unknown", False),
-            (CLUSTER, "G", "T2", "good", True),
+            (CLUSTER, "G", "T", "good", True, 1.0, []),
+            (CLUSTER, "G", "T", "unknown", False, 0.0, []),
+            (CLUSTER, "G", "T2", "good", True, 1.0, []),
         ],
     )
 
-    timeline = build_timeline(segments, states)
+    timeline = build_timeline(segments, states, frame(spark, ROUTE_STATES, []))
 
     assert_df_equality(
         timeline.select("topic", "first_seen", "position", "timeline_end"),
@@ -50,3 +64,55 @@ def test_segments_in_which_nothing_was_known_are_left_out_and_not_counted(spark)
         ignore_row_order=True,
         ignore_nullable=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("states", "known_positions"),
+    [
+        # A broker did not answer, and those that did agree: perhaps it is the one that differs.
+        (["differ", "agree of 2", "differ"], [1, 1, 2]),
+        (["differ", "agree of 1", "agree of 2", "differ"], [1, 1, 1, 2]),
+        (["differ", "certain of 2", "differ"], [1, 1, 2]),
+        # All were asked again in between, or at the end: it has ended.
+        (["differ", "agree of 2", "agree", "differ"], [1, 2, 3, 4]),
+        (["differ", "agree", "differ"], [1, 2, 3]),
+        (["differ", "agree of 2", "agree"], [1, 2, 3]),
+        # It may never answer again: what the others say is all there is.
+        (["differ", "agree of 2"], [1, 2]),
+        (["agree of 2", "differ"], [1, 2]),
+        # They differ among as many as agreed in between.
+        (["differ of 2", "agree of 2", "differ"], [1, 2, 3]),
+        (["certain", "agree of 2", "certain"], [1, 2, 3]),
+        (["differ", "agree of 2", "differ", "differ", "agree of 1", "differ"], [1, 1, 2, 3, 3, 4]),
+        # Likewise where a nameserver did not answer.
+        (["differ", "agree, one route", "differ"], [1, 1, 2]),
+        (["differ, one route", "agree, one route", "differ"], [1, 2, 3]),
+    ],
+)
+def test_where_fewer_lists_are_known_that_they_agree_ends_nothing(spark, states, known_positions):
+    pair = (CLUSTER, "G", "T")
+    segments = frame(
+        spark,
+        SEGMENTS,
+        [
+            (*pair, name, 1, 1 if "one route" in name else 2, at(60 * n), at(60 * n + 30))
+            for n, name in enumerate(states)
+        ],
+    )
+    routes = [(CLUSTER, "T", 1, [("ns-1",)]), (CLUSTER, "T", 2, [("ns-1",), ("ns-2",), ("ns-2",)])]
+
+    def state(name):
+        found, _, brokers = name.removesuffix(", one route").partition(" of ")
+        certainty = {"differ": ["POSSIBLE"], "certain": ["CERTAIN"], "agree": []}[found]
+        return (*pair, name, True, int(brokers or 3) / 3, [(each,) for each in certainty])
+
+    timeline = build_timeline(
+        segments,
+        frame(spark, STATES, [state(name) for name in set(states)]),
+        frame(spark, ROUTE_STATES, routes),
+    )
+
+    rows = timeline.orderBy("position").collect()
+    assert [row.position for row in rows] == list(range(1, len(states) + 1))
+    assert [row.known_position for row in rows] == known_positions
+    assert [row.is_blind for row in rows[1:]] == [a == b for a, b in pairwise(known_positions)]

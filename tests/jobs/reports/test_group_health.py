@@ -14,6 +14,11 @@ from tests.support.snapshots import CLUSTER, TOPIC, at, frame, route_row
 
 pytestmark = pytest.mark.spark
 
+FINDINGS = (
+    "cluster string, consumer_group string, topic string, kind string, severity string, "
+    "probability double, first_seen timestamp, last_seen timestamp"
+)
+
 
 def segments_of(spark, rows):
     """``rows``: group, state, first snapshot, last snapshot, snapshots."""
@@ -83,8 +88,7 @@ def test_a_group_keeps_its_row_whether_or_not_it_was_audited(spark):
     )
     findings = frame(
         spark,
-        "cluster string, consumer_group string, topic string, kind string, severity string, "
-        "probability double, first_seen timestamp, last_seen timestamp",
+        FINDINGS,
         [
             (CLUSTER, "faulty", TOPIC, "ORPHANED", "CRITICAL", 1.0, at(120), at(240)),
             (CLUSTER, "faulty", TOPIC, "ORPHANED", "WARNING", 0.5, at(120), at(180)),
@@ -122,6 +126,22 @@ def test_a_group_keeps_its_row_whether_or_not_it_was_audited(spark):
     assert_df_equality(
         health, frame(spark, GROUP_HEALTH, expected), ignore_row_order=True, ignore_nullable=True
     )
+
+
+@pytest.mark.parametrize("probabilities", [(0.1, 0.2, 0.3), (0.3, 0.2, 0.1)])
+def test_minutes_add_up_to_the_same_in_any_order(spark, probabilities):
+    findings = frame(
+        spark,
+        FINDINGS,
+        [(CLUSTER, "G", TOPIC, "ORPHANED", "INFO", p, at(0), at(60)) for p in probabilities],
+    ).coalesce(1)
+    health = group_health(
+        segments_of(spark, [("G", "bad", 0, 60, 2)]),
+        states_of(spark, [("G", "bad", "AUDITED", True, 0.5, 3, 8, "assumed")]),
+        findings,
+        findings.select(*findings.columns).limit(0),
+    )
+    assert [row.orphan_queue_minutes for row in health.collect()] == [0.6]
 
 
 def test_a_topic_that_has_a_route_and_no_group_keeps_its_row(spark):

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 from chispa import assert_df_equality
 
+from jobs.dumps.plain import read_dumps
 from jobs.schemas import HEARTBEATS
 from jobs.snapshots.client_states import make_client_states
 from jobs.snapshots.heartbeats import make_heartbeats
+from jobs.snapshots.plain import make_group_rows
 from jobs.snapshots.polls import latest_polls
 from tests.support.snapshots import (
+    CLUSTER,
+    GROUP,
     at,
     frame,
     heartbeat_line,
@@ -93,11 +97,16 @@ def test_of_several_heartbeats_the_last_full_one_before_the_poll_counts(spark, r
             # The collector began to listen after the poll.
             heartbeat_line("late", "T4", seconds=90),
             heartbeat_line("late", "T5", seconds=120),
-            # Of another connection of the id, of another group, of another broker.
+            # Of another connection of the id, of another group, to another broker.
             heartbeat_line("other", "T6", seconds=0, client_addr="other:2"),
             heartbeat_line("other", "T7", seconds=0, group="H"),
-            heartbeat_line("other", "T8", seconds=0, broker_name="broker-b"),
-            poll_line("v2", "assign", "changed", "late", "other", topics=["T"], seconds=60),
+            heartbeat_line("elsewhere", "T8", seconds=0, broker_name="broker-b"),
+            heartbeat_line("elsewhere", seconds=30, without_sub=True),
+            poll_line(
+                *("v2", "assign", "changed", "late", "other", "elsewhere", "silent"),
+                topics=["T"],
+                seconds=60,
+            ),
         )
     )
 
@@ -112,7 +121,9 @@ def test_of_several_heartbeats_the_last_full_one_before_the_poll_counts(spark, r
             ("assign", [], "HEARTBEAT", at(30)),
             ("changed", subscriptions("T1", "T2"), "HEARTBEAT", at(60)),
             ("late", subscriptions("T4"), "HEARTBEAT", None),
-            ("other", subscriptions("T"), "GROUP_TABLE", None),
+            ("other", subscriptions("T6"), "HEARTBEAT", None),
+            ("elsewhere", subscriptions("T8"), "HEARTBEAT", at(30)),
+            ("silent", subscriptions("T"), "GROUP_TABLE", None),
         ],
     )
 
@@ -173,7 +184,7 @@ def test_the_strategy_is_what_was_last_seen_of_the_client_and_a_log_names_what_n
 
     actual = heartbeats(
         records(
-            poll_line("info", "nearby", "bare", "own", "logged", "pop", "failed"),
+            poll_line("info", "nearby", "bare", "own", "logged", "pop", "orderly", "failed"),
             info("info", PACKAGE + "AllocateMessageQueueAveragelyByCircle"),
             info("nearby", PACKAGE + "AllocateMachineRoomNearby"),
             log_line("nearby", "MACHINE_ROOM_NEARBY-AVG", seconds=-600),
@@ -182,6 +193,13 @@ def test_the_strategy_is_what_was_last_seen_of_the_client_and_a_log_names_what_n
             log_line("logged", "CONSISTENT_HASH", seconds=10),
             log_line("logged", "AVG", seconds=-10, group="H"),
             info("pop", PACKAGE + "AllocateMessageQueueAveragely", clientRebalance="false"),
+            # Who consumes in order is never assigned any queue.
+            info(
+                "orderly",
+                PACKAGE + "AllocateMessageQueueAveragely",
+                clientRebalance="false",
+                PROP_CONSUMEORDERLY="true",
+            ),
             running_info_line("failed", seconds=0, error_code=1, error_message="not online"),
         )
     )
@@ -197,6 +215,34 @@ def test_the_strategy_is_what_was_last_seen_of_the_client_and_a_log_names_what_n
             ("own", "com.example.Mine", "RUNNING_INFO", None),
             ("logged", "CONSISTENT_HASH", "CLIENT_LOG", None),
             ("pop", "AVG", "RUNNING_INFO", False),
+            ("orderly", "AVG", "RUNNING_INFO", True),
             ("failed", None, None, None),
         ],
     )
+
+
+def test_without_spark_the_rows_are_the_same(records, tmp_path):
+    lines = (
+        heartbeat_line("a", "T1", seconds=0, broker_name="broker-b", message_model="BROADCASTING"),
+        heartbeat_line("a", "T2", seconds=20, broker_name="broker-b"),
+        heartbeat_line("a", "T1", seconds=40, broker_name="broker-b", message_model="BROADCASTING"),
+        running_info_line("b", "T3", properties={"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}),
+        running_info_line(
+            "c", properties={"clientRebalance": "false", "messageModel": "BROADCASTING"}
+        ),
+        running_info_line("d", properties={"clientRebalance": "false"}),
+        poll_line("a", "b", "c", "d", seconds=60),
+    )
+    columns = [
+        *("client_id", "consume_type", "message_model", "subscription_source"),
+        *("client_rebalance", "last_heartbeat_at"),
+    ]
+    made = heartbeats(records(*lines)).orderBy("client_id").select(*columns, "subscriptions")
+    rows = make_group_rows(read_dumps([str(tmp_path)], GROUP).records, CLUSTER, GROUP).heartbeats
+
+    assert [[row[name] for name in columns] for row in rows] == [
+        list(row[:-1]) for row in made.collect()
+    ]
+    assert [[each["topic"] for each in row["subscriptions"]] for row in rows] == [
+        [each["topic"] for each in row["subscriptions"]] for row in made.collect()
+    ]
