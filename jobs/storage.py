@@ -9,6 +9,7 @@ reader sees the run before; a run that dies leaves it so.
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Sequence
@@ -27,7 +28,6 @@ _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
 #: The folder of the state tables; no report table has such a name.
 _STATES = "_states"
-_DATE = re.compile(r"^\d{4}-\d{2}-\d{2}$")
 
 
 class Location:
@@ -132,8 +132,12 @@ class Location:
 
 
 def check_date(date: str) -> str:
-    """The date, if it is one: it becomes part of a path."""
-    if not _DATE.match(date):
+    """The date as it came, if it is one: it becomes part of a path."""
+    try:
+        is_date = datetime.date.fromisoformat(date).isoformat() == date
+    except ValueError:
+        is_date = False
+    if not is_date:
         raise InputError(f"expected a date as YYYY-MM-DD, came {date!r}")
     return date
 

@@ -52,8 +52,8 @@ def make_message(digest: Digest, findings: Sequence[Finding], alerts: Alerts) ->
     lines = [_heading(digest, findings, len(by_pair), alerts)]
     for pair in worst_first[: alerts.groups_told]:
         lines += _of_pair(digest, pair, by_pair[pair])
-    if len(by_pair) > alerts.groups_told:
-        lines.append(f"and {len(by_pair) - alerts.groups_told} more groups and topics")
+    if (more := len(by_pair) - alerts.groups_told) > 0:
+        lines.append(f"and {_count(more, 'more group and topic', 'more groups and topics')}")
     return {"text": "\n".join(lines), "unfurl_links": False, "unfurl_media": False}
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 _PAIR = ["cluster", "consumer_group", "topic"]
 
 
-def build_timeline(segments: DataFrame, states: DataFrame, route_states: DataFrame) -> DataFrame:
+def build_timeline(segments: DataFrame, states: DataFrame) -> DataFrame:
     """One row per segment whose state is known, with the state's columns.
 
     Adds ``position`` (1, 2, ... in time within cluster, consumer_group, topic), ``timeline_end``
@@ -18,28 +18,21 @@ def build_timeline(segments: DataFrame, states: DataFrame, route_states: DataFra
     """
     in_time = Window.partitionBy(*_PAIR).orderBy("first_seen")
     whole = Window.partitionBy(*_PAIR)
-    nameservers = route_states.select(
-        "cluster",
-        "topic",
-        F.col("fingerprint").alias("route_fingerprint"),
-        F.size(F.array_distinct(F.col("routes.namesrv_addr"))).alias("_nameservers"),
-    )
     return (
-        segments.join(nameservers, ["cluster", "topic", "route_fingerprint"], "left")
-        .drop("group_fingerprint", "route_fingerprint")
+        segments.drop("group_fingerprint", "route_fingerprint")
         .join(states.where("known"), [*_PAIR, "state_id"], "inner")
         .withColumns(
             {
                 "position": F.row_number().over(in_time),
                 "timeline_end": F.max("last_seen").over(whole),
-                "_known": F.col("completeness") * F.coalesce("_nameservers", F.lit(0)),
+                "_known": F.col("completeness") * F.col("nameservers"),
                 "_differ": F.exists("findings", lambda each: each["certainty"] == "POSSIBLE"),
             }
         )
         .withColumn("_stretch", F.sum(F.col("_differ").cast("int")).over(in_time))
         .withColumn("is_blind", _is_blind())
         .withColumn("known_position", F.sum((~F.col("is_blind")).cast("int")).over(in_time))
-        .drop("_nameservers", "_known", "_differ", "_stretch")
+        .drop("_known", "_differ", "_stretch")
     )
 
 

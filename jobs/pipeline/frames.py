@@ -184,7 +184,7 @@ def make_reports(
     segments, states = found.segments, found.evaluated
     queue_offsets, client_states = snapshots.queue_offsets, snapshots.client_states
     timeline, changes = _together(
-        lambda: build_timeline(segments, states, found.route_states),
+        lambda: build_timeline(segments, states),
         lambda: route_changes(found.route_runs, found.route_states, found.group_topics),
     )
     holdings = None

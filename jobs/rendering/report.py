@@ -291,7 +291,8 @@ def _verdict(
             f"{count(len(unreadable), 'topic')} with queues that are written and cannot be read."
         )
     if coverage.not_audited:
-        remarks.append(f"{count(len(coverage.not_audited), 'topic')} could not be audited.")
+        were = count(len(coverage.not_audited), "topic was", "topics were")
+        remarks.append(f"{were} not audited: the coverage says why.")
     return Verdict(level, sentence, tuple(remarks))
 
 

@@ -247,7 +247,7 @@ def _blocks(queues: Sequence[MessageQueue], width: int) -> Iterator[list[list[Me
     by_broker: dict[str, list[MessageQueue]] = defaultdict(list)
     for queue in queues:
         by_broker[queue.broker_name].append(queue)
-    most = max(1, width // _CELL - 1)
+    most = max(1, width // _cell_width(queues) - 1)
     parts = [of[n : n + most] for of in by_broker.values() for n in range(0, len(of), most)]
     block: list[list[MessageQueue]] = []
     for part in parts:
@@ -259,11 +259,12 @@ def _blocks(queues: Sequence[MessageQueue], width: int) -> Iterator[list[list[Me
         yield block
 
 
-_CELL = 3
+def _cell_width(queues: Sequence[MessageQueue]) -> int:
+    return max(3, 1 + len(str(max(queue.queue_id for queue in queues))))
 
 
 def _part_width(part: Sequence[MessageQueue]) -> int:
-    return max(_CELL * len(part), min(len(visible(part[0].broker_name)), 24)) + 2
+    return max(_cell_width(part) * len(part), min(len(visible(part[0].broker_name)), 24)) + 2
 
 
 def _block(
@@ -272,24 +273,23 @@ def _block(
     marks: dict[MessageQueue, str],
     width: int,
 ) -> Iterator[str]:
-    def line(label: str, cells: Iterable[str]) -> str:
-        return f"  {label:<{width}}  {'  '.join(cells)}".rstrip()
+    def line(label: str, of_parts: Iterable[str]) -> str:
+        return f"  {label:<{width}}  {'  '.join(of_parts)}".rstrip()
 
     def padded(text: str, part: Sequence[MessageQueue]) -> str:
         return f"{text:<{_part_width(part) - 2}}"
 
     yield line("", (padded(_cut(visible(p[0].broker_name), _part_width(p) - 2), p) for p in parts))
-    numbers = ("".join(f"{queue.queue_id:>{_CELL}}" for queue in part) for part in parts)
-    yield line("", (padded(text, part) for text, part in zip(numbers, parts, strict=True)))
+
+    def cells(texts: Iterable[str], part: Sequence[MessageQueue]) -> str:
+        return padded("".join(f"{text:>{_cell_width(part)}}" for text in texts), part)
+
+    yield line("", (cells((str(queue.queue_id) for queue in part), part) for part in parts))
     for label, mark, shares in lines:
-        texts = (
-            "".join(f"{_cell(shares.get(queue, 0.0), mark):>{_CELL}}" for queue in part)
-            for part in parts
-        )
-        yield line(_cut(label, width), (padded(t, p) for t, p in zip(texts, parts, strict=True)))
+        of_label = (cells((_cell(shares.get(q, 0.0), mark) for q in p), p) for p in parts)
+        yield line(_cut(label, width), of_label)
     if any(queue in marks for part in parts for queue in part):
-        texts = ("".join(f"{marks.get(q, ''):>{_CELL}}" for q in part) for part in parts)
-        yield line(_WRONG, (padded(t, p) for t, p in zip(texts, parts, strict=True)))
+        yield line(_WRONG, (cells((marks.get(q, "") for q in p), p) for p in parts))
 
 
 def _cell(share: float, full: str) -> str:

@@ -176,7 +176,7 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
     ]
     one = Alerts(groups_told=1)
     short = make_message(found, findings_to_tell(found, one, ()), one)["text"]
-    assert short.splitlines()[-1] == "and 1 more groups and topics"
+    assert short.splitlines()[-1] == "and 1 more group and topic"
 
 
 def told(folder: Path, alerts: Alerts | None = None, **tables: list[dict[str, Any]]) -> list[str]:
@@ -258,7 +258,7 @@ def test_a_fault_without_queues_is_told_and_of_many_faults_and_groups_some(tmp_p
     two = Alerts(groups_told=2)
     *lines, last = told(tmp_path / "groups", two, orphaned_queues=rows)
     assert [line.split()[4] for line in lines] == ["T0", "T1"]
-    assert last == "and 1 more groups and topics"
+    assert last == "and 1 more group and topic"
     assert len(told(tmp_path / "all", two, orphaned_queues=rows[:2])) == 2
 
 

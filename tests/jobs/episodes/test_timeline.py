@@ -18,11 +18,7 @@ SEGMENTS = (
 )
 STATES = (
     "cluster string, consumer_group string, topic string, state_id string, known boolean, "
-    "completeness double, findings array<struct<certainty:string>>"
-)
-
-ROUTE_STATES = (
-    "cluster string, topic string, fingerprint int, routes array<struct<namesrv_addr:string>>"
+    "completeness double, nameservers int, findings array<struct<certainty:string>>"
 )
 
 
@@ -42,13 +38,13 @@ def test_segments_in_which_nothing_was_known_are_left_out_and_not_counted(spark)
         spark,
         STATES,
         [
-            (CLUSTER, "G", "T", "good", True, 1.0, []),
-            (CLUSTER, "G", "T", "unknown", False, 0.0, []),
-            (CLUSTER, "G", "T2", "good", True, 1.0, []),
+            (CLUSTER, "G", "T", "good", True, 1.0, 1, []),
+            (CLUSTER, "G", "T", "unknown", False, 0.0, 1, []),
+            (CLUSTER, "G", "T2", "good", True, 1.0, 1, []),
         ],
     )
 
-    timeline = build_timeline(segments, states, frame(spark, ROUTE_STATES, []))
+    timeline = build_timeline(segments, states)
 
     assert_df_equality(
         timeline.select("topic", "first_seen", "position", "timeline_end"),
@@ -94,23 +90,16 @@ def test_where_fewer_lists_are_known_that_they_agree_ends_nothing(spark, states,
     segments = frame(
         spark,
         SEGMENTS,
-        [
-            (*pair, name, 1, 1 if "one route" in name else 2, at(60 * n), at(60 * n + 30))
-            for n, name in enumerate(states)
-        ],
+        [(*pair, name, 1, 1, at(60 * n), at(60 * n + 30)) for n, name in enumerate(states)],
     )
-    routes = [(CLUSTER, "T", 1, [("ns-1",)]), (CLUSTER, "T", 2, [("ns-1",), ("ns-2",), ("ns-2",)])]
 
     def state(name):
         found, _, brokers = name.removesuffix(", one route").partition(" of ")
         certainty = {"differ": ["POSSIBLE"], "certain": ["CERTAIN"], "agree": []}[found]
-        return (*pair, name, True, int(brokers or 3) / 3, [(each,) for each in certainty])
+        nameservers = 1 if "one route" in name else 2
+        return (*pair, name, True, int(brokers or 3) / 3, nameservers, [(c,) for c in certainty])
 
-    timeline = build_timeline(
-        segments,
-        frame(spark, STATES, [state(name) for name in set(states)]),
-        frame(spark, ROUTE_STATES, routes),
-    )
+    timeline = build_timeline(segments, frame(spark, STATES, [state(n) for n in set(states)]))
 
     rows = timeline.orderBy("position").collect()
     assert [row.position for row in rows] == list(range(1, len(states) + 1))

@@ -76,13 +76,13 @@ def test_the_verdict_counts_what_lasts_and_nobody_knows(
     assert (verdict.level, verdict.sentence, list(verdict.remarks)) == (level, sentence, remarks)
 
 
-def test_the_verdict_says_what_could_not_be_audited_or_read() -> None:
+def test_the_verdict_says_what_was_not_audited_and_what_cannot_be_read() -> None:
     rows = [health(), health(topic="U", coverage="NO_BROKER_ANSWERED")]
     verdict = report(group_health=rows, unreadable_queues=[finding(0), finding(1)]).verdict
     assert verdict.level == "OK"
     assert verdict.remarks == (
         "1 topic with queues that are written and cannot be read.",
-        "1 topic could not be audited.",
+        "1 topic was not audited: the coverage says why.",
     )
 
 

@@ -123,6 +123,16 @@ def test_a_wide_picture_is_parted_by_broker_and_within_100_columns() -> None:
     assert picture.count("  2" * 20) == 1
 
 
+def test_long_numbers_of_queues_stand_apart() -> None:
+    brokers = [route_broker(broker_name=f"broker-{n}", read_queue_nums=130) for n in "ab"]
+    clients = client_list(*(f"c{number:02}" for number in range(43)), "z", "z")
+    text = explained(state(client_lists=(clients,), topic_routes=(route(*brokers),)))
+    lines = text.partition("Who takes what\n")[2].partition("(#")[0].splitlines()
+    assert lines[1].split() == [str(number) for number in range(120, 130)]
+    assert len(lines[1]) == len(lines[2])
+    assert max(map(len, lines)) <= 100
+
+
 def test_of_many_clients_and_queues_those_with_findings_are_drawn() -> None:
     brokers = [route_broker(broker_name=f"broker-{n}", read_queue_nums=69) for n in "ab"]
     clients = client_list(*(f"c{number:02}" for number in range(44)), "z", "z")

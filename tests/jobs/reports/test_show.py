@@ -119,6 +119,9 @@ def test_json_has_whole_rows(show) -> None:
         (["orphans"], "no table orphans in the run of 2026-11-20; there are duplicate_queues, "),
         (["quarantine", "--columns", "a,file,b"], "no column a, b; there are file, "),
         (["quarantine", "--date", "yesterday"], "expected a date as YYYY-MM-DD"),
+        (["quarantine", "--date", "2026-13-01"], "came '2026-13-01'"),
+        (["quarantine", "--date", "20261120"], "came '20261120'"),
+        (["quarantine", "--date", "2026-11-20\n"], r"came '2026-11-20\n'"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(
