@@ -185,7 +185,12 @@ def test_the_function_gives_through_spark_what_it_gives_when_called(spark):
         "no route": row(routes=None),
         "offline": row(None, offline=[{"broker_name": "broker-a", "broker_id": 0}]),
         "not subscribed": row([MEMBER | {"subscriptions": None}]),
-        "unreadable": row(routes=[BROKER | {"read_queue_nums": 2}]),
+        "unreadable": row(
+            routes=[
+                BROKER | {"namesrv_addr": nameserver, "read_queue_nums": 2}
+                for nameserver in ("ns-1:9876", "ns-2:9876")
+            ]
+        ),
     }
     numbered = {name: (number, number) for number, name in enumerate(rows)}
     segments = frame(
@@ -233,6 +238,7 @@ def test_the_function_gives_through_spark_what_it_gives_when_called(spark):
         "NOT_SUBSCRIBED",
         "AUDITED",
     ]
+    assert called["nameservers"].tolist() == [1, 1, 0, 1, 1, 2]
     keys = [T.StructField(n, T.StringType()) for n in ("cluster", "consumer_group", "topic")]
     expected = frame(
         spark,
