@@ -279,11 +279,10 @@ def _block(
     def padded(text: str, part: Sequence[MessageQueue]) -> str:
         return f"{text:<{_part_width(part) - 2}}"
 
-    yield line("", (padded(_cut(visible(p[0].broker_name), _part_width(p) - 2), p) for p in parts))
-
     def cells(texts: Iterable[str], part: Sequence[MessageQueue]) -> str:
         return padded("".join(f"{text:>{_cell_width(part)}}" for text in texts), part)
 
+    yield line("", (padded(_cut(visible(p[0].broker_name), _part_width(p) - 2), p) for p in parts))
     yield line("", (cells((str(queue.queue_id) for queue in part), part) for part in parts))
     for label, mark, shares in lines:
         of_label = (cells((_cell(shares.get(q, 0.0), mark) for q in p), p) for p in parts)
