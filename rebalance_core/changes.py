@@ -26,7 +26,12 @@ from rebalance_core.state import (
     TopicRoute,
 )
 from rebalance_core.strategies import make_strategy, original_id, own_id
-from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRule, StrategyRules
+from rebalance_core.strategy_rules import (
+    KnownClient,
+    ResolvedStrategy,
+    StrategyRule,
+    StrategyRules,
+)
 
 #: A client rebalances every 20 s, and reads the route from a nameserver every 30 s before that.
 LIST_SECONDS = 20
@@ -439,30 +444,12 @@ class _Prescribed(StrategyRules):
         self._name = name
         self._own = own
 
-    def resolve(
-        self,
-        consumer_group: str,
-        client_id: str,
-        observed: str | None,
-        of_group: str | None = None,
-        *,
-        language: str | None = None,
-        version: int | None = None,
-        orders_differ: bool = False,
-    ) -> ResolvedStrategy:
+    def resolve_known(self, client: KnownClient) -> ResolvedStrategy:
         """The prescribed strategy, as the client's SDK computes it, or what the base rules say."""
-        rules = self._base
-        if not self._client_ids.isdisjoint((client_id, original_id(client_id))):
-            rules, observed = self._own or self._base, self._name
-        return rules.resolve(
-            consumer_group,
-            client_id,
-            observed,
-            of_group,
-            language=language,
-            version=version,
-            orders_differ=orders_differ,
-        )
+        if self._client_ids.isdisjoint((client.client_id, original_id(client.client_id))):
+            return self._base.resolve_known(client)
+        rules = self._own or self._base
+        return rules.resolve_known(client._replace(observed=self._name))
 
 
 def _prescribe(

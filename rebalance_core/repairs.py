@@ -18,7 +18,7 @@ from rebalance_core.state import BROADCASTING, CLUSTERING, ClientList, Member, S
 from rebalance_core.strategies import AllocationStrategy, own_id
 from rebalance_core.strategies.by_config import ByConfig
 from rebalance_core.strategies.by_machine_room import ByMachineRoom
-from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRules
+from rebalance_core.strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
 from rebalance_core.views import asked_brokers, readable_queues
 
 DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
@@ -217,30 +217,12 @@ class _Overridden(StrategyRules):
         self._base = rules
         self._override = override
 
-    def resolve(
-        self,
-        consumer_group: str,
-        client_id: str,
-        observed: str | None,
-        of_group: str | None = None,
-        *,
-        language: str | None = None,
-        version: int | None = None,
-        orders_differ: bool = False,
-    ) -> ResolvedStrategy:
+    def resolve_known(self, client: KnownClient) -> ResolvedStrategy:
         """What the base rules say, with the replaced strategy."""
-        resolved = self._base.resolve(
-            consumer_group,
-            client_id,
-            observed,
-            of_group,
-            language=language,
-            version=version,
-            orders_differ=orders_differ,
-        )
+        resolved = self._base.resolve_known(client)
         if resolved.strategy is None:
             return resolved
-        return replace(resolved, strategy=self._override(client_id, resolved.strategy))
+        return replace(resolved, strategy=self._override(client.client_id, resolved.strategy))
 
 
 def unify_strategies(situation: Situation) -> Situation:

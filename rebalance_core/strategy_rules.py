@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rebalance_core.errors import AllocationError
 from rebalance_core.strategies import AllocationStrategy, Sdk, make_strategy, sdk_of
@@ -37,6 +37,18 @@ class StrategyRule:
     name: str
     clients: str = ".*"
     params: Mapping[str, Any] = field(default_factory=dict)
+
+
+class KnownClient(NamedTuple):
+    """What decides the strategy of a client; its fields are told by ``StrategyRules.resolve``."""
+
+    consumer_group: str
+    client_id: str
+    observed: str | None
+    of_group: str | None
+    language: str | None
+    version: int | None
+    orders_differ: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +98,18 @@ class StrategyRules:
         ``language`` and ``version`` are those of its connection. ``orders_differ`` says that the
         names at hand sort bytewise otherwise than in Java: only then does the order matter.
         """
-        rule = self._matching(consumer_group, client_id)
-        sdk = sdk_of(language, version)
-        key = (rule, observed, of_group, sdk, orders_differ and sdk.sorts_bytewise)
+        return self.resolve_known(
+            KnownClient(
+                consumer_group, client_id, observed, of_group, language, version, orders_differ
+            )
+        )
+
+    def resolve_known(self, client: KnownClient) -> ResolvedStrategy:
+        """As ``resolve``; what rules that differ in some clients override."""
+        rule = self._matching(client.consumer_group, client.client_id)
+        sdk = sdk_of(client.language, client.version)
+        bytewise = client.orders_differ and sdk.sorts_bytewise
+        key = (rule, client.observed, client.of_group, sdk, bytewise)
         resolved = self._resolved.get(key)
         if resolved is None:
             resolved = self._resolved[key] = self._resolve(*key)
