@@ -129,20 +129,8 @@ def _snapshots(
 
 def _content(row: Row, expiry_seconds: int) -> tuple[Any, ...]:
     """All of a member that makes a state another one."""
-    return (
-        row["broker_name"],
-        row["broker_id"],
-        row["client_id"],
-        row["client_addr"],
-        row["language"],
-        row["version"],
-        row["message_model"],
-        row["strategy"],
-        row["client_rebalance"],
-        _is_expired(row, expiry_seconds),
-        _chooses_queues(row),
-        tuple(tuple(each.values()) for each in row["subscriptions"] or ()),
-    )
+    subscriptions = tuple(tuple(each.values()) for each in row["subscriptions"] or ())
+    return (*_on_any_topic(row, expiry_seconds), subscriptions)
 
 
 def _is_expired(row: Row, expiry_seconds: int) -> bool:
@@ -163,6 +151,16 @@ def _member(row: Row, topic: str, expiry_seconds: int) -> tuple[Any, ...]:
     """The record of ``MEMBER_FIELDS``."""
     own = next((each for each in row["subscriptions"] or () if each["topic"] == topic), None)
     return (
+        *_on_any_topic(row, expiry_seconds),
+        own is not None,
+        own and own["expression_type"],
+        own and own["expression"],
+    )
+
+
+def _on_any_topic(row: Row, expiry_seconds: int) -> tuple[Any, ...]:
+    """The first of ``MEMBER_FIELDS``: what is true of a member whatever the topic."""
+    return (
         row["broker_name"],
         row["broker_id"],
         row["client_id"],
@@ -174,9 +172,6 @@ def _member(row: Row, topic: str, expiry_seconds: int) -> tuple[Any, ...]:
         row["client_rebalance"],
         _is_expired(row, expiry_seconds),
         _chooses_queues(row),
-        own is not None,
-        own and own["expression_type"],
-        own and own["expression"],
     )
 
 
