@@ -195,14 +195,17 @@ def _with_last_before(
         {"event_time": F.col("poll_time"), "_member": F.lit(True)}
     ).unionByName(events.withColumn("_member", F.lit(False)), allowMissingColumns=True)
     # Of an event and a poll at the same instant the event comes first.
-    in_time = Window.partitionBy(*keys).orderBy("event_time", "_member")
-    before = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    after = in_time.rowsBetween(Window.currentRow, Window.unboundedFollowing)
+    up_to_here = (Window.unboundedPreceding, Window.currentRow)
+    in_keys = Window.partitionBy(*keys)
+    before = in_keys.orderBy("event_time", "_member").rowsBetween(*up_to_here)
+    # Backwards in time and not first() to the end of the window: a frame that shrinks is computed
+    # anew for every row, which is the square of a client's rows in a day.
+    after = in_keys.orderBy(F.desc("event_time"), F.desc("_member")).rowsBetween(*up_to_here)
     values: dict[str, Column] = {}
     for name, how in wanted.items():
         value = F.last(name, ignorenulls=True).over(before)
         if how == "nearest":
-            value = F.coalesce(value, F.first(name, ignorenulls=True).over(after))
+            value = F.coalesce(value, F.last(name, ignorenulls=True).over(after))
         values[name] = value
     return (
         both.select(
