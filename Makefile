@@ -12,7 +12,7 @@ SAMPLES := tests/data/captures
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit test test-airflow test-without-java lint fmt docs package bench clean
+.PHONY: help install audit test test-fast test-airflow test-without-java lint fmt docs package bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -31,7 +31,7 @@ install: $(VENV)/installed $(JRE) ## Make the virtual environment with everythin
 
 audit: install ## Audit the sample dumps, print the findings, write the report and say where it lies
 	$(BIN)/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --output $(OUT) \
-		--settings conf/audit.toml --set persistence_seconds=60
+		--engine spark --settings conf/audit.toml --set persistence_seconds=60
 	@set -e; show() { \
 		printf '\n%s\n' $$1; \
 		$(BIN)/rebalance-audit show $$1 --reports $(OUT)/reports --columns $$2; \
@@ -48,6 +48,9 @@ audit: install ## Audit the sample dumps, print the findings, write the report a
 
 test: install ## Run all tests
 	$(BIN)/python -m pytest
+
+test-fast: install ## Run the tests that start no Java and no other command: within a minute or two
+	$(BIN)/python -m pytest -m 'not spark and not e2e'
 
 $(AIRFLOW_VENV)/installed: tests/airflow/requirements.txt
 	$(PYTHON) -m venv $(AIRFLOW_VENV)
@@ -98,6 +101,9 @@ bench: $(VENV)/bench-installed ## Measure all there is to measure; BENCH=S, M or
 	$(BIN)/python -m tests.bench.reference
 	$(BIN)/python -m tests.bench.truth --size $(BENCH)
 	$(BIN)/python -m tests.bench.run --largest $(BENCH)
+	$(BIN)/python -m tests.bench.ingest --gigabyte
+	$(BIN)/python -m tests.bench.small
+	$(BIN)/python -m tests.bench.giant
 	$(BIN)/python -m tests.bench.curves
 	$(BIN)/python -m tests.bench.standalone --size $(BENCH)
 

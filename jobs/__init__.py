@@ -1,6 +1,6 @@
 """Batch jobs of the rebalance audit.
 
-    dumps -> snapshots -> states -> allocations, findings -> episodes -> reports
+    dumps -> snapshots -> fold -> judge -> publish
 
 For a PySpark shell, over DataFrames and with the shell's own session::
 

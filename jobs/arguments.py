@@ -9,6 +9,7 @@ from typing import NoReturn
 from jobs.changes import CHANGES
 from jobs.errors import SettingsError
 from jobs.known_issues import DEFAULT_KNOWN_ISSUES
+from jobs.pipeline.engine import AUTO, LOCAL, SPARK
 from jobs.settings import DEFAULT_SETTINGS, SEVERITIES
 from jobs.text import visible
 from rebalance_core import AllocationError, Change, ChangeError, own_ids, subscribe_all
@@ -275,6 +276,12 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
 
 def _add_common(command: argparse.ArgumentParser) -> None:
     _add_settings(command)
+    command.add_argument(
+        "--engine",
+        choices=(AUTO, LOCAL, SPARK),
+        default=AUTO,
+        help=f"{LOCAL}: this process alone, without Java; {SPARK}: Spark; else by the input's size",
+    )
     command.add_argument("--master", metavar="URL", help="Spark's master; else local[*]")
     command.add_argument("--quiet", action="store_true", help="only the last line")
 

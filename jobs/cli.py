@@ -12,25 +12,29 @@ import os
 import secrets
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from jobs.arguments import LAST_RUN, build_parser
 from jobs.errors import AuditError, QuarantineError, SettingsError
+from jobs.kinds import QUEUE_FINDINGS
 from jobs.known_issues import KnownIssues, find_known_issues, load_known_issues
+from jobs.pipeline.engine import LOCAL, choose_engine
 from jobs.progress import Progress
+from jobs.publish.run import Run, Task
 from jobs.settings import SEVERITIES, Settings, find_settings, load_settings
 from jobs.storage import Location, Published, Reports, local_bytes
 from jobs.text import visible
+from jobs.window import Window
 from rebalance_core import Change, ChangeError
 
 if TYPE_CHECKING:
-    from jobs.pipeline.audit import Run
-    from jobs.pipeline.window import Window
+    from jobs.pipeline.ingested import Ingested
 
-#: An input of so many bytes on the disk takes no minute.
-_SHORT_BYTES = 16 << 20
+
+#: Up to so many bytes on the disk, some 5 million heartbeats in Parquet, a command is short.
+_SHORT_BYTES = 64 << 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,40 +84,24 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
     if args.dry_run:
         return _dry_run(args, settings, dumps, snapshots, reports, window)
 
-    from jobs.pipeline.audit import audit  # noqa: PLC0415 - Spark takes its time to import
-    from jobs.pipeline.ingest import ingest  # noqa: PLC0415
-    from jobs.session import spark_session  # noqa: PLC0415
-
-    size = local_bytes([snapshots.uri] if args.command == "audit" else dumps)
-    is_short = size is not None and size <= _SHORT_BYTES
-    name = f"rebalance-audit {args.command}"
-    with spark_session(name, args.master, is_short=is_short) as spark:
-        ingested = published = None
-        late_error: AuditError | None = None
-        if args.command in ("ingest", "run"):
-            assert snapshots is not None  # noqa: S101 - _places checked
-            try:
-                ingested = ingest(spark, dumps, snapshots, settings, progress)
-            except QuarantineError as error:
-                # What was understood is audited all the same; the exit code tells.
-                if args.command == "ingest":
-                    raise
-                late_error = error
-        if args.command in ("audit", "run"):
-            assert window is not None  # noqa: S101
-            assert snapshots is not None  # noqa: S101
-            assert reports is not None  # noqa: S101
-            published = audit(
-                spark,
-                snapshots,
-                reports,
-                window,
-                settings,
-                _new_run(),
-                progress,
-                since_last=args.since == LAST_RUN,
-                known_issues=known_issues,
-            )
+    task = None
+    if args.command != "ingest":
+        assert window is not None  # noqa: S101 - set above
+        assert reports is not None  # noqa: S101 - _places checked
+        assert known_issues is not None  # noqa: S101 - set above
+        since_last = args.since == LAST_RUN
+        run = _new_run()
+        task = Task(run, snapshots, reports, window, settings, known_issues, since_last)
+    choice = choose_engine(
+        args.engine,
+        dumps if args.command != "audit" else None,
+        snapshots,
+        master=args.master,
+        is_submitted="PYSPARK_GATEWAY_PORT" in os.environ,
+    )
+    progress.say(choice.sentence)
+    engine = _run_locally if choice.engine == LOCAL else _run_on_spark
+    ingested, published, late_error = engine(args, dumps, snapshots, settings, task, progress)
     if late_error is not None:
         _complain(str(late_error))
     if published is not None:
@@ -128,6 +116,76 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
     if late_error is not None:
         return late_error.exit_code
     return 1 if published is not None and fails(published, args.fail_on) else 0
+
+
+_Outcome = tuple["Ingested | None", Published | None, QuarantineError | None]
+
+
+def _run_locally(
+    args: argparse.Namespace,
+    dumps: Sequence[str],
+    snapshots: Location,
+    settings: Settings,
+    task: Task | None,
+    progress: Progress,
+) -> _Outcome:
+    from jobs.pipeline.audit_on_driver import audit, ingest  # noqa: PLC0415 - only what is used
+
+    return _ingest_and_audit(
+        args,
+        lambda: ingest(dumps, snapshots, settings, progress),
+        lambda: audit(_needed(task), progress),
+    )
+
+
+def _run_on_spark(
+    args: argparse.Namespace,
+    dumps: Sequence[str],
+    snapshots: Location,
+    settings: Settings,
+    task: Task | None,
+    progress: Progress,
+) -> _Outcome:
+    from jobs.pipeline.audit_on_spark import audit  # noqa: PLC0415
+    from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.session import spark_session  # noqa: PLC0415
+
+    size = local_bytes([snapshots.uri] if args.command == "audit" else dumps)
+    is_short = size is not None and size <= _SHORT_BYTES
+    name = f"rebalance-audit {args.command}"
+    with spark_session(name, args.master, is_short=is_short) as spark:
+        return _ingest_and_audit(
+            args,
+            lambda: ingest(spark, dumps, snapshots, settings, progress),
+            lambda: audit(spark, _needed(task), progress),
+        )
+
+
+def _needed(task: Task | None) -> Task:
+    assert task is not None  # noqa: S101 - whoever audits has one
+    return task
+
+
+def _ingest_and_audit(
+    args: argparse.Namespace,
+    ingest: Callable[[], Ingested],
+    audit: Callable[[], Published],
+) -> _Outcome:
+    """What the command asks for, by the engine's two jobs.
+
+    What was understood is audited even where too much was not; the exit code tells.
+    """
+    ingested = published = late_error = None
+    if args.command in ("ingest", "run"):
+        try:
+            ingested = ingest()
+        except QuarantineError as error:
+            if args.command == "ingest":
+                raise
+            late_error = error
+    if args.command in ("audit", "run"):
+        published = audit()
+    return ingested, published, late_error
 
 
 def _dry_run(
@@ -183,8 +241,6 @@ def _known_issues(args: argparse.Namespace) -> KnownIssues:
 
 
 def _window(args: argparse.Namespace) -> Window:
-    from jobs.pipeline.window import Window  # noqa: PLC0415
-
     since_text = None if args.since == LAST_RUN else args.since
     if args.date and (since_text or args.until):
         raise SettingsError("expected --date or --since/--until, came both")
@@ -215,8 +271,6 @@ def _time(option: str, text: str | None, otherwise: str = "") -> datetime | None
 
 
 def _new_run() -> Run:
-    from jobs.pipeline.audit import Run  # noqa: PLC0415
-
     now = datetime.now(UTC)
     return Run(f"{now:%Y%m%dT%H%M%S}Z-{secrets.token_hex(3)}", now)
 
@@ -232,7 +286,7 @@ def sum_up(published: Published, reports: Location | None) -> str:
             ("stalled_queues", "stalled queue runs"),
         )
     ]
-    known = sum(each["known"]["persistent"] for each in findings.values())
+    known = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
     if known:
         told[-1] += f" ({known} of all these are known issues)"
     return (
@@ -311,16 +365,20 @@ def _report(args: argparse.Namespace, settings: Settings) -> int:
 
 def _answer(args: argparse.Namespace, settings: Settings) -> int:
     from jobs.pipeline.explain import explain_moment, predict_moment  # noqa: PLC0415
-    from jobs.pipeline.moments import moment_of_dumps, moment_of_tables  # noqa: PLC0415
+    from jobs.pipeline.moments import (  # noqa: PLC0415
+        Question,
+        moment_of_dumps,
+        moment_of_tables,
+    )
 
     changes: list[Change] = getattr(args, "changes", None) or []
     if args.command == "what-if" and not changes:
         raise SettingsError("expected a change, such as --leave ID; see what-if --help")
-    question = (args.group, args.topic, _time("--at", args.at), args.cluster, settings)
+    question = Question(args.group, args.topic, _time("--at", args.at), args.cluster)
     if args.dumps:
-        moment = moment_of_dumps(args.dumps, *question)
+        moment = moment_of_dumps(args.dumps, question, settings)
     else:
-        moment = moment_of_tables(Location(args.snapshots), *question)
+        moment = moment_of_tables(Location(args.snapshots), question, settings)
     if args.command == "explain":
         _say(explain_moment(moment, settings))
         return 0

@@ -2,69 +2,119 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from jobs.errors import ContractError
 from jobs.schemas import Table
 
-_WIDENINGS: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
-    T.IntegerType: (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
-    T.LongType: (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
-}
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
-def check_contract(table: Table, rows: DataFrame) -> DataFrame:
-    """The table's columns, in order; further columns are left out.
+def check_columns(table: Table, came: pa.Schema) -> None:
+    """ContractError with every column of the table that is missing or of a wrong type.
 
-    Columns that may be null may also be missing. Raises ContractError with every column that is
-    missing or of a wrong type.
+    Columns that may be null may also be missing; further columns do not matter. Whole numbers may
+    be of another width, times of another unit, and texts and lists of the large kind.
     """
-    problems, columns = [], []
+    problems = []
     for field in table.schema:
-        if field.name not in rows.columns:
+        if field.name not in came.names:
             if not field.nullable:
-                problems.append(
-                    f"{field.name}: expected {field.dataType.simpleString()}, is missing"
-                )
-            columns.append(F.lit(None).cast(field.dataType).alias(field.name))
-            continue
-        came = rows.schema[field.name].dataType
-        if not _fits(came, field.dataType):
-            problems.append(
-                f"{field.name}: expected {field.dataType.simpleString()}, "
-                f"came {came.simpleString()}"
-            )
-        else:
-            columns.append(_by_name(F.col(field.name), came, field.dataType).alias(field.name))
+                problems.append(f"{field.name}: expected {type_name(field.type)}, is missing")
+        elif not _fits(came.field(field.name).type, field.type):
+            found = type_name(came.field(field.name).type)
+            problems.append(f"{field.name}: expected {type_name(field.type)}, came {found}")
     if problems:
         raise ContractError(
             f"table {table.name} ({table.grain}):\n" + "\n".join(f"  {each}" for each in problems)
         )
-    return rows.select(*columns)
 
 
-def _by_name(column: Column, came: T.DataType, expected: T.DataType) -> Column:
-    """The column as the expected type; a cast alone would match a struct's fields by position.
+def check_contract(table: Table, rows: DataFrame) -> DataFrame:
+    """The table's columns of a DataFrame, in order; those that are missing are null.
 
-    A column that is so but for nullability stays as it is: to cast an array is to copy it.
+    Raises ContractError as ``check_columns``.
     """
-    if came.simpleString() == expected.simpleString():
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - for DataFrames alone
+
+    came = to_arrow_schema(rows.schema, timezone="UTC")
+    check_columns(table, came)
+    names = [field.name for field in table.schema]
+    declared = table.spark_schema
+    columns = []
+    for name in names:
+        type_ = declared[name].dataType.simpleString()
+        if name not in rows.columns:
+            columns.append(f"CAST(NULL AS {type_}) AS {name}")
+        elif rows.schema[name].dataType.simpleString() == type_:
+            # To cast an array is to copy it, and nullability alone is no reason to.
+            columns.append(f"`{name}`")
+        else:
+            of_struct = _by_name(f"`{name}`", table.schema.field(name).type)
+            columns.append(f"CAST({of_struct} AS {type_}) AS {name}")
+    return rows.selectExpr(*columns)
+
+
+def _by_name(column: str, expected: pa.DataType) -> str:
+    """The column with its structs' fields in order: a cast alone would match them by position."""
+    if not pa.types.is_list(expected) or not pa.types.is_struct(expected.value_type):
         return column
-    if isinstance(expected, T.ArrayType) and isinstance(expected.elementType, T.StructType):
-        names = expected.elementType.names
-        in_order = F.transform(column, lambda each: F.struct(*[each[name] for name in names]))
-        return in_order.cast(expected)
-    return column.cast(expected)
+    fields = ", ".join(f"'{field.name}', each.{field.name}" for field in expected.value_type)
+    return f"transform({column}, each -> named_struct({fields}))"
 
 
-def _fits(came: T.DataType, expected: T.DataType) -> bool:
-    if isinstance(expected, T.ArrayType):
-        return isinstance(came, T.ArrayType) and _fits(came.elementType, expected.elementType)
-    if isinstance(expected, T.StructType):
-        return isinstance(came, T.StructType) and all(
-            field.name in came.names and _fits(came[field.name].dataType, field.dataType)
-            for field in expected
+def _fits(came: Any, expected: pa.DataType) -> bool:
+    if pa.types.is_dictionary(came):
+        return _fits(came.value_type, expected)
+    if pa.types.is_list(expected):
+        return _is_list(came) and _fits(came.value_type, expected.value_type)
+    if pa.types.is_struct(expected):
+        there = {field.name: field.type for field in came} if pa.types.is_struct(came) else {}
+        return all(
+            field.name in there and _fits(there[field.name], field.type) for field in expected
         )
-    return isinstance(came, _WIDENINGS.get(type(expected), (type(expected),)))
+    of_kind = (
+        pa.types.is_integer,
+        pa.types.is_timestamp,
+        lambda type_: pa.types.is_string(type_) or pa.types.is_large_string(type_),
+        lambda type_: pa.types.is_binary(type_) or pa.types.is_large_binary(type_),
+    )
+    return bool(came == expected or any(is_kind(came) and is_kind(expected) for is_kind in of_kind))
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
+
+
+_NAMES = {
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.large_string(): "string",
+    pa.large_binary(): "binary",
+}
+
+
+def type_name(type_: Any) -> str:
+    """The type as SQL has it.
+
+    >>> type_name(pa.list_(pa.struct([("topic", pa.string()), ("queue_id", pa.int32())])))
+    'array<struct<topic:string,queue_id:int>>'
+    """
+    if pa.types.is_dictionary(type_):
+        return type_name(type_.value_type)
+    if _is_list(type_):
+        return f"array<{type_name(type_.value_type)}>"
+    if pa.types.is_struct(type_):
+        fields = ",".join(f"{field.name}:{type_name(field.type)}" for field in type_)
+        return f"struct<{fields}>"
+    if pa.types.is_timestamp(type_):
+        return "timestamp"
+    return _NAMES.get(type_, str(type_))

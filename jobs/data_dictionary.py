@@ -1,6 +1,7 @@
-"""Writes docs/data_dictionary.md from the schemas: python -m jobs.data_dictionary, or make docs.
+"""Writes what docs say of tables and kinds: python -m jobs.data_dictionary, or make docs.
 
-Every table with its grain, every column with its type and its meaning, as jobs/schemas.py has them.
+docs/data_dictionary.md has every table with its grain, every column with its type and its meaning,
+as jobs/schemas.py has them; the index of docs/findings has every kind, as jobs/kinds.py has it.
 """
 
 from __future__ import annotations
@@ -8,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table
+from jobs.contract import type_name
+from jobs.kinds import FAULTS, KINDS
+from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
 
-PAGE = Path(__file__).parent.parent / "docs" / "data_dictionary.md"
+_DOCS = Path(__file__).parent.parent / "docs"
+PAGE = _DOCS / "data_dictionary.md"
+INDEX = _DOCS / "findings" / "README.md"
+#: What stands before the tables of the index is written by hand.
+_INDEX_MARK = "<!-- What follows is written by `make docs` from jobs/kinds.py. -->\n"
 
 _INTRODUCTION = """\
 # Data dictionary
@@ -43,8 +50,25 @@ def _columns(table: Table) -> Iterator[str]:
     yield "| column | type | meaning |"
     yield "|---|---|---|"
     for field in table.schema:
-        type_ = f"`{field.dataType.simpleString()}`" + (", may be null" if field.nullable else "")
-        yield f"| `{field.name}` | {type_} | {_cell(field.metadata['comment'])} |"
+        type_ = f"`{type_name(field.type)}`" + (", may be null" if field.nullable else "")
+        yield f"| `{field.name}` | {type_} | {_cell(comment_of(field))} |"
+
+
+#: The types as Spark's SQL calls them.
+def index(page: str) -> str:
+    """The index of docs/findings with its tables written anew."""
+    by_hand, mark, _ = page.partition(_INDEX_MARK)
+    findings = [name for name in KINDS if name not in FAULTS]
+    faults = [name for name in KINDS if name in FAULTS]
+    return by_hand + mark + f"\n{_kinds('Findings', findings)}\n{_kinds('Faults', faults)}"
+
+
+def _kinds(title: str, names: Iterable[str]) -> str:
+    rows = [
+        f"| [{name}]({KINDS[name].page}) | {KINDS[name].title} | {KINDS[name].meaning} |\n"
+        for name in names
+    ]
+    return f"## {title}\n\n| kind | what it is | what it means |\n|---|---|---|\n{''.join(rows)}"
 
 
 def _cell(text: str) -> str:
@@ -55,10 +79,11 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """Writes the page."""
+    """Writes both pages."""
     # A table that is read and published is told of once.
     reports = [table for table in REPORT_TABLES if table not in SNAPSHOT_TABLES]
     PAGE.write_text(dictionary(SNAPSHOT_TABLES, reports), encoding="utf-8")
+    INDEX.write_text(index(INDEX.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

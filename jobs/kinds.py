@@ -1,6 +1,15 @@
-"""The kinds of what is found, by the table that has them; docs/findings has a page on each."""
+"""The kinds of what is found, each declared once: what it is called, what it means, how bad it is.
+
+The page of a run, the chat message, the metrics, the known issues and the index of docs/findings
+all follow from here; every kind has a page in that folder. A new kind stands in ``KINDS``, has a
+page, and is made by one rule.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rebalance_core.faults import FAULTS as FAULTS_OF_A_STATE
 from rebalance_core.findings import DUPLICATE, ORPHANED
@@ -20,6 +29,92 @@ ROUTE_CHANGED = "ROUTE_CHANGED"
 HELD_NOT_COMPUTED = "HELD_NOT_COMPUTED"
 COMPUTED_NOT_HELD = "COMPUTED_NOT_HELD"
 
+INFO, WARNING, CRITICAL = "INFO", "WARNING", "CRITICAL"
+#: The mildest first.
+SEVERITIES = (INFO, WARNING, CRITICAL)
+PERSISTENT, TRANSIENT = "PERSISTENT", "TRANSIENT"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of finding or fault: its name in the tables, and what it is in words.
+
+    ``passes``: it passes by itself, however long it is seen.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    passes: bool = False
+
+    @property
+    def page(self) -> str:
+        """The file name of the page on it: what it means, how to confirm it, how to repair it.
+
+        >>> KINDS["ORPHANED"].page
+        'orphaned.md'
+        """
+        return f"{self.name.lower()}.md"
+
+
+#: These pass by themselves, however long they are seen.
+_PASSING = (STALE_CHANNEL, ROUTE_CHANGED)
+_DECLARED = """
+ORPHANED: Orphaned queue. Nobody consumes the queue: its messages wait until somebody does.
+DUPLICATE: Duplicate queue. Several processes consume the queue: every message is handled more than
+    once.
+STALLED: Stalled queue. Somebody owns the queue and does not move it, while other queues of the
+    topic move.
+STACKED: Stacked client id. Several processes use the client id: a broker lists it more than once.
+UNREADABLE: Unreadable queue. Producers write the queue and no consumer can read it: the read queue
+    number is lower than the write queue number, or the broker may not be read.
+HELD_NOT_COMPUTED: A queue is held and not computed. A client holds a queue that is not in its
+    share.
+COMPUTED_NOT_HELD: A queue is computed and not held. A client does not hold a queue of its share.
+DUPLICATE_CLIENT_ID: Several processes share one client id. All of them compute the share of the
+    first; the shares of the others have no owner.
+STALE_CHANNEL: An old connection is still listed. One process reconnected and its old
+    connection holds a slot until the broker drops it, within about 130 s.
+GHOST_MEMBER: A member is listed and gone. A broker still lists a member long after its last
+    heartbeat; nobody consumes its share.
+STRATEGY_MISMATCH: Members allocate by different strategies. Each computes another division of the
+    queues, so that shares overlap and leave gaps.
+SUBSCRIPTION_MISMATCH: A member does not subscribe to the topic. The list of members is that of the
+    group: it takes a slot of the topic and consumes nothing of it.
+MANUAL_ASSIGNMENT: A member chooses its queues itself. By assign() or as a pull consumer it takes a
+    slot all the same, and nobody consumes that share.
+MIXED_MESSAGE_MODEL: Broadcasting members in a clustering group. They read every queue and take
+    slots of the others.
+BROKER_VIEW_DIVERGENCE: Brokers list different members. A client asks a random broker at each
+    rebalance, so that the shares change from one to the next.
+ROUTE_DIVERGENCE: Nameservers give different routes. Clients of different nameservers divide
+    different lists of queues.
+ROOM_NOT_SERVED: No member serves a broker's room. The queues of a machine room that is in nobody's
+    consumeridcs have no owner.
+CONFIG_OVERLAP: Several CONFIG lists have the same queue. All that list it consume it.
+CONFIG_GAP: A queue is in no CONFIG list. Nobody consumes it.
+EXPRESSION_MISMATCH: Members filter the topic differently. Messages that an owner's filter drops are
+    gone for the group: no orphan and no backlog shows it.
+ROUTE_CHANGED: The readable queues changed. For up to 50 s clients work from different lists;
+    it passes by itself.
+FROZEN_PROCESS: A process is frozen. None of a client's queues moves while those of others do.
+GROUP_OFFLINE: The group has no member. No broker knows any member: nobody consumes the topic.
+UNEXPLAINED: Unexplained. None of the known faults, mended alone or together, clears the finding.
+"""
+
+
+def _kind(declared: str) -> Kind:
+    name, text = declared.split(": ", 1)
+    title, meaning = text.split(". ", 1)
+    return Kind(name, title, meaning, name in _PASSING)
+
+
+#: All there is a page on, findings before faults, in the order in which they are listed; declared
+#: as ``name: title. meaning``, where what is indented goes on with the line before.
+KINDS = {
+    kind.name: kind for kind in map(_kind, re.sub(r"\n +", " ", _DECLARED).strip().splitlines())
+}
+
 #: By table of queues the kind of its findings.
 QUEUE_FINDINGS = {
     "orphaned_queues": ORPHANED,
@@ -32,5 +127,45 @@ DRIFTS = (HELD_NOT_COMPUTED, COMPUTED_NOT_HELD)
 
 #: What a finding can be marked as a known issue by.
 FINDING_KINDS = tuple(dict.fromkeys((*QUEUE_FINDINGS.values(), *VERDICTS, *FAULTS)))
-#: All there is a page on.
-KINDS = tuple(dict.fromkeys((*FINDING_KINDS, UNREADABLE, *DRIFTS)))
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a name; one that this version does not know is called by its name.
+
+    >>> kind_of("A_LATER_ONE").title
+    'A later one'
+    """
+    return KINDS.get(name) or Kind(name, name.replace("_", " ").capitalize(), "")
+
+
+def lasts(fault: str, persistence: str) -> bool:
+    """Whether a fault is more than a deploy or a restart.
+
+    >>> lasts("GHOST_MEMBER", "PERSISTENT"), lasts("ROUTE_CHANGED", "PERSISTENT")
+    (True, False)
+    """
+    return persistence == PERSISTENT and not kind_of(fault).passes
+
+
+def fault_severity(severity: str | None, fault: str, persistence: str) -> str:
+    """The severity of a published fault: as the run has it.
+
+    Runs of 0.1.0 have none: there what lasts is a WARNING.
+
+    >>> fault_severity("CRITICAL", "GHOST_MEMBER", "PERSISTENT")
+    'CRITICAL'
+    >>> fault_severity(None, "GHOST_MEMBER", "PERSISTENT")
+    'WARNING'
+    """
+    if severity is not None:
+        return severity
+    return WARNING if lasts(fault, persistence) else INFO
+
+
+def worst(severities: Iterable[str], otherwise: str = INFO) -> str:
+    """The worst of some severities.
+
+    >>> worst(["WARNING", "CRITICAL", "INFO"]), worst([])
+    ('CRITICAL', 'INFO')
+    """
+    return max(severities, key=SEVERITIES.index, default=otherwise)

@@ -24,9 +24,11 @@ _OWN_SESSION = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
-#: A command that is done within a minute gains nothing from Java's second compiler, and shares its
-#: cores with it.
-_FOR_SHORT_COMMANDS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+#: Over a small input Java's second compiler takes longer than it saves. The first one alone has 48
+#: MB for its code unless it is given more, and Java stops compiling when they are full.
+_FOR_SHORT_COMMANDS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+}
 
 #: What the jobs need in whatever session they run.
 _NEEDED = {
@@ -47,34 +49,36 @@ def _advised(spark: SparkSession) -> dict[str, str]:
     }
 
 
-#: What a worker holds at a time. A state of a large group is megabytes, one of a small group a
-#: few kilobytes, and as Python objects both are some ten times that. Bytes count since Spark 4.1.
-_BATCH = {
+#: What the audit needs of the session. A situation of a large group is megabytes, one of a small
+#: group a few kilobytes, and as Python objects both are some ten times that: bytes count since
+#: Spark 4.1. Its few plans are fixed, so that nothing is gained by planning again as they run, and
+#: each stage would be a job of its own.
+_FOR_AUDIT = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+    "spark.sql.adaptive.enabled": "false",
 }
 
 
-#: Over a few thousand rows, planning again and compiling take longer than running.
-_FOR_SMALL_INPUT = {
+#: What ingest needs of the session: a line may be megabytes, and what a step writes comes in pieces
+#: of megabytes. Its one exchange is by the names of groups.
+_FOR_INGEST = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "2",
 }
 
 
 @contextmanager
-def suited_to_size(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
-    """Within the block the session is set for small inputs, if this is one; then as it was."""
-    with _set(spark, _FOR_SMALL_INPUT if is_small else {}):
+def suited_to_ingest(spark: SparkSession) -> Iterator[None]:
+    """Within the block the session is as ingest needs it; then as it was."""
+    with _set(spark, _FOR_INGEST):
         yield
 
 
 @contextmanager
-def bounded_batches(spark: SparkSession) -> Iterator[None]:
-    """Within the block what a Python worker gets at a time is bounded; then as it was."""
-    with _set(spark, _BATCH):
+def suited_to_audit(spark: SparkSession) -> Iterator[None]:
+    """Within the block the session is as the audit needs it; then as it was."""
+    with _set(spark, _FOR_AUDIT):
         yield
 
 
@@ -97,9 +101,9 @@ def _set(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
 def spark_session(
     name: str, master: str | None = None, *, is_short: bool = False
 ) -> Iterator[SparkSession]:
-    """The session of one command: that of spark-submit where there is one, else an own one.
+    """The session of one command: that of spark-submit where there is one, else a new one.
 
-    ``is_short``: whether the command is expected to be done within a minute or so. Only a session
+    ``is_short``: whether the command is expected to be done within a minute or two. Only a session
     that was started here is stopped here. Raises JavaError where there is no Java to start one.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ

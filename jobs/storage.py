@@ -113,13 +113,22 @@ class Location:
         return sorted(info.base_name for info in self._fs.get_file_info(selector))
 
     def files(self) -> list[tuple[str, int]]:
-        """Path and size of every file below; hidden and marker files are left out."""
+        """Path and size of every file of a table: right here, or in folders named ``key=value``.
+
+        Hidden and marker files are left out, and other folders, as Spark leaves them out: a job
+        that is still writing, say.
+        """
         selector = pafs.FileSelector(self._base, allow_not_found=True, recursive=True)
         return sorted(
             (info.path, int(info.size))
             for info in self._fs.get_file_info(selector)
-            if info.type == pafs.FileType.File and not info.base_name.startswith(("_", "."))
+            if info.type == pafs.FileType.File and self._is_of_table(info.path)
         )
+
+    def _is_of_table(self, path: str) -> bool:
+        *folders, name = path.removeprefix(self._base).strip("/").split("/")
+        is_hidden = any(part.startswith(("_", ".")) for part in (*folders, name))
+        return not is_hidden and all("=" in folder for folder in folders)
 
     def parquet(self) -> ds.Dataset:
         """The table that Spark wrote here, as PyArrow reads it."""

@@ -1,4 +1,4 @@
-"""Values of the tables as text: for JSON, for CSV, for whoever reads.
+"""Values of the tables as text, times among them: for JSON, for CSV, for whoever reads.
 
 Client ids, topics and groups are chosen by strangers. What they contain must command neither a
 terminal, nor a spreadsheet, nor the direction in which a line is read.
@@ -29,12 +29,57 @@ def visible(text: str) -> str:
     )
 
 
+def in_utc(time: datetime) -> datetime:
+    """The time in UTC; one without a zone is in UTC already."""
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def iso(time: datetime, timespec: str = "milliseconds") -> str:
+    """The time as ISO 8601 in UTC.
+
+    >>> iso(datetime(2026, 11, 20, 2, 4, 7)), iso(datetime(2026, 11, 20, 2, 4, 7), "seconds")
+    ('2026-11-20T02:04:07.000Z', '2026-11-20T02:04:07Z')
+    """
+    return in_utc(time).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def day_and_time(time: datetime) -> str:
+    """The time in UTC as a person reads it.
+
+    >>> day_and_time(datetime(2026, 11, 20, 2, 4, 7))
+    '2026-11-20 02:04:07'
+    """
+    return f"{in_utc(time):%Y-%m-%d %H:%M:%S}"
+
+
+def time_of_day(time: datetime) -> str:
+    """The time of day in UTC.
+
+    >>> time_of_day(datetime(2026, 11, 20, 2, 4, 7))
+    '02:04:07'
+    """
+    return f"{in_utc(time):%H:%M:%S}"
+
+
+def span(since: datetime, until: datetime) -> str:
+    """From when until when; the date of the end only where it is another.
+
+    >>> begin = datetime(2026, 11, 20, 2, 4, 7)
+    >>> span(begin, begin.replace(hour=3)), span(begin, begin)
+    ('2026-11-20 02:04:07 to 03:04:07', '2026-11-20 02:04:07')
+    >>> span(begin, begin.replace(day=21))
+    '2026-11-20 02:04:07 to 2026-11-21 02:04:07'
+    """
+    if since == until:
+        return day_and_time(since)
+    same_day = in_utc(since).date() == in_utc(until).date()
+    return f"{day_and_time(since)} to {(time_of_day if same_day else day_and_time)(until)}"
+
+
 def as_plain(value: Any) -> Any:
     """The value as JSON has it: times as ISO 8601 in UTC, bytes in hexadecimal."""
     if isinstance(value, datetime):
-        instant = value if value.tzinfo else value.replace(tzinfo=UTC)
-        text = instant.astimezone(UTC).isoformat(timespec="milliseconds")
-        return text.replace("+00:00", "Z")
+        return iso(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, dict):

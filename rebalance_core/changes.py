@@ -9,14 +9,15 @@ subset of them, in their order, is a state that a group may be in on the way (``
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from rebalance_core.english import named_broker, verb
 from rebalance_core.errors import ChangeError, MissingParameterError, near_names
 from rebalance_core.processes import find_processes, processes_behind
-from rebalance_core.repairs import REPAIRS, Situation, unify_lists
+from rebalance_core.repairs import REPAIRS, Situation, unify_lists, with_members
 from rebalance_core.state import (
     BROADCASTING,
     ClientList,
@@ -27,6 +28,7 @@ from rebalance_core.state import (
 )
 from rebalance_core.strategies import make_strategy, original_id, own_id
 from rebalance_core.strategy_rules import (
+    ChangedRules,
     KnownClient,
     ResolvedStrategy,
     StrategyRule,
@@ -86,10 +88,9 @@ def leave(client_id: str, processes: int = 1) -> Change:
     def steps(situation: Situation) -> tuple[Step, ...]:
         there = processes_behind(situation.state).get(client_id, 0)
         if not there:
-            known = {m.client_id for entry in situation.state.client_lists for m in entry.members}
-            raise ChangeError(
-                f"expected a client of {situation.state.consumer_group} to leave, came "
-                f"{client_id!r}: {near_names(client_id, known)}"
+            known = {m.client_id for m in situation.state.members}
+            raise _missing(
+                f"a client of {situation.state.consumer_group} to leave", client_id, known
             )
         if processes > there:
             raise ChangeError(
@@ -127,10 +128,8 @@ def own_ids(*client_ids: str) -> Change:
         processes = processes_behind(situation.state)
         for client_id in client_ids:
             if client_id not in processes:
-                raise ChangeError(
-                    f"expected a client of {situation.state.consumer_group} to get its own id, "
-                    f"came {client_id!r}: {near_names(client_id, processes)}"
-                )
+                what = f"a client of {situation.state.consumer_group} to get its own id"
+                raise _missing(what, client_id, processes)
         return tuple(
             Step(
                 f"process {copy + 1} of {client_id} has its own id",
@@ -162,10 +161,8 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
         before = _strategies(situation)
         for client_id in client_ids:
             if client_id not in before:
-                raise ChangeError(
-                    f"expected a client of {situation.state.consumer_group} that consumes "
-                    f"{situation.state.topic}, came {client_id!r}: {near_names(client_id, before)}"
-                )
+                group, topic = situation.state.consumer_group, situation.state.topic
+                raise _missing(f"a client of {group} that consumes {topic}", client_id, before)
         after = _strategies(_prescribe(frozenset(before), name, own, situation))
         return tuple(
             Step(f"{client_id} uses {name}", partial(_prescribe, frozenset({client_id}), name, own))
@@ -183,12 +180,7 @@ def subscribe_all() -> Change:
     """
 
     def steps(situation: Situation) -> tuple[Step, ...]:
-        members = [
-            member
-            for entry in situation.state.client_lists
-            for member in entry.members
-            if not member.chooses_queues
-        ]
+        members = [member for member in situation.state.members if not member.chooses_queues]
         filters = Counter(m.expression for m in members if m.subscribed and m.expression)
         expression = min(filters, key=lambda each: (-filters[each], each), default=None)
         others = {
@@ -253,8 +245,7 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
             _require_broker(situation.state, broker_name)
         brokers = {
             broker.broker_name
-            for route in situation.state.topic_routes
-            for broker in route.brokers
+            for broker in situation.state.brokers
             if broker.broker_name == broker_name
             or (broker_name is None and (broker.read_queue_nums or broker.write_queue_nums))
             if (broker.read_queue_nums, broker.write_queue_nums) != (queues, queues)
@@ -273,21 +264,15 @@ def unify_list(broker_name: str | None = None) -> Change:
     """A broker's list has all members that any broker's has; every broker's where none is named."""
 
     def steps(situation: Situation) -> tuple[Step, ...]:
-        brokers = {(entry.broker_name, entry.broker_id) for entry in situation.state.client_lists}
-        if broker_name is not None and broker_name not in {name for name, _ in brokers}:
-            known = {name for name, _ in brokers}
-            raise ChangeError(
-                f"expected a broker that gave a list of the group, came {broker_name!r}: "
-                f"{near_names(broker_name, known)}"
-            )
+        brokers = {entry.broker for entry in situation.state.client_lists}
+        known = {name for name, _ in brokers}
+        if broker_name is not None and broker_name not in known:
+            raise _missing("a broker that gave a list of the group", broker_name, known)
         return tuple(
-            Step(
-                f"{name}{f' (slave {broker_id})' if broker_id else ''} lists every member",
-                partial(_complete, (name, broker_id)),
-            )
-            for name, broker_id in sorted(brokers)
-            if broker_name in (None, name)
-            if unify_lists(situation, (name, broker_id)) is not situation
+            Step(f"{named_broker(*each)} lists every member", partial(unify_lists, only=each))
+            for each in sorted(brokers)
+            if broker_name in (None, each[0])
+            if unify_lists(situation, each) is not situation
         )
 
     where = broker_name if broker_name is not None else "every broker"
@@ -297,9 +282,7 @@ def unify_list(broker_name: str | None = None) -> Change:
 def mend(fault: str) -> Change:
     """A fault is mended at one stroke, as its remedy preview has it (``REPAIRS``)."""
     if fault not in REPAIRS:
-        raise ChangeError(
-            f"expected a fault that has a repair, came {fault!r}: {near_names(fault, REPAIRS)}"
-        )
+        raise _missing("a fault that has a repair", fault, REPAIRS)
     repair = REPAIRS[fault]
 
     def steps(situation: Situation) -> tuple[Step, ...]:
@@ -329,47 +312,33 @@ def _unlist(client_id: str, situation: Situation) -> Situation:
         if rest:
             lists.append(replace(entry, members=rest))
         else:
-            offline.append((entry.broker_name, entry.broker_id))
+            offline.append(entry.broker)
     return _with(situation, client_lists=tuple(lists), offline_brokers=tuple(offline))
 
 
 def _list(model: Member, situation: Situation) -> Situation:
     """Every broker of which a list is known lists one more member like the model."""
     state = situation.state
-    known = [*state.client_lists, *(ClientList(*broker, ()) for broker in state.offline_brokers)]
-    return _with(
-        situation,
-        client_lists=tuple(
-            replace(
-                entry,
-                members=(
-                    *entry.members,
-                    model._replace(client_addr=f"(joins as number {len(entry.members) + 1})"),
-                ),
-            )
-            for entry in known
-        ),
-        offline_brokers=(),
-    )
+    known = (*state.client_lists, *(ClientList(*broker, ()) for broker in state.offline_brokers))
+
+    def joined(entry: ClientList) -> Iterable[Member]:
+        addr = f"(joins as number {len(entry.members) + 1})"
+        return (*entry.members, model._replace(client_addr=addr))
+
+    return with_members(_with(situation, client_lists=known, offline_brokers=()), joined)
 
 
 def _part(client_id: str, copy: int, is_last: bool, situation: Situation) -> Situation:
     """The copy with this number (by address, from 0) has its own id, the last with stale ones."""
 
-    def parted(entry: ClientList) -> ClientList:
+    def parted(entry: ClientList) -> Iterator[Member]:
         copies = sorted(m.client_addr for m in entry.members if m.client_id == client_id)
         chosen = set(copies[copy:] if is_last else copies[copy : copy + 1])
-        return replace(
-            entry,
-            members=tuple(
-                member._replace(client_id=own_id(client_id, copy))
-                if member.client_id == client_id and member.client_addr in chosen
-                else member
-                for member in entry.members
-            ),
-        )
+        for member in entry.members:
+            is_it = member.client_id == client_id and member.client_addr in chosen
+            yield member._replace(client_id=own_id(client_id, copy)) if is_it else member
 
-    return _with(situation, client_lists=tuple(map(parted, situation.state.client_lists)))
+    return with_members(situation, parted)
 
 
 def _subscribe(client_id: str, expression: str | None, situation: Situation) -> Situation:
@@ -378,13 +347,7 @@ def _subscribe(client_id: str, expression: str | None, situation: Situation) -> 
             return member
         return member._replace(subscribed=True, expression=expression)
 
-    return _with(
-        situation,
-        client_lists=tuple(
-            replace(entry, members=tuple(map(subscribed, entry.members)))
-            for entry in situation.state.client_lists
-        ),
-    )
+    return with_members(situation, lambda entry: map(subscribed, entry.members))
 
 
 def _add_broker(
@@ -393,7 +356,7 @@ def _add_broker(
     state = situation.state
     added = RouteBroker(broker_name, read_queue_nums=queues, write_queue_nums=queues)
     changed = _with_brokers(situation, namesrv_addr, lambda brokers: (*brokers, added))
-    listing = {(entry.broker_name, entry.broker_id) for entry in state.client_lists}
+    listing = {entry.broker for entry in state.client_lists}
     new = (broker_name, 0)
     if not state.client_lists or new in listing:
         return changed
@@ -421,41 +384,20 @@ def _resize(broker_name: str, queues: int, situation: Situation) -> Situation:
     return _with_brokers(situation, None, resized)
 
 
-def _complete(broker: tuple[str, int], situation: Situation) -> Situation:
-    return unify_lists(situation, broker)
-
-
-class _Prescribed(StrategyRules):
-    """Rules by which some clients use one strategy, whatever was observed or configured of them.
+def _prescribe(
+    client_ids: frozenset[str], name: str, own: StrategyRules | None, situation: Situation
+) -> Situation:
+    """Some clients use one strategy, as their SDK computes it, whatever is observed or configured.
 
     What is prescribed was not observed, so it says nothing of the other clients of the group.
     """
 
-    def __init__(
-        self,
-        base: StrategyRules,
-        client_ids: frozenset[str],
-        name: str,
-        own: StrategyRules | None,
-    ) -> None:
-        super().__init__()
-        self._base = base
-        self._client_ids = client_ids
-        self._name = name
-        self._own = own
+    def answer(client: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
+        if client_ids.isdisjoint((client.client_id, original_id(client.client_id))):
+            return rules.resolve(client)
+        return (own or rules).resolve(client._replace(observed=name))
 
-    def resolve_known(self, client: KnownClient) -> ResolvedStrategy:
-        """The prescribed strategy, as the client's SDK computes it, or what the base rules say."""
-        if self._client_ids.isdisjoint((client.client_id, original_id(client.client_id))):
-            return self._base.resolve_known(client)
-        rules = self._own or self._base
-        return rules.resolve_known(client._replace(observed=self._name))
-
-
-def _prescribe(
-    client_ids: frozenset[str], name: str, own: StrategyRules | None, situation: Situation
-) -> Situation:
-    return replace(situation, rules=_Prescribed(situation.rules, client_ids, name, own))
+    return replace(situation, rules=ChangedRules(situation.rules, answer))
 
 
 # ------------------------------------------------------------------ what steps are made from
@@ -486,7 +428,7 @@ def _with_brokers(
 
 def _model(state: State, client_id: str) -> Member:
     """A member to take after: one with the id, else one that subscribes, else a plain one."""
-    members = [member for entry in state.client_lists for member in entry.members]
+    members = list(state.members)
     candidates = (
         [member for member in members if member.client_id == client_id]
         or [m for m in members if m.subscribed and m.message_model != BROADCASTING]
@@ -507,7 +449,7 @@ def _strategies(situation: Situation) -> dict[str, list[object]]:
 
 
 def _brokers(state: State) -> set[str]:
-    return {broker.broker_name for route in state.topic_routes for broker in route.brokers}
+    return {broker.broker_name for broker in state.brokers}
 
 
 def _routes(state: State) -> tuple[TopicRoute, ...]:
@@ -519,10 +461,11 @@ def _routes(state: State) -> tuple[TopicRoute, ...]:
 def _require_broker(state: State, broker_name: str) -> None:
     known = _brokers(state)
     if broker_name not in known:
-        raise ChangeError(
-            f"expected a broker of {state.topic}, came {broker_name!r}: "
-            f"{near_names(broker_name, known)}"
-        )
+        raise _missing(f"a broker of {state.topic}", broker_name, known)
+
+
+def _missing(what: str, came: str, known: Collection[str]) -> ChangeError:
+    return ChangeError(f"expected {what}, came {came!r}: {near_names(came, known)}")
 
 
 def _check_number(what: str, came: int, least: int, most: int) -> None:
@@ -530,10 +473,9 @@ def _check_number(what: str, came: int, least: int, most: int) -> None:
         raise ChangeError(f"expected {least} to {most} {what}, came {came}")
 
 
-def _told(processes: int, client_id: str, verb: str) -> str:
-    return (
-        f"{client_id} {verb}s" if processes == 1 else f"{processes} processes of {client_id} {verb}"
-    )
+def _told(processes: int, client_id: str, does: str) -> str:
+    who = client_id if processes == 1 else f"{processes} processes of {client_id}"
+    return f"{who} {verb(does, processes)}"
 
 
 def _names(client_ids: Collection[str], every: str) -> str:

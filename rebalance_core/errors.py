@@ -13,14 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 
-__all__ = [
-    "AllocationError",
-    "ChangeError",
-    "InvalidParameterError",
-    "MissingParameterError",
-    "UnknownStrategyError",
-    "near_names",
-]
+from rebalance_core.english import names
 
 
 class AllocationError(ValueError):
@@ -65,6 +58,4 @@ def near_names(name: str, known: Collection[str]) -> str:
         return f"did you mean {', '.join(map(repr, near))}?"
     if not known:
         return "there is none"
-    shown = sorted(known)[:_MOST_NAMES]
-    more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
-    return f"there are {', '.join(map(repr, shown))}{more}"
+    return f"there are {names([repr(each) for each in sorted(known)], _MOST_NAMES)}"

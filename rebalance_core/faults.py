@@ -10,8 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
+from typing import NamedTuple
 
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, Causes, Cure, key_of
+from rebalance_core.english import list_of, named_broker, noun, queues_of, verb
 from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, Finding, offline_share
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import (
@@ -39,7 +42,7 @@ from rebalance_core.repairs import (
 )
 from rebalance_core.state import BROADCASTING, Member, State
 from rebalance_core.strategies import AllocationStrategy, Sdk, own_copy, sdk_of
-from rebalance_core.strategies.machine_room_unfiltered import MachineRoomUnfiltered
+from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
 from rebalance_core.views import asked_brokers
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
@@ -79,8 +82,9 @@ class Fault:
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(NamedTuple):
+    """The first fields of a ``Fault`` but for its name."""
+
     evidence: str
     remedy: str
     client_ids: tuple[str, ...] = ()
@@ -104,16 +108,10 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     ]
     told = _expression_mismatch(situation.state)
     if told is not None:
-        faults.append(_plain(EXPRESSION_MISMATCH, told))
+        faults.append(Fault(EXPRESSION_MISMATCH, *told))
     if MIXED_MESSAGE_MODEL not in findings_of and _models(situation.state) > 1:
-        faults.append(_plain(MIXED_MESSAGE_MODEL, _mixed_models(situation, [])))
+        faults.append(Fault(MIXED_MESSAGE_MODEL, *_mixed_models(situation, [])))
     return tuple(faults)
-
-
-def _plain(fault: str, told: _Told) -> Fault:
-    return Fault(
-        fault, told.evidence, told.remedy, told.client_ids, told.client_addrs, told.broker_names
-    )
 
 
 def _as_fault(
@@ -127,12 +125,8 @@ def _as_fault(
     remaining = {key_of(finding) for finding in after.findings} if after else set()
     gone = [finding for finding in before.findings if after and key_of(finding) not in remaining]
     return Fault(
-        fault=fault,
-        evidence=told.evidence,
-        remedy=told.remedy,
-        client_ids=told.client_ids,
-        client_addrs=told.client_addrs,
-        broker_names=told.broker_names,
+        fault,
+        *told,
         queues_affected=len({finding.queue for finding in findings}),
         cleared=len(gone),
         left=len(remaining) if after else len(before.findings),
@@ -187,17 +181,7 @@ def queue_ranges(queues: Iterable[MessageQueue]) -> str:
     by_broker: dict[str, list[int]] = defaultdict(list)
     for queue in sort_message_queues(list(set(queues))):
         by_broker[queue.broker_name].append(queue.queue_id)
-    parts = []
-    for broker_name, numbers in by_broker.items():
-        runs: list[list[int]] = []
-        for number in numbers:
-            if runs and number == runs[-1][-1] + 1:
-                runs[-1].append(number)
-            else:
-                runs.append([number])
-        told = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-        parts.append(f"queue{'s' if len(numbers) > 1 else ''} {told} of {broker_name}")
-    return _and(parts)
+    return _and(queues_of(*each) for each in by_broker.items())
 
 
 #: More names than this in one sentence nobody reads; the columns have them all.
@@ -205,11 +189,7 @@ _MOST_NAMES = 5
 
 
 def _and(parts: Iterable[str]) -> str:
-    every = list(parts)
-    shown = every[:_MOST_NAMES]
-    if len(every) > _MOST_NAMES:
-        shown.append(f"{len(every) - _MOST_NAMES} more")
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    return list_of(parts, _MOST_NAMES)
 
 
 def _effect(findings: list[Finding]) -> str:
@@ -219,19 +199,19 @@ def _effect(findings: list[Finding]) -> str:
         found = [finding for finding in findings if finding.kind == kind]
         if found:
             sure = all(finding.certainty == "CERTAIN" for finding in found)
-            verb = "is" if len({finding.queue for finding in found}) == 1 else "are"
-            taken = f"{verb} {text}" if sure else f"{verb} at times {text}"
+            are = noun(len({finding.queue for finding in found}), "is", "are")
+            taken = f"{are} {text}" if sure else f"{are} at times {text}"
             parts.append(f"{queue_ranges(f.queue for f in found)} {taken}")
     return "; ".join(parts)
 
 
 def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
     """The client ids of the members that fit, in order, each once."""
-    return tuple(sorted({m.client_id for e in state.client_lists for m in e.members if which(m)}))
+    return tuple(sorted({m.client_id for m in state.members if which(m)}))
 
 
 def _models(state: State) -> int:
-    return len({m.message_model for entry in state.client_lists for m in entry.members})
+    return len({m.message_model for m in state.members})
 
 
 def _duplicate_ids(situation: Situation, findings: list[Finding]) -> _Told:
@@ -253,8 +233,8 @@ def _duplicate_ids(situation: Situation, findings: list[Finding]) -> _Told:
     orphans = {finding.queue for finding in findings if finding.kind == ORPHANED}
     if orphans:
         sentences.append(
-            f"the share of the later copies ({len(orphans)} "
-            f"queue{'s' if len(orphans) > 1 else ''}: {queue_ranges(orphans)}) has no owner"
+            f"the share of the later copies ({len(orphans)} {noun(len(orphans), 'queue')}: "
+            f"{queue_ranges(orphans)}) has no owner"
         )
     return _Told(
         evidence="; ".join(sentences),
@@ -268,7 +248,7 @@ def _duplicate_ids(situation: Situation, findings: list[Finding]) -> _Told:
 def _addresses_in_one_list(state: State, stacked: Iterable[StackedId]) -> dict[str, list[str]]:
     """By id its addresses in the list that shows most of its copies."""
     most: dict[str, list[str]] = {each.client_id: [] for each in stacked}
-    for entry in sorted(state.client_lists, key=lambda e: (e.broker_name, e.broker_id)):
+    for entry in sorted(state.client_lists, key=attrgetter("broker")):
         here: dict[str, list[str]] = defaultdict(list)
         for member in entry.members:
             if member.client_id in most:
@@ -285,7 +265,7 @@ def _stale_channels(situation: Situation, findings: list[Finding]) -> _Told:
     told = _and(
         f"{each.client_id} stands {each.copies} times in a broker's list "
         f"({_and(addresses_of[each.client_id])}) and has "
-        f"{each.processes} process{'es' if each.processes > 1 else ''}"
+        f"{each.processes} {noun(each.processes, 'process', 'processes')}"
         for each in stacked
     )
     return _Told(
@@ -302,7 +282,7 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> _Told:
     ghosts = _members(situation.state, lambda member: member.client_addr in addresses)
     return _Told(
         evidence=f"{_and(ghosts)} sent no heartbeat for longer than a broker keeps a silent "
-        f"member and still {_verb('take', ghosts)} a slot; {_effect(findings)}",
+        f"member and still {verb('take', len(ghosts))} a slot; {_effect(findings)}",
         remedy="see whether the process lives; restart it, or wait for the broker to drop it",
         client_ids=ghosts,
     )
@@ -313,15 +293,23 @@ def _strategies(situation: Situation, findings: list[Finding]) -> _Told:
     in_use = _strategies_in_use(situation)
     for client_id, strategy in in_use:
         users[strategy.full_name].append(client_id)
-    by_number = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
-    told = "; ".join(f"{_and(sorted(ids))} {_verb('use', ids)} {name}" for name, ids in by_number)
-    if len(by_number) == 1:
+    told, others = _by_users(users, "use")
+    if len(users) == 1:
         told += " with different parameters"
     return _Told(
         evidence=f"{told}; {_effect(findings)}",
         remedy=_one_strategy(situation.state, [strategy for _, strategy in in_use]),
-        client_ids=tuple(sorted({each for _, ids in by_number[1:] for each in ids})),
+        client_ids=others,
     )
+
+
+def _by_users(
+    users: Mapping[str, Collection[str]], does: str, how: str = ""
+) -> tuple[str, tuple[str, ...]]:
+    """Who does what, most of them first, in words; and the ids of all but those."""
+    by_number = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
+    told = (f"{_and(sorted(ids))} {verb(does, len(ids))} {how}{it}" for it, ids in by_number)
+    return "; ".join(told), tuple(sorted({each for _, ids in by_number[1:] for each in ids}))
 
 
 def _strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
@@ -335,7 +323,7 @@ def _strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrate
 
 def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
     """What makes all members of the group compute the same, whatever SDK each is built on."""
-    members = [m for entry in state.client_lists for m in entry.members if m.subscribed]
+    members = [m for m in state.members if m.subscribed]
     sdks = {sdk_of(member.language, member.version) for member in members}
     common = ""
     if len(sdks) > 1 and Sdk.CPP in sdks:
@@ -351,8 +339,8 @@ def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
 def _subscriptions(situation: Situation, findings: list[Finding]) -> _Told:
     strangers = _members(situation.state, is_stranger)
     return _Told(
-        evidence=f"{_and(strangers)} {_verb('do', strangers)} not subscribe to "
-        f"{situation.state.topic} and {_verb('take', strangers)} a slot of it all the same; "
+        evidence=f"{_and(strangers)} {verb('do', len(strangers))} not subscribe to "
+        f"{situation.state.topic} and {verb('take', len(strangers))} a slot of it all the same; "
         f"{_effect(findings)}",
         remedy="let all members of the group subscribe to the same topics, or give those that do "
         "not a group of their own",
@@ -362,27 +350,21 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> _Told:
 
 def _manual_assignment(situation: Situation, findings: list[Finding]) -> _Told:
     choosers = _members(situation.state, lambda member: member.chooses_queues)
+    number = len(choosers)
     return _Told(
-        evidence=f"{_and(choosers)} {_verb('choose', choosers)} queues by assign() or by the pull "
-        f"consumer and {_verb('take', choosers)} a slot all the same (which queues they read "
+        evidence=f"{_and(choosers)} {verb('choose', number)} queues by assign() or by the pull "
+        f"consumer and {verb('take', number)} a slot all the same (which queues they read "
         f"nobody can compute); {_effect(findings)}",
         remedy="give members that choose their queues themselves a group of their own",
         client_ids=choosers,
     )
 
 
-def _verb(verb: str, names: Collection[str]) -> str:
-    """The verb as it goes with one name, or with several."""
-    if len(names) != 1:
-        return verb
-    return verb + ("es" if verb.endswith("o") else "s")
-
-
 def _mixed_models(situation: Situation, findings: list[Finding]) -> _Told:
     broadcasting = _members(situation.state, lambda m: m.message_model == BROADCASTING)
     effect = _effect(findings)
     return _Told(
-        evidence=f"{_and(broadcasting)} {_verb('broadcast', broadcasting)} in a clustering "
+        evidence=f"{_and(broadcasting)} {verb('broadcast', len(broadcasting))} in a clustering "
         f"group, reading every queue and taking slots{'; ' + effect if effect else ''}",
         remedy="give broadcasting members a group of their own",
         client_ids=broadcasting,
@@ -393,19 +375,14 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> _Told:
     every = {m.client_id for entry in lists_of_topic(situation.state) for m in entry.members}
     asked = asked_brokers(situation.state)
     lacking = {
-        (entry.broker_name, entry.broker_id): sorted(
-            every - {member.client_id for member in entry.members}
-        )
-        for entry in sorted(
-            situation.state.client_lists, key=lambda each: (each.broker_name, each.broker_id)
-        )
-        if (entry.broker_name, entry.broker_id) in asked
+        entry.broker: sorted(every - {member.client_id for member in entry.members})
+        for entry in sorted(situation.state.client_lists, key=attrgetter("broker"))
+        if entry.broker in asked
     }
     short = {broker: missing for broker, missing in lacking.items() if missing}
     told = "; ".join(
-        f"the list of {name}{'' if broker_id == 0 else f' (slave {broker_id})'} lacks "
-        f"{_and(missing)}, which other brokers list"
-        for (name, broker_id), missing in short.items()
+        f"the list of {named_broker(*of)} lacks {_and(missing)}, which other brokers list"
+        for of, missing in short.items()
     )
     return _Told(
         evidence=f"{told or 'the brokers list an id a different number of times'}; a client asks "
@@ -435,9 +412,7 @@ def _routes(situation: Situation, findings: list[Finding]) -> _Told:
     return _Told(
         evidence=f"the nameservers differ on {situation.state.topic}: {told}; {_effect(findings)}",
         remedy="see whether every broker registers with every nameserver",
-        broker_names=tuple(
-            sorted({b.broker_name for r in situation.state.topic_routes for b in r.brokers})
-        ),
+        broker_names=tuple(sorted({b.broker_name for b in situation.state.brokers})),
     )
 
 
@@ -460,9 +435,9 @@ def _rooms(situation: Situation, findings: list[Finding]) -> _Told:
     if unfiltered:
         names = sorted({strategy.full_name for strategy in unfiltered.values()})
         evidence = (
-            f"{_and(sorted(unfiltered))} {_verb('use', unfiltered)} {_and(names)}, whose blocks "
-            "are cut from the queues of all rooms: those of a room that no member serves take the "
-            "place of others"
+            f"{_and(sorted(unfiltered))} {verb('use', len(unfiltered))} {_and(names)}, whose "
+            "blocks are cut from the queues of all rooms: those of a room that no member serves "
+            "take the place of others"
         )
         remedy += _update(unfiltered.values())
     return _of_queues(evidence, remedy)(situation, findings)
@@ -500,22 +475,19 @@ def normalise_expression(expression_type: str | None, expression: str | None) ->
 
 
 def _expression_mismatch(state: State) -> _Told | None:
-    subscribed = [m for entry in state.client_lists for m in entry.members if m.subscribed]
+    subscribed = [m for m in state.members if m.subscribed]
     if len({member.expression for member in subscribed} - {None}) < 2:
         return None
     users: dict[str, set[str]] = defaultdict(set)
     for member in subscribed:
         if member.expression is not None:
             users[member.expression].add(member.client_id)
-    by_number = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
-    told = "; ".join(
-        f"{_and(sorted(ids))} {_verb('filter', ids)} by {text}" for text, ids in by_number
-    )
+    told, others = _by_users(users, "filter", "by ")
     return _Told(
         evidence=f"{told}: of what a client's queues hold, it drops what its own filter does not "
         "let pass, with no lag to show for it",
         remedy="let all members of the group use one filter, or a group for each filter",
-        client_ids=tuple(sorted({each for _, ids in by_number[1:] for each in ids})),
+        client_ids=others,
     )
 
 

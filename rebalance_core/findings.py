@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.claims import Claims, Owners, compute_claims, count_owners
 from rebalance_core.client_id import ClientIdFormat, parse_client_id
+from rebalance_core.english import named_broker, noun
 from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import Process, StackedId, find_processes, find_stacked_ids
@@ -111,12 +112,26 @@ class StackedEffect:
     @property
     def evidence(self) -> str:
         """What was seen, in words."""
-        return _evidence(self.stacked)
+        stacked = self.stacked
+        lists = ", ".join(
+            f"{copies} times by {named_broker(*of)}" for of, copies in stacked.copies_per_list
+        )
+        hosts = len({address.rpartition(":")[0] for address in stacked.client_addrs})
+        processes = f"{stacked.processes} {noun(stacked.processes, 'process', 'processes')}"
+        return (
+            f"listed {lists}, from {hosts} {noun(hosts, 'host')}; taken for {processes}: "
+            f"{stacked.because}"
+        )
 
     @property
     def remedy(self) -> str:
         """What repairs it, in words."""
-        return _remedy(self.stacked)
+        if self.stacked.processes == 1:
+            return "none: the broker drops the stale channel within about 130 s"
+        return (
+            f"give each of the {self.stacked.processes} processes its own instanceName, or let the "
+            "client choose it (4.9.0 and later append the start time)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +277,7 @@ def _why_no_queue(state: State) -> tuple[str, str] | None:
         return ROUTE_NOT_KNOWN, "the dumps have no route of the topic at that time"
     if not any(route.brokers for route in state.topic_routes):
         return ROUTE_NOT_KNOWN, "no nameserver knows the topic"
-    brokers = [broker for route in state.topic_routes for broker in route.brokers]
+    brokers = list(state.brokers)
     if not any(broker.is_readable and broker.read_queue_nums > 0 for broker in brokers):
         return NO_READABLE_QUEUE, "no broker of the route lets consumers read the topic"
     return None
@@ -270,12 +285,7 @@ def _why_no_queue(state: State) -> tuple[str, str] | None:
 
 def _zones(state: State) -> str:
     """What a zone route leaves open, in words; nothing where the brokers are in one zone."""
-    zones = {
-        broker.zone_name
-        for route in state.topic_routes
-        for broker in route.brokers
-        if broker.zone_name
-    }
+    zones = {broker.zone_name for broker in state.brokers if broker.zone_name}
     if len(zones) < 2:
         return ""
     return (
@@ -473,25 +483,3 @@ def _in_later_slots(
         if own != client_id:
             of_later[client_id] += int(orphaned[apart[own]].sum())
     return of_later
-
-
-def _evidence(stacked: StackedId) -> str:
-    lists = ", ".join(
-        f"{copies} times by {name}" + (f" (slave {broker_id})" if broker_id else "")
-        for (name, broker_id), copies in stacked.copies_per_list
-    )
-    hosts = len({address.rpartition(":")[0] for address in stacked.client_addrs})
-    processes = f"{stacked.processes} process{'es' if stacked.processes > 1 else ''}"
-    return (
-        f"listed {lists}, from {hosts} host{'s' if hosts > 1 else ''}; taken for {processes}: "
-        f"{stacked.because}"
-    )
-
-
-def _remedy(stacked: StackedId) -> str:
-    if stacked.processes > 1:
-        return (
-            f"give each of the {stacked.processes} processes its own instanceName, or let the "
-            "client choose it (4.9.0 and later append the start time)"
-        )
-    return "none: the broker drops the stale channel within about 130 s"

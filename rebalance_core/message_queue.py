@@ -11,15 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import total_ordering
 from operator import attrgetter
-
-__all__ = [
-    "MessageQueue",
-    "bytewise_order_differs",
-    "java_string_key",
-    "sort_client_ids",
-    "sort_message_queues",
-]
 
 
 def java_string_key(text: str) -> bytes:
@@ -33,6 +26,7 @@ def java_string_key(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
+@total_ordering
 @dataclass(frozen=True, slots=True)
 class MessageQueue:
     """One queue of a topic on a broker, ordered as ``MessageQueue.compareTo`` (5.3.3) orders.
@@ -61,15 +55,6 @@ class MessageQueue:
     def __lt__(self, other: MessageQueue) -> bool:
         return _java_key(self) < _java_key(other)
 
-    def __le__(self, other: MessageQueue) -> bool:
-        return _java_key(self) <= _java_key(other)
-
-    def __gt__(self, other: MessageQueue) -> bool:
-        return _java_key(self) > _java_key(other)
-
-    def __ge__(self, other: MessageQueue) -> bool:
-        return _java_key(self) >= _java_key(other)
-
 
 def sort_message_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
     """The queues in Java's order: topic, broker name, queue id. Repeated queues are kept.
@@ -79,6 +64,8 @@ def sort_message_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
     ['broker-10', 'broker-2']
     """
     ordered = list(queues)
+    if len(ordered) < 2:
+        return ordered
     topics = {queue.topic for queue in ordered}
     broker_names = {queue.broker_name for queue in ordered}
     # Stable sorts per field compare plain numbers or strings: faster than one sort by tuples.

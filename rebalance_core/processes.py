@@ -9,19 +9,20 @@ many processes use a client id; where it does not, the id itself and what two li
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
 from rebalance_core.client_id import parse_client_id
 from rebalance_core.message_queue import bytewise_order_differs
 from rebalance_core.state import BROADCASTING, ClientList, Member, State
-from rebalance_core.strategy_rules import ResolvedStrategy, StrategyRules
+from rebalance_core.strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(NamedTuple):
     """Processes of a group that are alike: the same client id, strategy and subscription.
 
     ``count`` of them stand behind the id, each of which draws its views on its own. Silent ones
@@ -31,7 +32,7 @@ class Process:
     """
 
     client_id: str
-    count: int
+    count: int  # type: ignore[assignment]  # nobody counts the values of this tuple
     subscribed: bool
     broadcasting: bool
     strategy: ResolvedStrategy
@@ -136,19 +137,19 @@ def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
     for entry in state.client_lists:
         expired = [member for member in entry.members if member.is_expired]
         if 2 * len(expired) < len(entry.members):
-            silent.update((entry.broker_name, entry.broker_id, m.client_addr) for m in expired)
+            silent.update((*entry.broker, m.client_addr) for m in expired)
     return frozenset(silent)
 
 
 def _copies(state: State) -> dict[str, CopiesPerList]:
     """For each client id its members, a list for each broker's list that has it."""
     copies: dict[str, CopiesPerList] = defaultdict(list)
-    for client_list in sorted(state.client_lists, key=lambda e: (e.broker_name, e.broker_id)):
+    for client_list in sorted(state.client_lists, key=attrgetter("broker")):
         of_list: dict[str, list[Member]] = defaultdict(list)
         for member in client_list.members:
             of_list[member.client_id].append(member)
         for client_id, members in of_list.items():
-            copies[client_id].append(((client_list.broker_name, client_list.broker_id), members))
+            copies[client_id].append((client_list.broker, members))
     return copies
 
 
@@ -159,10 +160,48 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     one process, by all of them together (one list may have had its heartbeat later than another);
     where it has several, by the list that shows most of them.
     """
-    observed = {m.strategy for entry in state.client_lists for m in entry.members} - {None, ""}
-    of_group = next(iter(observed)) if len(observed) == 1 else None
+    plain = _plain_members(state)
+    return _look_closely(state, rules) if plain is None else _one_each(state, rules, plain)
+
+
+#: All of a member that tells of its process: ``_look_closely`` asks for nothing else of it.
+_TELLING = ("subscribed", "message_model", "chooses_queues", "strategy", "language", "version")
+_what_tells = itemgetter(*map(Member._fields.index, _TELLING))
+
+
+def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
+    """By client id what its member tells, where there is nothing to weigh: no id stands twice in
+    a list, no heartbeat is late, and every list tells the same of an id. So it is in nearly all
+    states, and these cost a third of what a closer look costs. None: look closely.
+    """
+    telling: dict[str, tuple[Any, ...]] = {}
+    for entry in state.client_lists:
+        here = {member.client_id: _what_tells(member) for member in entry.members}
+        telling = here | telling
+        if len(here) < len(entry.members) or not here.items() <= telling.items():
+            return None
+        if any(member.is_expired for member in entry.members):
+            return None
+    return telling
+
+
+def _one_each(
+    state: State, rules: StrategyRules, telling: Mapping[str, tuple[Any, ...]]
+) -> tuple[Process, ...]:
+    """One process behind every id, as its member tells."""
+    process_of = _processes_by(state, rules, (strategy for *_, strategy, _, _ in telling.values()))
+    return tuple(
+        process_of(
+            client_id, subscribed, model == BROADCASTING, chooses, False, name, lang, version
+        )
+        for client_id, (subscribed, model, chooses, name, lang, version) in sorted(telling.items())
+    )
+
+
+def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
+    """The processes of any state."""
     silent = silent_members(state)
-    orders_differ = _orders_differ(state)
+    process_of = _processes_by(state, rules, (member.strategy for member in state.members))
     processes: list[Process] = []
     for client_id, lists in sorted(_copies(state).items()):
         count, _ = _count(client_id, lists, state.lasting)
@@ -171,33 +210,42 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
             for broker, members in lists
         ]
         if count == 1:
-            traits = [_traits_of_one(tuple(chain.from_iterable(told)))]
+            processes.append(process_of(client_id, *_traits_of_one(tuple(chain(*told)))))
         else:
-            traits = _traits_of_several(told, count)
-        alike = [
-            Process(
-                client_id=client_id,
-                count=1,
-                subscribed=each.subscribed,
-                broadcasting=each.broadcasting,
-                chooses_queues=each.chooses_queues,
-                silent=each.silent,
-                strategy=rules.resolve(
-                    state.consumer_group,
-                    client_id,
-                    each.strategy,
-                    of_group,
-                    language=each.language,
-                    version=each.version,
-                    orders_differ=orders_differ,
-                ),
-            )
-            for each in traits
-        ]
-        if count > 1:
-            alike = [replace(each, count=number) for each, number in Counter(alike).items()]
-        processes += alike
+            alike = Counter(process_of(client_id, *t) for t in _traits_of_several(told, count))
+            processes += [each._replace(count=number) for each, number in alike.items()]
     return tuple(processes)
+
+
+def _processes_by(
+    state: State, rules: StrategyRules, observed: Iterable[str | None]
+) -> Callable[..., Process]:
+    """What makes a process of its id and traits, by the strategies that were observed."""
+    group, of_group = state.consumer_group, _of_group(observed)
+    orders_differ = _orders_differ(state)
+
+    def process(
+        client_id: str,
+        subscribed: bool,
+        broadcasting: bool,
+        chooses_queues: bool,
+        silent: bool,
+        strategy: str | None,
+        language: str | None,
+        version: int | None,
+    ) -> Process:
+        resolved = rules.resolve(
+            KnownClient(group, client_id, strategy, of_group, language, version, orders_differ)
+        )
+        return Process(client_id, 1, subscribed, broadcasting, resolved, chooses_queues, silent)
+
+    return process
+
+
+def _of_group(observed: Iterable[str | None]) -> str | None:
+    """The strategy that all members use of which one was observed."""
+    distinct = set(observed) - {None, ""}
+    return next(iter(distinct)) if len(distinct) == 1 else None
 
 
 class _Traits(NamedTuple):
@@ -261,8 +309,8 @@ def _traits_of_several(told: list[list[_Traits]], count: int) -> list[_Traits]:
 
 def _orders_differ(state: State) -> bool:
     """Whether clients that sort bytewise have the state's ids or brokers in another order."""
-    client_ids = {member.client_id for entry in state.client_lists for member in entry.members}
-    broker_names = {b.broker_name for route in state.topic_routes for b in route.brokers}
+    client_ids = {member.client_id for member in state.members}
+    broker_names = {b.broker_name for b in state.brokers}
     return bytewise_order_differs(client_ids) or bytewise_order_differs(broker_names)
 
 
@@ -272,7 +320,7 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     A broadcasting client keeps the id ``ip@DEFAULT`` and reads every queue by intent: such copies
     harm only when the group has clustering members, whose slots they take.
     """
-    models = {m.message_model for entry in state.client_lists for m in entry.members}
+    models = {m.message_model for m in state.members}
     if models == {BROADCASTING} or not any(_has_copies(entry) for entry in state.client_lists):
         return ()
     stacked = []

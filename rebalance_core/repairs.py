@@ -8,7 +8,7 @@ functions prove a finding's cause (it goes away), preview the remedy, and answer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from rebalance_core.state import BROADCASTING, CLUSTERING, ClientList, Member, S
 from rebalance_core.strategies import AllocationStrategy, own_id
 from rebalance_core.strategies.by_config import ByConfig
 from rebalance_core.strategies.by_machine_room import ByMachineRoom
-from rebalance_core.strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
+from rebalance_core.strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
 from rebalance_core.views import asked_brokers, readable_queues
 
 DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
@@ -46,75 +46,58 @@ class Situation:
 Repair = Callable[[Situation], Situation]
 
 
-def _with_lists(situation: Situation, lists: Iterable[ClientList]) -> Situation:
-    """The situation with other lists; the very same where they are the same."""
-    changed = tuple(lists)
-    if changed == situation.state.client_lists:
+def with_members(
+    situation: Situation, members: Callable[[ClientList], Iterable[Member]]
+) -> Situation:
+    """The situation with other members in each list; the very same where they are the same."""
+    state = situation.state
+    changed = tuple(replace(each, members=tuple(members(each))) for each in state.client_lists)
+    if changed == state.client_lists:
         return situation
-    return replace(situation, state=replace(situation.state, client_lists=changed))
+    return replace(situation, state=replace(state, client_lists=changed))
 
 
 def _keep(situation: Situation, stays: Callable[[Member], bool]) -> Situation:
     """The members that stay keep their places in every list."""
-    return _with_lists(
-        situation,
-        (
-            replace(entry, members=tuple(member for member in entry.members if stays(member)))
-            for entry in situation.state.client_lists
-        ),
-    )
+    return with_members(situation, lambda entry: filter(stays, entry.members))
 
 
 def give_own_ids(situation: Situation) -> Situation:
     """Every process has a client id of its own; stale channels keep that of their process."""
     processes = processes_behind(situation.state)
 
-    def renamed(entry: ClientList) -> ClientList:
+    def renamed(entry: ClientList) -> Iterator[Member]:
         copies: Counter[str] = Counter()
-        members = []
         for member in sorted(entry.members, key=lambda each: (each.client_id, each.client_addr)):
             copy = min(copies[member.client_id], processes[member.client_id] - 1)
             copies[member.client_id] += 1
-            members.append(member._replace(client_id=own_id(member.client_id, copy)))
-        return replace(entry, members=tuple(members))
+            yield member._replace(client_id=own_id(member.client_id, copy))
 
     if all(count == 1 for count in processes.values()):
         return situation
-    return _with_lists(situation, map(renamed, situation.state.client_lists))
+    return with_members(situation, renamed)
 
 
 def close_stale_channels(situation: Situation) -> Situation:
     """No list has more copies of an id than there are processes behind it."""
     processes = processes_behind(situation.state)
 
-    def shortened(entry: ClientList) -> ClientList:
+    def shortened(entry: ClientList) -> Iterator[Member]:
         kept: Counter[str] = Counter()
-        members = []
         for member in entry.members:
             kept[member.client_id] += 1
             if kept[member.client_id] <= processes[member.client_id]:
-                members.append(member)
-        return replace(entry, members=tuple(members))
+                yield member
 
-    return _with_lists(situation, map(shortened, situation.state.client_lists))
+    return with_members(situation, shortened)
 
 
 def expire_ghosts(situation: Situation) -> Situation:
     """Members whose last heartbeat is older than a broker keeps them have left the lists."""
     silent = silent_members(situation.state)
-    return _with_lists(
+    return with_members(
         situation,
-        (
-            replace(
-                entry,
-                members=tuple(
-                    member
-                    for member in entry.members
-                    if (entry.broker_name, entry.broker_id, member.client_addr) not in silent
-                ),
-            )
-            for entry in situation.state.client_lists
-        ),
+        lambda entry: (m for m in entry.members if (*entry.broker, m.client_addr) not in silent),
     )
 
 
@@ -139,7 +122,7 @@ def unlist_choosers(situation: Situation) -> Situation:
 
 def unlist_broadcasters(situation: Situation) -> Situation:
     """Broadcasting members are in a group of their own."""
-    models = {m.message_model for entry in situation.state.client_lists for m in entry.members}
+    models = {m.message_model for m in situation.state.members}
     if models != {BROADCASTING, CLUSTERING}:
         return situation
     return _keep(situation, lambda member: member.message_model != BROADCASTING)
@@ -153,7 +136,7 @@ def lists_of_topic(state: State) -> list[ClientList]:
     asked = asked_brokers(state)
     return [
         entry
-        if (entry.broker_name, entry.broker_id) in asked
+        if entry.broker in asked
         else replace(entry, members=tuple(each for each in entry.members if each.subscribed))
         for entry in state.client_lists
     ]
@@ -173,18 +156,18 @@ def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Si
             if len(members) > len(richest.get(client_id, ())):
                 richest[client_id] = members
 
-    def completed(entry: ClientList) -> ClientList:
-        if only not in (None, (entry.broker_name, entry.broker_id)):
-            return entry
+    def completed(entry: ClientList) -> Iterable[Member]:
+        if only not in (None, entry.broker):
+            return entry.members
         here = Counter(member.client_id for member in entry.members)
         missing = [
             member._replace(client_addr=f"{member.client_addr} (elsewhere)")
             for client_id, members in richest.items()
             for member in members[here[client_id] :]
         ]
-        return replace(entry, members=(*entry.members, *missing))
+        return (*entry.members, *missing)
 
-    return _with_lists(situation, map(completed, situation.state.client_lists))
+    return with_members(situation, completed)
 
 
 def unify_routes(situation: Situation) -> Situation:
@@ -205,26 +188,6 @@ def unify_routes(situation: Situation) -> Situation:
     return replace(situation, state=replace(state, topic_routes=routes))
 
 
-class _Overridden(StrategyRules):
-    """Rules whose answer for a client is replaced."""
-
-    def __init__(
-        self,
-        rules: StrategyRules,
-        override: Callable[[str, AllocationStrategy], AllocationStrategy],
-    ) -> None:
-        super().__init__()
-        self._base = rules
-        self._override = override
-
-    def resolve_known(self, client: KnownClient) -> ResolvedStrategy:
-        """What the base rules say, with the replaced strategy."""
-        resolved = self._base.resolve_known(client)
-        if resolved.strategy is None:
-            return resolved
-        return replace(resolved, strategy=self._override(client.client_id, resolved.strategy))
-
-
 def unify_strategies(situation: Situation) -> Situation:
     """Every process uses the strategy that most of those that subscribe use, whatever its SDK.
 
@@ -239,19 +202,19 @@ def unify_strategies(situation: Situation) -> Situation:
     if len(used) < 2:
         return situation
     chosen = min(by_identity.values(), key=lambda each: (-used[id(each)], each.name, each.variant))
-    return replace(situation, rules=_Overridden(situation.rules, lambda *_: chosen))
+    return _with_strategies(situation, lambda *_: chosen)
 
 
 def serve_all_rooms(situation: Situation) -> Situation:
     """The rooms that no member's MACHINE_ROOM serves are served by all of them."""
     in_use = _in_use(situation, ByMachineRoom)
-    brokers = {b.broker_name for route in situation.state.topic_routes for b in route.brokers}
+    brokers = {b.broker_name for b in situation.state.brokers}
     strategies = set(in_use.values())
     unserved = {name for name in brokers if not any(each.serves(name) for each in strategies)}
     if not in_use or not unserved:
         return situation
     serving = {each: each.also_serving(unserved) for each in strategies}
-    return _with_strategies(situation, {own: serving[each] for own, each in in_use.items()})
+    return _with_strategies(situation, {own: serving[each] for own, each in in_use.items()}.get)
 
 
 def part_config_lists(situation: Situation) -> Situation:
@@ -264,7 +227,7 @@ def part_config_lists(situation: Situation) -> Situation:
         taken.update(own)
         parted[client_id] = ByConfig(own)
     listed = sum(len(set(each.config_queues or ())) for each in in_use.values())
-    return situation if listed == len(taken) else _with_strategies(situation, parted)
+    return situation if listed == len(taken) else _with_strategies(situation, parted.get)
 
 
 def fill_config_lists(situation: Situation) -> Situation:
@@ -281,7 +244,7 @@ def fill_config_lists(situation: Situation) -> Situation:
         client_id: ByConfig([*(in_use[client_id].config_queues or ()), *gap[n :: len(clients)]])
         for n, client_id in enumerate(clients)
     }
-    return _with_strategies(situation, filled)
+    return _with_strategies(situation, filled.get)
 
 
 _Kind = TypeVar("_Kind", bound=AllocationStrategy)
@@ -297,14 +260,17 @@ def _in_use(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
 
 
 def _with_strategies(
-    situation: Situation, strategies: Mapping[str, AllocationStrategy]
+    situation: Situation, override: Callable[[str, AllocationStrategy], AllocationStrategy]
 ) -> Situation:
-    """The situation in which these clients use these strategies."""
+    """The situation in which clients use other strategies, by their id and what they use now."""
 
-    def override(client_id: str, resolved: AllocationStrategy) -> AllocationStrategy:
-        return strategies.get(client_id, resolved)
+    def answer(client: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
+        now = rules.resolve(client)
+        if now.strategy is None:
+            return now
+        return replace(now, strategy=override(client.client_id, now.strategy))
 
-    return replace(situation, rules=_Overridden(situation.rules, override))
+    return replace(situation, rules=ChangedRules(situation.rules, answer))
 
 
 #: In the order in which they are tried and told: the plainest explanation first.

@@ -7,7 +7,9 @@ follows from it: views, processes, claims and findings are all derived from it, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 PERM_READ = 4
@@ -59,6 +61,11 @@ class ClientList:
     #: 0 is the master of the broker name, any other a slave.
     broker_id: int
     members: tuple[Member, ...]
+
+    @property
+    def broker(self) -> tuple[str, int]:
+        """The broker's name and id."""
+        return self.broker_name, self.broker_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +122,13 @@ class State:
     topic_routes: tuple[TopicRoute, ...]
     offline_brokers: tuple[tuple[str, int], ...] = ()
     lasting: bool = False
+
+    @property
+    def members(self) -> Iterator[Member]:
+        """Every member of every list."""
+        return chain.from_iterable(entry.members for entry in self.client_lists)
+
+    @property
+    def brokers(self) -> Iterator[RouteBroker]:
+        """Every broker of every nameserver's route."""
+        return chain.from_iterable(route.brokers for route in self.topic_routes)

@@ -9,7 +9,7 @@ SDK: its language and version.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -40,15 +40,20 @@ class StrategyRule:
 
 
 class KnownClient(NamedTuple):
-    """What decides the strategy of a client; its fields are told by ``StrategyRules.resolve``."""
+    """What decides the strategy of a client.
+
+    ``observed`` is the strategy as it was seen of it, ``of_group`` what all observed members of
+    its group use. ``language`` and ``version`` are those of its connection. ``orders_differ`` says
+    that the names at hand sort bytewise otherwise than in Java: only then does the order matter.
+    """
 
     consumer_group: str
     client_id: str
     observed: str | None
-    of_group: str | None
-    language: str | None
-    version: int | None
-    orders_differ: bool
+    of_group: str | None = None
+    language: str | None = None
+    version: int | None = None
+    orders_differ: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +87,8 @@ class StrategyRules:
         self._made: dict[tuple[str, int | None, Sdk], AllocationStrategy | str] = {}
         self._bytewise: dict[AllocationStrategy, AllocationStrategy] = {}
 
-    def resolve(
-        self,
-        consumer_group: str,
-        client_id: str,
-        observed: str | None,
-        of_group: str | None = None,
-        *,
-        language: str | None = None,
-        version: int | None = None,
-        orders_differ: bool = False,
-    ) -> ResolvedStrategy:
-        """The strategy of one client; ``of_group`` is what all observed members of it use.
-
-        ``language`` and ``version`` are those of its connection. ``orders_differ`` says that the
-        names at hand sort bytewise otherwise than in Java: only then does the order matter.
-        """
-        return self.resolve_known(
-            KnownClient(
-                consumer_group, client_id, observed, of_group, language, version, orders_differ
-            )
-        )
-
-    def resolve_known(self, client: KnownClient) -> ResolvedStrategy:
-        """As ``resolve``; what rules that differ in some clients override."""
+    def resolve(self, client: KnownClient) -> ResolvedStrategy:
+        """The strategy of one client."""
         rule = self._matching(client.consumer_group, client.client_id)
         sdk = sdk_of(client.language, client.version)
         bytewise = client.orders_differ and sdk.sorts_bytewise
@@ -123,7 +106,10 @@ class StrategyRules:
                 for number, (groups, clients) in enumerate(self._patterns)
                 if groups.fullmatch(consumer_group)
             ]
-        return next((n for n, clients in self._of_group if clients.fullmatch(client_id)), None)
+        for number, clients in self._of_group:
+            if clients.fullmatch(client_id):
+                return number
+        return None
 
     def _resolve(
         self,
@@ -176,3 +162,20 @@ class StrategyRules:
 
 def _needs_parameters(name: str) -> bool:
     return name in NEED_PARAMETERS or name.startswith(NEARBY + "-")
+
+
+class ChangedRules(StrategyRules):
+    """Rules whose answer for some clients is another, given the client and the rules before."""
+
+    def __init__(
+        self,
+        before: StrategyRules,
+        answer: Callable[[KnownClient, StrategyRules], ResolvedStrategy],
+    ) -> None:
+        super().__init__()
+        self._before = before
+        self._answer = answer
+
+    def resolve(self, client: KnownClient) -> ResolvedStrategy:
+        """The changed answer."""
+        return self._answer(client, self._before)

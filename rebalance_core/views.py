@@ -109,8 +109,7 @@ def asked_brokers(state: State) -> frozenset[tuple[str, int]]:
     """Name and id of the brokers that a client of the topic may ask for the group's members."""
     return frozenset(
         (broker.broker_name, broker_id)
-        for route in state.topic_routes
-        for broker in route.brokers
+        for broker in state.brokers
         for broker_id in candidate_ids(broker)
     )
 
@@ -122,9 +121,7 @@ def possible_views(state: State) -> Views:
     a broker without a master every slave.
     """
     lists = {
-        (entry.broker_name, entry.broker_id): tuple(
-            sort_client_ids([member.client_id for member in entry.members])
-        )
+        entry.broker: tuple(sort_client_ids([member.client_id for member in entry.members]))
         for entry in state.client_lists
         if entry.members
     }

@@ -6,12 +6,15 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from pyspark.sql import SparkSession
 
 from jobs.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Runs in Airflow's own environment: make test-airflow.
 collect_ignore = ["airflow"]
@@ -27,12 +30,18 @@ settings.load_profile("audit")
 # Without it the workers take whatever python3 is first on the PATH.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-# Of the [jre] extra, on a machine that has no Java of its own.
-os.environ.update(find_java(os.environ))
 
 
 @pytest.fixture(scope="session")
-def _spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def java() -> None:
+    """A Java: that of the [jre] extra, on a machine that has none of its own."""
+    os.environ.update(find_java(os.environ))
+
+
+@pytest.fixture(scope="session")
+def _spark_session(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - most tests need no Spark
+
     session = (
         SparkSession.builder.master("local[2]")
         .appName("rebalance-audit tests")

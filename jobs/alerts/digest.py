@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jobs.kinds import QUEUE_FINDINGS, STALLED
+from jobs.kinds import PERSISTENT, QUEUE_FINDINGS, STALLED, fault_severity
 from jobs.reports.show import read_table
 from jobs.storage import Published, Reports
 
 Row = Mapping[str, Any]
 
-PERSISTENT = "PERSISTENT"
 NEW = "NEW"
 PERSISTING = "PERSISTING"
 
@@ -154,7 +153,7 @@ def _of_fault(row: Row, before: frozenset[str]) -> Finding:
         consumer_group=row["consumer_group"],
         topic=row["topic"],
         queue=None,
-        severity="WARNING",
+        severity=fault_severity(row.get("severity"), row["fault"], row["persistence"]),
         persistence=row["persistence"],
         ongoing=row["ongoing"],
         status=_status(row, finding_id, before),

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from jobs.alerts.digest import PERSISTENT, Digest, Finding
-from jobs.kinds import FROZEN_PROCESS, STALLED
-from jobs.settings import SEVERITIES, Alerts
-from jobs.text import visible
+from jobs.alerts.digest import Digest, Finding
+from jobs.kinds import FROZEN_PROCESS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, STALLED, worst
+from jobs.settings import Alerts
+from jobs.text import in_utc, visible
+from rebalance_core.english import count
 
-_WORDS = {"ORPHANED": "orphaned", "DUPLICATE": "duplicate", "STALLED": "stalled"}
 #: Slack cuts a message off at 40,000 characters, and nobody reads a screen of evidence.
 _LONGEST_NAME = 120
 _LONGEST_TEXT = 400
@@ -53,7 +53,7 @@ def make_message(digest: Digest, findings: Sequence[Finding], alerts: Alerts) ->
     for pair in worst_first[: alerts.groups_told]:
         lines += _of_pair(digest, pair, by_pair[pair])
     if (more := len(by_pair) - alerts.groups_told) > 0:
-        lines.append(f"and {_count(more, 'more group and topic', 'more groups and topics')}")
+        lines.append(f"and {count(more, 'more group and topic', 'more groups and topics')}")
     return {"text": "\n".join(lines), "unfurl_links": False, "unfurl_media": False}
 
 
@@ -66,7 +66,7 @@ def _heading(digest: Digest, findings: Sequence[Finding], pairs: int, alerts: Al
     date = digest.published.date
     new = "new" if alerts.tell == "NEW" else "open"
     resolved = sum(row["status"] == "RESOLVED" for row in digest.former)
-    since = f"; {_count(resolved, 'finding')} of the run before resolved" if resolved else ""
+    since = f"; {count(resolved, 'finding')} of the run before resolved" if resolved else ""
     if not findings:
         return f"*Rebalance audit of {date}*: no {new} findings{since}"
     # A queue whose certainty changed has several rows, and is one finding.
@@ -74,29 +74,27 @@ def _heading(digest: Digest, findings: Sequence[Finding], pairs: int, alerts: Al
     severity_of = {each.finding_id: each.severity for each in worst_last}
     counts = Counter(severity_of.values())
     severities = ", ".join(f"{counts[s]} {s}" for s in reversed(SEVERITIES) if counts[s])
-    told = f"{_count(len(severity_of), f'{new} finding')} ({severities})"
-    of_pairs = _count(pairs, "group and topic", "groups and topics")
+    told = f"{count(len(severity_of), f'{new} finding')} ({severities})"
+    of_pairs = count(pairs, "group and topic", "groups and topics")
     return f"*Rebalance audit of {date}*: {told} in {of_pairs}{since}"
-
-
-def _count(number: int, one: str, several: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def _of_pair(digest: Digest, pair: tuple[str, str, str], findings: Sequence[Finding]) -> list[str]:
     cluster, group, topic = pair
-    queues = {kind: {e.queue for e in findings if e.kind == kind} for kind in _WORDS}
+    queues = {
+        kind: {e.queue for e in findings if e.kind == kind} for kind in QUEUE_FINDINGS.values()
+    }
     told = [
-        _count(len(of_kind), f"{_WORDS[kind]} queue") for kind, of_kind in queues.items() if of_kind
+        count(len(of_kind), f"{kind.lower()} queue") for kind, of_kind in queues.items() if of_kind
     ] or ["no queue shows it"]
-    worst = max(SEVERITIES.index(each.severity) for each in findings)
+    severity = worst(each.severity for each in findings)
     first, last = (
         min(each.first_seen for each in findings),
         max(each.last_seen for each in findings),
     )
     until = "ongoing" if any(each.ongoing for each in findings) else f"until {_time(last)}"
     lines = [
-        f"• *{SEVERITIES[worst]}* {escape(group, _LONGEST_NAME)} / {escape(topic, _LONGEST_NAME)} "
+        f"• *{severity}* {escape(group, _LONGEST_NAME)} / {escape(topic, _LONGEST_NAME)} "
         f"({escape(cluster, _LONGEST_NAME)}): {', '.join(told)}, since {_time(first)}, {until}"
     ]
     causes = {cause for each in findings for cause in each.causes}
@@ -115,8 +113,7 @@ def _of_pair(digest: Digest, pair: tuple[str, str, str], findings: Sequence[Find
 
 
 def _time(time: datetime) -> str:
-    instant = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{in_utc(time):%Y-%m-%d %H:%M} UTC"
 
 
 def escape(text: str, longest: int) -> str:

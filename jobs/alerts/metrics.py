@@ -14,11 +14,10 @@ from itertools import product
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from jobs.alerts.digest import PERSISTENT, Digest, Finding
-from jobs.kinds import FAULTS, QUEUE_FINDINGS, VERDICTS
-from jobs.settings import SEVERITIES
+from jobs.alerts.digest import Digest, Finding
+from jobs.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
 
-_PERSISTENCES = (PERSISTENT, "TRANSIENT")
+_PERSISTENCES = (PERSISTENT, TRANSIENT)
 _STATUSES = ("NEW", "PERSISTING", "NONE")
 _KNOWN = ("false", "true")
 #: RocketMQ takes no longer names; a dump may.

@@ -1,1 +1,1 @@
-"""dumps -> records: every line of the operator's dumps, read or with a reason."""
+"""dumps -> statements: every line of the operator's dumps, read once, or with a reason."""

@@ -17,12 +17,14 @@ Source: apache/rocketmq ``RebalanceImpl`` (4.2 to 5.x), ``MessageQueue.toString`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from datetime import datetime
 
-from jobs.dumps.fastjson import parse_message_queue
+from jobs.dumps.queue_maps import Queue, parse_message_queue
+from jobs.dumps.statement import LogLine
+from jobs.instants import Instant, to_instant
 
 _MARKER = "rebalanced result changed."
-_TIME = re.compile(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}[.,][0-9]{3})")
+_TIME = re.compile(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})[.,]([0-9]{3})")
 _COUNT = re.compile(r"[0-9]{1,9}")
 
 _QUEUE_START = "MessageQueue [topic="
@@ -33,30 +35,8 @@ class ClientLogError(ValueError):
     """The line tells of a changed result, but not all of it, or it contradicts itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceResult:
-    """What one client had of one topic from one moment on.
-
-    ``queues`` are (topic, broker name, queue id) in the order of the line, which is that of a hash
-    set. Their topic differs from ``topic`` where the CONFIG strategy lists other topics' queues.
-    ``queue_count`` and ``client_count`` are what the client computed with (``mqAllSize``,
-    ``cidAllSize``), None if the broker assigned. ``logged_at`` is the time as printed, without a
-    zone: 5.x prints GMT+8, 4.x the local time of the host. None if the line does not start with it.
-    """
-
-    strategy: str
-    consumer_group: str
-    topic: str
-    client_id: str
-    queue_count: int | None
-    client_count: int | None
-    queues: tuple[tuple[str, str, int], ...]
-    by_broker: bool
-    logged_at: str | None
-
-
-def parse_rebalance_line(line: str) -> RebalanceResult | None:
-    """The changed result that the line tells of; None if it is another line.
+def parse_rebalance_line(line: str) -> tuple[str, LogLine] | None:
+    """The consumer group and the changed result that the line tells of; None if it is another line.
 
     Anything may stand before the message. Names and ids may hold blanks, commas and brackets, as
     long as they do not hold the name of the field that follows.
@@ -64,53 +44,51 @@ def parse_rebalance_line(line: str) -> RebalanceResult | None:
     Raises ClientLogError: for a line that is cut, whose counts are no numbers, or whose
     ``rebalanceResultSize`` is not the size of its set.
 
-    >>> result = parse_rebalance_line(
+    >>> group, result = parse_rebalance_line(
     ...     "2026-11-21 02:03:04,625 INFO RocketmqClient - rebalanced result changed."
     ...     " allocateMessageQueueStrategyName=AVG, group=G, topic=T, clientId=10.0.0.1@1,"
     ...     " mqAllSize=4, cidAllSize=4, rebalanceResultSize=1,"
     ...     " rebalanceResultSet=[MessageQueue [topic=T, brokerName=b, queueId=0]]"
     ... )
-    >>> result.client_id, result.client_count, result.queues, result.logged_at
-    ('10.0.0.1@1', 4, (('T', 'b', 0),), '2026-11-21 02:03:04,625')
+    >>> group, result.client_id, result.client_count, result.queues, result.printed
+    ('G', '10.0.0.1@1', 4, (('T', 'b', 0),), 1795226584625000)
     """
     prefix, marker, message = line.partition(_MARKER)
     if not marker:
         return None
-    time = _TIME.match(prefix)
-    logged_at = time[1] if time is not None else None
     by_broker = prefix.endswith("broker ")
-
     fields = _Fields(message.strip())
     fields.skip("allocateMessageQueueStrategyName=")
     strategy = fields.until(", group=")
-    consumer_group = fields.until(", topic=")
+    group = fields.until(", topic=")
     topic = fields.until(", clientId=")
-    queue_count: int | None = None
-    client_count: int | None = None
+    queue_count = client_count = None
     if by_broker:
         client_id = fields.until(", assignmentSet=")
-        queues = _assigned_queues(fields.rest)
+        queues = _queues(fields.rest, _ASSIGNMENT_START)
     else:
         client_id = fields.until(", mqAllSize=")
         queue_count = _count("mqAllSize", fields.until(", cidAllSize="))
         client_count = _count("cidAllSize", fields.until(", rebalanceResultSize="))
         size = _count("rebalanceResultSize", fields.until(", rebalanceResultSet="))
-        queues = _queues(fields.rest)
+        queues = _queues(fields.rest, _QUEUE_START)
         if len(queues) != size:
             raise ClientLogError(
                 f"rebalanceResultSize={size}, but rebalanceResultSet holds {len(queues)}"
             )
-    return RebalanceResult(
-        strategy=strategy,
-        consumer_group=consumer_group,
-        topic=topic,
-        client_id=client_id,
-        queue_count=queue_count,
-        client_count=client_count,
-        queues=queues,
-        by_broker=by_broker,
-        logged_at=logged_at,
+    printed = _printed(prefix)
+    return group, LogLine(
+        strategy, topic, client_id, queue_count, client_count, by_broker, printed, queues
     )
+
+
+def _printed(prefix: str) -> Instant | None:
+    """The printed time as if it were UTC; 4.x has a comma before the milliseconds."""
+    time = _TIME.match(prefix)
+    try:
+        return to_instant(datetime.fromisoformat(f"{time[1]}.{time[2]}+00:00")) if time else None
+    except ValueError:
+        return None
 
 
 class _Fields:
@@ -151,27 +129,18 @@ def _elements(printed: str, start: str) -> list[str]:
     return [f"{element}]" for element in elements[:-1]] + [elements[-1]]
 
 
-def _queues(printed: str) -> tuple[tuple[str, str, int], ...]:
+def _queues(printed: str, start: str) -> tuple[Queue, ...]:
     queues = []
-    for element in _elements(printed, _QUEUE_START):
-        queue = parse_message_queue(element)
+    for element in _elements(printed, start):
+        text = element
+        if start == _ASSIGNMENT_START:
+            text, separator, mode = element.removeprefix(start).rpartition(", Mode=")
+            if not (element.startswith(start) and separator and mode.endswith("]")):
+                raise ClientLogError(f"no assignment of a message queue: {element[:80]!r}")
+            if text == "null":  # an assignment of nothing, which the client ignores
+                continue
+        queue = parse_message_queue(text)
         if queue is None:
-            raise ClientLogError(f"no message queue: {element[:80]!r}")
-        queues.append(queue)
-    return tuple(queues)
-
-
-def _assigned_queues(printed: str) -> tuple[tuple[str, str, int], ...]:
-    queues = []
-    for element in _elements(printed, _ASSIGNMENT_START):
-        body = element.removeprefix(_ASSIGNMENT_START)
-        queue_text, separator, mode = body.rpartition(", Mode=")
-        if body == element or not separator or not mode.endswith("]"):
-            raise ClientLogError(f"no assignment of a message queue: {element[:80]!r}")
-        if queue_text == "null":  # an assignment of nothing, which the client ignores
-            continue
-        queue = parse_message_queue(queue_text)
-        if queue is None:
-            raise ClientLogError(f"no message queue: {queue_text[:80]!r}")
+            raise ClientLogError(f"no message queue: {text[:80]!r}")
         queues.append(queue)
     return tuple(queues)

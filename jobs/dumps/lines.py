@@ -1,11 +1,14 @@
-"""dump files -> lines: every line of every file as it came, with its file and its number."""
+"""dump files -> lines -> rows: every line of every file as it came, and what it says."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+
+from jobs.dumps.rows import LINES, ROWS_DDL, to_rows
 
 
 def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -32,12 +35,36 @@ def no_lines(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], "file string, block bigint, row bigint, line string")
 
 
+def read_statements(lines: DataFrame) -> DataFrame:
+    """``rows.ROWS`` of ``read_lines``: each line read once, in the task that has it.
+
+    Spark splits plain files by itself. A .gz is one task, whatever its size, and its rows stay
+    there: the step that follows brings them to their groups anyway, one exchange is enough.
+    """
+    # Java names a local file in two ways; the column has the shorter one.
+    files = sorted(file.replace("file:///", "file:/", 1) for file in lines.inputFiles())
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return to_rows(batches, files)
+
+    # As bytes: what is no UTF-8 would not come through as a text.
+    as_bytes = lines.withColumn("line", F.col("line").cast("binary"))
+    return as_bytes.select(*LINES.names).mapInArrow(read, ROWS_DDL)
+
+
+def blocks_of(rows: DataFrame) -> DataFrame:
+    """One row per file and block: ``first_row`` and the number of ``lines``, for number_lines."""
+    return rows.where("lines is not null").select(
+        "file", "block", F.col("row").alias("first_row"), "lines"
+    )
+
+
 def number_lines(lines: DataFrame, blocks: DataFrame) -> DataFrame:
     """Adds ``line_number``, counted from 1 in each file.
 
-    A file is read in blocks, each of which knows only the order of its own rows. ``blocks`` has
-    for each file and block its first row and its number of lines (``count_blocks``); the lines of
-    the blocks before are added up.
+    A file is read in blocks, each of which knows only the order of its own rows. ``blocks``
+    (``blocks_of``) has for each its first row and its number of lines; those of the blocks before
+    are added up.
     """
     before = Window.partitionBy("file").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     offsets = blocks.select(
@@ -48,11 +75,4 @@ def number_lines(lines: DataFrame, blocks: DataFrame) -> DataFrame:
     )
     return lines.join(offsets, ["file", "block"], "inner").withColumn(
         "line_number", F.col("lines_before") + F.col("row") - F.col("first_row") + 1
-    )
-
-
-def count_blocks(lines: DataFrame) -> DataFrame:
-    """One row per file and block: ``first_row`` and the number of ``lines``."""
-    return lines.groupBy("file", "block").agg(
-        F.min("row").alias("first_row"), F.count(F.lit(1)).alias("lines")
     )

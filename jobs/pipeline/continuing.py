@@ -6,21 +6,18 @@ the rounds again would give. Everything else is read, and one line says why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame, SparkSession
 
-from jobs.pipeline.ingest import MANIFEST
-from jobs.pipeline.window import Window
+from jobs.fold.runs import STATES_VERSION, uses_ids
+from jobs.pipeline.ingested import MANIFEST
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.settings import Settings
-from jobs.states.continued import STATES_VERSION, StateTables, clip_runs
 from jobs.storage import Location, Published, Reports
+from jobs.window import Window
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,6 @@ class Recorded:
             return None
         return cls(**values)
 
-    def to_summary(self) -> dict[str, Any]:
-        """The entry of the summary."""
-        return asdict(self)
-
     @property
     def window(self) -> Window:
         """The rounds that the tables may answer for."""
@@ -79,6 +72,11 @@ class Inputs:
             location = snapshots / table.name
             self._tables[table.name] = location.parquet() if location.files() else None
 
+    def has_ids(self) -> bool:
+        """Whether the content ids that ``ingest`` wrote are those that this audit would compute."""
+        polls = self._tables[BROKER_POLLS.name]
+        return uses_ids(polls, self.ingested, self.settings.heartbeat_expiry_seconds)
+
     def count(self, window: Window) -> dict[str, int]:
         """The rows of each table in the window.
 
@@ -91,9 +89,9 @@ class Inputs:
             for name, table in self._tables.items()
         }
 
-    def record(self, window: Window, last: datetime, rows: Mapping[str, int]) -> Recorded:
-        """What this run says of its state tables, which have so many rows."""
-        return Recorded(
+    def record(self, window: Window, last: datetime) -> dict[str, Any]:
+        """What this run says of its state tables, but for ``rows``: these are yet to be written."""
+        recorded = Recorded(
             version=STATES_VERSION,
             settings=self.settings.fingerprint(),
             snapshots=str(self.snapshots),
@@ -101,8 +99,9 @@ class Inputs:
             since=None if window.since is None else _iso(window.since),
             until=_iso(last),
             input_rows=self.count(replace(window, until=last)),
-            rows=dict(rows),
+            rows={},
         )
+        return asdict(recorded)
 
 
 def _iso(time: datetime) -> str:
@@ -113,50 +112,44 @@ def _count(table: ds.Dataset | None, window: Window) -> int:
     if table is None or "snapshot_time" not in table.schema.names:
         return 0  # the contract's check tells what is missing
     type_ = table.schema.field("snapshot_time").type
-
-    def moment(time: datetime) -> ds.Expression:
-        # Spark's own INT96 has no zone, other writers' times have other units.
-        value = pa.scalar(time.astimezone(UTC), pa.timestamp("us", "UTC"))
-        return ds.scalar(value.cast(type_, safe=False))
-
-    column = ds.field("snapshot_time")
-    is_counted = ds.scalar(True)
-    if window.since is not None:
-        is_counted &= column >= moment(window.since)
-    if window.until is not None:
-        is_counted &= column < moment(window.until)
-    return int(table.count_rows(filter=is_counted))
+    return int(table.count_rows(filter=window.filter(ds.field("snapshot_time"), type_)))
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """What a run takes over of another: nothing, its states alone, or its rounds too.
+    """What a run takes over of another: nothing, its evaluated situations alone, or its rounds too.
 
-    ``until``: the rounds before it are not read; None: all are. ``reason``: why they are.
+    ``last`` is the run. ``until``: the rounds before it are not read; None: all are. ``reason``:
+    why they are.
     """
 
-    run_id: str | None = None
+    last: Published | None = None
     until: datetime | None = None
     reason: str | None = None
-    known: StateTables | None = None
 
     def to_summary(self) -> dict[str, str | None]:
         """The entry of the summary."""
         until = None if self.until is None else _iso(self.until)
-        return {"run_id": self.run_id, "until": until, "reason": self.reason}
+        run_id = None if self.last is None else self.last.run_id
+        return {"run_id": run_id, "until": until, "reason": self.reason}
 
     def sentence(self) -> str:
-        """The line that tells a person."""
-        if self.until is not None:
-            return f"goes on from run {self.run_id}: rounds before {_iso(self.until)} are not read"
+        """The line for a person."""
+        if self.last is not None and self.until is not None:
+            return (
+                f"goes on from run {self.last.run_id}: rounds before {_iso(self.until)} are not "
+                "read"
+            )
         text = f"every round of the window is read: {self.reason}"
-        return text if self.run_id is None else f"{text}; evaluated states of {self.run_id} count"
+        if self.last is None:
+            return text
+        return f"{text}; evaluated situations of {self.last.run_id} count"
 
-    def rest(self, rows: DataFrame) -> DataFrame:
-        """The rows of the rounds that are to be read."""
-        if self.until is None:
-            return rows
-        return Window(since=self.until).cut(rows)
+    def rest(self, window: Window) -> Window:
+        """The part of a window that is to be read."""
+        if self.until is None or (window.since is not None and window.since >= self.until):
+            return window
+        return replace(window, since=self.until)
 
 
 def window_of_last(last: Published | None, window: Window) -> Window:
@@ -171,7 +164,7 @@ def window_of_last(last: Published | None, window: Window) -> Window:
 
 
 def continue_from(
-    spark: SparkSession, reports: Reports, last: Published | None, window: Window, inputs: Inputs
+    reports: Reports, last: Published | None, window: Window, inputs: Inputs
 ) -> Continuation:
     """What the run of a window takes over from the last published one."""
     if last is None:
@@ -183,17 +176,13 @@ def continue_from(
         )
     if recorded.settings != inputs.settings.fingerprint():
         return Continuation(reason=f"run {last.run_id} had other settings")
-    places = {
-        name: reports.state_table(name, last.date, last.run_id) for name in StateTables.names()
-    }
-    for name, place in places.items():
+    for name, rows in recorded.rows.items():
         # Whoever clears old tables away leaves the pointer.
-        if not place.files() or place.parquet().count_rows() != recorded.rows[name]:
+        place = reports.state_table(name, last.date, last.run_id)
+        if not place.files() or place.parquet().count_rows() != rows:
             return Continuation(reason=f"{name} of run {last.run_id} is not there, or not whole")
-    tables = StateTables(**{name: spark.read.parquet(p.uri) for name, p in places.items()})
     reason = _why_not(recorded, last, window, inputs)
-    until = None if reason else recorded.window.until
-    return Continuation(last.run_id, until, reason, _clip(tables, window, until, inputs.settings))
+    return Continuation(last, None if reason else recorded.window.until, reason)
 
 
 def _why_not(recorded: Recorded, last: Published, window: Window, inputs: Inputs) -> str | None:
@@ -218,22 +207,3 @@ def _why_not(recorded: Recorded, last: Published, window: Window, inputs: Inputs
                 f"when {run} read them"
             )
     return None
-
-
-def _clip(
-    tables: StateTables, window: Window, until: datetime | None, settings: Settings
-) -> StateTables:
-    """The tables with the runs that answer for rounds of the window."""
-    if until is None:
-        return replace(
-            tables,
-            group_runs=tables.group_runs.limit(0),
-            route_runs=tables.route_runs.limit(0),
-        )
-    answered = replace(window, until=min(until, window.until or until))
-    of_routes = answered.earlier(settings.route_max_age_seconds)
-    return replace(
-        tables,
-        group_runs=clip_runs(tables.group_runs, answered.holds),
-        route_runs=clip_runs(tables.route_runs, of_routes.holds),
-    )

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
-
-from jobs.pipeline.moments import moment_of_frames, situation_of
-from jobs.reports.explain import Place, explain_lines, what_if_lines
+from jobs.judge.moment import Moment
+from jobs.pipeline.moments import Question, moment_of_frames
+from jobs.pipeline.terms import strategy_rules
+from jobs.reports.explain import explain_lines, what_if_lines
 from jobs.settings import Settings
-from jobs.states.plain import Moment
 from rebalance_core import Change, Situation, WhatIf
 from rebalance_core import what_if as predict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 #: One row per queue that changes hands.
 _MOVE = "broker_name string, queue_id int, before array<string>, after array<string>"
@@ -35,6 +38,8 @@ def explain(
     group: str,
     topic: str,
     broker_polls: DataFrame | None = None,
+    client_states: DataFrame | None = None,
+    queue_offsets: DataFrame | None = None,
     *,
     at: datetime | None = None,
     cluster: str | None = None,
@@ -51,8 +56,9 @@ def explain(
     ...
     """
     chosen = settings or Settings()
+    question = Question(group, topic, in_utc(at), cluster)
     moment = moment_of_frames(
-        heartbeats, topic_routes, broker_polls, group, topic, in_utc(at), cluster, chosen
+        heartbeats, topic_routes, broker_polls, client_states, queue_offsets, question, chosen
     )
     return explain_moment(moment, chosen)
 
@@ -85,6 +91,8 @@ def what_if(
     topic: str,
     changes: Sequence[Change],
     broker_polls: DataFrame | None = None,
+    client_states: DataFrame | None = None,
+    queue_offsets: DataFrame | None = None,
     *,
     at: datetime | None = None,
     cluster: str | None = None,
@@ -102,29 +110,26 @@ def what_if(
     >>> predicted.moves.show()  # doctest: +SKIP
     """
     chosen = settings or Settings()
+    question = Question(group, topic, in_utc(at), cluster)
     moment = moment_of_frames(
-        heartbeats, topic_routes, broker_polls, group, topic, in_utc(at), cluster, chosen
+        heartbeats, topic_routes, broker_polls, client_states, queue_offsets, question, chosen
     )
     told, text = predict_moment(moment, changes, chosen)
     return Prediction(text, told, heartbeats.sparkSession)
 
 
 def explain_moment(moment: Moment, settings: Settings) -> Text:
-    """The text of ``explain`` for a state that was found."""
-    return Text("\n".join(explain_lines(situation_of(moment, settings), _place(moment))))
+    """The text of ``explain`` for a moment that was found."""
+    return Text("\n".join(explain_lines(Situation(moment.state, strategy_rules(settings)), moment)))
 
 
 def predict_moment(
     moment: Moment, changes: Sequence[Change], settings: Settings
 ) -> tuple[WhatIf, Text]:
-    """What the changes do to a state that was found, and the text of it."""
-    situation: Situation = situation_of(moment, settings)
+    """What the changes do to a moment that was found, and the text of it."""
+    situation = Situation(moment.state, strategy_rules(settings))
     told = predict(situation, changes)
-    return told, Text("\n".join(what_if_lines(situation, told, _place(moment))))
-
-
-def _place(moment: Moment) -> Place:
-    return Place(moment.cluster, moment.snapshot_time, moment.first_seen, moment.last_seen)
+    return told, Text("\n".join(what_if_lines(situation, told, moment)))
 
 
 def in_utc(time: datetime | None) -> datetime | None:

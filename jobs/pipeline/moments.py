@@ -1,233 +1,189 @@
-"""Where a state comes from that somebody asks about: dump files, snapshot tables, DataFrames.
+"""Where a moment comes from that somebody asks about: dump files, snapshot tables, DataFrames.
 
-The first two without Spark, for a single group; the last by the very steps of the audit.
+One group is folded and judged in this process, by the functions that a night is folded and judged
+by: see ``audit_on_driver``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.contract import check_contract
-from jobs.dumps.bodies import CONSUMER_CONNECTION
-from jobs.dumps.plain import read_dumps
-from jobs.errors import ContractError, InputError
-from jobs.pipeline.frames import computed
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES, Table
-from jobs.settings import Settings
-from jobs.snapshots.plain import GroupRows, make_group_rows
-from jobs.states.continued import GROUP, TOPIC
-from jobs.states.evaluated import distinct_states, state_columns
-from jobs.states.evaluation import to_state
-from jobs.states.fingerprints import group_fingerprints, route_fingerprints
-from jobs.states.members import mark_members
-from jobs.states.plain import Moment, find_moment
-from jobs.states.representatives import (
-    collect_group_states,
-    collect_route_states,
-    find_group_topics,
+from jobs.dumps.files import list_local_files
+from jobs.errors import InputError
+from jobs.fold.local import fold, member_runs, member_runs_by_id, route_runs, route_runs_by_id
+from jobs.fold.numbers import only
+from jobs.instants import to_instant
+from jobs.judge.dossier import read_dossiers
+from jobs.judge.moment import Moment, find_moment
+from jobs.pipeline.audit_on_driver import Sources, read_sources
+from jobs.pipeline.continuing import Inputs
+from jobs.pipeline.ingest_on_driver import tables_of_dumps
+from jobs.pipeline.terms import strategy_rules, terms_of
+from jobs.schemas import (
+    BROKER_POLLS,
+    CLIENT_STATES,
+    HEARTBEATS,
+    MEMBER_LISTS,
+    QUARANTINE,
+    QUEUE_OFFSETS,
+    ROUTE_CONTENTS,
+    ROUTE_POLLS,
+    TOPIC_ROUTES,
+    Table,
 )
-from jobs.states.runs import find_runs
-from jobs.states.segments import find_segments, route_intervals
+from jobs.settings import Settings
 from jobs.storage import Location
-from rebalance_core import Situation, StrategyRule, StrategyRules, near_names
+from jobs.window import Window
+from rebalance_core import near_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
-def situation_of(moment: Moment, settings: Settings) -> Situation:
-    """The moment's state with the settings' strategies."""
-    rules = [StrategyRule(**each.to_rule()) for each in settings.strategies]
-    return Situation(moment.state, StrategyRules(rules, settings.default_strategy))
+@dataclass(frozen=True)
+class Question:
+    """What somebody asks about. ``at``: the last snapshot up to it; None: the last one.
+
+    ``cluster`` may be None where the group is in one cluster alone.
+    """
+
+    group: str
+    topic: str
+    at: datetime | None = None
+    cluster: str | None = None
 
 
-def moment_of_dumps(
-    paths: Sequence[str],
-    group: str,
-    topic: str,
-    at: datetime | None,
-    cluster: str | None,
-    settings: Settings,
-) -> Moment:
-    """The state as ``ingest`` and ``audit`` would make it of these dump files, without Spark.
+def moment_of_dumps(paths: Sequence[str], question: Question, settings: Settings) -> Moment:
+    """The moment as ``ingest`` and ``audit`` would make it of these dump files.
 
     Raises InputError where there is no such file, group, topic or time; it names what comes near.
     """
-    dumps = read_dumps(paths, group)
-    refused = f" ({dumps.refused} lines were not understood)" if dumps.refused else ""
-    if group not in dumps.groups:
-        raise _unknown("group", group, dumps.groups, refused)
-    clusters = {
-        record.cluster
-        for record in dumps.records
-        if record.kind == CONSUMER_CONNECTION and record.envelope["consumer_group"] == group
+    files = list_local_files(paths)
+    if files is None:
+        raise InputError(f"expected local dumps, came {', '.join(paths)}")
+    if not files:
+        raise InputError(f"no dump file below {', '.join(paths)}")
+    tables = tables_of_dumps(files, settings)
+    refused = tables[QUARANTINE.name].num_rows
+    sources = Sources(
+        member_runs_by_id(
+            only(tables[BROKER_POLLS.name], consumer_group=question.group),
+            only(tables[MEMBER_LISTS.name], consumer_group=question.group),
+        ),
+        route_runs_by_id(tables[ROUTE_POLLS.name], tables[ROUTE_CONTENTS.name]),
+        only(tables[CLIENT_STATES.name], consumer_group=question.group),
+        only(tables[QUEUE_OFFSETS.name], consumer_group=question.group),
+    )
+    aside = f" ({refused} lines were not understood)" if refused else ""
+    return _moment(sources, question, settings, _groups(tables.values()), aside)
+
+
+def moment_of_tables(snapshots: Location, question: Question, settings: Settings) -> Moment:
+    """The same of snapshot tables; only heartbeats and routes must be there.
+
+    Raises ContractError where a table has not the columns that it must have.
+    """
+    inputs = Inputs(snapshots, settings)
+    sources = read_sources(inputs, Window(), question.group)
+    groups = {
+        str(name)
+        for table in (HEARTBEATS, BROKER_POLLS)
+        if (snapshots / table.name).files()
+        for name in pc.unique(
+            (snapshots / table.name).parquet().to_table(["consumer_group"])["consumer_group"]
+        ).to_pylist()
     }
-    if not clusters:
-        raise InputError(f"no answer of a broker about {group} here{refused}")
-    rows = make_group_rows(dumps.records, _one_cluster(group, cluster, clusters), group)
-    return _moment_of_rows(rows, topic, at, settings)
-
-
-def moment_of_tables(
-    snapshots: Location,
-    group: str,
-    topic: str,
-    at: datetime | None,
-    cluster: str | None,
-    settings: Settings,
-) -> Moment:
-    """The same of snapshot tables, read by PyArrow; ``broker_polls`` may be missing."""
-    if not (snapshots / HEARTBEATS.name).files():
-        raise InputError(f"no table {HEARTBEATS.name} at {snapshots / HEARTBEATS.name}")
-    of_group = ds.field("consumer_group") == group
-    heartbeats = _read(snapshots, HEARTBEATS, of_group)
-    polls = []
-    if (snapshots / BROKER_POLLS.name).files():
-        polls = _read(snapshots, BROKER_POLLS, of_group)
-    if not heartbeats and not polls:
-        known = (snapshots / HEARTBEATS.name).parquet().to_table(columns=["consumer_group"])
-        raise _unknown(
-            "group", group, {str(name) for name in known["consumer_group"].unique().to_pylist()}
-        )
-    clusters = {row["cluster"] for row in [*heartbeats, *polls]}
-    chosen = _one_cluster(group, cluster, clusters)
-    routes = _read(snapshots, TOPIC_ROUTES, ds.field("topic") == topic)
-    rows = GroupRows(
-        *([r for r in t if r["cluster"] == chosen] for t in (heartbeats, polls, routes))
-    )
-    return _moment_of_rows(rows, topic, at, settings)
-
-
-def _moment_of_rows(rows: GroupRows, topic: str, at: datetime | None, settings: Settings) -> Moment:
-    return find_moment(
-        rows.heartbeats,
-        rows.broker_polls,
-        rows.topic_routes,
-        topic,
-        at,
-        settings.heartbeat_expiry_seconds,
-        settings.route_max_age_seconds,
-    )
-
-
-def _read(snapshots: Location, table: Table, wanted: ds.Expression) -> list[dict[str, Any]]:
-    location = snapshots / table.name
-    if not location.files():
-        raise InputError(f"no table {table.name} at {location}")
-    dataset = location.parquet()
-    there = dataset.schema.names
-    missing = [field.name for field in table.schema if field.name not in there]
-    needed = [name for name in missing if not table.schema[name].nullable]
-    if needed:
-        raise ContractError(f"table {table.name} at {location} lacks {', '.join(needed)}")
-    names = [field.name for field in table.schema if field.name in there]
-    rows = dataset.to_table(columns=names, filter=wanted).to_pylist()
-    nothing = dict.fromkeys(missing)
-    return [{**nothing, **{name: _in_utc(each) for name, each in row.items()}} for row in rows]
-
-
-def _in_utc(value: Any) -> Any:
-    if not isinstance(value, datetime):
-        return value
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return _moment(sources, question, settings, groups)
 
 
 def moment_of_frames(
     heartbeats: DataFrame,
     topic_routes: DataFrame,
     broker_polls: DataFrame | None,
-    group: str,
-    topic: str,
-    at: datetime | None,
-    cluster: str | None,
+    client_states: DataFrame | None,
+    queue_offsets: DataFrame | None,
+    question: Question,
     settings: Settings,
 ) -> Moment:
-    """The same of DataFrames, by the steps of the audit; collects a single state.
+    """The same of DataFrames; the rows of the one group come to this process.
 
     Raises ContractError where a table has not the columns that it must have.
     """
-    of_group = F.col("consumer_group") == group
-    listed = check_contract(HEARTBEATS, heartbeats)
-    polls = None if broker_polls is None else check_contract(BROKER_POLLS, broker_polls)
-    clusters = _values(listed.where(of_group), "cluster")
-    if polls is not None:
-        clusters |= _values(polls.where(of_group), "cluster")
-    if not clusters:
-        raise _unknown("group", group, _values(listed, "consumer_group"))
-    chosen = _one_cluster(group, cluster, clusters)
-    here = of_group & (F.col("cluster") == chosen)
-    marked = mark_members(listed.where(here), settings.heartbeat_expiry_seconds)
-    polled = None if polls is None else polls.where(here)
-    routes = check_contract(TOPIC_ROUTES, topic_routes).where(
-        (F.col("cluster") == chosen) & (F.col("topic") == topic)
+
+    def of_group(table: Table, rows: DataFrame | None) -> pa.Table | None:
+        if rows is None:
+            return None
+        wanted = check_contract(table, rows)
+        if table is not TOPIC_ROUTES:
+            wanted = wanted.where(wanted["consumer_group"] == question.group)
+        return wanted.toArrow()
+
+    listed = of_group(HEARTBEATS, heartbeats)
+    polls = of_group(BROKER_POLLS, broker_polls)
+    assert listed is not None  # noqa: S101 - there are heartbeats
+    routes = of_group(TOPIC_ROUTES, topic_routes)
+    assert routes is not None  # noqa: S101 - there are routes
+    sources = Sources(
+        member_runs(listed, polls, settings.heartbeat_expiry_seconds),
+        route_runs(routes),
+        of_group(CLIENT_STATES, client_states),
+        of_group(QUEUE_OFFSETS, queue_offsets),
     )
-    group_runs = computed(find_runs(group_fingerprints(marked, polled), GROUP))
-    times = sorted(
-        _in_utc(time) for (of_run,) in _rows(group_runs, "snapshot_times") for time in of_run
+    groups: set[str] = set()
+    if not listed.num_rows and not (polls is not None and polls.num_rows):
+        names = check_contract(HEARTBEATS, heartbeats).select("consumer_group").distinct()
+        groups = {row[0] for row in names.collect()}
+    return _moment(sources, question, settings, groups)
+
+
+def _moment(
+    sources: Sources,
+    question: Question,
+    settings: Settings,
+    groups: Iterable[str],
+    aside: str = "",
+) -> Moment:
+    rows = fold(sources.lists, sources.routes, sources.client_states, sources.queue_offsets)
+    dossiers = {
+        dossier.cluster: dossier
+        for dossier in read_dossiers(rows.to_batches())
+        if dossier.consumer_group == question.group and dossier.polls
+    }
+    if not dossiers:
+        if question.group in groups:
+            raise InputError(f"no answer of a broker about {question.group} here{aside}")
+        raise _unknown("group", question.group, groups, aside)
+    return find_moment(
+        dossiers[_one_cluster(question, dossiers)],
+        sources.lists.records,
+        question.topic,
+        None if question.at is None else to_instant(question.at),
+        terms_of(settings),
+        strategy_rules(settings),
     )
-    early = [time for time in times if at is None or time <= at]
-    if not early:
-        raise InputError(
-            f"no snapshot of {group} up to {at}: they go from {times[0]} to {times[-1]}"
-        )
-    group_states = computed(
-        collect_group_states(group_runs, marked, polled, settings.heartbeat_expiry_seconds)
-    )
-    topics = computed(find_group_topics(group_states))
-    known = _values(topics, "topic") - {""}
-    if topic not in known:
-        raise _unknown_topic(group, topic, known)
-    route_runs = computed(find_runs(route_fingerprints(routes), TOPIC))
-    segments = computed(
-        find_segments(
-            group_runs,
-            topics.where(F.col("topic") == topic),
-            route_intervals(route_runs, settings.route_max_age_seconds),
-        )
-    )
-    first_seen, last_seen, state_id = next(
-        (_in_utc(first), _in_utc(last), state_id)
-        for first, last, state_id in _rows(segments, "first_seen", "last_seen", "state_id")
-        if _in_utc(first) <= early[-1] <= _in_utc(last)
-    )
-    row = (
-        distinct_states(
-            segments.where(F.col("state_id") == state_id),
-            group_states,
-            collect_route_states(route_runs, routes),
-        )
-        .select(*state_columns())
-        .toPandas()
-        .to_dict("records")[0]
-    )
-    return Moment(to_state(row), chosen, early[-1], first_seen, last_seen)
 
 
-def _rows(frame: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in frame.select(*columns).collect()]
+def _groups(tables: Iterable[pa.Table]) -> set[str]:
+    named = (table["consumer_group"] for table in tables if "consumer_group" in table.column_names)
+    return {str(name) for column in named for name in pc.unique(column).to_pylist()}
 
 
-def _values(frame: DataFrame, column: str) -> set[str]:
-    return {value for (value,) in _rows(frame.select(column).distinct(), column)}
+def _one_cluster(question: Question, clusters: Iterable[str]) -> str:
+    there = sorted(clusters)
+    if question.cluster is not None and question.cluster not in there:
+        raise _unknown("cluster", question.cluster, there, f" with {question.group}")
+    if question.cluster is None and len(there) > 1:
+        names = ", ".join(map(repr, there))
+        raise InputError(f"{question.group} is in several clusters, {names}: say which")
+    return question.cluster or there[0]
 
 
-def _one_cluster(group: str, cluster: str | None, clusters: set[str]) -> str:
-    if cluster is not None and cluster not in clusters:
-        raise _unknown("cluster", cluster, clusters, f" with {group}")
-    if cluster is None and len(clusters) > 1:
-        names = ", ".join(map(repr, sorted(clusters)))
-        raise InputError(f"{group} is in several clusters, {names}: say which")
-    return cluster or next(iter(clusters))
-
-
-def _unknown(what: str, came: str, known: Iterable[str], aside: str = "") -> InputError:
-    return InputError(f"no {what} {came!r} here{aside}: {near_names(came, set(known))}")
-
-
-def _unknown_topic(group: str, topic: str, known: Iterable[str]) -> InputError:
-    return InputError(
-        f"no member of {group} subscribes to the topic {topic!r}: {near_names(topic, set(known))}"
-    )
+def _unknown(what: str, came: str, there: Iterable[str], aside: str = "") -> InputError:
+    return InputError(f"no {what} {came!r} here{aside}: {near_names(came, set(there))}")

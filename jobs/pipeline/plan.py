@@ -12,11 +12,10 @@ import pyarrow.dataset as ds
 from jobs.dumps.files import InputFile, list_files, list_local_files
 from jobs.errors import InputError
 from jobs.pipeline.continuing import Inputs, window_of_last
-from jobs.pipeline.window import Window
 from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
-from jobs.session import spark_session
 from jobs.settings import Settings
 from jobs.storage import Location, Reports
+from jobs.window import Window
 
 #: Of the dumps so many are named; of all the sizes are summed.
 _NAMED_FILES = 10
@@ -32,7 +31,9 @@ def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -
     """
     files = list_local_files(dumps)
     if files is None:
-        with spark_session("rebalance-audit dry run", master, is_short=True) as spark:
+        from jobs.session import spark_session  # noqa: PLC0415 - not for local files
+
+        with spark_session("rebalance-audit dry run", master) as spark:
             files = list_files(spark, dumps)
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from jobs.kinds import kind_of
 from jobs.rendering.pictures import AfterRepair, Queue, Taker, Timeline, is_at_times, whole
-from jobs.rendering.words import count, kind_of
+from rebalance_core.english import count
 
 #: The number of colours of owners; the number in a cell tells those of one colour apart.
 COLOURS = 12

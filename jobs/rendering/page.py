@@ -15,10 +15,11 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from jobs.kinds import kind_of
 from jobs.rendering.problems import Problem
 from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
-from jobs.rendering.words import count, kind_of
-from jobs.text import visible
+from jobs.text import day_and_time, time_of_day, visible
+from rebalance_core.english import count, noun
 
 #: How many topics are listed before the first is told in full.
 _FIRST_LISTED = 12
@@ -70,7 +71,7 @@ def _link(base: str, page: str) -> Markup:
 
 def _clock(iso: str) -> str:
     """A time of the summary as a person reads it."""
-    return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}"
+    return day_and_time(datetime.fromisoformat(iso))
 
 
 def _minutes(minutes: float) -> str:
@@ -106,7 +107,9 @@ def _environment(report: Report, reports: str, finding_pages: str | None) -> Env
         "count": count,
         "kind_of": kind_of,
         "minutes": _minutes,
+        "noun": noun,
         "share": _share,
+        "time_of_day": time_of_day,
     }
     return environment
 

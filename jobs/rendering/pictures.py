@@ -14,8 +14,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
-from jobs.rendering.words import count, kind_of, list_of
+from jobs.kinds import kind_of
 from rebalance_core import sort_client_ids
+from rebalance_core.english import count, list_of
 
 Row = Mapping[str, Any]
 
@@ -126,6 +127,8 @@ class AfterRepair:
 MOST_LANES = 24
 #: More fault bars than this hide the queues.
 _MOST_FAULTS = 4
+#: More client ids than this hide what happened to them.
+_MOST_NAMES = 3
 #: A run of snapshots reaches to the next one, unless it is further away than so many intervals.
 _GAP_INTERVALS = 3
 _AT_TIMES = " (at times)"
@@ -152,7 +155,8 @@ class States:
                 shares[key] += row["view_weight"]
         for (state_id, queue, client_id, _, processes), share in shares.items():
             self._takers[state_id][queue].append(Taker(client_id, processes, share))
-        self._interval = _interval(self._runs)
+        #: The usual time between two snapshots.
+        self.interval = _interval(self._runs)
 
     @property
     def queues(self) -> set[Queue]:
@@ -164,17 +168,12 @@ class States:
         """From the first snapshot until the last one's end."""
         return (self._starts[0], self.until(self._runs[-1]["last_seen"])) if self._runs else None
 
-    @property
-    def interval(self) -> timedelta:
-        """The usual time between two snapshots."""
-        return self._interval
-
     def until(self, last_seen: datetime) -> datetime:
         """When what a snapshot shows may have ended: at the next one, if this comes in time."""
-        usual: datetime = last_seen + self._interval
+        usual: datetime = last_seen + self.interval
         place = bisect_right(self._starts, last_seen)
         if place < len(self._starts) and self._starts[place] <= (
-            last_seen + _GAP_INTERVALS * self._interval
+            last_seen + _GAP_INTERVALS * self.interval
         ):
             return self._starts[place]
         return usual
@@ -294,19 +293,14 @@ def _change(row: Row) -> Change:
     joined, left = row["clients_joined"], row["clients_left"]
     parts = []
     if joined:
-        parts.append(f"{_some(joined)} joined")
+        parts.append(f"{list_of(joined, _MOST_NAMES)} joined")
     if left:
-        parts.append(f"{_some(left)} left")
+        parts.append(f"{list_of(left, _MOST_NAMES)} left")
     if row["queues"] != row["queues_before"]:
         parts.append(f"{count(row['queues'], 'queue')} instead of {row['queues_before']}")
     parts.append(f"{count(row['queues_moved'], 'queue')} moved")
     sign = "+" if joined and not left else "-" if left and not joined else "*"
     return Change(row["changed_at"], sign, ", ".join(parts))
-
-
-def _some(client_ids: Sequence[str]) -> str:
-    shown = list(client_ids[:3])
-    return list_of([*shown, f"{len(client_ids) - 3} more"] if len(client_ids) > 3 else shown)
 
 
 def _fault_bars(states: States, faults: Sequence[Row]) -> tuple[FaultBar, ...]:

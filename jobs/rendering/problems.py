@@ -8,30 +8,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from jobs.rendering.tables import PLACE, Place, Tables
-from jobs.rendering.words import Kind, count, kind_of, list_of, span
+from jobs.kinds import (
+    INFO,
+    PERSISTENT,
+    QUEUE_FINDINGS,
+    SEVERITIES,
+    Kind,
+    fault_severity,
+    kind_of,
+    lasts,
+    worst,
+)
+from jobs.rendering.tables import PLACE, Place, Tables, place_of
+from jobs.text import span
+from rebalance_core.english import count, list_of
 
 #: The tables of findings, by kind, in the order in which they are told.
-FINDINGS = {
-    "ORPHANED": "orphaned_queues",
-    "DUPLICATE": "duplicate_queues",
-    "STALLED": "stalled_queues",
-}
-#: Worst first.
-SEVERITIES = ("CRITICAL", "WARNING", "INFO")
+FINDINGS = {kind: table for table, kind in QUEUE_FINDINGS.items()}
 _HOW = {
     "ORPHANED": "consumed by nobody",
     "DUPLICATE": "consumed by several",
     "STALLED": "stalled",
 }
-#: Faults that pass by themselves, however long they are seen.
-_BENIGN = frozenset({"ROUTE_CHANGED", "STALE_CHANNEL"})
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class ToldFault:
     last_seen: datetime
     runs: int
     persistence: str
+    severity: str
     ongoing: bool
     evidence: str
     remedy: str
@@ -62,12 +67,12 @@ class ToldFault:
     @property
     def lasts(self) -> bool:
         """Whether it is more than a deploy or a restart."""
-        return self.persistence == "PERSISTENT" and self.fault not in _BENIGN
+        return lasts(self.fault, self.persistence)
 
     @property
-    def severity(self) -> str:
-        """What it adds to the severity of its findings: a lasting one without any is a warning."""
-        return "WARNING" if self.lasts and not self.queues_affected else "INFO"
+    def adds(self) -> bool:
+        """Whether it is bad by itself: of one that has findings these say how bad it is."""
+        return self.severity != INFO and not self.queues_affected
 
     @property
     def time(self) -> str:
@@ -127,8 +132,7 @@ class Problem:
     @property
     def severity(self) -> str:
         """The worst of what no known issue explains; where all of it is known, of that."""
-        severities = (each.severity for each in self._counted)
-        return min(severities, key=SEVERITIES.index, default="INFO")
+        return worst(each.severity for each in self._counted)
 
     @property
     def ongoing(self) -> bool:
@@ -138,7 +142,7 @@ class Problem:
     @property
     def counts(self) -> bool:
         """Whether it belongs into the verdict: it lasts and nobody has called it known."""
-        return self.severity != "INFO" and not self.is_known
+        return self.severity != INFO and not self.is_known
 
     @property
     def headline(self) -> str:
@@ -180,7 +184,7 @@ class Problem:
         """Sorts the worst first; what is known last."""
         return (
             self.is_known,
-            SEVERITIES.index(self.severity),
+            -SEVERITIES.index(self.severity),
             not self.ongoing,
             -(self.orphan_minutes + self.duplicate_minutes),
             -sum(self.lasting.values()),
@@ -198,7 +202,7 @@ def find_problems(tables: Tables) -> list[Problem]:
     problems: dict[Place, Problem] = {}
 
     def at(row: dict[str, Any]) -> Problem:
-        place = Place(*(row[name] for name in PLACE))
+        place = place_of(row)
         return problems.setdefault(place, Problem(place))
 
     for kind, name in FINDINGS.items():
@@ -207,12 +211,12 @@ def find_problems(tables: Tables) -> list[Problem]:
     for row, fault in _faults(tables):
         problem = at(row)
         problem.faults.append(fault)
-        if fault.severity != "INFO":
+        if fault.adds:
             problem.grades.append(Grade(fault.severity, fault.ongoing, fault.known_issue))
         problem.saw(fault.first_seen, fault.last_seen)
     minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
     for row in tables.read("group_health", [*PLACE, *minutes]).to_pylist():
-        problem_here = problems.get(Place(*(row[name] for name in PLACE)))
+        problem_here = problems.get(place_of(row))
         if problem_here is not None:
             problem_here.orphan_minutes = row[minutes[0]]
             problem_here.duplicate_minutes = row[minutes[1]]
@@ -221,18 +225,8 @@ def find_problems(tables: Tables) -> list[Problem]:
     return sorted(problems.values(), key=lambda problem: problem.rank)
 
 
-_COLUMNS = (
-    "broker_name",
-    "queue_id",
-    "severity",
-    "persistence",
-    "ongoing",
-    "status",
-    "certainty",
-    "known_issue",
-    "first_seen",
-    "last_seen",
-)
+_ALIKE = ("severity", "persistence", "ongoing", "status", "certainty", "known_issue")
+_COLUMNS = ("broker_name", "queue_id", "first_seen", "last_seen", *_ALIKE)
 
 
 def _text_where_null(table: pa.Table) -> pa.Table:
@@ -246,8 +240,7 @@ def _text_where_null(table: pa.Table) -> pa.Table:
 def _add_findings(at: Callable[[dict[str, Any]], Problem], kind: str, findings: pa.Table) -> None:
     if not findings.num_rows:
         return
-    alike = ["severity", "persistence", "ongoing", "status", "certainty", "known_issue"]
-    tallies = findings.group_by([*PLACE, *alike]).aggregate(
+    tallies = findings.group_by([*PLACE, *_ALIKE]).aggregate(
         [("first_seen", "min"), ("last_seen", "max")]
     )
     certain: set[Place] = set()
@@ -259,48 +252,32 @@ def _add_findings(at: Callable[[dict[str, Any]], Problem], kind: str, findings: 
             problem.statuses.add(row["status"])
         if row["certainty"] != "POSSIBLE":
             certain.add(problem.place)
-    pairs = zip(findings["broker_name"].to_pylist(), findings["queue_id"].to_pylist(), strict=True)
-    queue = pa.array([f"{queue_id}:{broker_name}" for broker_name, queue_id in pairs])
-    counts = (
-        findings.append_column("queue", queue)
-        .group_by([*PLACE, "persistence"])
-        .aggregate([("queue", "count_distinct")])
-    )
+    queues_of = findings.group_by([*PLACE, "persistence", "broker_name", "queue_id"]).aggregate([])
+    counts = queues_of.group_by([*PLACE, "persistence"]).aggregate([([], "count_all")])
     for row in counts.to_pylist():
         problem = at(row)
-        lasts = row["persistence"] == "PERSISTENT"
-        (problem.lasting if lasts else problem.passing)[kind] = row["queue_count_distinct"]
+        queues = problem.lasting if row["persistence"] == PERSISTENT else problem.passing
+        queues[kind] = row["count_all"]
         if problem.place not in certain:
             problem.possible_only.add(kind)
 
 
-_FAULT_COLUMNS = (
-    "fault",
-    "first_seen",
-    "last_seen",
-    "persistence",
-    "ongoing",
-    "evidence",
-    "remedy",
-    "client_ids",
-    "queues_affected",
-    "findings_cleared",
-    "findings_left",
-    "known_issue",
-)
+#: The columns of ``group_faults`` that a ``ToldFault`` is made of.
+_FAULT_COLUMNS = [each.name for each in fields(ToldFault) if each.name != "runs"]
 
 
 def _faults(tables: Tables) -> Iterable[tuple[dict[str, Any], ToldFault]]:
     runs: dict[tuple[Any, ...], list[tuple[dict[str, Any], ToldFault]]] = defaultdict(list)
-    for row in tables.read("group_faults", [*PLACE, *_FAULT_COLUMNS]).to_pylist():
+    for row in tables.read("group_faults", [*PLACE, *_FAULT_COLUMNS, "client_ids"]).to_pylist():
         client_ids = tuple(row["client_ids"]) if row["fault"] == "FROZEN_PROCESS" else ()
-        told = {name: row[name] for name in _FAULT_COLUMNS if name != "client_ids"}
-        key = (*(row[name] for name in PLACE), row["fault"], client_ids)
+        told = {name: row[name] for name in _FAULT_COLUMNS}
+        told["severity"] = fault_severity(row["severity"], row["fault"], row["persistence"])
+        key = (place_of(row), row["fault"], client_ids)
         runs[key].append((row, ToldFault(**told, runs=1)))
     for of_fault in runs.values():
         row, worst = max(of_fault, key=lambda each: (each[1].weight, each[1].last_seen))
         every = [fault for _, fault in of_fault]
         # One run that nobody knows of makes the fault one that counts.
         unknown = any(fault.known_issue is None for fault in every)
-        told = {**worst.__dict__, "runs": len(every)}
-        yield row, ToldFault(**{**told, "known_issue": None if unknown else worst.known_issue})
+        known_issue = None if unknown else worst.known_issue
+        yield row, replace(worst, runs=len(every), known_issue=known_issue)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from jobs.kinds import SEVERITIES, worst
 from jobs.rendering.drawings import Drawing, colour, draw_allocation, draw_timeline
 from jobs.rendering.pictures import AfterRepair, States, after_repair, number_clients, timeline
-from jobs.rendering.problems import FINDINGS, SEVERITIES, Problem, ToldFault, find_problems
-from jobs.rendering.tables import PLACE, Place, Tables
-from jobs.rendering.words import count, list_of, span
+from jobs.rendering.problems import FINDINGS, Problem, ToldFault, find_problems
+from jobs.rendering.tables import Place, Tables, by_place, place_of
+from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published
+from jobs.text import span
 from rebalance_core import MessageQueue
+from rebalance_core.english import count, list_of, noun
 from rebalance_core.faults import queue_ranges
 
 #: How many rows the lists of the page have at most; the tables have them all.
@@ -134,9 +137,8 @@ class GroupHealth:
     @property
     def rank(self) -> tuple[Any, ...]:
         """Sorts the worst first."""
-        grades = (*SEVERITIES, "")
         return (
-            grades.index(self.severity),
+            -("", *SEVERITIES).index(self.severity),
             self.audited == self.topics,
             -(self.orphan_minutes + self.duplicate_minutes),
             self.completeness,
@@ -234,7 +236,7 @@ class Report:
 def build_report(published: Published, tables: Tables, top: int) -> Report:
     """The report of a run; the first ``top`` problems with their findings and pictures."""
     problems = tuple(find_problems(tables))
-    rows = tables.read("group_health", [*PLACE, *_HEALTH]).to_pylist()
+    rows = tables.read("group_health", GROUP_HEALTH.schema.names).to_pylist()
     coverage = _coverage(rows)
     unreadable = _unreadable(tables)
     return Report(
@@ -258,13 +260,13 @@ def _verdict(
     passed = [p for p in problems if not p.counts and not p.is_known]
     remarks = []
     if counted:
-        level = min((problem.severity for problem in counted), key=SEVERITIES.index)
+        level = worst(problem.severity for problem in counted)
         groups = len({problem.place[:2] for problem in counted})
         ongoing = sum(problem.ongoing for problem in counted)
         critical = sum(problem.severity == "CRITICAL" for problem in counted)
         sentence = (
             f"{count(len(counted), 'topic')} of {count(groups, 'group')} "
-            f"{'has' if len(counted) == 1 else 'have'} lasting faults"
+            f"{noun(len(counted), 'has', 'have')} lasting faults"
             + (
                 f", {'all' if critical == len(counted) > 1 else f'{critical:,}'} critical."
                 if critical
@@ -332,37 +334,25 @@ _REASSIGNMENT = (
     "queues_moved",
 )
 
-_Rows = Callable[[Place], list[dict[str, Any]]]
-
 
 def _details(tables: Tables, problems: Sequence[Problem]) -> tuple[Detail, ...]:
     places = [problem.place for problem in problems]
-    findings = {k: _by_place(tables, name, _FINDING, places) for k, name in FINDINGS.items()}
-    faults = _by_place(tables, "group_faults", _FAULT, places)
-    runs = _by_place(tables, "state_runs", _STATE_RUN, places)
-    allocations = _by_place(tables, "allocations", _ALLOCATION, places)
-    reassignments = _by_place(tables, "reassignments", _REASSIGNMENT, places)
+    findings = {k: by_place(tables, name, _FINDING, places) for k, name in FINDINGS.items()}
+    faults = by_place(tables, "group_faults", _FAULT, places)
+    runs = by_place(tables, "state_runs", _STATE_RUN, places)
+    allocations = by_place(tables, "allocations", _ALLOCATION, places)
+    reassignments = by_place(tables, "reassignments", _REASSIGNMENT, places)
     return tuple(
         _detail(
             f"problem-{number}",
             problem,
-            {kind: rows(problem.place) for kind, rows in findings.items()},
-            faults(problem.place),
-            States(runs(problem.place), allocations(problem.place)),
-            reassignments(problem.place),
+            {kind: rows[problem.place] for kind, rows in findings.items()},
+            faults[problem.place],
+            States(runs[problem.place], allocations[problem.place]),
+            reassignments[problem.place],
         )
         for number, problem in enumerate(problems, 1)
     )
-
-
-def _by_place(tables: Tables, name: str, columns: Sequence[str], places: Sequence[Place]) -> _Rows:
-    rows: dict[Place, list[dict[str, Any]]] = defaultdict(list)
-    wanted = set(places)
-    for row in tables.read(name, [*PLACE, *columns], wanted).to_pylist():
-        place = Place(*(row[column] for column in PLACE))
-        if place in wanted:
-            rows[place].append(row)
-    return lambda place: rows[place]
 
 
 def _detail(
@@ -426,7 +416,7 @@ def _finding_lines(topic: str, findings: dict[str, list[dict[str, Any]]]) -> lis
             alike[key].append(row)
 
     def rank(rows: list[dict[str, Any]]) -> tuple[Any, ...]:
-        return SEVERITIES.index(rows[0]["severity"]), not rows[0]["ongoing"], rows[0]["first_seen"]
+        return -SEVERITIES.index(rows[0]["severity"]), not rows[0]["ongoing"], rows[0]["first_seen"]
 
     lines = []
     for key, rows in sorted(alike.items(), key=lambda each: rank(each[1])):
@@ -474,69 +464,40 @@ def _names(takers: Sequence[str]) -> str:
 def _former(tables: Tables) -> tuple[Former, ...]:
     columns = ("broker_name", "queue_id", "kind", "status", "first_seen", "last_seen", "severity")
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for row in tables.read("former_findings", [*PLACE, *columns]).to_pylist():
-        place = Place(*(row[name] for name in PLACE))
-        alike[place, row["status"], row["kind"], row["severity"]].append(row)
+    for place, rows in by_place(tables, "former_findings", columns).items():
+        for row in rows:
+            alike[place, row["status"], row["kind"], row["severity"]].append(row)
     return tuple(
-        Former(
-            place=place,
-            status=status,
-            kind=kind,
-            queues=_ranges(place.topic, rows),
-            severity=severity,
-            time=span(
-                min(row["first_seen"] for row in rows), max(row["last_seen"] for row in rows)
-            ),
-        )
+        Former(place, status, kind, _ranges(place.topic, rows), severity, _time(rows))
         for (place, status, kind, severity), rows in sorted(alike.items())
     )
 
 
 def _unreadable(tables: Tables) -> tuple[Unreadable, ...]:
     columns = ("broker_name", "queue_id", "first_seen", "last_seen")
-    by_place: dict[Place, list[dict[str, Any]]] = defaultdict(list)
-    for row in tables.read("unreadable_queues", [*PLACE, *columns]).to_pylist():
-        by_place[Place(*(row[name] for name in PLACE))].append(row)
     return tuple(
-        Unreadable(
-            place,
-            _ranges(place.topic, rows),
-            span(min(row["first_seen"] for row in rows), max(row["last_seen"] for row in rows)),
-        )
-        for place, rows in sorted(by_place.items())
+        Unreadable(place, _ranges(place.topic, rows), _time(rows))
+        for place, rows in sorted(by_place(tables, "unreadable_queues", columns).items())
     )
+
+
+def _time(rows: Sequence[dict[str, Any]]) -> str:
+    return span(min(row["first_seen"] for row in rows), max(row["last_seen"] for row in rows))
 
 
 def _drifting(tables: Tables) -> int:
     """How many topics have lasting drift that no change of route or state explains."""
-    columns = ("persistence", "attributed_to")
-    rows = tables.read("allocation_drift", [*PLACE, *columns]).to_pylist()
-    return len(
-        {
-            tuple(row[name] for name in PLACE)
-            for row in rows
-            if row["persistence"] == "PERSISTENT"
+    places = by_place(tables, "allocation_drift", ("persistence", "attributed_to"))
+    return sum(
+        any(
+            row["persistence"] == "PERSISTENT"
             and row["attributed_to"] not in ("ROUTE_CHANGED", "STATE_CHANGED")
-        }
+            for row in rows
+        )
+        for rows in places.values()
     )
 
 
-_HEALTH = (
-    "coverage",
-    "reason",
-    "snapshots",
-    "audited_snapshots",
-    "completeness",
-    "members",
-    "processes",
-    "queues",
-    "idle_clients",
-    "imbalance",
-    "strategy_source",
-    "orphan_queue_minutes",
-    "duplicate_queue_minutes",
-    "worst_severity",
-)
 _AUDITED = "AUDITED"
 _NO_GROUP = "NO_GROUP"
 
@@ -546,46 +507,36 @@ def _health(rows: Sequence[dict[str, Any]]) -> tuple[GroupHealth, ...]:
     for row in rows:
         if row["coverage"] != _NO_GROUP:
             by_group[row["cluster"], row["consumer_group"]].append(row)
-    return tuple(
-        sorted(
-            (
-                GroupHealth(
-                    cluster=cluster,
-                    consumer_group=group,
-                    severity=min(
-                        (row["worst_severity"] for row in own if row["worst_severity"]),
-                        key=SEVERITIES.index,
-                        default="",
-                    ),
-                    topics=len(own),
-                    audited=sum(row["coverage"] == _AUDITED for row in own),
-                    members=max(row["members"] for row in own),
-                    processes=max(row["processes"] for row in own),
-                    queues=sum(row["queues"] for row in own),
-                    idle_clients=max(row["idle_clients"] for row in own),
-                    imbalance=max(row["imbalance"] for row in own),
-                    orphan_minutes=sum(row["orphan_queue_minutes"] for row in own),
-                    duplicate_minutes=sum(row["duplicate_queue_minutes"] for row in own),
-                    completeness=min(row["completeness"] for row in own),
-                )
-                for (cluster, group), own in by_group.items()
-            ),
-            key=lambda each: each.rank,
+    health = (
+        GroupHealth(
+            cluster=cluster,
+            consumer_group=group,
+            severity=worst((row["worst_severity"] for row in own if row["worst_severity"]), ""),
+            topics=len(own),
+            audited=sum(row["coverage"] == _AUDITED for row in own),
+            members=max(row["members"] for row in own),
+            processes=max(row["processes"] for row in own),
+            queues=sum(row["queues"] for row in own),
+            idle_clients=max(row["idle_clients"] for row in own),
+            imbalance=max(row["imbalance"] for row in own),
+            orphan_minutes=sum(row["orphan_queue_minutes"] for row in own),
+            duplicate_minutes=sum(row["duplicate_queue_minutes"] for row in own),
+            completeness=min(row["completeness"] for row in own),
         )
+        for (cluster, group), own in by_group.items()
     )
+    return tuple(sorted(health, key=lambda each: each.rank))
 
 
 def _coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
     audited = [row for row in rows if row["coverage"] == _AUDITED]
     others = [
-        NotAudited(Place(*(row[name] for name in PLACE)), row["coverage"], row["reason"])
+        NotAudited(place_of(row), row["coverage"], row["reason"])
         for row in rows
         if row["coverage"] != _AUDITED
     ]
     incomplete = [
-        (Place(*(row[name] for name in PLACE)), row["completeness"])
-        for row in audited
-        if row["completeness"] < 1
+        (place_of(row), row["completeness"]) for row in audited if row["completeness"] < 1
     ]
     return Coverage(
         audited=len(audited),

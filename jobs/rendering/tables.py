@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,11 @@ class Place(NamedTuple):
 
 #: The columns of a place, in its order.
 PLACE = Place._fields
+
+
+def place_of(row: Mapping[str, Any]) -> Place:
+    """The place that a row is of."""
+    return Place(*(row[name] for name in PLACE))
 
 
 class Tables(Protocol):
@@ -63,3 +69,16 @@ class PublishedTables:
             if column not in there:
                 table = table.append_column(column, pa.nulls(table.num_rows))
         return table.select(list(columns))
+
+
+def by_place(
+    tables: Tables, name: str, columns: Sequence[str], places: Collection[Place] | None = None
+) -> dict[Place, list[dict[str, Any]]]:
+    """The rows of a table by their place, in its order; of these places alone."""
+    rows: dict[Place, list[dict[str, Any]]] = defaultdict(list)
+    wanted = None if places is None else set(places)
+    for row in tables.read(name, [*PLACE, *columns], wanted).to_pylist():
+        place = place_of(row)
+        if wanted is None or place in wanted:
+            rows[place].append(row)
+    return rows

@@ -7,13 +7,14 @@ strangers chose, so each is shown by ``visible`` as it leaves here.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jobs.text import visible
+from jobs.instants import Instant, to_datetime
+from jobs.judge.evaluated import QueueKey
+from jobs.judge.moment import Moment
+from jobs.text import iso, visible
 from rebalance_core import (
     Evaluation,
     Fault,
@@ -28,6 +29,7 @@ from rebalance_core import (
     moves_by_client,
     sort_message_queues,
 )
+from rebalance_core.english import count, list_of, named_broker, names, noun
 from rebalance_core.faults import find_moves, queue_ranges, shown_id
 from rebalance_core.findings import AUDITED, CERTAIN, DUPLICATE, ORPHANED
 from rebalance_core.prediction import Between, Ways
@@ -41,26 +43,18 @@ _MOST_QUEUES = 120
 _MOST_LINES = 40
 #: For so few clients it is told what each one's leaving would do.
 _MOST_LEAVING = 12
+#: So many queues with a backlog are named.
+_MOST_BACKLOGS = 8
 
 
-@dataclass(frozen=True)
-class Place:
-    """What a text is about: where the state was seen, and when."""
-
-    cluster: str
-    snapshot_time: datetime
-    first_seen: datetime
-    last_seen: datetime
-
-
-def explain_lines(situation: Situation, place: Place) -> Iterator[str]:
+def explain_lines(situation: Situation, moment: Moment) -> Iterator[str]:
     """Who takes what of a topic, why, what is wrong, what causes and repairs it, and what if."""
-    return _shown(_explained(situation, place))
+    return _shown(_explained(situation, moment))
 
 
-def what_if_lines(situation: Situation, told: WhatIf, place: Place) -> Iterator[str]:
+def what_if_lines(situation: Situation, told: WhatIf, moment: Moment) -> Iterator[str]:
     """What changes would do: who takes what then, what moves, and what lies in between."""
-    return _shown(_predicted(situation, told, place))
+    return _shown(_predicted(situation, told, moment))
 
 
 def _shown(lines: Iterable[str]) -> Iterator[str]:
@@ -76,11 +70,11 @@ def _shown(lines: Iterable[str]) -> Iterator[str]:
         ) or [""]
 
 
-def _explained(situation: Situation, place: Place) -> Iterator[str]:
+def _explained(situation: Situation, moment: Moment) -> Iterator[str]:
     evaluation = evaluate(situation.state, situation.rules)
     causes = find_causes(situation, evaluation)
     faults = find_faults(situation, evaluation, causes)
-    yield from _heading(situation, place)
+    yield from _heading(situation, moment)
     yield f"{_size(evaluation)}; {_wrong(evaluation)}"
     if evaluation.reason:
         yield f"{evaluation.coverage}: {evaluation.reason}"
@@ -91,17 +85,21 @@ def _explained(situation: Situation, place: Place) -> Iterator[str]:
         yield from _findings(evaluation)
     for fault in faults:
         yield from _fault(fault)
+    yield from _since(moment)
+    yield from _held(moment)
+    yield from _backlog(moment)
     if evaluation.findings and causes.after:
         # The cure of the first finding: of a group with several faults one after the other.
         cure = causes.cures[evaluation.findings[0].kind, evaluation.findings[0].queue][0]
         if cure in causes.after:
             after = causes.after[cure]
-            yield from _picture(f"When {' and '.join(cure)} is mended ({_wrong(after)})", after)
+            are = noun(len(cure), "is", "are")
+            yield from _picture(f"When {list_of(cure)} {are} mended ({_wrong(after)})", after)
     yield from _leaving(situation, evaluation)
 
 
-def _predicted(situation: Situation, told: WhatIf, place: Place) -> Iterator[str]:
-    yield from _heading(situation, place)
+def _predicted(situation: Situation, told: WhatIf, moment: Moment) -> Iterator[str]:
+    yield from _heading(situation, moment)
     yield ""
     for number, change in enumerate(told.changes):
         yield f"{'What if' if number == 0 else '    and'}: {change}"
@@ -127,32 +125,24 @@ def _predicted(situation: Situation, told: WhatIf, place: Place) -> Iterator[str
 # ------------------------------------------------------------------ parts of both
 
 
-def _heading(situation: Situation, place: Place) -> Iterator[str]:
+def _heading(situation: Situation, moment: Moment) -> Iterator[str]:
     state = situation.state
-    yield f"{state.consumer_group} on {state.topic}, cluster {place.cluster}"
+    yield f"{state.consumer_group} on {state.topic}, cluster {moment.cluster}"
     so = ""
-    if place.first_seen != place.last_seen:
-        so = f" (the same from {_clock(place.first_seen)} to {_clock(place.last_seen)})"
-    yield f"as of {_clock(place.snapshot_time)}{so}"
+    if moment.first_seen != moment.last_seen:
+        so = f" (the same from {_clock(moment.first_seen)} to {_clock(moment.last_seen)})"
+    yield f"as of {_clock(moment.snapshot_time)}{so}"
 
 
-def _clock(time: datetime) -> str:
-    text = time.astimezone(UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
+def _clock(time: Instant) -> str:
+    return iso(to_datetime(time))
 
 
 def _size(evaluation: Evaluation) -> str:
     ids = len({allocation.client_id for allocation in evaluation.allocations})
-    behind = "" if ids in (0, evaluation.processes) else f" behind {_count(ids, 'client id')}"
-    return f"{_count(evaluation.queues, 'queue')}, {_many(evaluation.processes)}{behind}"
-
-
-def _many(processes: int) -> str:
-    return f"{processes} process{'' if processes == 1 else 'es'}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    behind = "" if ids in (0, evaluation.processes) else f" behind {count(ids, 'client id')}"
+    processes = count(evaluation.processes, "process", "processes")
+    return f"{count(evaluation.queues, 'queue')}, {processes}{behind}"
 
 
 def _wrong(evaluation: Evaluation) -> str:
@@ -161,7 +151,7 @@ def _wrong(evaluation: Evaluation) -> str:
     kinds = Counter(finding.kind for finding in evaluation.findings)
     if not kinds:
         return "every queue has one owner"
-    return f"{kinds['DUPLICATE']} duplicate, {kinds['ORPHANED']} orphaned"
+    return f"{kinds[DUPLICATE]:,} duplicate, {kinds[ORPHANED]:,} orphaned"
 
 
 # ------------------------------------------------------------------ the picture
@@ -189,10 +179,10 @@ def _picture(title: str, evaluation: Evaluation) -> Iterator[str]:
     width = min(max([len(_WRONG), *(len(line.label) for line in lines)]), _WIDTH // 2)
     for block in _blocks(shown, _WIDTH - width - 4):
         yield from _block(block, lines, marks, width)
-    left_out = {"queues": len(queues) - len(shown), "clients": len(rows) - len(clients)}
-    told = [f"{number} more {what}" for what, number in left_out.items() if number]
-    if told:
-        yield f"  ({' and '.join(told)} are not shown)"
+    left_out = {"queue": len(queues) - len(shown), "client": len(rows) - len(clients)}
+    if any(left_out.values()):
+        told = list_of(count(number, f"more {what}") for what, number in left_out.items() if number)
+        yield f"  ({told} {noun(sum(left_out.values()), 'is', 'are')} not shown)"
 
 
 class _Line(NamedTuple):
@@ -313,8 +303,8 @@ def _why(situation: Situation) -> Iterator[str]:
         ids = Counter(view.client_ids)
         share = "" if views.agree else f" ({view.weight:.0%} of the times)"
         yield (
-            f"  asked of {', '.join(view.brokers)}{share}: {_count(len(view.queues), 'queue')}, "
-            f"{_count(len(view.client_ids), 'client id')}"
+            f"  asked of {', '.join(view.brokers)}{share}: {count(len(view.queues), 'queue')}, "
+            f"{count(len(view.client_ids), 'client id')}"
         )
         for number, (client_id, copies) in enumerate(ids.items()):
             if number == _MOST_CLIENTS:
@@ -324,9 +314,8 @@ def _why(situation: Situation) -> Iterator[str]:
             yield f"    {shown_id(client_id)}{again}"
     if views.completeness < 1 and state.client_lists:
         yield f"  (the lists of {views.completeness:.0%} of the topic's brokers are known)"
-    for name, broker_id in state.offline_brokers:
-        slave = f" (slave {broker_id})" if broker_id else ""
-        yield f"  {name}{slave} knows no member of the group"
+    for broker in state.offline_brokers:
+        yield f"  {named_broker(*broker)} knows no member of the group"
     for route in state.topic_routes:
         brokers = ", ".join(
             f"{broker.broker_name} {broker.read_queue_nums}"
@@ -335,7 +324,7 @@ def _why(situation: Situation) -> Iterator[str]:
         )
         yield f"  route of {route.namesrv_addr}: queues to read: {brokers or 'no broker'}"
     for text, ids_with in _traits(situation).items():
-        yield f"  {text}: {_some(ids_with)}"
+        yield f"  {text}: {names(ids_with, 8)}"
 
 
 def _traits(situation: Situation) -> dict[str, list[str]]:
@@ -356,11 +345,6 @@ def _traits(situation: Situation) -> dict[str, list[str]]:
         times = f" (x{process.count})" if process.count > 1 else ""
         traits[text].append(f"{shown_id(process.client_id)}{times}")
     return traits
-
-
-def _some(names: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 # ------------------------------------------------------------------ what is wrong
@@ -385,8 +369,8 @@ def _fault(fault: Fault) -> Iterator[str]:
     yield f"  repair: {fault.remedy}"
     if fault.cleared or fault.moves:
         yield (
-            f"  with it, findings that go: {fault.cleared}, that stay: {fault.left}; queues that "
-            f"change hands: {len(fault.moves)}"
+            f"  with it, findings that go: {fault.cleared:,}, that stay: {fault.left:,}; queues "
+            f"that change hands: {len(fault.moves):,}"
         )
 
 
@@ -402,7 +386,88 @@ def _leaving(situation: Situation, evaluation: Evaluation) -> Iterator[str]:
         changed = apply_change(situation, leave(client_id))
         after = evaluate(changed.state, changed.rules)
         moved = len(find_moves(evaluation, after))
-        yield f"  {visible(client_id):<{width}}  queues that move: {moved}; {_wrong(after)}"
+        yield f"  {visible(client_id):<{width}}  queues that move: {moved:,}; {_wrong(after)}"
+
+
+# ------------------------------------------------------------------ time, holdings, backlog
+
+_KINDS = (("orphaned_queues", "orphaned"), ("duplicate_queues", "duplicate"))
+
+
+def _since(moment: Moment) -> Iterator[str]:
+    """Since when each finding and fault is there, and how much waits because of it."""
+    lines: list[str] = []
+    for table, kind in _KINDS:
+        of_episode: dict[tuple[Instant, Instant, str, str], list[Mapping[str, Any]]] = defaultdict(
+            list
+        )
+        for row in moment.episodes[table]:
+            times = (row["episode_first_seen"], row["episode_last_seen"])
+            of_episode[*times, row["persistence"], row["severity"]].append(row)
+        for (first, last, persistence, severity), rows in sorted(of_episode.items()):
+            waiting = sum(row["backlog"] or 0 for row in rows)
+            backlog = f", {count(waiting, 'message')} not consumed" if waiting else ""
+            lines.append(
+                f"  {kind} {_span(first, last)} ({persistence}, {severity}): "
+                f"{_queue_ranges(moment, rows)}{backlog}"
+            )
+    for row in moment.episodes["stalled_queues"]:
+        lines.append(
+            f"  stalled {_span(row['first_seen'], row['last_seen'])} ({row['persistence']}, "
+            f"{row['severity']}): {_queue_ranges(moment, [row])}, computed for "
+            f"{list_of(row['owners']) or 'nobody'}"
+        )
+    for row in moment.episodes["group_faults"]:
+        lines.append(
+            f"  {row['fault']} {_span(row['first_seen'], row['last_seen'])} ({row['persistence']})"
+        )
+    if lines:
+        yield ""
+        yield "Since when"
+        yield from lines
+
+
+def _span(first: Instant, last: Instant) -> str:
+    if first == last:
+        return f"in the snapshot of {_clock(first)}"
+    return f"from {_clock(first)} to {_clock(last)}"
+
+
+def _queue_ranges(moment: Moment, rows: Iterable[Mapping[str, Any]]) -> str:
+    return _ranges(moment, ((row["broker_name"], row["queue_id"]) for row in rows))
+
+
+def _ranges(moment: Moment, queues: Iterable[QueueKey]) -> str:
+    return queue_ranges(MessageQueue(moment.state.topic, *queue) for queue in sorted(queues))
+
+
+def _held(moment: Moment) -> Iterator[str]:
+    """What each process said that it holds, and the queues of which none or several said so."""
+    if not moment.held:
+        return
+    yield ""
+    yield "What the processes hold, as their last running infos say"
+    for held in moment.held[:_MOST_CLIENTS]:
+        queues = _ranges(moment, held.queues) if held.queues else "no queue"
+        yield f"  {shown_id(held.client_id)}: {queues} (at {_clock(held.said_at)})"
+    if len(moment.held) > _MOST_CLIENTS:
+        yield f"  and {len(moment.held) - _MOST_CLIENTS} more"
+    holders = Counter(queue for held in moment.held for queue in held.queues)
+    several = [queue for queue, number in holders.items() if number > 1]
+    if several:
+        yield f"  held by several: {_ranges(moment, several)}"
+
+
+def _backlog(moment: Moment) -> Iterator[str]:
+    """How many messages wait, and where most of them do."""
+    if moment.backlog is None or moment.backlog_at is None:
+        return
+    yield ""
+    in_all = sum(moment.backlog.values())
+    yield f"Not consumed at {_clock(moment.backlog_at)}: {count(in_all, 'message')}"
+    most = sorted(moment.backlog.items(), key=lambda each: (-each[1], each[0]))
+    for (broker_name, queue_id), waiting in [each for each in most if each[1]][:_MOST_BACKLOGS]:
+        yield f"  {broker_name} {queue_id}: {count(waiting, 'message')}"
 
 
 # ------------------------------------------------------------------ what a change does
@@ -413,7 +478,7 @@ def _moves(told: WhatIf) -> Iterator[str]:
     if not told.moves:
         yield "No queue moves."
         return
-    yield f"{len(told.moves)} of {_count(_queues_in_all(told), 'queue')} change hands"
+    yield f"{len(told.moves):,} of {count(_queues_in_all(told), 'queue')} change hands"
     for number, (client_id, (gives, takes)) in enumerate(moves_by_client(told.moves).items()):
         if number == _MOST_LINES:
             yield "  ..."
@@ -431,7 +496,7 @@ def _moves(told: WhatIf) -> Iterator[str]:
         before, after = (" + ".join(each) or "nobody" for each in (move.before, move.after))
         yield f"  {queue:<25}  {before} -> {after}"
     if len(told.moves) > _MOST_LINES:
-        yield f"  and {len(told.moves) - _MOST_LINES} more"
+        yield f"  and {len(told.moves) - _MOST_LINES:,} more"
 
 
 def _queues_in_all(told: WhatIf) -> int:
@@ -448,23 +513,23 @@ def _on_the_way(told: WhatIf) -> Iterator[str]:
         return
     yield (
         f"While the clients find out, for up to {told.seconds} s after all is done (a client that "
-        f"crashes stays listed for some 120 s more), up to {_count(worst.wrong, 'queue')} may be "
+        f"crashes stays listed for some 120 s more), up to {count(worst.wrong, 'queue')} may be "
         f"taken by both or by nobody{_looked_at(told.settling)}."
     )
-    who = f"when only these know: {_some(worst.done, 4)}" if worst.done else "before anybody knows"
+    who = f"when only these know: {names(worst.done, 4)}" if worst.done else "before anybody knows"
     yield f"  Worst, {who}:"
     yield f"    {_what_is_wrong(worst)}"
 
 
 def _rollout(told: WhatIf) -> Iterator[str]:
-    steps, rollout = _count(len(told.steps), "step"), told.rollout
+    steps, rollout = count(len(told.steps), "step"), told.rollout
     if rollout.worst is not None:
         yield (
             f"NOT safe in a rolling way, step by step ({steps}): states in between have "
             "duplicates or orphans that were not there before, for as long as the rollout stands "
             f"there: {rollout.harmed} of {rollout.looked_at}{_looked_at(rollout)}."
         )
-        yield f"  Worst, with this done and no more: {_some(rollout.worst.done, 4)}:"
+        yield f"  Worst, with this done and no more: {names(rollout.worst.done, 4)}:"
         yield f"    {_what_is_wrong(rollout.worst)}"
     elif told.new_findings:
         yield "NOT safe: when all is done there are findings that were not there before."
@@ -489,7 +554,7 @@ def _looked_at(ways: Ways) -> str:
 
 def _what_is_wrong(between: Between) -> str:
     parts = [
-        f"{queue_ranges(queues)} {'is' if len(queues) == 1 else 'are'} taken by {whom}"
+        f"{queue_ranges(queues)} {noun(len(queues), 'is', 'are')} taken by {whom}"
         for queues, whom in ((between.duplicates, "several"), (between.orphans, "nobody"))
         if queues
     ]

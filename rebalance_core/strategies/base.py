@@ -1,7 +1,7 @@
 """What all allocation strategies share: the guard, the sorting, and who claims which positions.
 
 A strategy implements ``_positions`` alone, for all clients at once; ``allocate``,
-``allocate_all``, ``claims`` and ``slots`` are all read from it, so there is one arithmetic.
+``allocate_all`` and ``claims`` are all read from it, so there is one arithmetic.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,9 @@ from numpy.typing import NDArray
 from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
 
-__all__ = [
-    "NOTHING",
-    "AllocationStrategy",
-    "Positions",
-    "by_first_slot",
-    "original_id",
-    "own_copy",
-    "own_id",
-]
-
-Positions = NDArray[np.int64]
+Queues: TypeAlias = Sequence[MessageQueue]
+ClientIds: TypeAlias = Sequence[str]
+Positions: TypeAlias = NDArray[np.int64]
 
 NOTHING: Positions = np.empty(0, dtype=np.int64)
 # Shared by all answers that hold no queue.
@@ -69,13 +61,10 @@ class AllocationStrategy(ABC):
     RocketMQ 5.3.3, called as a client calls them: both lists sorted first.
     """
 
+    #: What Java's ``getName()`` returns.
+    name: str
     #: Whether both lists are sorted by the bytes of UTF-8, as Go and C++ do, where that matters.
     sorts_bytewise = False
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What Java's ``getName()`` returns."""
 
     @property
     def variant(self) -> str:
@@ -102,17 +91,15 @@ class AllocationStrategy(ABC):
         return bytewise
 
     @abstractmethod
-    def _positions(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         """For each distinct id its positions in ``queues``; both lists sorted and not empty."""
 
     def allocate(
         self,
         consumer_group: str,
         client_id: str | None,
-        queues: Sequence[MessageQueue] | None,
-        client_ids: Sequence[str] | None,
+        queues: Queues | None,
+        client_ids: ClientIds | None,
     ) -> list[MessageQueue]:
         """The queues that one client takes, in Java's order. The lists may come in any order.
 
@@ -138,8 +125,8 @@ class AllocationStrategy(ABC):
     def allocate_all(
         self,
         consumer_group: str,
-        queues: Sequence[MessageQueue] | None,
-        client_ids: Sequence[str] | None,
+        queues: Queues | None,
+        client_ids: ClientIds | None,
     ) -> dict[str, list[MessageQueue]]:
         """What ``allocate`` answers for every distinct client id, from one sort and one pass.
 
@@ -162,9 +149,7 @@ class AllocationStrategy(ABC):
         results.pop("", None)
         return results
 
-    def claims(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, Positions]:
+    def claims(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         """For each distinct client id the positions in ``queues`` that it claims.
 
         Both lists must be in Java's order already (``sort_message_queues``,
@@ -185,37 +170,14 @@ class AllocationStrategy(ABC):
         positions.pop("", None)
         return positions
 
-    def slots(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Positions:
-        """For each queue the index in ``client_ids`` of the slot that owns it, -1 for nobody.
-
-        Both lists in Java's order, as for ``claims``. A repeated id owns by its first slot alone.
-        CONFIG gives one queue to every client; it then shows under the first of them.
-
-        Raises AllocationError where Java throws for every client.
-
-        >>> from rebalance_core import make_strategy
-        >>> queues = [MessageQueue("T", "broker-a", number) for number in range(8)]
-        >>> make_strategy("AVG").slots(queues, ["a", "a", "b"]).tolist()
-        [0, 0, 0, -1, -1, -1, 2, 2]
-        """
-        claims = self.claims(queues, client_ids)
-        owners = np.full(len(queues), -1, dtype=np.int64)
-        for index in range(len(client_ids) - 1, -1, -1):  # so the first slot of an id stays
-            positions = claims.get(client_ids[index])
-            if positions is not None:
-                owners[positions] = index
-        return owners
-
-    def _results(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, list[MessageQueue]]:
+    def _results(self, queues: Queues, client_ids: ClientIds) -> dict[str, list[MessageQueue]]:
         return {
             client_id: [queues[position] for position in positions.tolist()]
             for client_id, positions in self._positions_in_own_order(queues, client_ids).items()
         }
 
     def _positions_in_own_order(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+        self, queues: Queues, client_ids: ClientIds
     ) -> dict[str, Positions]:
         """``_positions`` in lists that are in Java's order, whatever the client's own order is."""
         if not self.sorts_bytewise:
@@ -242,9 +204,7 @@ def _bytewise_key(queue: MessageQueue) -> tuple[str, str, int]:
     return queue.topic, queue.broker_name, queue.queue_id
 
 
-def _require_lists(
-    queues: Sequence[MessageQueue] | None, client_ids: Sequence[str] | None
-) -> tuple[Sequence[MessageQueue], Sequence[str]]:
+def _require_lists(queues: Queues | None, client_ids: ClientIds | None) -> tuple[Queues, ClientIds]:
     # The order of the two is Java's: with neither list, the queues are what it complains of.
     if queues is None or len(queues) == 0:
         raise AllocationError("mqAll is null or mqAll empty")

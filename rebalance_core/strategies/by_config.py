@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.base import NOTHING, AllocationStrategy, Positions
-
-__all__ = ["ByConfig"]
+from rebalance_core.strategies.base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues
 
 
 class ByConfig(AllocationStrategy):
@@ -23,13 +21,10 @@ class ByConfig(AllocationStrategy):
     Source: ``AllocateMessageQueueByConfig``, RocketMQ 5.3.3.
     """
 
+    name = "CONFIG"
+
     def __init__(self, config_queues: Sequence[MessageQueue] | None = None) -> None:
         self._config_queues = None if config_queues is None else tuple(config_queues)
-
-    @property
-    def name(self) -> str:
-        """``CONFIG``."""
-        return "CONFIG"
 
     @property
     def config_queues(self) -> tuple[MessageQueue, ...] | None:
@@ -40,8 +35,8 @@ class ByConfig(AllocationStrategy):
         self,
         consumer_group: str,
         client_id: str | None,
-        queues: Sequence[MessageQueue] | None,
-        client_ids: Sequence[str] | None,
+        queues: Queues | None,
+        client_ids: ClientIds | None,
     ) -> list[MessageQueue]:
         """The configured list; raises nothing."""
         del consumer_group, client_id, queues, client_ids
@@ -50,8 +45,8 @@ class ByConfig(AllocationStrategy):
     def allocate_all(
         self,
         consumer_group: str,
-        queues: Sequence[MessageQueue] | None,
-        client_ids: Sequence[str] | None,
+        queues: Queues | None,
+        client_ids: ClientIds | None,
     ) -> dict[str, list[MessageQueue]]:
         """The configured list for every distinct client id, in any order; raises nothing."""
         return {
@@ -59,15 +54,11 @@ class ByConfig(AllocationStrategy):
             for client_id in dict.fromkeys(client_ids or ())
         }
 
-    def claims(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, Positions]:
+    def claims(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         """For each distinct client id the positions in ``queues`` of the configured list."""
         return self._positions(queues, client_ids)
 
-    def _positions(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         positions = self.configured_positions(queues)
         return dict.fromkeys(client_ids, positions)
 

@@ -10,9 +10,14 @@ import numpy as np
 
 from rebalance_core.errors import MissingParameterError
 from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.base import AllocationStrategy, Positions, by_first_slot
-
-__all__ = ["ByMachineRoom", "room_of"]
+from rebalance_core.strategies.base import (
+    AllocationStrategy,
+    ClientIds,
+    Positions,
+    Queues,
+    by_first_slot,
+)
+from rebalance_core.strategies.sdk import Sdk
 
 
 class ByMachineRoom(AllocationStrategy):
@@ -28,21 +33,16 @@ class ByMachineRoom(AllocationStrategy):
     has a room (MissingParameterError, Java's NullPointerException).
 
     Source: ``AllocateMessageQueueByMachineRoom``, RocketMQ 5.3.3. Clients before 4.8.0 and
-    client-go compute it otherwise: ``machine_room_unfiltered``.
+    client-go compute it otherwise: ``MachineRoomUnfiltered``.
     """
+
+    name = "MACHINE_ROOM"
 
     def __init__(self, consumeridcs: Collection[str] | None) -> None:
         self._rooms = None if consumeridcs is None else frozenset(consumeridcs)
         self._also: frozenset[str] = frozenset()
 
-    @property
-    def name(self) -> str:
-        """``MACHINE_ROOM``."""
-        return "MACHINE_ROOM"
-
-    def _positions(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         eligible = self._eligible(queues)
         count = len(client_ids)
         size, rest = divmod(len(eligible), count)
@@ -87,6 +87,41 @@ class ByMachineRoom(AllocationStrategy):
             [number for number, queue in enumerate(queues) if takes_part[queue.broker_name]],
             dtype=np.int64,
         )
+
+
+class MachineRoomUnfiltered(ByMachineRoom):
+    """As MACHINE_ROOM, but the blocks are cut from all queues, as long as the rooms' queues need.
+
+    Only what does not divide is taken from the rooms. With the queues a0 to a4 of a room that is
+    not configured, b0 to b4 of one that is, and the clients x and y: x takes a0, a1 and b4, y
+    takes a2 and a3, and the others are nobody's.
+
+    Source: ``AllocateMessageQueueByMachineRoom``, RocketMQ 4.2.0 to 4.7.1 (issue #2477).
+    """
+
+    variant = Sdk.JAVA_BEFORE_4_8_0.value
+
+    def _block_queues(self, eligible: Positions) -> Positions:
+        return np.arange(len(eligible), dtype=np.int64)
+
+
+class GoMachineRoom(MachineRoomUnfiltered):
+    """The same in client-go, which reads ``IDC1@`` as a room without a broker, ``IDC1@b@`` as none.
+
+    Go's ``strings.Split`` keeps the empty parts at the end that Java drops. Without rooms it
+    takes nothing, where Java fails.
+
+    Source: ``AllocateByMachineRoom``, ``consumer/strategy.go``, rocketmq-client-go 2.1.
+    """
+
+    variant = Sdk.GO.value
+
+    def __init__(self, consumeridcs: Collection[str] | None) -> None:
+        super().__init__(consumeridcs or ())
+
+    def _room_of(self, broker_name: str) -> str | None:
+        parts = broker_name.split("@")
+        return parts[0] if len(parts) == 2 else None
 
 
 def room_of(broker_name: str) -> str | None:

@@ -5,21 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.errors import AllocationError
-from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.base import NOTHING, AllocationStrategy, Positions
-
-__all__ = [
-    "DEFAULT_VIRTUAL_NODE_COUNT",
-    "ConsistentHash",
-    "points_of",
-    "positions_by_owner",
-    "utf8_of",
-]
+from rebalance_core.strategies.base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues
+from rebalance_core.strategies.sdk import Sdk
 
 DEFAULT_VIRTUAL_NODE_COUNT = 10
 
@@ -40,19 +33,14 @@ class ConsistentHash(AllocationStrategy):
     Source: ``AllocateMessageQueueConsistentHash``, ``ConsistentHashRouter``, RocketMQ 5.3.3.
     """
 
+    name = "CONSISTENT_HASH"
+
     def __init__(self, virtual_node_count: int = DEFAULT_VIRTUAL_NODE_COUNT) -> None:
         if virtual_node_count < 0:
             raise AllocationError(f"illegal virtualNodeCnt :{virtual_node_count}")
         self._virtual_node_count = virtual_node_count
 
-    @property
-    def name(self) -> str:
-        """``CONSISTENT_HASH``."""
-        return "CONSISTENT_HASH"
-
-    def _positions(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         distinct_ids = list(dict.fromkeys(client_ids))
         if self._virtual_node_count == 0:
             return dict.fromkeys(distinct_ids, NOTHING)
@@ -153,3 +141,49 @@ def utf8_of(text: str) -> bytes:
     except UnicodeEncodeError:
         paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         return paired.encode("utf-8", "replace")
+
+
+class GoConsistentHash(AllocationStrategy):
+    """Each client id has some points on a ring; a queue is owned by the next point's client.
+
+    Not the ring of Java: the hash is CRC-32, a point is that of the replica's number before the
+    client id, and a point on the very hash of a queue is passed by. A copy of an id has the same
+    points again: all its processes take the same queues (duplicates), but no queue is orphaned.
+
+    Go's constructor has no default for ``virtual_node_count``; Java's is taken where none is
+    given. Where it is not positive nobody takes anything: at 0 Go divides by it and gives up.
+
+    Source: ``AllocateByConsistentHash``, ``consumer/strategy.go``, rocketmq-client-go 2.1 (the
+    first previews of 2.0.0 had AVG), over ``stathat.com/c/consistent`` 1.0.0.
+    """
+
+    name = "CONSISTENT_HASH"
+    variant = Sdk.GO.value
+
+    def __init__(self, virtual_node_count: int = DEFAULT_VIRTUAL_NODE_COUNT) -> None:
+        self._virtual_node_count = virtual_node_count
+
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
+        distinct_ids = list(dict.fromkeys(client_ids))
+        if self._virtual_node_count <= 0:
+            return dict.fromkeys(distinct_ids, NOTHING)
+        owner_of = {
+            _crc32(f"{replica}{client_id}"): number  # a collision: the later id overwrites
+            for number, client_id in enumerate(distinct_ids)
+            for replica in range(self._virtual_node_count)
+        }
+        points = np.array(sorted(owner_of), dtype=np.int64)
+        owners = np.array([owner_of[point] for point in points.tolist()], dtype=np.int64)
+        hashes = np.array([_crc32(str(queue)) for queue in queues], dtype=np.int64)
+        # The first point behind the hash; past the last point the ring starts again.
+        next_point = np.searchsorted(points, hashes, side="right") % len(points)
+        return positions_by_owner(owners[next_point], distinct_ids)
+
+
+def _crc32(text: str) -> int:
+    """The CRC-32 (IEEE) of the text in UTF-8.
+
+    >>> _crc32("123456789") == 0xCBF43926
+    True
+    """
+    return crc32(utf8_of(text))

@@ -13,25 +13,21 @@ from rebalance_core.errors import (
     UnknownStrategyError,
 )
 from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.averagely import Averagely
-from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
+from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.base import AllocationStrategy
 from rebalance_core.strategies.by_config import ByConfig
-from rebalance_core.strategies.by_machine_room import ByMachineRoom
-from rebalance_core.strategies.consistent_hash import (
-    DEFAULT_VIRTUAL_NODE_COUNT,
-    ConsistentHash,
-)
-from rebalance_core.strategies.go_consistent_hash import GoConsistentHash
-from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
-from rebalance_core.strategies.machine_room_unfiltered import (
+from rebalance_core.strategies.by_machine_room import (
+    ByMachineRoom,
     GoMachineRoom,
     MachineRoomUnfiltered,
 )
-from rebalance_core.strategies.rooms import RoomPattern, Rooms
+from rebalance_core.strategies.consistent_hash import (
+    DEFAULT_VIRTUAL_NODE_COUNT,
+    ConsistentHash,
+    GoConsistentHash,
+)
+from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby, RoomPattern, Rooms
 from rebalance_core.strategies.sdk import Sdk
-
-__all__ = ["make_strategy"]
 
 _NEARBY_PREFIX = "MACHINE_ROOM_NEARBY-"
 _ROOM_KEYS = ("broker_room", "broker_room_patterns", "client_room", "client_room_patterns")

@@ -2,18 +2,65 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rebalance_core.errors import AllocationError, MissingParameterError
 from rebalance_core.message_queue import MessageQueue, java_string_key
-from rebalance_core.strategies.base import NOTHING, AllocationStrategy, Positions, original_id
+from rebalance_core.strategies.base import (
+    NOTHING,
+    AllocationStrategy,
+    ClientIds,
+    Positions,
+    Queues,
+    original_id,
+)
 from rebalance_core.strategies.by_config import ByConfig
-from rebalance_core.strategies.rooms import Rooms
 
-__all__ = ["MachineRoomNearby"]
+
+@dataclass(frozen=True, slots=True)
+class RoomPattern:
+    """A regular expression over the whole name; its room is ``room``, else its group ``room``."""
+
+    pattern: re.Pattern[str]
+    room: str | None = None
+
+    def room_of(self, name: str) -> tuple[bool, str | None]:
+        """Whether the name matches, and the room that it then is in."""
+        match = self.pattern.fullmatch(name)
+        if match is None:
+            return False, None
+        return True, self.room if self.room is not None else match["room"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The room of each name; stands for the application's MachineRoomResolver.
+
+    A name listed in ``by_name`` is in that room, also where that is no room (None or ""). Of the
+    patterns the first that matches counts.
+
+    >>> rooms = Rooms({"broker-x": "room1"}, [RoomPattern(re.compile("(?P<room>room[0-9])-.*"))])
+    >>> rooms.room_of("broker-x"), rooms.room_of("room2-broker-a"), rooms.room_of("broker-y")
+    ('room1', 'room2', None)
+    """
+
+    by_name: Mapping[str, str | None] = field(default_factory=dict)
+    patterns: Sequence[RoomPattern] = ()
+
+    def room_of(self, name: str) -> str | None:
+        """The room, or None where it has none."""
+        if name in self.by_name:
+            return self.by_name[name] or None
+        for pattern in self.patterns:
+            matches, room = pattern.room_of(name)
+            if matches:
+                return room or None
+        return None
 
 
 class MachineRoomNearby(AllocationStrategy):
@@ -36,23 +83,17 @@ class MachineRoomNearby(AllocationStrategy):
             raise MissingParameterError(
                 "MACHINE_ROOM_NEARBY-CONFIG needs config_queues: expected a list, got none"
             )
+        self.name = f"MACHINE_ROOM_NEARBY-{inner.name}"
         self._inner = inner
         self._broker_rooms = broker_rooms
         self._client_rooms = client_rooms
-
-    @property
-    def name(self) -> str:
-        """``MACHINE_ROOM_NEARBY-`` and the name of the strategy within, such as ``AVG``."""
-        return f"MACHINE_ROOM_NEARBY-{self._inner.name}"
 
     @property
     def variant(self) -> str:
         """That of the strategy within."""
         return self._inner.variant
 
-    def _positions(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, Positions]:
+    def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         if isinstance(self._inner, ByConfig):
             configured = self._inner.configured_positions(queues)
             calls = self._inner_calls(queues, client_ids)
@@ -64,9 +105,7 @@ class MachineRoomNearby(AllocationStrategy):
                 taken[client_id].append(room_positions[within])
         return {client_id: _joined(parts) for client_id, parts in taken.items()}
 
-    def _results(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, list[MessageQueue]]:
+    def _results(self, queues: Queues, client_ids: ClientIds) -> dict[str, list[MessageQueue]]:
         if isinstance(self._inner, ByConfig):
             # CONFIG answers with its whole list, foreign queues and all, each time it is asked.
             configured = list(self._inner.config_queues or ())
@@ -74,9 +113,7 @@ class MachineRoomNearby(AllocationStrategy):
             return {client_id: configured * times for client_id, times in calls.items()}
         return super()._results(queues, client_ids)
 
-    def _inner_calls(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, int]:
+    def _inner_calls(self, queues: Queues, client_ids: ClientIds) -> dict[str, int]:
         """How often each client asks the strategy within."""
         calls = dict.fromkeys(client_ids, 0)
         for _, room_clients in self._shares(queues, client_ids):
@@ -85,7 +122,7 @@ class MachineRoomNearby(AllocationStrategy):
         return calls
 
     def _shares(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+        self, queues: Queues, client_ids: ClientIds
     ) -> list[tuple[Positions, Sequence[str]]]:
         """The positions that are shared out together, and among whom, in the result's order."""
         queues_of = self._queues_by_room(queues)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from functools import lru_cache
 
-__all__ = ["Sdk", "sdk_of"]
-
 #: MQVersion ordinal of the release that took the blocks of MACHINE_ROOM from the rooms' queues.
 _VERSION_4_8_0 = 373
 

@@ -50,9 +50,7 @@ def airflow() -> Airflow:
 
     def run(*arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
         command = [str(Path(sys.executable).parent / "airflow"), *arguments]
-        done = subprocess.run(
-            command, cwd=PLACE, capture_output=True, text=True, check=False, timeout=400
-        )
+        done = subprocess.run(command, cwd=PLACE, capture_output=True, text=True, check=False)
         assert done.returncode == expect, f"{done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done
 

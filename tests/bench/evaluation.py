@@ -9,8 +9,8 @@ import sys
 import time
 from typing import Any
 
-from jobs.states.evaluation import to_row, to_state
-from rebalance_core import Situation, StrategyRule, StrategyRules, evaluate
+from jobs.judge.evaluation import evaluate_state, to_state
+from rebalance_core import StrategyRule, StrategyRules
 from tests.support.fleet import BROKERS, fleet_settings
 from tests.support.state_rows import in_columns
 
@@ -87,8 +87,7 @@ def milliseconds(rows: list[dict[str, Any]], times: int = 5) -> float:
         rules = StrategyRules([StrategyRule(**each.model_dump()) for each in settings])
         start = time.thread_time()
         for row in rows:
-            situation = Situation(to_state(row), rules)
-            to_row(evaluate(situation.state, rules), situation)
+            evaluate_state(to_state(row), rules)
         best = min(best, (time.thread_time() - start) / len(rows) * 1e3)
     return best
 

@@ -10,12 +10,16 @@ on one result.
 
 Rows lie in the order in which they are collected: by snapshot, broker, group. Sorted by group and
 version they would compress to nearly nothing, and reading them would look too cheap.
+
+The same fleet ``with_ids`` is what ``ingest`` would have written: the polls have the ids of the
+lists and routes that they brought, and every distinct content is there once.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -23,16 +27,24 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.fold.numbers import open_files
+from jobs.pipeline.ingested import MANIFEST, Ingested, record_ingest
+from jobs.progress import Progress
+from jobs.publish.tables import write_table
+from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.session import spark_session
+from jobs.storage import Location
 from tests.support.fleet import (
     Fleet,
     describe_fleet,
     fleet_heartbeats,
     fleet_polls,
     fleet_routes,
+    fleet_settings,
     true_faults,
     true_findings,
 )
+from tests.support.ids import ids_locally
 
 #: A size is a number of rounds, and of groups of 12 members on 3 brokers. 1,440 rounds are a day.
 SIZES = {
@@ -70,6 +82,11 @@ class Tables:
         return self.folder / "snapshots"
 
     @property
+    def with_ids(self) -> Path:
+        """The same tables, and those with content ids."""
+        return self.folder / "with_ids"
+
+    @property
     def true_findings(self) -> Path:
         """One row per queue and faulty stretch of time."""
         return self.folder / "true_findings"
@@ -100,21 +117,21 @@ def ensure(folder: Path, name: str, fleet: Fleet) -> Tables:
     tables = Tables(folder / name)
     marker = tables.folder / "fleet.json"
     wanted = json.loads(json.dumps(asdict(fleet)))
-    if marker.exists() and json.loads(marker.read_text())["fleet"] == wanted:
-        return tables
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.bench.fleets",
-            "--write",
-            str(tables.folder),
-            "--fleet",
-            json.dumps(asdict(fleet)),
-        ],
-        check=True,
-    )
+    if not marker.exists() or json.loads(marker.read_text())["fleet"] != wanted:
+        shutil.rmtree(tables.folder, ignore_errors=True)
+        _in_fresh_process("--write", str(tables.folder), "--fleet", json.dumps(wanted))
     return tables
+
+
+def ensure_ids(tables: Tables) -> Tables:
+    """The same, with the tables that have content ids."""
+    if not (tables.with_ids / MANIFEST).exists():
+        _in_fresh_process("--write-ids", str(tables.folder))
+    return tables
+
+
+def _in_fresh_process(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "tests.bench.fleets", *arguments], check=True)
 
 
 def write_fleet(spark: SparkSession, fleet: Fleet, tables: Tables) -> None:
@@ -137,6 +154,25 @@ def write_fleet(spark: SparkSession, fleet: Fleet, tables: Tables) -> None:
     (tables.folder / "fleet.json").write_text(json.dumps(told) + "\n")
 
 
+def write_ids(tables: Tables) -> None:
+    """Writes the tables with content ids; the manifest comes last."""
+    shutil.rmtree(tables.with_ids, ignore_errors=True)
+    tables.with_ids.mkdir()
+    for table in (HEARTBEATS, TOPIC_ROUTES):
+        (tables.with_ids / table.name).symlink_to(Path("..") / "snapshots" / table.name)
+    settings = fleet_settings()
+    sources = [
+        open_files(table, sorted(map(str, (tables.snapshots / table.name).glob("*.parquet"))))
+        for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES)
+    ]
+    for name, rows in ids_locally(*sources, settings.heartbeat_expiry_seconds).items():
+        order = ["snapshot_time", "broker_name", "consumer_group", "namesrv_addr", "topic"]
+        by = [(each, "ascending") for each in order if each in rows.column_names]
+        in_order = rows.sort_by(by) if by[0][0] == order[0] else rows
+        write_table(in_order, Location(tables.with_ids / name))
+    record_ingest(Ingested(0, 0, 0, 0), Location(tables.with_ids), settings, Progress(quiet=True))
+
+
 def _as_collected(rows: DataFrame, order: list[str], files: int, path: str) -> None:
     ordered = rows.repartitionByRange(files, "snapshot_time") if files > 1 else rows.coalesce(1)
     ordered.sortWithinPartitions(*order).write.mode("overwrite").parquet(path)
@@ -150,9 +186,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     parser.add_argument("--write", type=Path, help="just this folder, with --fleet")
     parser.add_argument("--fleet", help="the fields of the fleet, as JSON")
+    parser.add_argument("--write-ids", type=Path, help="just the ids of what is in this folder")
     args = parser.parse_args()
+    if args.write_ids is not None:
+        write_ids(Tables(args.write_ids))
+        return
     if args.write is None:
-        ensure(args.folder, f"{args.kind}-{args.size}", named(args.kind, args.size))
+        ensure_ids(ensure(args.folder, f"{args.kind}-{args.size}", named(args.kind, args.size)))
         return
     fields = json.loads(args.fleet)
     lists = {name: tuple(fields[name]) for name in ("faults", "strategies")}

@@ -13,15 +13,24 @@ import argparse
 import importlib
 import json
 import os
+import shlex
+import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.bench.contenders import BY_MODULE
-from tests.bench.processes import MemoryWatch, Peaks, cpu_seconds
+from tests.bench.contenders import BY_NAME
+from tests.bench.processes import Peaks, Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What is measured: it gets the session, or None where it does without.
+Work = Callable[["SparkSession | None"], None]
 
 
 @dataclass(frozen=True)
@@ -33,31 +42,29 @@ class Measured:
     cpu_seconds: float
     session_seconds: float
     warm_up_seconds: float
-    #: MiB. ``python`` is the largest worker, or the process itself where there is no JVM.
+    #: MiB. ``python`` is the largest worker, or the process itself where there is no JVM;
+    #: ``workers`` all workers together.
     jvm: float
     python: float
+    workers: float
 
 
-def measure(name: str, snapshots: Path, output: Path, warm_up: Path | None) -> Measured:
-    """Runs the contender in this process; its findings lie in ``output``."""
-    contender = BY_MODULE[name]
-    module: Any = importlib.import_module(f"tests.bench.contenders.{name}")
+def measure(name: str, work: Work, warm_up: Work | None, *, uses_spark: bool) -> Measured:
+    """Does the work in this process, after the warm-up."""
     started = time.perf_counter()
-    with MemoryWatch(os.getpid()) as watch, ExitStack() as stack:
+    with Watch(os.getpid()) as watch, ExitStack() as stack:
         spark = None
-        if contender.uses_spark:
+        if uses_spark:
             from jobs.session import spark_session  # noqa: PLC0415 - only where it is used
 
             spark = stack.enter_context(spark_session(f"bench {name}"))
         ready = time.perf_counter()
-        if warm_up is not None and spark is not None:
-            module.run(spark, warm_up, output.parent / "warm-up" / name)
-        before, begun = cpu_seconds(os.getpid()), time.perf_counter()
-        module.run(spark, snapshots, output)
+        if warm_up is not None:
+            warm_up(spark)
+        before, begun = watch.cpu_seconds(), time.perf_counter()
+        work(spark)
         seconds = time.perf_counter() - begun
-        used = cpu_seconds(os.getpid()) - before
-    if hasattr(module, "to_findings"):
-        module.to_findings(output)
+        used = watch.cpu_seconds() - before
     peaks: Peaks = watch.peaks
     return Measured(
         contender=name,
@@ -66,20 +73,52 @@ def measure(name: str, snapshots: Path, output: Path, warm_up: Path | None) -> M
         session_seconds=ready - started,
         warm_up_seconds=begun - ready,
         jvm=peaks.jvm,
-        python=peaks.worker if contender.uses_spark else peaks.driver,
+        python=peaks.worker if uses_spark else peaks.driver,
+        workers=peaks.workers,
     )
+
+
+def measure_contender(name: str, snapshots: Path, output: Path, warm_up: Path | None) -> Measured:
+    """Runs the contender in this process; its findings lie in ``output``."""
+    contender = BY_NAME[name]
+    module: Any = importlib.import_module(f"tests.bench.contenders.{contender.module}")
+
+    def work(spark: SparkSession | None) -> None:
+        module.run(spark, snapshots, output)
+
+    def warm(spark: SparkSession | None) -> None:
+        module.run(spark, warm_up, output.parent / "warm-up" / name)
+
+    is_warmed = warm_up is not None and contender.uses_spark
+    measured = measure(name, work, warm if is_warmed else None, uses_spark=contender.uses_spark)
+    if contender.finds and hasattr(module, "to_findings"):
+        module.to_findings(output)
+    return measured
+
+
+def in_fresh_process(module: str, *arguments: str | Path) -> Measured:
+    """What the module prints, run by a process of its own; RuntimeError where it fails."""
+    command: Sequence[str] = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{shlex.join(command)} failed:\n{done.stderr}")
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def print_measured(measured: Measured) -> None:
+    """The line that ``in_fresh_process`` reads."""
+    sys.stdout.write(json.dumps(asdict(measured)) + "\n")
 
 
 def main() -> None:
     """Measures, and prints the line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("contender", choices=BY_MODULE)
+    parser.add_argument("contender", choices=BY_NAME)
     parser.add_argument("--snapshots", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--warm-up", type=Path, help="the snapshots of a small fleet")
     args = parser.parse_args()
-    result = measure(args.contender, args.snapshots, args.output, args.warm_up)
-    sys.stdout.write(json.dumps(asdict(result)) + "\n")
+    print_measured(measure_contender(args.contender, args.snapshots, args.output, args.warm_up))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """What a tree of processes used: CPU seconds, and the highest memory of its JVM and its Python.
 
 Read from /proc, so the benches run on Linux. A process that ended counts for its parent, as the
-kernel does it.
+kernel does it. Spark's daemon of Python workers is the exception: it ignores the end of its workers
+(SIGCHLD), and the kernel then counts them for nobody. So the watch remembers what each worker had
+used when it was last seen: of a worker that ended, less than one look's distance is lost.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_SIGCHLD = 1 << (signal.SIGCHLD - 1)
 
 
 def _stat(process: int) -> list[str] | None:
@@ -25,8 +29,17 @@ def _stat(process: int) -> list[str] | None:
     return text.rpartition(")")[2].split()
 
 
+def _status(process: int, name: str) -> str:
+    """One line of /proc/<pid>/status, without its name; empty where the process is gone."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2] for line in lines if line.startswith(f"{name}:")), "")
+
+
 def tree(root: int) -> Iterator[int]:
-    """The process and all that descend from it."""
+    """The process and all that descend from it, parents first."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _stat(int(entry.name))):
@@ -38,63 +51,82 @@ def tree(root: int) -> Iterator[int]:
         waiting += children.get(process, [])
 
 
-def cpu_seconds(root: int) -> float:
-    """User and system time of the tree, those of its ended processes included."""
-    fields = [stat for process in tree(root) if (stat := _stat(process))]
-    return sum(int(ticks) for stat in fields for ticks in stat[11:15]) / _TICKS
-
-
-def peak_mib(process: int) -> float:
-    """The most that the process had in memory at a time (VmHWM); 0 where it is gone."""
-    try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+def _mib(process: int, name: str) -> float:
+    text = _status(process, name)
+    return int(text.split()[0]) / 1024 if text else 0.0
 
 
 def _name(process: int) -> str:
-    try:
-        return Path(f"/proc/{process}/comm").read_text().strip()
-    except OSError:
-        return ""
+    return _status(process, "Name").strip()
 
 
 @dataclass
 class Peaks:
-    """MiB: of the JVM, of the largest Python worker under it, and of the Python that started it."""
+    """MiB: of the JVM, of the largest Python worker under it, and of the Python that started it.
+
+    ``workers`` is the most that all workers had together at a time. Pages that they share with the
+    daemon that they come from count for each of them.
+    """
 
     jvm: float = 0.0
     worker: float = 0.0
+    workers: float = 0.0
     driver: float = 0.0
 
 
-class MemoryWatch:
-    """Looks at the tree every so often while the block runs; ``peaks`` has the highest of all."""
+class Watch:
+    """Looks at the tree every so often while the block runs.
 
-    def __init__(self, root: int, seconds: float = 0.2) -> None:
+    ``peaks`` has the highest of all looks, ``cpu_seconds()`` is user and system time of the tree by
+    now, that of its ended processes included.
+    """
+
+    def __init__(self, root: int, seconds: float = 0.1) -> None:
         self.peaks = Peaks()
         self._root = root
         self._seconds = seconds
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._looking = threading.Lock()
+        #: By process id and start: CPU ticks of the processes whose parents ignore their end.
+        self._ignored: dict[tuple[int, str], int] = {}
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of the whole tree since it began."""
+        with self._looking:
+            others = self._look()
+            return (others + sum(self._ignored.values())) / _TICKS
 
     def _watch(self) -> None:
         while not self._done.wait(self._seconds):
-            self._look()
+            with self._looking:
+                self._look()
 
-    def _look(self) -> None:
-        peaks = self.peaks
+    def _look(self) -> int:
+        """The ticks of all processes but those whose parents ignore their end; these are kept."""
+        peaks, workers, others = self.peaks, 0.0, 0
         for process in tree(self._root):
-            peak = peak_mib(process)
+            stat = _stat(process)
+            if stat is None:
+                continue
+            # Of the fields after the name: 1 is the parent, 11 to 14 the times, 19 the start.
+            ticks = sum(int(each) for each in stat[11:15])
+            if process != self._root and _ignores_ends(int(stat[1])):
+                self._ignored[process, stat[19]] = ticks
+            else:
+                others += ticks
+            name, peak = _name(process), _mib(process, "VmHWM")
             if process == self._root:
                 peaks.driver = max(peaks.driver, peak)
-            elif _name(process).startswith("java"):
+            elif name.startswith("java"):
                 peaks.jvm = max(peaks.jvm, peak)
-            elif _name(process).startswith("python"):
+            elif name.startswith("python"):
                 peaks.worker = max(peaks.worker, peak)
+                workers += _mib(process, "VmRSS")
+        peaks.workers = max(peaks.workers, workers)
+        return others
 
-    def __enter__(self) -> MemoryWatch:
+    def __enter__(self) -> Watch:
         self._thread.start()
         return self
 
@@ -107,3 +139,8 @@ class MemoryWatch:
         self._done.set()
         self._thread.join()
         self._look()
+
+
+def _ignores_ends(process: int) -> bool:
+    ignored = _status(process, "SigIgn").strip()
+    return bool(ignored) and bool(int(ignored, 16) & _SIGCHLD)

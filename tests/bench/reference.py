@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from jobs.pipeline.audit import Run, Window, audit
+from jobs.pipeline.audit_on_spark import audit
 from jobs.progress import Progress
 from jobs.session import spark_session
 from jobs.settings import Settings
@@ -45,6 +45,7 @@ from rebalance_core import (
     find_causes,
     normalise_expression,
 )
+from tests.bench.contenders.audit import task
 from tests.bench.fleets import SIZES, ensure, named
 from tests.support.fleet import fleet_settings
 
@@ -413,15 +414,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
     tables = ensure(args.folder, f"full-{args.size}", named("full", args.size))
-    reports = Location(args.folder / f"reference-{args.size}")
+    folder = args.folder / f"reference-{args.size}"
+    reports = Location(folder)
     reports.delete()
-    settings = fleet_settings()
     with spark_session("reference") as spark:
-        run = Run("reference", datetime.now(UTC))
-        place = Location(tables.snapshots)
-        audit(spark, place, reports, Window(), settings, run, Progress(quiet=True))
+        audit(spark, task(tables.snapshots, folder), Progress(quiet=True))
     started = time.perf_counter()
-    reference = reference_findings(tables.snapshots, settings)
+    reference = reference_findings(tables.snapshots, fleet_settings())
     seconds = time.perf_counter() - started
     told = differences(audited_findings(reports), reference)
     sys.stdout.write(

@@ -24,12 +24,13 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.bench.contenders import BY_MODULE, CONTENDERS
+from tests.bench.contenders import BY_NAME, CONTENDERS
 from tests.bench.findings import differences, read_findings
-from tests.bench.fleets import TARGET, Tables, ensure, named
-from tests.bench.measured import Measured
+from tests.bench.fleets import TARGET, Tables, ensure, ensure_ids, named
+from tests.bench.measured import Measured, in_fresh_process
 
 SIZES = ("S", "M", "L")
+FLOORS = ("floor_read", "floor_write")
 
 
 @dataclass(frozen=True)
@@ -46,23 +47,24 @@ class Result:
     warm_up_seconds: float
     jvm: float
     python: float
+    workers: float = 0.0
 
 
 def run_once(name: str, tables: Tables, warm_up: Tables, output: Path) -> Measured:
     """One fresh process; what it found lies in the folder of its name in ``output``."""
     shutil.rmtree(output / name, ignore_errors=True)
-    command = [sys.executable, "-m", "tests.bench.measured", name]
-    command += ["--snapshots", str(tables.snapshots), "--output", str(output / name)]
-    command += ["--warm-up", str(warm_up.snapshots)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{shlex.join(command)} failed:\n{done.stderr}")
-    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+    arguments: list[str | Path] = [name, "--snapshots", _read_by(name, tables)]
+    arguments += ["--output", output / name, "--warm-up", _read_by(name, warm_up)]
+    return in_fresh_process("tests.bench.measured", *arguments)
+
+
+def _read_by(name: str, tables: Tables) -> Path:
+    return ensure_ids(tables).with_ids if BY_NAME[name].has_ids else tables.snapshots
 
 
 def check(name: str, tables: Tables, output: Path) -> None:
     """RuntimeError where the contender did not find just what is true."""
-    if BY_MODULE[name].finds:
+    if BY_NAME[name].finds:
         found = read_findings(output / name / "findings")
         told = differences(found, read_findings(tables.true_findings))
         if told:
@@ -71,7 +73,8 @@ def check(name: str, tables: Tables, output: Path) -> None:
 
 def median(runs: Sequence[Measured], size: str, heartbeats: int) -> Result:
     """Each number's own median."""
-    numbers = ("seconds", "cpu_seconds", "session_seconds", "warm_up_seconds", "jvm", "python")
+    numbers: tuple[str, ...] = ("seconds", "cpu_seconds", "session_seconds", "warm_up_seconds")
+    numbers += ("jvm", "python", "workers")
     return Result(
         runs[0].contender,
         size,
@@ -83,7 +86,7 @@ def median(runs: Sequence[Measured], size: str, heartbeats: int) -> Result:
 
 def times_to_run(name: str, size: str, rounds: int, slow_on_m: int) -> int:
     """How often a contender runs on a size: slow ones seldom on M, all others once on L."""
-    is_slow = BY_MODULE[name].is_slow
+    is_slow = BY_NAME[name].is_slow
     if size == "L":
         return 0 if is_slow else 1
     return slow_on_m if size == "M" and is_slow else rounds
@@ -102,7 +105,7 @@ def compare(
         for name in contenders:
             if round_ >= times_to_run(name, size, rounds, slow_on_m):
                 continue
-            warm_up = tiny if BY_MODULE[name].is_slow else small
+            warm_up = tiny if BY_NAME[name].is_slow else small
             measured = run_once(name, tables, warm_up, output)
             check(name, tables, output)
             runs.setdefault(name, []).append(measured)
@@ -130,23 +133,31 @@ def machine() -> dict[str, str]:
 
 
 def table_of(results: Sequence[Result], size: str) -> list[str]:
-    """The results of one size as a Markdown table, ratios first."""
+    """The results of one size as a Markdown table, ratios first.
+
+    The unit is what reading the input and writing the output costs: both floors together; where
+    they were not measured, the first contender.
+    """
     of_size = [result for result in results if result.size == size]
-    audit = next(result for result in of_size if result.contender == "audit")
+    floors = [each for each in of_size if each.contender in FLOORS]
+    unit = floors if len(floors) == len(FLOORS) else of_size[:1]
+    seconds = sum(each.seconds for each in unit)
+    cpu_seconds = sum(each.cpu_seconds for each in unit)
+    name = "both floors" if unit is floors else BY_NAME[unit[0].contender].title
     lines = [
-        f"{size}: {audit.heartbeats:,} heartbeats, {audit.seconds:.1f} s for the audit",
+        f"{size}: {of_size[0].heartbeats:,} heartbeats; {name}: {seconds:.2f} s, "
+        f"CPU {cpu_seconds:.2f} s",
         "",
-        "| | time, audit = 1 | CPU, audit = 1 | s | CPU s | heartbeats/s | JVM MiB "
-        "| Python MiB | runs |",
+        f"| | CPU, {name} = 1 | time | CPU s | s | heartbeats/s | JVM MiB | Python MiB | runs |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for result in of_size:
         cells = [
-            BY_MODULE[result.contender].title,
-            f"{result.seconds / audit.seconds:.2f}",
-            f"{result.cpu_seconds / audit.cpu_seconds:.2f}",
-            f"{result.seconds:.2f}",
+            BY_NAME[result.contender].title,
+            f"{result.cpu_seconds / cpu_seconds:.2f}",
+            f"{result.seconds / seconds:.2f}",
             f"{result.cpu_seconds:.1f}",
+            f"{result.seconds:.2f}",
             f"{result.heartbeats / result.seconds:,.0f}",
             f"{result.jvm:,.0f}" if result.jvm else "-",
             f"{result.python:,.0f}" if result.python > 1 else "-",
@@ -184,7 +195,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     parser.add_argument("--json", type=Path, default=Path("build/bench/comparison.json"))
     args = parser.parse_args()
-    names = args.only.split(",") if args.only else [each.module for each in CONTENDERS]
+    names = args.only.split(",") if args.only else [each.name for each in CONTENDERS]
     results: list[Result] = []
     lines = [
         f"`{shlex.join(['python', '-m', 'tests.bench.run', *sys.argv[1:]])}` on "

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.bench.contenders import CONTENDERS
+from tests.bench.contenders import BY_NAME, CONTENDERS
 from tests.bench.findings import differences, read_findings
-from tests.bench.fleets import SIZES, Tables, plain, write_fleet
+from tests.bench.fleets import SIZES, Tables, plain, write_fleet, write_ids
 
 pytestmark = pytest.mark.spark
 
@@ -22,17 +22,19 @@ _LIBRARIES = {"on_polars": "polars", "on_duckdb": "duckdb"}
 def tables(_spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     tables = Tables(tmp_path_factory.mktemp("fleet"))
     write_fleet(_spark_session, plain(SIZES["TINY"]), tables)
+    write_ids(tables)
     return tables
 
 
-@pytest.mark.parametrize("name", [each.module for each in CONTENDERS if each.finds])
+@pytest.mark.parametrize("name", [each.name for each in CONTENDERS if each.finds])
 def test_a_contender_finds_what_is_true(
     spark: SparkSession, tables: Tables, tmp_path: Path, name: str
 ) -> None:
     if name in _LIBRARIES:
         pytest.importorskip(_LIBRARIES[name], reason="needs the extra: bench")
-    module: Any = importlib.import_module(f"tests.bench.contenders.{name}")
-    module.run(spark, tables.snapshots, tmp_path)
+    contender = BY_NAME[name]
+    module: Any = importlib.import_module(f"tests.bench.contenders.{contender.module}")
+    module.run(spark, tables.with_ids if contender.has_ids else tables.snapshots, tmp_path)
     if hasattr(module, "to_findings"):
         module.to_findings(tmp_path)
     true = read_findings(tables.true_findings)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.pipeline.audit import Run, Window, audit
+from jobs.pipeline.audit_on_spark import audit
 from jobs.progress import Progress
 from jobs.storage import Location, Reports
+from tests.bench.contenders.audit import task
 from tests.bench.fleets import Tables, write_fleet
 from tests.bench.reference import COLUMNS, audited_findings, differences, reference_findings
 from tests.bench.truth import scores
@@ -25,9 +25,7 @@ def test_reference_audit_and_truth_agree(spark: SparkSession, tmp_path: Path) ->
     tables = Tables(tmp_path)
     write_fleet(spark, FLEET, tables)
     reports = Location(tmp_path / "reports")
-    run = Run("test", datetime.now(UTC))
-    snapshots = Location(tables.snapshots)
-    audit(spark, snapshots, reports, Window(), fleet_settings(), run, Progress(quiet=True))
+    audit(spark, task(tables.snapshots, tmp_path / "reports"), Progress(quiet=True))
     audited = audited_findings(reports)
     reference = reference_findings(tables.snapshots, fleet_settings())
     assert {row["certainty"] for row in reference.values()} == {"CERTAIN", "POSSIBLE"}

@@ -13,19 +13,18 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.pipeline.audit import Run, Window, audit
+from jobs.pipeline.audit_on_spark import audit
 from jobs.progress import Progress
 from jobs.session import spark_session
 from jobs.storage import Location, Published, Reports
+from tests.bench.contenders.audit import task
 from tests.bench.fleets import SIZES, Tables, ensure, named
-from tests.support.fleet import fleet_settings
 
 QUEUE = ["kind", "consumer_group", "topic", "broker_name", "queue_id"]
 FINDING = [*QUEUE, "certainty", "first_seen", "last_seen", "cause"]
@@ -104,13 +103,11 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
     tables = ensure(args.folder, f"full-{args.size}", named("full", args.size))
-    reports = Location(args.folder / f"truth-{args.size}")
+    folder = args.folder / f"truth-{args.size}"
+    reports = Location(folder)
     reports.delete()
     with spark_session("truth") as spark:
-        run = Run("truth", datetime.now(UTC))
-        progress = Progress(quiet=True)
-        place = Location(tables.snapshots)
-        audit(spark, place, reports, Window(), fleet_settings(), run, progress)
+        audit(spark, task(tables.snapshots, folder), Progress(quiet=True))
         told = scores(spark, tables, Reports(reports))
     lines = [
         f"{args.size}: {tables.heartbeats():,} heartbeats, all faults, all strategies",

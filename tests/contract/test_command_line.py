@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs.cli import expired_known_issues, fails, main
 from jobs.errors import QuarantineError
-from jobs.pipeline.ingest import Ingested
+from jobs.pipeline.ingested import Ingested
+from jobs.publish.run import Task
 from jobs.storage import Published
 
 NEXT = "expected --snapshots"
@@ -150,27 +152,35 @@ SUMMARY = {
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which jobs were called; they need no Spark, and the dumps of ``bad`` are half garbage."""
+    """Which jobs of which engine were called; the dumps of ``bad`` are half garbage."""
     names: list[str] = []
 
     @contextmanager
     def session(name: str, master: str | None, *, is_short: bool) -> Iterator[None]:
-        names.append(f"{name} on {master}, {'short' if is_short else 'long'}")
+        names.append(f"{name} on {master}")
         yield None
 
-    def ingest(spark: None, dumps: list[str], *_: object) -> Ingested:
+    def ingest(dumps: Sequence[str], *_: object) -> Ingested:
         names.append("ingest")
         if dumps == ["bad"]:
             raise QuarantineError("half of the lines")
         return Ingested(files=2, bytes=10, lines=1000, quarantined=3)
 
-    def audit(spark: None, *_: object, since_last: bool, known_issues: object) -> Published:
-        names.append("audit since last" if since_last else "audit")
+    def audit(task: Task, *_: object) -> Published:
+        names.append("audit since last" if task.since_last else "audit")
         return Published("2026-01-07", "run-1", (), SUMMARY)
 
+    def with_session(job: Callable[..., Any]) -> Callable[..., Any]:
+        def run(spark: None, *arguments: Any) -> Any:
+            return job(*arguments)
+
+        return run
+
     monkeypatch.setattr("jobs.session.spark_session", session)
-    monkeypatch.setattr("jobs.pipeline.ingest.ingest", ingest)
-    monkeypatch.setattr("jobs.pipeline.audit.audit", audit)
+    monkeypatch.setattr("jobs.pipeline.ingest_on_spark.ingest", with_session(ingest))
+    monkeypatch.setattr("jobs.pipeline.audit_on_spark.audit", with_session(audit))
+    monkeypatch.setattr("jobs.pipeline.audit_on_driver.ingest", ingest)
+    monkeypatch.setattr("jobs.pipeline.audit_on_driver.audit", audit)
     return names
 
 
@@ -204,7 +214,9 @@ TO_R = ["--snapshots", "s", "--reports", "r"]
     ],
     ids=str,
 )
-def test_a_job_ends_with_a_line_and_an_exit_code(
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_a_job_ends_with_a_line_and_an_exit_code_whichever_engine_runs_it(
+    engine: str,
     arguments: list[str],
     code: int,
     jobs: list[str],
@@ -215,28 +227,32 @@ def test_a_job_ends_with_a_line_and_an_exit_code(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(arguments) == code
+    assert main([*arguments, "--engine", engine]) == code
     told = capsys.readouterr()
-    assert called == [f"rebalance-audit {arguments[0]} on None, short", *jobs]
+    started = [f"rebalance-audit {arguments[0]} on None"] if engine == "spark" else []
+    assert called == [*started, *jobs]
+    assert f"engine {engine}, by --engine\n" in told.err
     assert len(told.out.splitlines()) == (0 if code == 3 and arguments[0] == "ingest" else 1)
     for line in said:
         assert line.format(tmp_path) in (told.out + told.err).replace("rebalance-audit: ", "")
 
 
-def test_only_a_little_to_read_is_a_short_session(
+def test_a_small_input_starts_no_session_unless_there_is_a_master(
     called: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("s", "d"):
-        (tmp_path / name).mkdir()
-    with (tmp_path / "d" / "dump.jsonl").open("wb") as dump:
-        dump.truncate((16 << 20) + 1)
     monkeypatch.chdir(tmp_path)
-    for arguments in (["audit", *TO_R], ["ingest", "--dumps", "d", "--snapshots", "s"]):
-        assert main([*arguments, "--master", "local[7]", "--quiet"]) == 0
-    assert [each for each in called if "on " in each] == [
-        "rebalance-audit audit on local[7], short",
-        "rebalance-audit ingest on local[7], long",
-    ]
+    (tmp_path / "d").mkdir()
+    of_dumps = ["ingest", "--dumps", "d", "--snapshots", "s", "--quiet"]
+    assert main(of_dumps) == main(["audit", *TO_R, "--quiet"]) == 0
+    assert called == ["ingest", "audit"]
+    assert main([*of_dumps, "--master", "local[7]"]) == 0
+    assert called[2:] == ["rebalance-audit ingest on local[7]", "ingest"]
+    # More text than one process reads within seconds; the file has none of its bytes on the disk.
+    with (tmp_path / "d" / "dump.jsonl").open("wb") as dump:
+        dump.truncate((64 << 20) + 1)
+    assert main(of_dumps) == 0
+    assert called[4:] == ["rebalance-audit ingest on None", "ingest"]
+    assert main([*of_dumps, "--engine", "local", "--master", "local"]) == 2
 
 
 def test_only_what_has_expired_is_told_and_on_one_line() -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from jobs.data_dictionary import PAGE, dictionary
+from jobs.data_dictionary import INDEX, PAGE, dictionary, index, type_name
 from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table
 
 TABLES = {table.name: table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES)}
@@ -22,6 +22,17 @@ def test_every_table_is_told_of_once() -> None:
     assert sorted(named) == sorted(TABLES)
 
 
+def test_the_index_of_the_findings_is_what_the_kinds_say() -> None:
+    page = INDEX.read_text(encoding="utf-8")
+    assert page == index(page), "make docs"
+
+
+def test_types_are_called_as_spark_calls_them() -> None:
+    for table in TABLES.values():
+        for field, in_spark in zip(table.schema, table.spark_schema, strict=True):
+            assert type_name(field.type) == in_spark.dataType.simpleString()
+
+
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 def test_every_column_has_its_type_and_a_meaning(table: Table) -> None:
     page = PAGE.read_text(encoding="utf-8")
@@ -29,5 +40,5 @@ def test_every_column_has_its_type_and_a_meaning(table: Table) -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.MULTILINE))
     assert list(rows) == table.schema.names
     for name, (type_, meaning) in ((n, row.split(" | ", 1)) for n, row in rows.items()):
-        assert table.schema[name].dataType.simpleString() in type_
+        assert type_name(table.schema.field(name).type) in type_
         assert len(meaning) > 5

@@ -12,7 +12,27 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-STEPS = ("dumps", "snapshots", "states", "episodes", "reports", "rendering")
+#: The steps of the work, and what each may use of the others: words that both sides share.
+STEPS = {
+    "dumps": set(),
+    "snapshots": {"dumps", "judge.dossier"},
+    "fold": {"judge.dossier", "judge.evaluation", "judge.udf"},
+    "judge": set(),
+    "publish": {"judge.dossier"},
+    "reports": {"judge.evaluated", "judge.moment"},
+    "rendering": set(),
+}
+#: Where pyspark may be imported, whatever is run; elsewhere only within the function that needs it.
+ON_SPARK = {
+    "session.py",
+    "dumps/lines.py",
+    "fold/continued.py",
+    "fold/spark.py",
+    "pipeline/audit_on_spark.py",
+    "pipeline/frames.py",
+    "pipeline/ingest_on_spark.py",
+    "publish/packed.py",
+}
 STANDARD = set(sys.stdlib_module_names) | {"__future__"}
 
 
@@ -39,30 +59,75 @@ def test_the_core_imports_the_standard_library_and_numpy_alone(path: Path) -> No
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_steps_do_not_import_each_other(step: str) -> None:
-    # The kinds and bodies of the records are the vocabulary in which dumps and snapshots meet.
-    vocabulary = {"jobs.dumps.bodies", "jobs.dumps.plain"}
+def test_a_step_knows_of_the_others_only_the_words_that_they_share(step: str) -> None:
+    shared = {f"jobs.{name}" for name in STEPS[step]}
+    others = {f"jobs.{other}" for other in (*STEPS, "pipeline", "cli", "airflow") if other != step}
     for path in modules(f"jobs/{step}"):
-        for name in set(imports(path)) - vocabulary:
-            others = {f"jobs.{other}" for other in (*STEPS, "pipeline", "cli") if other != step}
-            assert not any(name == each or name.startswith(each + ".") for each in others), (
-                f"{path}: {name}"
-            )
+        for name in imports(path):
+            if not any(is_within(name, each) for each in shared):
+                assert not any(is_within(name, each) for each in others), f"{path}: {name}"
 
 
-def test_what_runs_in_a_worker_needs_only_pandas_numpy_and_pyarrow() -> None:
-    # pydantic, and anything else of the driver's, may be absent on an executor.
+def is_within(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def test_nothing_but_the_entries_knows_the_command_line() -> None:
+    users = {path.name for path in modules("jobs") if "jobs.cli" in set(imports(path))}
+    assert users == {"audit.py", "ingest.py", "report.py"}
+
+
+def test_spark_is_imported_where_spark_runs() -> None:
+    """What is under ``if TYPE_CHECKING`` or within a function is not imported with the module."""
+    found = {
+        str(path.relative_to(ROOT / "jobs"))
+        for path in modules("jobs")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in [getattr(node, "module", None) or node.names[0].name]
+        if is_within(name, "pyspark") or is_within(name, "py4j")
+    }
+    assert found == ON_SPARK
+
+
+def loaded_by(*names: str, then: str = "") -> set[str]:
+    """The packages that a process has after it imported these modules, and did what follows."""
     code = (
-        "import sys\n"
-        "import jobs, jobs.states.evaluation, jobs.dumps.bodies, jobs.dumps.files\n"
+        f"import sys, {', '.join(names)}\n{then}\n"
         "print(sorted({name.split('.')[0] for name in sys.modules}))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    loaded = set(ast.literal_eval(done.stdout))
-    assert not {"pydantic", "prometheus_client"} & loaded
-    assert "numpy" in loaded
+    return set(ast.literal_eval(done.stdout.splitlines()[-1]))
+
+
+def test_what_runs_in_a_worker_needs_only_numpy_pandas_and_pyarrow() -> None:
+    # pydantic, and anything else of the driver's, may be absent on an executor.
+    steps = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for step in ("dumps", "snapshots", "fold", "judge")
+        for path in modules(f"jobs/{step}")
+        if str(path.relative_to(ROOT / "jobs")) not in ON_SPARK
+    ]
+    assert len(steps) > 30
+    loaded = loaded_by("jobs", "jobs.packed", "jobs.contents", "jobs.schemas", *steps)
+    assert {"numpy", "pyarrow", "pandas"} <= loaded
+    assert not {"pyspark", "py4j", "pydantic", "prometheus_client", "jinja2"} & loaded
+
+
+def test_a_run_on_a_small_input_imports_no_spark() -> None:
+    """Spark takes longer to import than such a run takes; pandas comes with PyArrow's datasets."""
+    captures = ROOT / "tests" / "data" / "captures" / "S2"
+    run = (
+        "import tempfile\n"
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        f"    code = jobs.cli.main(['run', '--dumps', {str(captures)!r}, '--output', folder])\n"
+        "assert code == 0\n"
+    )
+    loaded = loaded_by("jobs.cli", then=run)
+    assert "pyarrow" in loaded
+    assert not {"pyspark", "py4j"} & loaded
 
 
 @pytest.mark.parametrize(

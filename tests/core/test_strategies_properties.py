@@ -100,17 +100,13 @@ def test_one_client_is_allocated_what_all_at_once_are(data, queues, client_ids) 
 
 
 @given(st.data(), message_queues(), stacked_client_ids())
-def test_claims_and_slots_agree_with_what_is_allocated(data, queues, client_ids) -> None:
+def test_claims_agree_with_what_is_allocated(data, queues, client_ids) -> None:
     strategy = data.draw(any_strategy(queues, client_ids))
     queues, client_ids = sort_message_queues(queues), sort_client_ids(client_ids)
     allocated = strategy.allocate_all("G", queues, client_ids)
     claims = strategy.claims(tuple(queues), tuple(client_ids))
     assert all(positions.dtype == "int64" for positions in claims.values())
     assert {own: [queues[p] for p in taken] for own, taken in claims.items()} == allocated
-    first_owner = dict.fromkeys(queues, -1)
-    for client_id in reversed(client_ids):
-        first_owner.update(dict.fromkeys(allocated[client_id], client_ids.index(client_id)))
-    assert strategy.slots(queues, client_ids).tolist() == list(first_owner.values())
 
 
 def slot_queues(name: str, queues, slot: int, count: int) -> set:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rebalance_core import StrategyRule, StrategyRules
+from rebalance_core.strategy_rules import KnownClient
 from tests.support.snapshots import queue
 
 ROOMS = {
@@ -14,7 +15,7 @@ ROOMS = {
 
 
 def resolved(rules: StrategyRules, observed=None, of_group=None, group="G", client_id="a"):
-    strategy = rules.resolve(group, client_id, observed, of_group)
+    strategy = rules.resolve(KnownClient(group, client_id, observed, of_group))
     return strategy.strategy and strategy.strategy.name, strategy.source
 
 
@@ -73,8 +74,8 @@ def test_a_rule_must_match_the_whole_name():
 def test_a_rule_gives_its_parameters_to_the_strategy_that_it_names():
     rules = StrategyRules([StrategyRule("G", "CONSISTENT_HASH", params={"virtual_node_count": 0})])
 
-    with_rule = rules.resolve("G", "a", "CONSISTENT_HASH").strategy
-    without_rule = rules.resolve("H", "a", "CONSISTENT_HASH").strategy
+    with_rule = rules.resolve(KnownClient("G", "a", "CONSISTENT_HASH")).strategy
+    without_rule = rules.resolve(KnownClient("H", "a", "CONSISTENT_HASH")).strategy
 
     assert with_rule.claims([queue(0)], ["a"])["a"].tolist() == []
     assert without_rule.claims([queue(0)], ["a"])["a"].tolist() == [0]
@@ -82,7 +83,7 @@ def test_a_rule_gives_its_parameters_to_the_strategy_that_it_names():
 
 @pytest.mark.parametrize("name", ["CONFIG", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY-AVG"])
 def test_an_observed_strategy_that_needs_parameters_is_not_known_without_a_rule(name):
-    strategy = StrategyRules([StrategyRule("other", "AVG")]).resolve("G", "a", name)
+    strategy = StrategyRules([StrategyRule("other", "AVG")]).resolve(KnownClient("G", "a", name))
 
     assert strategy.strategy is None
     assert strategy.unknown == f"the parameters of {name} are not in the settings"
@@ -91,7 +92,7 @@ def test_an_observed_strategy_that_needs_parameters_is_not_known_without_a_rule(
 def test_the_parameters_of_another_strategys_rule_are_not_used():
     rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})])
 
-    assert rules.resolve("G", "a", "CONFIG").strategy is None
+    assert rules.resolve(KnownClient("G", "a", "CONFIG")).strategy is None
     assert resolved(rules, "AVG") == ("AVG", "observed")
     assert resolved(rules) == ("MACHINE_ROOM", "configured")
 
@@ -106,7 +107,7 @@ def test_the_rule_names_what_an_observed_machine_room_nearby_wraps():
 
 
 def test_an_observed_class_of_user_code_is_not_known():
-    strategy = StrategyRules().resolve("G", "a", "com.example.Mine")
+    strategy = StrategyRules().resolve(KnownClient("G", "a", "com.example.Mine"))
 
     assert strategy.strategy is None
     assert "unknown strategy 'com.example.Mine'" in strategy.unknown
@@ -115,7 +116,10 @@ def test_an_observed_class_of_user_code_is_not_known():
 def test_equal_resolutions_share_one_strategy():
     rules = StrategyRules()
 
-    assert rules.resolve("G", "a", "AVG").strategy is rules.resolve("H", "b", "AVG").strategy
+    assert (
+        rules.resolve(KnownClient("G", "a", "AVG")).strategy
+        is rules.resolve(KnownClient("H", "b", "AVG")).strategy
+    )
 
 
 GO, CPP, OLD_JAVA = {"language": "GO"}, {"language": "CPP"}, {"language": "JAVA", "version": 371}
@@ -143,7 +147,7 @@ CURRENT = [
     ],
 )
 def test_the_clients_sdk_tells_what_an_observed_name_means(client, name, full_name):
-    resolved = StrategyRules().resolve("G", "a", name, **client)
+    resolved = StrategyRules().resolve(KnownClient("G", "a", name, **client))
 
     assert resolved.strategy.full_name == full_name
     assert (resolved.source, resolved.unknown) == ("observed", None)
@@ -160,7 +164,7 @@ def test_the_clients_sdk_tells_what_an_observed_name_means(client, name, full_na
 def test_the_clients_sdk_tells_what_a_configured_name_means(client, full_name):
     rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})])
 
-    resolved = rules.resolve("G", "a", None, **client)
+    resolved = rules.resolve(KnownClient("G", "a", None, **client))
 
     assert (resolved.strategy.full_name, resolved.source) == (full_name, "configured")
     assert resolved.strategy.rooms == {"room1"}
@@ -168,14 +172,14 @@ def test_the_clients_sdk_tells_what_a_configured_name_means(client, full_name):
 
 @pytest.mark.parametrize("client", [GO, OLD_JAVA])
 def test_machine_room_needs_its_rooms_of_every_sdk_that_has_it(client):
-    assert StrategyRules().resolve("G", "a", "MACHINE_ROOM", **client).strategy is None
+    assert StrategyRules().resolve(KnownClient("G", "a", "MACHINE_ROOM", **client)).strategy is None
 
 
 def test_a_rule_for_java_leaves_the_clients_of_other_sdks_avg():
     rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM_NEARBY-CONSISTENT_HASH", params=ROOMS)])
 
     for client in (GO, CPP):
-        resolved = rules.resolve("G", "a", None, **client)
+        resolved = rules.resolve(KnownClient("G", "a", None, **client))
         assert (resolved.strategy.full_name, resolved.source) == ("AVG", "configured")
 
 
@@ -185,7 +189,8 @@ def test_java_before_4_8_0_differs_in_machine_room_alone(name, client):
     rules = StrategyRules([StrategyRule("G", name)])
 
     assert (
-        rules.resolve("G", "a", None, **client).strategy is rules.resolve("G", "b", name).strategy
+        rules.resolve(KnownClient("G", "a", None, **client)).strategy
+        is rules.resolve(KnownClient("G", "b", name)).strategy
     )
 
 
@@ -193,28 +198,34 @@ def test_java_before_4_8_0_differs_in_machine_room_alone(name, client):
 def test_what_client_go_computes_as_java_does_is_one_strategy(name):
     rules = StrategyRules([StrategyRule("G", name)])
 
-    assert rules.resolve("G", "a", None, **GO).strategy is rules.resolve("G", "b", None).strategy
+    assert (
+        rules.resolve(KnownClient("G", "a", None, **GO)).strategy
+        is rules.resolve(KnownClient("G", "b", None)).strategy
+    )
 
 
 def test_without_parameters_it_is_one_strategy_whichever_rule_names_it():
     rules = StrategyRules(
         [StrategyRule("G", "AVG", clients="a"), StrategyRule("G", "MACHINE_ROOM", clients="b")]
     )
-    of_rule = rules.resolve("G", "a", None).strategy
+    of_rule = rules.resolve(KnownClient("G", "a", None)).strategy
 
-    assert rules.resolve("G", "b", None, **CPP).strategy is of_rule
-    assert rules.resolve("G", "c", None).strategy is of_rule
+    assert rules.resolve(KnownClient("G", "b", None, **CPP)).strategy is of_rule
+    assert rules.resolve(KnownClient("G", "c", None)).strategy is of_rule
 
 
 def test_only_where_the_orders_differ_are_clients_that_sort_bytewise_apart():
     rules = StrategyRules()
-    of_java = rules.resolve("G", "a", "AVG").strategy
+    of_java = rules.resolve(KnownClient("G", "a", "AVG")).strategy
     of_go, of_cpp = (
-        rules.resolve("G", "a", "AVG", orders_differ=True, **client).strategy
+        rules.resolve(KnownClient("G", "a", "AVG", orders_differ=True, **client)).strategy
         for client in (GO, CPP)
     )
 
     assert of_go is of_cpp
     assert of_go.sorts_bytewise
-    assert rules.resolve("G", "a", "AVG", **GO).strategy is of_java
-    assert rules.resolve("G", "a", "AVG", orders_differ=True, **OLD_JAVA).strategy is of_java
+    assert rules.resolve(KnownClient("G", "a", "AVG", **GO)).strategy is of_java
+    assert (
+        rules.resolve(KnownClient("G", "a", "AVG", orders_differ=True, **OLD_JAVA)).strategy
+        is of_java
+    )

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
-from jobs.pipeline.ingest import ingest
+from jobs.pipeline.audit_on_driver import ingest
 from jobs.progress import Progress
 from jobs.settings import Settings
 from jobs.storage import Location
@@ -141,10 +141,7 @@ def collected(script: str, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.spark
-def test_the_lines_of_the_collectors_are_read_by_ingest(
-    spark: SparkSession, tmp_path: Path, dashboard: str
-) -> None:
+def test_the_lines_of_the_collectors_are_read_by_ingest(tmp_path: Path, dashboard: str) -> None:
     mqadmin = tmp_path / "mqadmin"
     mqadmin.write_text(
         MQADMIN.format(python=sys.executable, members=MEMBERS, not_online=NOT_ONLINE)
@@ -157,18 +154,16 @@ def test_the_lines_of_the_collectors_are_read_by_ingest(
     (dumps / "mqadmin.jsonl").write_text(
         collected("mqadmin.py", *of_namesrvs, "--group", "G", "--mqadmin", str(mqadmin))
     )
-    result = ingest(
-        spark, [str(dumps)], Location(tmp_path / "out"), Settings(), Progress(quiet=True)
-    )
+    result = ingest([str(dumps)], Location(tmp_path / "out"), Settings(), Progress(quiet=True))
     assert result.quarantined == 0
     assert result.lines == (3 + 2 + 1 + 1) + (3 + 2 * 2)
 
     def rows(table: str, *columns: str) -> dict[str, list[tuple[Any, ...]]]:
         """By script the rows, sorted."""
-        found = spark.read.parquet(str(tmp_path / "out" / table)).select("cluster", *columns)
+        found = pq.read_table(tmp_path / "out" / table, columns=["cluster", *columns])
         by_script: dict[str, list[tuple[Any, ...]]] = {"dashboard.py": [], "mqadmin.py": []}
-        for row in sorted(found.collect(), key=str):
-            by_script[row[0]].append(tuple(row[1:]))
+        for row in sorted(found.to_pylist(), key=str):
+            by_script[row["cluster"]].append(tuple(row[name] for name in columns))
         return by_script
 
     polls = rows("broker_polls", "broker_name", "broker_id", "outcome", "connections")
@@ -183,7 +178,7 @@ def test_the_lines_of_the_collectors_are_read_by_ingest(
             (client_id, "broker-a", "CLUSTERING") for client_id, _ in MEMBERS
         )
     subscriptions = rows("heartbeats", "subscriptions")
-    assert {s.expression for row in subscriptions["mqadmin.py"] for s in row[0]} == {
+    assert {s["expression"] for row in subscriptions["mqadmin.py"] for s in row[0]} == {
         "TagA || TagB",
         "*",
     }

@@ -26,7 +26,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def command_environment() -> dict[str, str]:
+def command_environment(java: None) -> dict[str, str]:
     """What a user's shell has: the environment's commands on the PATH, nothing of the checkout."""
     hidden = ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_CONF_DIR")
     environment = {key: value for key, value in os.environ.items() if key not in hidden}
@@ -46,7 +46,6 @@ def run_command(elsewhere: Path, command_environment: dict[str, str]) -> Run:
             capture_output=True,
             text=True,
             check=False,
-            timeout=540,
         )
         assert done.returncode == expect, f"{done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done
@@ -93,7 +92,7 @@ def settings_file(repository: Path) -> str:
 def sample_output(
     tmp_path_factory: pytest.TempPathFactory, run_command: Run, settings_file: str
 ) -> Path:
-    """What ``rebalance-audit run`` makes of all sample dumps."""
+    """What ``rebalance-audit run`` makes of all sample dumps, in its own process."""
     output = tmp_path_factory.mktemp("sample")
     run_command(
         [
@@ -107,8 +106,6 @@ def sample_output(
             settings_file,
             "--set",
             "persistence_seconds=60",
-            "--master",
-            "local[2]",
         ]
     )
     return output

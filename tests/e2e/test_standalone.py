@@ -20,8 +20,12 @@ WORKERS = 2
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def test_two_workers_publish_the_rows_that_one_machine_does(
-    tmp_path: Path, package: Path, entries: Path, sample_reports: PublishedReports
+def test_two_workers_publish_the_rows_that_one_process_does(
+    tmp_path: Path,
+    package: Path,
+    entries: Path,
+    sample_reports: PublishedReports,
+    java: None,
 ) -> None:
     snapshots, reports = str(tmp_path / "snapshots"), str(tmp_path / "reports")
     dumps = [str(CAPTURES / situation / "dump.jsonl.gz") for situation in SITUATIONS]
@@ -50,7 +54,7 @@ def test_two_workers_publish_the_rows_that_one_machine_does(
         assert len(ran) == 2, number
 
 
-def test_the_logs_of_a_cluster_are_json(tmp_path: Path) -> None:
+def test_the_logs_of_a_cluster_are_json(tmp_path: Path, java: None) -> None:
     with cluster(tmp_path, workers=0):
         pass
     lines = (tmp_path / "master.log").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""What spark-submit tells its caller; that it audits as it should: test_standalone.py."""
+"""Through spark-submit, from another directory: what is published, and what its caller is told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Run
+from tests.e2e.conftest import ALL_DUMPS, Run
+from tests.support.reports import PublishedReports
 
 pytestmark = pytest.mark.e2e
 
@@ -27,22 +28,41 @@ def test_the_package_has_the_settings_and_the_known_issues(
     assert said == "".join(f"{package}/{n}\n{(repository / n).read_text()}" for n in names)
 
 
+def submit(package: Path, entry: Path, *arguments: str) -> list[str]:
+    command = ["spark-submit", "--master", "local[2]", "--driver-memory", "2g"]
+    command += ["--conf", "spark.ui.enabled=false", "--py-files", str(package)]
+    return [*command, str(entry), *arguments]
+
+
+def test_what_is_submitted_publishes_what_one_process_does(
+    tmp_path: Path,
+    run_command: Run,
+    package: Path,
+    entries: Path,
+    settings_file: str,
+    sample_reports: PublishedReports,
+) -> None:
+    """Of all sample dumps: what is true of the one (test_sample_truth.py) is true of the other."""
+    snapshots, reports = str(tmp_path / "snapshots"), str(tmp_path / "reports")
+    settings = ["--settings", settings_file, "--set", "persistence_seconds=60"]
+    ingest = ["--dumps", *ALL_DUMPS, "--snapshots", snapshots, *settings]
+    run_command(submit(package, entries / "ingest.py", *ingest))
+    audit = ["--snapshots", snapshots, "--reports", reports, *settings]
+    done = run_command(submit(package, entries / "audit.py", *audit))
+    # Spark passes on what the command says on standard error as standard output.
+    assert "engine spark, by spark-submit" in done.stdout
+    here, there = sample_reports, PublishedReports(tmp_path / "reports")
+    assert (here.summary["engine"], there.summary["engine"]) == ("local", "spark")
+    tables = set(here.published["tables"])
+    assert set(there.published["tables"]) | {"quarantine"} == tables | {"quarantine"}
+    for table in sorted(tables - {"quarantine"}):
+        assert there.comparable(table) == here.comparable(table), table
+    assert there.summary["findings"] == here.summary["findings"]
+
+
 def test_the_exit_code_of_a_submitted_job_is_that_of_the_command(
     tmp_path: Path, run_command: Run, package: Path, entries: Path
 ) -> None:
-    done = run_command(
-        [
-            "spark-submit",
-            "--master",
-            "local[1]",
-            "--py-files",
-            str(package),
-            str(entries / "audit.py"),
-            "--snapshots",
-            str(tmp_path / "nowhere"),
-            "--reports",
-            str(tmp_path / "reports"),
-        ],
-        expect=3,
-    )
+    places = ["--snapshots", str(tmp_path / "nowhere"), "--reports", str(tmp_path / "reports")]
+    done = run_command(submit(package, entries / "audit.py", *places), expect=3)
     assert "no table heartbeats" in done.stdout + done.stderr

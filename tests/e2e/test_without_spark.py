@@ -1,29 +1,101 @@
-"""Questions answered without Spark, against what the audit of the same dumps published."""
+"""A small input needs no Spark and no Java, and answers are what was published."""
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
+import os
+import subprocess
+import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from jobs.dumps.plain import read_dumps
-from jobs.pipeline.moments import moment_of_dumps, moment_of_tables, situation_of
+from jobs.instants import to_datetime
+from jobs.judge.evaluation import evaluate_state
+from jobs.judge.moment import Moment
+from jobs.judge.tables import to_table
+from jobs.pipeline.moments import Question, moment_of_dumps, moment_of_tables
+from jobs.pipeline.terms import strategy_rules
+from jobs.schemas import REPORT_TABLES
 from jobs.settings import Settings, load_settings
-from jobs.snapshots.plain import make_group_rows
-from jobs.states.evaluation import to_row
-from jobs.states.plain import Moment
 from jobs.storage import Location
-from rebalance_core import evaluate
 from tests.support.reports import PublishedReports
-from tests.support.truth import CAPTURES, SITUATIONS
+from tests.support.truth import CAPTURES
 
 pytestmark = pytest.mark.e2e
+
+# ---------------------------------------------------------------- no Java is started
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> tuple[dict[str, str], Path]:
+    """An environment in which whoever starts a Java fails, and the file that tells that he did."""
+    started = tmp_path / "started"
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n: > '{started}'\nexit 1\n")
+    java.chmod(0o755)
+    path = os.pathsep.join([str(java.parent), os.environ["PATH"]])
+    return {"PATH": path, "HOME": str(tmp_path)}, started
+
+
+@pytest.fixture
+def without_java(tmp_path: Path) -> dict[str, str]:
+    """An environment in which there is no Java to start."""
+    return {"PATH": str(tmp_path / "nothing"), "HOME": str(tmp_path)}
+
+
+def rebalance_audit(
+    environment: dict[str, str], folder: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    command = str(Path(sys.executable).parent / "rebalance-audit")
+    return subprocess.run(
+        [command, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+RUN = ["run", "--dumps", str(CAPTURES / "S2"), "--output", "out"]
+
+
+def test_a_run_of_a_small_input_starts_no_java(
+    watched: tuple[dict[str, str], Path], tmp_path: Path
+) -> None:
+    environment, started = watched
+    done = rebalance_audit(environment, tmp_path, *RUN)
+    assert done.returncode == 0, done.stderr
+    assert "engine local, without Spark: about" in done.stderr
+    assert not started.exists()
+    # The very same run on Spark begins with a Java.
+    assert rebalance_audit(environment, tmp_path, *RUN, "--engine", "spark").returncode == 4
+    assert started.exists()
+
+
+def test_every_command_works_without_a_java(without_java: dict[str, str], tmp_path: Path) -> None:
+    question = ["--group", "G_S2", "--topic", "T_S2"]
+    for arguments in (
+        RUN,
+        ["ingest", "--dumps", str(CAPTURES / "S2"), "--snapshots", "s"],
+        ["audit", "--snapshots", "s", "--reports", "out/reports", "--since", "last"],
+        ["show", "group_health", "--reports", "out/reports"],
+        ["report", "--reports", "out/reports"],
+        ["alert", "--reports", "out/reports"],
+        ["explain", "--snapshots", "s", *question],
+        ["what-if", "--dumps", str(CAPTURES / "S2"), *question, "--leave", "10.0.2.9@app-1"],
+    ):
+        done = rebalance_audit(without_java, tmp_path, *arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+
+
+# ---------------------------------------------------------------- what is answered
+
+TABLES = {table.name: table for table in REPORT_TABLES}
+Find = Callable[[str, str, datetime], Moment]
 
 
 @pytest.fixture(scope="module")
@@ -32,105 +104,43 @@ def settings(repository: Path) -> Settings:
     return load_settings(repository / "conf" / "audit.toml", ["persistence_seconds=60"])
 
 
-@pytest.fixture(scope="module")
-def snapshots(sample_output: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """By table and group (or topic) the rows that ``ingest`` wrote."""
-    keys = {
-        "heartbeats": "consumer_group",
-        "broker_polls": "consumer_group",
-        "topic_routes": "topic",
-    }
-    tables: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for name, key in keys.items():
-        by_key: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for row in pq.read_table(sample_output / "snapshots" / name).to_pylist():
-            by_key[row[key]].append(row)
-        tables[name] = by_key
-    return tables
-
-
-def comparable(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:
-    """The rows as sorted texts, with those of their columns."""
-    return sorted(
-        json.dumps({name: _plain(row.get(name)) for name in columns}, sort_keys=True)
-        for row in rows
-    )
-
-
-def _plain(value: Any) -> Any:
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
-
-
-@pytest.mark.parametrize("situation", SITUATIONS)
-def test_the_rows_of_a_group_are_those_that_ingest_wrote(
-    snapshots: dict[str, dict[str, list[dict[str, Any]]]], situation: str
-) -> None:
-    dumps = read_dumps([str(CAPTURES / situation)], f"G_{situation}")
-    assert dumps.refused == 0
-    rows = make_group_rows(dumps.records, next(iter(dumps.clusters)), f"G_{situation}")
-    for name, of_group in (
-        ("heartbeats", rows.heartbeats),
-        ("broker_polls", rows.broker_polls),
-    ):
-        written = snapshots[name][f"G_{situation}"]
-        columns = [column for column in written[0] if column in of_group[0]]
-        assert len(columns) >= 7
-        assert comparable(of_group, columns) == comparable(written, columns), name
-    routes = [row for row in rows.topic_routes if row["topic"] == f"T_{situation}"]
-    written = snapshots["topic_routes"][f"T_{situation}"]
-    assert comparable(routes, list(written and written[0])) == comparable(
-        written, list(written and written[0])
-    )
-
-
-Find = Callable[[str, str, datetime], Moment]
-
-
 @pytest.fixture(params=["dumps", "tables"])
 def find(request: pytest.FixtureRequest, sample_output: Path, settings: Settings) -> Find:
-    """Finds a state in dump files, or in snapshot tables."""
+    """Finds a moment in dump files, or in snapshot tables."""
 
     def of_dumps(group: str, topic: str, at: datetime) -> Moment:
         dump = CAPTURES / group.removeprefix("G_")
-        return moment_of_dumps([str(dump)], group, topic, at, None, settings)
+        return moment_of_dumps([str(dump)], Question(group, topic, at), settings)
 
     def of_tables(group: str, topic: str, at: datetime) -> Moment:
-        location = Location(str(sample_output / "snapshots"))
-        return moment_of_tables(location, group, topic, at, None, settings)
+        location = Location(sample_output / "snapshots")
+        return moment_of_tables(location, Question(group, topic, at), settings)
 
     return of_dumps if request.param == "dumps" else of_tables
 
 
-def test_every_state_is_evaluated_as_it_was_published(
-    sample_reports: PublishedReports, sample_output: Path, settings: Settings, find: Find
+def test_every_moment_is_answered_with_what_was_published_of_it(
+    sample_reports: PublishedReports, settings: Settings, find: Find
 ) -> None:
-    """To the last word: findings with their causes, faults with evidence and moves, allocations."""
-    published = {row["state_id"]: row for row in _evaluated_states(sample_reports)}
+    """Since when it is so, who takes what, and every finding and fault, to the last word."""
     runs = [row for row in sample_reports.rows("state_runs") if row["topic"]]
     assert len(runs) > 60
+    allocations = sample_reports.rows("allocations")
     for run in runs:
-        # The first snapshot of a run, and a time within it that is no snapshot's.
-        for at in (run["first_seen"], run["last_seen"]):
-            moment = find(run["consumer_group"], run["topic"], at)
-            assert (moment.first_seen, moment.last_seen) == (run["first_seen"], run["last_seen"])
-            situation = situation_of(moment, settings)
-            evaluated = to_row(evaluate(situation.state, situation.rules), situation)
-            of_state = published[run["state_id"]]
-            assert moment.state.lasting == of_state["lasting"]
-            columns = list(evaluated)
-            assert comparable([evaluated], columns) == comparable([of_state], columns), run
-
-
-def _evaluated_states(reports: PublishedReports) -> list[dict[str, Any]]:
-    folder = (
-        reports.reports
-        / "_states"
-        / "evaluated_states"
-        / f"dt={reports.published['date']}"
-        / f"run={reports.published['run_id']}"
-    )
-    return [
-        row
-        for path in sorted(folder.glob("*.parquet"))
-        for row in pq.read_table(path, partitioning=None).to_pylist()
-    ]
+        group, topic = run["consumer_group"], run["topic"]
+        # The first snapshot of a run, and its last one.
+        for at in {run["first_seen"], run["last_seen"]}:
+            moment = find(group, topic, at)
+            times = (moment.snapshot_time, moment.first_seen, moment.last_seen)
+            assert [*map(to_datetime, times)] == [at, run["first_seen"], run["last_seen"]]
+            evaluated = evaluate_state(moment.state, strategy_rules(settings))
+            place = {name: run[name] for name in ("cluster", "consumer_group", "topic", "state_id")}
+            assert sorted(map(str, (place | each for each in evaluated["allocations"]))) == sorted(
+                str({name: row[name] for name in (*place, *evaluated["allocations"][0])})
+                for row in allocations
+                if row["state_id"] == run["state_id"]
+            )
+            for table, rows in moment.episodes.items():
+                told = to_table(TABLES[table], rows).to_pylist()
+                published = sample_reports.at(table, group, topic, at)
+                assert sorted(map(str, told)) == sorted(map(str, published)), (table, run)

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import pytest
-from chispa import assert_df_equality
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
-from jobs.contract import check_contract
+import pyarrow as pa
+import pytest
+
+from jobs.contract import check_columns, check_contract
 from jobs.errors import ContractError
-from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
+from jobs.schemas import HEARTBEATS, REPORT_TABLES, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
 from tests.support.snapshots import frame, heartbeat_row, route_row
 
-pytestmark = pytest.mark.spark
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUBSCRIPTION = {"topic": pa.string(), "expression_type": pa.string(), "expression": pa.string()}
 
 
-def test_a_table_as_declared_comes_through_as_it_is(spark):
-    heartbeats = frame(spark, HEARTBEATS, [heartbeat_row(), heartbeat_row(client_id="b")])
-
-    assert_df_equality(
-        check_contract(HEARTBEATS, heartbeats),
-        heartbeats,
-        ignore_row_order=True,
-        ignore_nullable=True,
-    )
+def changed(of: Table, *missing: str, **types: pa.DataType) -> pa.Schema:
+    """The table's columns without some, and with others of another type, or new."""
+    columns = {field.name: field.type for field in of.schema if field.name not in missing}
+    return pa.schema(columns | types)
 
 
-def test_every_missing_and_every_mistyped_column_is_named_at_once(spark):
-    routes = frame(spark, TOPIC_ROUTES, [route_row()])
-    wrong = routes.drop("topic", "perm").withColumns(
-        {"read_queue_nums": F.lit("4"), "broker_ids": F.array(F.lit("0"))}
-    )
+@pytest.mark.parametrize("table", (*SNAPSHOT_TABLES, *REPORT_TABLES), ids=lambda each: each.name)
+def test_a_table_as_declared_fits(table: Table) -> None:
+    check_columns(table, table.schema)
 
+
+def test_every_missing_and_every_mistyped_column_is_named_at_once() -> None:
+    texts = {"broker_ids": pa.list_(pa.string()), "read_queue_nums": pa.string()}
     with pytest.raises(ContractError) as raised:
-        check_contract(TOPIC_ROUTES, wrong)
+        check_columns(TOPIC_ROUTES, changed(TOPIC_ROUTES, "topic", "perm", **texts))
 
     first, *problems = str(raised.value).splitlines()
     assert first.startswith("table topic_routes (cluster, snapshot_time, namesrv_addr, ")
@@ -44,47 +44,68 @@ def test_every_missing_and_every_mistyped_column_is_named_at_once(spark):
     ]
 
 
-def test_a_struct_without_one_of_its_fields_is_a_mistyped_column(spark):
-    heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()]).withColumn(
-        "subscriptions", F.array(F.struct(F.lit("T").alias("topic")))
-    )
-
+def test_a_struct_without_one_of_its_fields_is_a_mistyped_column() -> None:
+    topics = pa.list_(pa.struct({"topic": pa.string()}))
     with pytest.raises(ContractError, match="subscriptions: expected array<struct<topic:string"):
-        check_contract(HEARTBEATS, heartbeats)
+        check_columns(HEARTBEATS, changed(HEARTBEATS, subscriptions=topics))
 
 
-def test_columns_that_may_be_null_may_be_missing_and_unknown_ones_are_left_out(spark):
+@pytest.mark.parametrize(
+    "types",
+    [
+        # Other widths, and the units of other writers.
+        {"version": pa.int64(), "broker_id": pa.int16()},
+        {"snapshot_time": pa.timestamp("ns")},
+        {"client_id": pa.large_string()},
+        {"client_id": pa.dictionary(pa.int32(), pa.string())},
+        {"subscriptions": pa.large_list(pa.struct(SUBSCRIPTION))},
+        # The fields of structs are matched by name.
+        {"subscriptions": pa.list_(pa.struct(dict(reversed(SUBSCRIPTION.items()))))},
+        {"subscriptions": pa.list_(pa.struct({"more": pa.int8(), **SUBSCRIPTION}))},
+        {"more": pa.int8()},
+    ],
+    ids=str,
+)
+def test_what_can_be_read_as_declared_fits(types: dict[str, pa.DataType]) -> None:
+    check_columns(HEARTBEATS, changed(HEARTBEATS, "language", "strategy", **types))
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        {"version": pa.float64()},
+        {"snapshot_time": pa.date32()},
+        {"client_id": pa.binary()},
+        {"pull_consumer": pa.string()},
+    ],
+    ids=str,
+)
+def test_what_cannot_is_refused(types: dict[str, pa.DataType]) -> None:
+    (name,) = types
+    with pytest.raises(ContractError, match=f"  {name}: expected "):
+        check_columns(HEARTBEATS, changed(HEARTBEATS, **types))
+
+
+@pytest.mark.spark
+def test_a_frame_comes_through_with_the_columns_as_declared(spark: SparkSession) -> None:
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row(language=None, version=None)])
-    fewer = heartbeats.drop("language", "version", "strategy").withColumn("more", F.lit(1))
-
-    assert_df_equality(check_contract(HEARTBEATS, fewer), heartbeats, ignore_nullable=True)
-
-
-def test_numbers_of_another_width_and_columns_in_another_order_fit(spark):
-    routes = frame(spark, TOPIC_ROUTES, [route_row()])
-    other = routes.select(
-        *[
-            F.col(name).cast("bigint" if name == "perm" else routes.schema[name].dataType)
-            for name in reversed(routes.columns)
-        ]
-    ).withColumn("broker_ids", F.array(F.lit(0)))
-
-    assert_df_equality(check_contract(TOPIC_ROUTES, other), routes, ignore_nullable=True)
-
-
-def test_the_fields_of_structs_are_matched_by_name(spark):
-    heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()])
-    shuffled = heartbeats.withColumn(
-        "subscriptions",
-        F.transform(
-            "subscriptions",
-            lambda each: F.struct(
-                each["expression"].alias("expression"),
-                F.lit("more").alias("more"),
-                each["topic"].alias("topic"),
-                each["expression_type"].alias("expression_type"),
-            ),
-        ),
+    expected = heartbeats.collect()
+    assert check_contract(HEARTBEATS, heartbeats).collect() == expected
+    other = heartbeats.drop("language", "version").selectExpr(
+        "1 AS more",
+        *[f"`{name}`" for name in reversed(HEARTBEATS.schema.names) if name not in OTHERS],
+        "CAST(broker_id AS smallint) AS broker_id",
+        "transform(subscriptions, s -> named_struct('expression', s.expression, 'more', 1, "
+        "'topic', s.topic, 'expression_type', s.expression_type)) AS subscriptions",
     )
+    came = check_contract(HEARTBEATS, other)
+    assert came.collect() == expected
+    assert [field.dataType for field in came.schema] == [
+        field.dataType for field in HEARTBEATS.spark_schema
+    ]
+    routes = frame(spark, TOPIC_ROUTES, [route_row()])
+    with pytest.raises(ContractError, match="perm: expected int, is missing"):
+        check_contract(TOPIC_ROUTES, routes.drop("perm"))
 
-    assert_df_equality(check_contract(HEARTBEATS, shuffled), heartbeats, ignore_nullable=True)
+
+OTHERS = {"language", "version", "broker_id", "subscriptions"}

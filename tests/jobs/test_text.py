@@ -10,9 +10,9 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jobs.kinds
 import jobs.rendering.drawings
 import jobs.rendering.page
-import jobs.rendering.words
 import jobs.text
 from jobs.text import as_plain, csv_line, visible
 
@@ -45,7 +45,7 @@ def test_values_are_told_as_json_has_them() -> None:
 def test_the_examples_hold() -> None:
     for module in (
         jobs.text,
-        jobs.rendering.words,
+        jobs.kinds,
         jobs.rendering.page,
         jobs.rendering.drawings,
     ):

@@ -19,8 +19,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.conform import conform
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
+from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES, Table
 from jobs.settings import Settings, StrategySetting
 
 CLUSTER = "fleet"
@@ -365,6 +364,17 @@ def _per_broker(rounds: DataFrame) -> DataFrame:
     )
 
 
+def _conform(rows: DataFrame, table: Table) -> DataFrame:
+    """The columns of the table's schema, in its order and of its types; others are null."""
+    return rows.selectExpr(
+        *[
+            f"CAST({f'`{field.name}`' if field.name in rows.columns else 'NULL'}"
+            f" AS {field.dataType.simpleString()}) AS `{field.name}`"
+            for field in table.spark_schema
+        ]
+    )
+
+
 def fleet_heartbeats(fleet: Fleet, versions: DataFrame) -> DataFrame:
     """The table ``heartbeats``."""
     listed = (
@@ -388,7 +398,7 @@ def fleet_heartbeats(fleet: Fleet, versions: DataFrame) -> DataFrame:
     off = F.pmod(F.xxhash64("m.client_id", "m.port", "broker", "round"), F.lit(1000))
     seconds = F.when(F.col("m.silent"), F.lit(1000)).otherwise(F.col("m.port") % 30)
     heard = F.col("snapshot_time") - F.make_interval(secs=seconds + off / 1000)
-    return conform(
+    return _conform(
         listed.select(
             "cluster",
             "snapshot_time",
@@ -430,7 +440,7 @@ def fleet_polls(fleet: Fleet, versions: DataFrame) -> DataFrame:
             "error_message": F.lit(None),
         }
     )
-    return conform(rows, BROKER_POLLS)
+    return _conform(rows, BROKER_POLLS)
 
 
 def fleet_routes(fleet: Fleet, versions: DataFrame) -> DataFrame:
@@ -444,7 +454,7 @@ def fleet_routes(fleet: Fleet, versions: DataFrame) -> DataFrame:
     rows = _per_broker(
         _in_rounds(fleet, versions).withColumn("t", F.explode(topics)).select("*", "t.*")
     )
-    return conform(
+    return _conform(
         rows.withColumns(
             {
                 "namesrv_addr": F.lit("nameserver:9876"),

@@ -9,11 +9,12 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
+import pyarrow as pa
 
+from jobs.publish.tables import write_table
 from jobs.schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
@@ -22,7 +23,7 @@ from jobs.schemas import (
     TOPIC_ROUTES,
     Table,
 )
-from jobs.states.members import mark_members
+from jobs.storage import Location
 from rebalance_core import (
     ClientList,
     Evaluation,
@@ -32,6 +33,11 @@ from rebalance_core import (
     State,
     TopicRoute,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Row = dict[str, Any]
 
 CLUSTER = "DefaultCluster"
 GROUP = "G"
@@ -152,19 +158,28 @@ def at(seconds: float) -> datetime:
     return datetime(2026, 1, 5, tzinfo=UTC) + timedelta(seconds=seconds)
 
 
-def subscriptions(*topics: str, expression: str = "*") -> list[tuple[str, str, str]]:
+def subscriptions(*topics: str, expression: str = "*") -> list[Row]:
     """A subscription by tags to each of the topics."""
-    return [(topic, "TAG", expression) for topic in topics]
+    return [
+        {"topic": topic, "expression_type": "TAG", "expression": expression} for topic in topics
+    ]
 
 
-def _row(schema: T.StructType, values: dict[str, Any]) -> tuple[Any, ...]:
-    unknown = values.keys() - set(schema.names)
+def _row(table: Table, values: Row) -> Row:
+    unknown = values.keys() - set(table.schema.names)
     if unknown:
         raise ValueError(f"no such columns: {', '.join(sorted(unknown))}")
-    return tuple(values.get(name) for name in schema.names)
+    return {name: values.get(name) for name in table.schema.names}
 
 
-def heartbeat_row(**overrides: Any) -> tuple[Any, ...]:
+def _held(queue_ids: Sequence[int]) -> list[Row]:
+    return [
+        {"topic": TOPIC, "broker_name": BROKER, "queue_id": number, "dropped": False}
+        for number in queue_ids
+    ]
+
+
+def heartbeat_row(**overrides: Any) -> Row:
     """One member in one broker's list; its address follows from its id."""
     values: dict[str, Any] = {
         "cluster": CLUSTER,
@@ -181,10 +196,10 @@ def heartbeat_row(**overrides: Any) -> tuple[Any, ...]:
         "subscriptions": subscriptions(TOPIC),
         "subscription_source": "HEARTBEAT",
     }
-    return _row(HEARTBEATS.schema, values | overrides)
+    return _row(HEARTBEATS, values | overrides)
 
 
-def poll_row(**overrides: Any) -> tuple[Any, ...]:
+def poll_row(**overrides: Any) -> Row:
     """One broker that answered with one connection."""
     values: dict[str, Any] = {
         "cluster": CLUSTER,
@@ -195,10 +210,10 @@ def poll_row(**overrides: Any) -> tuple[Any, ...]:
         "outcome": "ANSWERED",
         "connections": 1,
     }
-    return _row(BROKER_POLLS.schema, values | overrides)
+    return _row(BROKER_POLLS, values | overrides)
 
 
-def route_row(**overrides: Any) -> tuple[Any, ...]:
+def route_row(**overrides: Any) -> Row:
     """One broker of four queues in the route of one nameserver."""
     values: dict[str, Any] = {
         "cluster": CLUSTER,
@@ -211,12 +226,12 @@ def route_row(**overrides: Any) -> tuple[Any, ...]:
         "read_queue_nums": 4,
         "write_queue_nums": 4,
     }
-    return _row(TOPIC_ROUTES.schema, values | overrides)
+    return _row(TOPIC_ROUTES, values | overrides)
 
 
 def info_row(
     client_id: str, seconds: float, held: Sequence[int], started: float = 0, **overrides: Any
-) -> tuple[Any, ...]:
+) -> Row:
     """One running info: the queues of the broker that the process holds."""
     values: dict[str, Any] = {
         "cluster": CLUSTER,
@@ -226,9 +241,9 @@ def info_row(
         "consumer_group": GROUP,
         "client_id": client_id,
         "start_timestamp": at(started),
-        "queues": [(TOPIC, BROKER, number, False, None) for number in held],
+        "queues": _held(held),
     }
-    return _row(CLIENT_STATES.schema, values | overrides)
+    return _row(CLIENT_STATES, values | overrides)
 
 
 def log_row(
@@ -239,7 +254,7 @@ def log_row(
     queue_count: int = 4,
     client_count: int = 2,
     **overrides: Any,
-) -> tuple[Any, ...]:
+) -> Row:
     """One log line: what the process computed from then on, and from lists of which lengths."""
     values: dict[str, Any] = {
         "cluster": CLUSTER,
@@ -252,26 +267,12 @@ def log_row(
         "topic": TOPIC,
         "queue_count": queue_count,
         "client_count": client_count,
-        "queues": [(TOPIC, BROKER, number, False, None) for number in queues],
+        "queues": _held(queues),
     }
-    return _row(CLIENT_STATES.schema, values | overrides)
+    return _row(CLIENT_STATES, values | overrides)
 
 
-def allocation_row(
-    client_id: str,
-    queue_ids: Sequence[int],
-    weight: float = 1.0,
-    queue_count: int = 4,
-    client_count: int = 2,
-    processes: int = 1,
-    subscribed: bool = True,
-) -> tuple[Any, ...]:
-    """What an id's processes take under one view, as an entry of a state's ``allocations``."""
-    queues = [(BROKER, number) for number in queue_ids]
-    return (client_id, processes, subscribed, weight, queue_count, client_count, queues)
-
-
-def offset_row(**overrides: Any) -> tuple[Any, ...]:
+def offset_row(**overrides: Any) -> Row:
     """One queue with nothing left to consume."""
     values: dict[str, Any] = {
         "cluster": CLUSTER,
@@ -283,23 +284,25 @@ def offset_row(**overrides: Any) -> tuple[Any, ...]:
         "broker_offset": 100,
         "consumer_offset": 100,
     }
-    return _row(QUEUE_OFFSETS.schema, values | overrides)
+    return _row(QUEUE_OFFSETS, values | overrides)
 
 
-def frame(
-    spark: SparkSession, schema: Table | T.StructType | str, rows: Sequence[tuple[Any, ...]]
-) -> DataFrame:
-    """The rows as a DataFrame; of a table without its comments, which no step passes on."""
-    if isinstance(schema, Table):
-        schema = T.StructType(
-            [T.StructField(each.name, each.dataType, each.nullable) for each in schema.schema]
-        )
-    return spark.createDataFrame(list(rows), schema)
+def table(of: Table, rows: Sequence[Row]) -> pa.Table:
+    """The rows as a table of just its columns."""
+    return pa.Table.from_pylist(list(rows), of.schema)
 
 
-def marked_heartbeats(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-    """The heartbeats as the steps after ``mark_members`` get them; expired after two minutes."""
-    return mark_members(frame(spark, HEARTBEATS, rows), 120)
+def write_tables(folder: Path, tables: Sequence[tuple[Table, Sequence[Row]]]) -> Location:
+    """Writes snapshot tables as another job might have; gives the folder."""
+    location = Location(folder)
+    for of, rows in tables:
+        write_table(table(of, rows), location / of.name)
+    return location
+
+
+def frame(spark: SparkSession, of: Table, rows: Sequence[Row]) -> DataFrame:
+    """The rows as a DataFrame."""
+    return spark.createDataFrame(table(of, rows))
 
 
 # ---------------------------------------------------------------- lines of a dump

@@ -15,7 +15,6 @@ import pyspark
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _SPARK = Path(pyspark.__file__).parent
-_DEADLINE_SECONDS = 60
 
 
 def environment() -> dict[str, str]:
@@ -32,7 +31,7 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def _daemon(log: Path, *arguments: str) -> Iterator[None]:
+def _daemon(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """One of Spark's daemons in the foreground, stopped at the end, by force if it must be."""
     command = [str(_SPARK / "bin" / "spark-class"), *arguments]
     with log.open("wb") as output:
@@ -40,7 +39,7 @@ def _daemon(log: Path, *arguments: str) -> Iterator[None]:
             command, env=environment(), stdout=output, stderr=output, cwd=log.parent
         )
         try:
-            yield
+            yield running
         finally:
             running.terminate()
             try:
@@ -57,14 +56,14 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _await_text(log: Path, text: str, times: int) -> None:
-    """Waits until a daemon has written the text so often; TimeoutError where it does not."""
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while time.monotonic() < deadline:
-        if log.exists() and log.read_text(errors="replace").count(text) >= times:
-            return
+def _await_text(
+    log: Path, text: str, times: int, daemons: Sequence[subprocess.Popen[bytes]]
+) -> None:
+    """Waits until a log has the text so often; RuntimeError where a daemon has ended before."""
+    while log.read_text(errors="replace").count(text) < times:
+        if any(daemon.poll() is not None for daemon in daemons):
+            raise RuntimeError(f"expected {times} x {text!r} in {log}; a daemon has ended")
         time.sleep(0.2)
-    raise TimeoutError(f"expected {times} x {text!r} in {log} within {_DEADLINE_SECONDS} s")
 
 
 @contextmanager
@@ -79,16 +78,17 @@ def cluster(folder: Path, workers: int, memory: str = "2g") -> Iterator[str]:
     master_log = folder / "master.log"
     with ExitStack() as stack:
         master = (f"{deploy}.master.Master", *at, str(port), "--webui-port", str(_free_port()))
-        stack.enter_context(_daemon(master_log, *master))
+        daemons = [stack.enter_context(_daemon(master_log, *master))]
         url = f"spark://127.0.0.1:{port}"
-        _await_text(master_log, "Starting Spark master at", 1)
+        _await_text(master_log, "Starting Spark master at", 1, daemons)
         for number in range(workers):
             place = folder / f"worker-{number}"
             worker = (f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--cores", "1")
             worker += ("--memory", memory, "--work-dir", str(place))
             worker += ("--webui-port", str(_free_port()), url)
-            stack.enter_context(_daemon(folder / f"worker-{number}.log", *worker))
-        _await_text(master_log, "Registering worker", workers)
+            log = folder / f"worker-{number}.log"
+            daemons.append(stack.enter_context(_daemon(log, *worker)))
+        _await_text(master_log, "Registering worker", workers, daemons)
         yield url
 
 

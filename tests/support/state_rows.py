@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.states.evaluation import MEMBER_FIELDS, OFFLINE_FIELDS, ROUTE_FIELDS
+from jobs.judge.evaluation import MEMBER_FIELDS, OFFLINE_FIELDS, ROUTE_FIELDS
 
 
 def in_columns(of_row: dict[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.schemas import REPORT_TABLES
+from jobs.schemas import BOOLEAN, DOUBLE, INT, LONG, REPORT_TABLES, STRING, TIMESTAMP
 from jobs.storage import Location, Published, Reports
 
 Row = dict[str, Any]
@@ -20,14 +18,13 @@ Row = dict[str, Any]
 TABLES = {table.name: table for table in REPORT_TABLES}
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
-_EMPTY: dict[type[T.DataType], Any] = {
-    T.StringType: "",
-    T.LongType: 0,
-    T.IntegerType: 0,
-    T.DoubleType: 0.0,
-    T.BooleanType: False,
-    T.TimestampType: NOON,
-    T.ArrayType: [],
+_EMPTY: dict[pa.DataType, Any] = {
+    STRING: "",
+    LONG: 0,
+    INT: 0,
+    DOUBLE: 0.0,
+    BOOLEAN: False,
+    TIMESTAMP: NOON,
 }
 _USUAL = {
     "cluster": "C",
@@ -50,7 +47,7 @@ def report_row(table: str, **values: Any) -> Row:
     if unknown:
         raise ValueError(f"no such columns: {', '.join(sorted(unknown))}")
     defaults = {
-        field.name: _USUAL.get(field.name, None if field.nullable else _EMPTY[type(field.dataType)])
+        field.name: _USUAL.get(field.name, None if field.nullable else _EMPTY.get(field.type, []))
         for field in schema
     }
     return defaults | values
@@ -69,9 +66,7 @@ def publish(
     for name, table in TABLES.items():
         place = Path(reports.table(name, date, run_id).base)
         place.mkdir(parents=True)
-        rows = pa.Table.from_pylist(
-            list(tables.get(name, ())), to_arrow_schema(table.schema, timezone="UTC")
-        )
+        rows = pa.Table.from_pylist(list(tables.get(name, ())), table.schema)
         pq.write_table(rows, place / "part-0.parquet")
     published = Published(
         date=date,

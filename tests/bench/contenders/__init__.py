@@ -1,4 +1,4 @@
-"""The ways to find the faulty queues, one module each, all with the same function:
+"""The ways to find the faulty queues, all with the same function, in one module each:
 
     run(spark, snapshots, output)
 
@@ -14,18 +14,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Contender:
-    """One way: its module's name, what it is called in the table, and what it needs."""
+    """One way: its name, what it is called in the table, and what it needs."""
 
-    module: str
+    name: str
     title: str
+    #: Where its function is; as the name where empty.
+    of_module: str = ""
     uses_spark: bool = True
     finds: bool = True
+    #: Reads the tables with content ids, as ``ingest`` writes them, and not the rows alone.
+    has_ids: bool = False
     #: Takes minutes on M, so it runs there less often.
     is_slow: bool = False
 
+    @property
+    def module(self) -> str:
+        """The module's name, without the package."""
+        return self.of_module or self.name
+
 
 CONTENDERS = (
-    Contender("audit", "the audit, all its tables"),
+    Contender("audit", "the audit, all its tables, from rows"),
+    Contender("audit_ids", "the audit, all its tables, with ids", "audit", has_ids=True),
+    Contender("driver", "the audit without Spark, from rows", uses_spark=False),
+    Contender(
+        "driver_ids", "the audit without Spark, with ids", "driver", uses_spark=False, has_ids=True
+    ),
+    Contender("driver_fold", "its fold alone, from rows", uses_spark=False, finds=False),
     Contender("floor_read", "floor: read the same columns, do nothing", finds=False),
     Contender("floor_write", "floor: write the same output again", finds=False),
     Contender("row_udf", "Python UDF per client row", is_slow=True),
@@ -35,4 +50,4 @@ CONTENDERS = (
     Contender("on_polars", "Polars, one node", uses_spark=False),
     Contender("on_duckdb", "DuckDB, one node", uses_spark=False),
 )
-BY_MODULE = {contender.module: contender for contender in CONTENDERS}
+BY_NAME = {contender.name: contender for contender in CONTENDERS}

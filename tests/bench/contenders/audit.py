@@ -1,4 +1,4 @@
-"""The audit itself, end to end: snapshot tables in, all report tables published.
+"""The audit itself, end to end, on Spark: snapshot tables in, all report tables published.
 
 It finds more than the others are asked for (causes, certainty, allocations, reassignments, ...).
 """
@@ -13,9 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from jobs.pipeline.audit import Run, Window, audit
+from jobs.known_issues import KnownIssues
+from jobs.pipeline.audit_on_spark import audit
 from jobs.progress import Progress
+from jobs.publish.run import Run, Task
 from jobs.storage import Location, Reports
+from jobs.window import Window
 from tests.support.fleet import fleet_settings
 
 _COLUMNS = [
@@ -28,17 +31,21 @@ _COLUMNS = [
 ]
 
 
-def run(spark: SparkSession, snapshots: Path, output: Path) -> None:
-    """Publishes into ``reports`` of the output."""
-    audit(
-        spark,
+def task(snapshots: Path, reports: Path, run_id: str = "bench") -> Task:
+    """An audit of a generated fleet, with its settings."""
+    return Task(
+        Run(run_id, datetime.now(UTC)),
         Location(snapshots),
-        Location(output / "reports"),
+        Location(reports),
         Window(),
         fleet_settings(),
-        Run("bench", datetime.now(UTC)),
-        Progress(quiet=True),
+        KnownIssues(),
     )
+
+
+def run(spark: SparkSession, snapshots: Path, output: Path) -> None:
+    """Publishes into ``reports`` of the output."""
+    audit(spark, task(snapshots, output / "reports"), Progress(quiet=True))
 
 
 def to_findings(output: Path) -> None:

@@ -1,23 +1,19 @@
-"""What an audit costs, counted: passes over the input, Spark jobs. What adds one is seen."""
+"""What an audit on Spark costs, counted: rows read, Spark jobs, calls. What adds one is seen."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
-import pandas as pd
 import pytest
+from py4j.java_gateway import GatewayClient
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs import audit_frames
-from jobs.pipeline.audit import Run, audit
-from jobs.pipeline.window import Window
-from jobs.progress import Progress
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
-from jobs.settings import Settings
-from jobs.storage import Location
-from tests.support.snapshots import at, frame, heartbeat_row, poll_row, route_row
+from tests.support.runs import audit_by_spark, task
+from tests.support.snapshots import at, frame, heartbeat_row, poll_row, route_row, write_tables
 
 pytestmark = pytest.mark.spark
 
@@ -30,22 +26,23 @@ HEARTBEAT_ROWS = [
 POLL_ROWS = [poll_row(snapshot_time=at(60 * n), connections=2 if n > 2 else 1) for n in ROUNDS]
 ROUTE_ROWS = [route_row(snapshot_time=at(60 * n)) for n in ROUNDS]
 
-#: Every job costs every night its time: raise it only for what is worth that.
-JOBS = 42
+#: Every job and every call costs every night its time: raise them only for what is worth that.
+JOBS = 15
+CALLS = 2_500
 
 
 def test_heartbeats_and_routes_are_read_twice_whatever_is_made_of_them(spark: SparkSession) -> None:
-    """Once for the fingerprints, once for the snapshots that show something new."""
+    """Once for the ids of what was said, once for the snapshots that show something new."""
 
     def counted(rows: DataFrame) -> tuple[DataFrame, object]:
         count = spark.sparkContext.accumulator(0)
 
-        def through(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        def through(batches: Iterator[object]) -> Iterator[object]:
             for batch in batches:
-                count.add(len(batch))
+                count.add(batch.num_rows)  # type: ignore[attr-defined]
                 yield batch
 
-        return rows.mapInPandas(through, rows.schema), count
+        return rows.mapInArrow(through, rows.schema), count
 
     heartbeats, heartbeats_read = counted(frame(spark, HEARTBEATS, HEARTBEAT_ROWS))
     routes, routes_read = counted(frame(spark, TOPIC_ROUTES, ROUTE_ROWS))
@@ -56,23 +53,24 @@ def test_heartbeats_and_routes_are_read_twice_whatever_is_made_of_them(spark: Sp
     assert routes_read.value == 2 * len(ROUTE_ROWS)
 
 
-def test_an_audit_has_no_more_jobs_than_it_had(spark: SparkSession, tmp_path: Path) -> None:
-    snapshots = tmp_path / "snapshots"
-    for table, rows in (
-        (HEARTBEATS, HEARTBEAT_ROWS),
-        (TOPIC_ROUTES, ROUTE_ROWS),
-        (BROKER_POLLS, POLL_ROWS),
-    ):
-        frame(spark, table, rows).write.parquet(str(snapshots / table.name))
+def test_an_audit_has_no_more_jobs_and_calls_than_it_had(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [(HEARTBEATS, HEARTBEAT_ROWS), (TOPIC_ROUTES, ROUTE_ROWS), (BROKER_POLLS, POLL_ROWS)]
+    write_tables(tmp_path / "snapshots", tables)
+    calls: Counter[str] = Counter()
+    send = spark.sparkContext._gateway._gateway_client.send_command
+
+    def counted(self: GatewayClient, command: str, *args: object, **options: object) -> object:
+        # Python lets go of the JVM's objects whenever it collects garbage: not the audit's calls.
+        calls["memory" if command.startswith("m\n") else "call"] += 1
+        return send(command, *args, **options)
+
     status = spark.sparkContext.statusTracker()
     before = set(status.getJobIdsForGroup(None))
-    audit(
-        spark,
-        Location(snapshots),
-        Location(tmp_path / "reports"),
-        Window(),
-        Settings(),
-        Run("run", datetime(2026, 2, 1, tzinfo=UTC)),
-        Progress(quiet=True),
-    )
+    client = type(spark.sparkContext._gateway._gateway_client)
+    monkeypatch.setattr(client, "send_command", counted)
+    audit_by_spark(spark, task(tmp_path / "snapshots", tmp_path / "reports"))
+    monkeypatch.undo()
     assert len(set(status.getJobIdsForGroup(None)) - before) <= JOBS
+    assert 100 < calls["call"] <= CALLS

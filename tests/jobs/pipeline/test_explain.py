@@ -7,20 +7,28 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import SparkSession
 
 import jobs
 from jobs.cli import main
 from jobs.errors import ContractError, InputError
+from jobs.instants import to_datetime
+from jobs.judge.moment import Moment
 from jobs.pipeline.explain import explain, what_if
-from jobs.pipeline.moments import moment_of_dumps, moment_of_frames
+from jobs.pipeline.moments import (
+    Question,
+    moment_of_dumps,
+    moment_of_frames,
+    moment_of_tables,
+)
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.settings import Settings
-from jobs.states.plain import find_moment
+from jobs.storage import Location
 from rebalance_core import ChangeError, leave, own_ids
 from tests.support.snapshots import (
+    Row,
     at,
     frame,
     heartbeat_line,
@@ -31,8 +39,12 @@ from tests.support.snapshots import (
     route_row,
     running_info_line,
     subscriptions,
+    write_tables,
 )
 from tests.support.truth import CAPTURES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 S2 = ["--dumps", str(CAPTURES / "S2"), "--group", "G_S2", "--topic", "T_S2"]
 SETTLED = ["--at", "2026-11-21T02:05:10Z"]
@@ -50,7 +62,7 @@ LISTS = {
 ROUTES = {0: 4, 30: 4, 200: 6, 260: 6}
 
 
-def heartbeats() -> list[tuple[object, ...]]:
+def heartbeats() -> list[Row]:
     return [
         heartbeat_row(
             snapshot_time=at(seconds),
@@ -66,7 +78,7 @@ def heartbeats() -> list[tuple[object, ...]]:
     ]
 
 
-def polls() -> list[tuple[object, ...]]:
+def polls() -> list[Row]:
     return [
         poll_row(
             snapshot_time=at(seconds),
@@ -79,7 +91,7 @@ def polls() -> list[tuple[object, ...]]:
     ]
 
 
-def routes() -> list[tuple[object, ...]]:
+def routes() -> list[Row]:
     return [
         route_row(
             snapshot_time=at(seconds),
@@ -94,47 +106,63 @@ def routes() -> list[tuple[object, ...]]:
     ]
 
 
+#: A route holds for 25 s here, so that the last one is not known any more at the end.
+SETTINGS = Settings(route_max_age_seconds=25)
+
+
+@pytest.fixture
+def snapshots(tmp_path: Path) -> Location:
+    tables = [(HEARTBEATS, heartbeats()), (TOPIC_ROUTES, routes()), (BROKER_POLLS, polls())]
+    return write_tables(tmp_path / "snapshots", tables)
+
+
+def of_tables(snapshots: Location, topic: str, seconds: float | None) -> Moment:
+    time = None if seconds is None else at(seconds)
+    return moment_of_tables(snapshots, Question("G", topic, time), SETTINGS)
+
+
+def test_a_moment_is_that_of_the_last_snapshot_up_to_it(snapshots: Location) -> None:
+    early, late = of_tables(snapshots, "T", 110), of_tables(snapshots, "T2", 231)
+    assert to_datetime(early.snapshot_time) == at(30)
+    assert (to_datetime(early.first_seen), to_datetime(early.last_seen)) == (at(0), at(30))
+    assert to_datetime(late.snapshot_time) == at(230)
+    assert {len(each.members) for each in early.state.client_lists} == {2}
+    assert {len(each.members) for each in late.state.client_lists} == {3}
+    last = of_tables(snapshots, "T", None)
+    assert last == of_tables(snapshots, "T", 9999)
+    assert last.state.offline_brokers == (("broker-b", 0),)
+    # 30 s after the last poll of the route the route is not known any more.
+    assert last.state.topic_routes == ()
+
+
+def test_a_list_lasts_once_a_broker_would_have_dropped_who_is_silent(snapshots: Location) -> None:
+    # The same lists for 200 s, longer than the 130 that a broker waits: then a copy joins.
+    assert of_tables(snapshots, "T", 200).state.lasting
+    assert not of_tables(snapshots, "T2", 231).state.lasting
+
+
 @pytest.mark.spark
-def test_frames_and_rows_give_the_same_state(spark: SparkSession) -> None:
-    settings = Settings(route_max_age_seconds=25)
+def test_frames_and_files_give_the_same_moment(spark: SparkSession, snapshots: Location) -> None:
     frames = [
         frame(spark, HEARTBEATS, heartbeats()),
         frame(spark, TOPIC_ROUTES, routes()),
         frame(spark, BROKER_POLLS, polls()),
     ]
-    rows = [
-        [dict(zip(table.schema.names, row, strict=True)) for row in of_table]
-        for table, of_table in (
-            (HEARTBEATS, heartbeats()),
-            (TOPIC_ROUTES, routes()),
-            (BROKER_POLLS, polls()),
-        )
-    ]
-    for row in rows[0]:
-        names = ("topic", "expression_type", "expression")
-        row["subscriptions"] = [
-            dict(zip(names, each, strict=True)) for each in row["subscriptions"]
-        ]
-    cases = [(110, "T"), (231, "T2"), (None, "T")]
-    for seconds, topic in cases:
-        time = None if seconds is None else at(seconds)
-        of_frames = moment_of_frames(*frames, "G", topic, time, None, settings)
-        of_rows = find_moment(rows[0], rows[2], rows[1], topic, time, 130, 25)
-        assert sorted_lists(of_frames) == sorted_lists(of_rows), (seconds, topic)
-    assert find_moment(rows[0], rows[2], rows[1], "T", at(110), 130, 25).state.lasting
-    assert not find_moment(rows[0], rows[2], rows[1], "T", at(231), 130, 25).state.lasting
-    # 30 s after the last poll of the route the route is not known any more.
-    assert find_moment(rows[0], rows[2], rows[1], "T", at(290), 130, 25).state.topic_routes == ()
+    for seconds, topic in [(110, "T"), (231, "T2"), (None, "T")]:
+        question = Question("G", topic, None if seconds is None else at(seconds))
+        of_frames = moment_of_frames(*frames, None, None, question, SETTINGS)
+        assert in_order(of_frames) == in_order(of_tables(snapshots, topic, seconds))
 
 
-def sorted_lists(moment: object) -> object:
-    state = moment.state  # type: ignore[attr-defined]
+def in_order(moment: Moment) -> object:
+    """The moment with everything sorted that has no order."""
+    state = moment.state
     lists = sorted(
         (e.broker_name, e.broker_id, sorted(map(repr, e.members))) for e in state.client_lists
     )
-    routes = sorted((r.namesrv_addr, sorted(map(repr, r.brokers))) for r in state.topic_routes)
-    return (lists, routes, sorted(state.offline_brokers), state.lasting, state.topic,
-            moment.snapshot_time, moment.first_seen, moment.last_seen)  # type: ignore[attr-defined]  # fmt: skip
+    known = sorted((r.namesrv_addr, sorted(map(repr, r.brokers))) for r in state.topic_routes)
+    times = (moment.snapshot_time, moment.first_seen, moment.last_seen)
+    return lists, known, sorted(state.offline_brokers), state.lasting, times, moment.episodes
 
 
 @pytest.mark.spark
@@ -243,7 +271,7 @@ def test_what_if_tells_what_moves_and_whether_it_is_safe(
         (["explain", *S2, "--at", "2026-11-20T00:00:00Z"], 3, "no snapshot of G_S2 up to"),
         (["explain", *S2, "--at", "noon"], 2, "--at: expected a time as ISO 8601, came 'noon'"),
         (["explain", *S2, "--cluster", "C"], 3, "no cluster 'C' here with G_S2"),
-        (["explain", "--dumps", "nowhere", *S2[2:]], 3, "no dump at nowhere"),
+        (["explain", "--dumps", "/nowhere", *S2[2:]], 3, "no dump at /nowhere"),
         (["explain", "--snapshots", "nowhere", *S2[2:]], 3, "no table heartbeats at"),
         (["explain", *S2[2:]], 2, "one of the arguments --dumps --snapshots is required"),
         (["what-if", *S2], 2, "expected a change, such as --leave ID"),
@@ -311,25 +339,30 @@ def test_a_group_in_two_clusters_needs_the_cluster(tmp_path: Path) -> None:
     dump = tmp_path / "dump.jsonl"
     dump.write_text(f"{poll_line('a')}\n{poll_line('a', cluster='C2')}\n")
     with pytest.raises(InputError, match="in several clusters, 'C2', 'DefaultCluster': say which"):
-        moment_of_dumps([str(dump)], "G", "T", None, None, Settings())
-    assert moment_of_dumps([str(dump)], "G", "T", None, "C2", Settings()).cluster == "C2"
+        moment_of_dumps([str(dump)], Question("G", "T"), Settings())
+    assert (
+        moment_of_dumps([str(dump)], Question("G", "T", cluster="C2"), Settings()).cluster == "C2"
+    )
 
 
 @pytest.mark.parametrize(
-    ("line", "refused"),
+    ("line", "said"),
     [
-        (running_info_line("a", "T"), ""),
-        (poll_line("a").replace("connectionSet", "connections"), " (1 lines were not understood)"),
+        (running_info_line("a", "T"), "no answer of a broker about G here"),
+        (
+            poll_line("a").replace("connectionSet", "connections"),
+            "no group 'G' here (1 lines were not understood): there is none",
+        ),
     ],
 )
 def test_a_group_whose_members_no_broker_told_is_an_error_in_words(
-    tmp_path: Path, line: str, refused: str
+    tmp_path: Path, line: str, said: str
 ) -> None:
     dump = tmp_path / "dump.jsonl"
     dump.write_text(f"{line}\n")
     with pytest.raises(InputError) as raised:
-        moment_of_dumps([str(dump)], "G", "T", None, None, Settings())
-    assert str(raised.value) == f"no answer of a broker about G here{refused}"
+        moment_of_dumps([str(dump)], Question("G", "T"), Settings())
+    assert str(raised.value) == said
 
 
 def test_a_dump_is_enough_without_java(tmp_path: Path, repository: Path) -> None:

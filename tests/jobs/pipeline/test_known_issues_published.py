@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-import pytest
-from pyspark.sql import SparkSession
+import pyarrow.parquet as pq
 
 from jobs.cli import expired_known_issues, fails, sum_up
 from jobs.known_issues import KnownIssue, KnownIssues
-from jobs.pipeline.audit import Run, Window, audit
-from jobs.progress import Progress
+from jobs.pipeline.audit_on_driver import audit
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
-from jobs.settings import Settings
-from jobs.storage import Location, Published
+from jobs.storage import Published
+from jobs.window import Window
 from tests.support.reports import PublishedReports
-from tests.support.snapshots import frame, heartbeat_row, route_row
-
-pytestmark = pytest.mark.spark
+from tests.support.runs import QUIET, task
+from tests.support.snapshots import heartbeat_row, route_row, write_tables
 
 TUESDAY = date(2026, 1, 6)
 WEDNESDAY = date(2026, 1, 7)
@@ -39,7 +35,7 @@ KNOWN = KnownIssues(
 )
 
 
-def snapshots(spark: SparkSession, folder: Path) -> Location:
+def write_snapshots(folder: Path) -> None:
     """Two processes share the only id, at the end of two days."""
     times = [
         datetime(day.year, day.month, day.day, 23, minute, tzinfo=UTC)
@@ -52,42 +48,29 @@ def snapshots(spark: SparkSession, folder: Path) -> Location:
         for port in (1, 2)
     ]
     routes = [route_row(snapshot_time=time) for time in times]
-    frame(spark, HEARTBEATS, heartbeats).write.parquet(str(folder / "heartbeats"))
-    frame(spark, TOPIC_ROUTES, routes).write.parquet(str(folder / "topic_routes"))
-    return Location(folder)
+    write_tables(folder, [(HEARTBEATS, heartbeats), (TOPIC_ROUTES, routes)])
 
 
-def without_the_column(spark: SparkSession, reports: Path, published: Published) -> None:
+def remove_the_column(reports: Path, published: Published) -> None:
     """The tables as they were published before there was such a column."""
     for name in ("orphaned_queues", "duplicate_queues"):
         place = reports / name / f"dt={published.date}" / f"run={published.run_id}"
-        beside = place.with_name("_rewritten")
-        spark.read.parquet(str(place)).drop("known_issue").write.parquet(str(beside))
-        shutil.rmtree(place)
-        beside.rename(place)
+        for file in place.glob("*.parquet"):
+            pq.write_table(pq.read_table(file, partitioning=None).drop("known_issue"), file)
 
 
-def test_what_is_known_is_marked_and_not_counted_until_it_expires(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    tables, reports = snapshots(spark, tmp_path / "snapshots"), tmp_path / "reports"
+def test_what_is_known_is_marked_and_not_counted_until_it_expires(tmp_path: Path) -> None:
+    write_snapshots(tmp_path / "snapshots")
+    reports = tmp_path / "reports"
 
     def run(day: date, known: KnownIssues | None) -> Published:
-        return audit(
-            spark,
-            tables,
-            Location(reports),
-            Window.of_date(day),
-            Settings(),
-            Run(f"run-{day}", datetime(2026, 2, 1, tzinfo=UTC)),
-            Progress(quiet=True),
-            known_issues=known,
-        )
+        window = Window.of_date(day)
+        return audit(task(tmp_path / "snapshots", reports, window, known_issues=known), QUIET)
 
     before = run(TUESDAY, None)
     assert before.summary["known_issues"] == []
     assert fails(before, "CRITICAL")
-    without_the_column(spark, reports, before)
+    remove_the_column(reports, before)
 
     published = run(WEDNESDAY, KNOWN)
     found = PublishedReports(reports, date=WEDNESDAY.isoformat())

@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from jobs.cli import main
 from jobs.dumps.files import list_files, list_local_files
 from jobs.errors import InputError
 from jobs.schemas import SNAPSHOT_TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 START = datetime(2026, 11, 20, 23, tzinfo=UTC)
 
@@ -31,6 +34,7 @@ def dumps(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     "patterns",
     [
@@ -53,6 +57,7 @@ def test_dumps_are_listed_as_spark_lists_them(
     assert listed == list_files(spark, patterns)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("path", ["nowhere", "b/_f.jsonl"])
 def test_what_is_no_dump_is_told_as_spark_tells_it(
     spark: SparkSession, dumps: Path, path: str
@@ -80,10 +85,10 @@ def write_snapshots(folder: Path, rounds: int) -> None:
 
 @pytest.fixture
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str, master: str | None, *, is_short: bool) -> None:
+    def refuse(name: str, master: str | None) -> None:
         raise AssertionError("a session was started")
 
-    monkeypatch.setattr("jobs.pipeline.plan.spark_session", refuse)
+    monkeypatch.setattr("jobs.session.spark_session", refuse)
 
 
 @pytest.mark.usefixtures("without_spark")
@@ -132,7 +137,7 @@ def test_a_whole_run_is_told_from_the_dumps_alone(
     output = tmp_path / "out"
     assert main(["run", "--dumps", str(dumps), "--output", str(output), "--dry-run"]) == 0
     told = capsys.readouterr().out
-    assert "reads    3 files, 30 bytes, about 138 bytes of text" in told
+    assert "reads    3 files, 30 bytes, about 318 bytes of text" in told
     assert f"file:{dumps}/b/c.jsonl.gz" in told
     assert f"below {output}/snapshots" in told
     assert f"{output}/reports/<table>/dt=<date of the last snapshot>/run=<run id>" in told
@@ -201,6 +206,7 @@ def test_a_run_that_would_go_on_says_from_which(
     assert "  replaces run run-1\n" in told
 
 
+@pytest.mark.spark
 def test_dumps_that_only_hadoop_can_list_are_told_by_a_session(
     spark: SparkSession,
     dumps: Path,
@@ -210,11 +216,11 @@ def test_dumps_that_only_hadoop_can_list_are_told_by_a_session(
     started = []
 
     @contextmanager
-    def session(name: str, master: str | None, *, is_short: bool) -> Iterator[SparkSession]:
+    def session(name: str, master: str | None) -> Iterator[SparkSession]:
         started.append(master)
         yield spark
 
-    monkeypatch.setattr("jobs.pipeline.plan.spark_session", session)
+    monkeypatch.setattr("jobs.session.spark_session", session)
     command = ["ingest", "--dumps", f"{dumps}/{{a.jsonl,b}}", "--snapshots", "s", "--dry-run"]
     assert main([*command, "--master", "local[7]"]) == 0
     assert started == ["local[7]"]

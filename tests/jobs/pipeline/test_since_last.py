@@ -7,8 +7,8 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from itertools import count, pairwise
+from datetime import date, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.pipeline.audit import Run, audit
-from jobs.pipeline.continuing import Continuation, Inputs, continue_from
-from jobs.pipeline.window import Window
-from jobs.progress import Progress
+from jobs.fold.continued import SavedTables
+from jobs.pipeline.continuing import STATES_VERSION, Continuation, Inputs, continue_from
 from jobs.schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
@@ -30,8 +28,8 @@ from jobs.schemas import (
     TOPIC_ROUTES,
 )
 from jobs.settings import Settings
-from jobs.states.continued import STATES_VERSION, StateTables
 from jobs.storage import Location, Reports
+from jobs.window import Window
 from tests.support.fleet import (
     FAULTS,
     START,
@@ -43,7 +41,9 @@ from tests.support.fleet import (
     fleet_settings,
 )
 from tests.support.reports import PublishedReports
+from tests.support.runs import audit_by_spark, task
 from tests.support.snapshots import (
+    Row,
     frame,
     heartbeat_row,
     info_row,
@@ -51,11 +51,10 @@ from tests.support.snapshots import (
     poll_row,
     route_row,
     subscriptions,
+    table,
 )
 
 pytestmark = pytest.mark.spark
-
-_runs = count(1)
 
 
 def run(
@@ -67,17 +66,7 @@ def run(
     *,
     since_last: bool = True,
 ) -> PublishedReports:
-    published = audit(
-        spark,
-        Location(snapshots),
-        Location(reports),
-        window or Window(),
-        settings or Settings(),
-        Run(f"run-{next(_runs)}", datetime(2026, 12, 1, tzinfo=UTC)),
-        Progress(quiet=True),
-        since_last=since_last,
-    )
-    return PublishedReports(reports, date=published.date)
+    return audit_by_spark(spark, task(snapshots, reports, window, settings, since_last=since_last))
 
 
 def tables(published: PublishedReports) -> dict[str, list[str]]:
@@ -101,7 +90,7 @@ def states(published: PublishedReports) -> dict[str, list[str]]:
             for path in (published.reports / "_states" / name / of_run).glob("*.parquet")
             for row in pq.read_table(path, partitioning=None).to_pylist()
         )
-        for name in StateTables.names()
+        for name in SavedTables.names()
     }
 
 
@@ -155,10 +144,10 @@ GARBAGE: dict[str, dict[str, Any]] = {
 }
 
 
-def special_rows() -> dict[str, list[tuple[Any, ...]]]:
+def special_rows() -> dict[str, list[Row]]:
     """Groups by name: what happens to them happens at the first cut, or over it."""
     cut = CUTS[0]
-    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in GARBAGE}
+    rows: dict[str, list[Row]] = {name: [] for name in GARBAGE}
     for round_ in range(FLEET.rounds):
         time = {"snapshot_time": moment(round_)}
         # One of two lists has the id twice, from shortly before the cut on. That is an old channel,
@@ -219,11 +208,11 @@ def in_parts(spark: SparkSession) -> Parts:
         TOPIC_ROUTES: fleet_routes(FLEET, versions),
     }
     tables = {}
-    for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES, QUEUE_OFFSETS, CLIENT_STATES):
-        rows = frame(spark, table, special[table.name])
-        if table in made:
-            rows = rows.unionByName(made[table])
-        tables[table.name] = rows.toArrow()
+    for of in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES, QUEUE_OFFSETS, CLIENT_STATES):
+        rows = frame(spark, of, special[of.name])
+        if of in made:
+            rows = rows.unionByName(made[of])
+        tables[of.name] = rows.toArrow()
     return Parts(tables)
 
 
@@ -292,7 +281,7 @@ def test_a_fleet_published_in_parts_is_that_of_one_full_run_and_no_round_is_read
 WINDOW = Window(since=moment(0))
 
 
-def write_rounds(spark: SparkSession, folder: Path, *rounds: int, late: str = "") -> None:
+def write_rounds(folder: Path, *rounds: int, late: str = "") -> None:
     """Rounds of one group, in files of their own; late: one more row of that table alone."""
     rows = {
         HEARTBEATS: [
@@ -303,18 +292,18 @@ def write_rounds(spark: SparkSession, folder: Path, *rounds: int, late: str = ""
         BROKER_POLLS: [poll_row(connections=2, snapshot_time=moment(round_)) for round_ in rounds],
         TOPIC_ROUTES: [route_row(snapshot_time=moment(round_)) for round_ in rounds],
     }
-    for table, of_table in rows.items():
-        if late in ("", table.name):
-            frame(spark, table, of_table).coalesce(1).write.mode("append").parquet(
-                str(folder / table.name)
-            )
+    for of, of_table in rows.items():
+        if late in ("", of.name):
+            (folder / of.name).mkdir(parents=True, exist_ok=True)
+            name = f"{late}{'-'.join(map(str, rounds))}.parquet"
+            pq.write_table(table(of, of_table), folder / of.name / name)
 
 
 @pytest.fixture(scope="module")
 def published(_spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six rounds, and their reports; no test changes them."""
     folder = tmp_path_factory.mktemp("published")
-    write_rounds(_spark_session, folder / "snapshots", *range(6))
+    write_rounds(folder / "snapshots", *range(6))
     run(_spark_session, folder / "snapshots", folder / "reports", WINDOW)
     return folder
 
@@ -335,44 +324,42 @@ def pointer_of(folder: Path) -> Path:
 
 
 def continuation(
-    spark: SparkSession,
-    folder: Path,
-    window: Window = WINDOW,
-    settings: Settings | None = None,
+    folder: Path, window: Window = WINDOW, settings: Settings | None = None
 ) -> Continuation:
     reports = Reports(Location(folder / "reports"))
     inputs = Inputs(Location(folder / "snapshots"), settings or Settings())
-    return continue_from(spark, reports, reports.last(None), window, inputs)
+    return continue_from(reports, reports.last(None), window, inputs)
 
 
-def test_rounds_that_the_last_run_read_are_answered_for(spark: SparkSession, copied: Path) -> None:
-    assert continuation(spark, copied).until == moment(5)
-    write_rounds(spark, copied / "snapshots", 6, 7)
-    assert continuation(spark, copied).until == moment(5)
+def test_rounds_that_the_last_run_read_are_answered_for(copied: Path) -> None:
+    assert continuation(copied).until == moment(5)
+    write_rounds(copied / "snapshots", 6, 7)
+    assert continuation(copied).until == moment(5)
     # More of the last round: it is read again anyway.
-    write_rounds(spark, copied / "snapshots", 5, late="heartbeats")
-    assert continuation(spark, copied).until == moment(5)
-    assert continuation(spark, copied, Window(since=moment(3))).until == moment(5)
-    shorter = continuation(spark, copied, Window(since=moment(1), until=moment(3)))
-    assert shorter.known is not None
-    (times,) = shorter.known.group_runs.select("snapshot_times").collect()
-    assert [time.minute for time in times.snapshot_times] == [1, 2]
+    write_rounds(copied / "snapshots", 5, late="heartbeats")
+    found = continuation(copied)
+    assert found.until == moment(5)
+    assert found.rest(WINDOW) == Window(since=moment(5))
+    assert found.rest(Window(since=moment(6))) == Window(since=moment(6))
+    assert continuation(copied, Window(since=moment(3))).until == moment(5)
+    assert continuation(copied, Window(since=moment(1), until=moment(3))).until == moment(5)
 
 
-@pytest.mark.parametrize("table", ["heartbeats", "broker_polls", "topic_routes"])
+@pytest.mark.parametrize("name", ["heartbeats", "broker_polls", "topic_routes"])
 @pytest.mark.parametrize("round_", [2, -10])
 def test_rows_that_came_late_are_noticed_and_every_round_is_read(
-    spark: SparkSession, copied: Path, table: str, round_: int
+    copied: Path, name: str, round_: int
 ) -> None:
-    write_rounds(spark, copied / "snapshots", round_, late=table)
-    found = continuation(spark, copied)
+    write_rounds(copied / "snapshots", round_, late=name)
+    found = continuation(copied)
     # Of the time before the window only routes count.
-    if round_ < 0 and table != "topic_routes":
+    if round_ < 0 and name != "topic_routes":
         assert found.until == moment(5)
         return
     assert found.until is None
-    assert f"{table} has" in str(found.reason)
-    assert found.known is not None  # equal states are equal states
+    assert f"{name} has" in str(found.reason)
+    assert found.rest(WINDOW) == WINDOW
+    assert found.last is not None  # equal situations are equal situations
 
 
 def edit_recorded(folder: Path, **values: Any) -> None:
@@ -390,11 +377,11 @@ def forget_states(folder: Path) -> None:
 
 
 def delete_a_state_table(folder: Path) -> None:
-    shutil.rmtree(folder / "reports" / "_states" / "group_states")
+    shutil.rmtree(folder / "reports" / "_states" / "member_lists")
 
 
 def delete_a_file_of_a_state_table(folder: Path) -> None:
-    for file in (folder / "reports" / "_states" / "evaluated_states").rglob("*.parquet"):
+    for file in (folder / "reports" / "_states" / "evaluated").rglob("*.parquet"):
         file.unlink()
 
 
@@ -409,16 +396,16 @@ def delete_what_was_published(folder: Path) -> None:
         (forget_states, "no state tables of version"),
         (lambda folder: edit_recorded(folder, version=STATES_VERSION + 1), "of version"),
         (lambda folder: edit_recorded(folder, settings="others"), "other settings"),
-        (delete_a_state_table, "group_states of run .* is not there"),
-        (delete_a_file_of_a_state_table, "evaluated_states of run .* is not there, or not whole"),
+        (delete_a_state_table, "member_lists of run .* is not there"),
+        (delete_a_file_of_a_state_table, "evaluated of run .* is not there, or not whole"),
     ],
 )
 def test_nothing_is_taken_over_of_a_run_that_does_not_fit(
-    spark: SparkSession, copied: Path, change: Callable[[Path], None], reason: str
+    copied: Path, change: Callable[[Path], None], reason: str
 ) -> None:
     change(copied)
-    found = continuation(spark, copied)
-    assert (found.known, found.until) == (None, None)
+    found = continuation(copied)
+    assert (found.last, found.until) == (None, None)
     assert re.search(reason, str(found.reason))
     assert "every round of the window is read" in found.sentence()
 
@@ -438,29 +425,26 @@ def test_nothing_is_taken_over_of_a_run_that_does_not_fit(
         (lambda _folder: None, Window(since=moment(5)), "ended before"),
     ],
 )
-def test_states_alone_are_taken_over_where_the_rounds_are_others(
-    spark: SparkSession,
+def test_situations_alone_are_taken_over_where_the_rounds_are_others(
     copied: Path,
     change: Callable[[Path], Any],
     window: Window,
     reason: str,
 ) -> None:
     change(copied)
-    found = continuation(spark, copied, window)
+    found = continuation(copied, window)
     assert found.until is None
     assert reason in str(found.reason)
-    assert found.known is not None
-    assert found.known.group_runs.isEmpty()
-    assert found.known.route_runs.isEmpty()
-    assert not found.known.evaluated_states.isEmpty()
+    assert found.last is not None
+    assert f"evaluated situations of {found.last.run_id} count" in found.sentence()
 
 
 def test_a_run_that_died_and_rows_that_came_late_leave_the_chain_whole(
     spark: SparkSession, copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshots, reports = copied / "snapshots", copied / "reports"
-    (first,) = (reports / "_states" / "group_runs" / "dt=2026-11-20").iterdir()
-    write_rounds(spark, snapshots, 6, 7)
+    (first,) = (reports / "_states" / "poll_runs" / "dt=2026-11-20").iterdir()
+    write_rounds(snapshots, 6, 7)
 
     def die(*_: object) -> None:
         raise OSError("no space left")
@@ -471,13 +455,14 @@ def test_a_run_that_died_and_rows_that_came_late_leave_the_chain_whole(
             run(spark, snapshots, reports, WINDOW)
     assert len(list(first.parent.iterdir())) == 2
 
-    went_on = run(spark, snapshots, reports, WINDOW)
+    went_on = run(spark, snapshots, reports)
+    assert went_on.summary["window"]["since"] == "2026-11-20T00:00:00.000Z"
     assert went_on.summary["continued"]["run_id"] == first.name.removeprefix("run=")
     assert went_on.summary["continued"]["reason"] is None
     kept = {first.name, f"run={went_on.published['run_id']}"}
     assert {path.name for path in first.parent.iterdir()} == kept
 
-    write_rounds(spark, snapshots, 3, late="heartbeats")
+    write_rounds(snapshots, 3, late="heartbeats")
     read_all = run(spark, snapshots, reports, WINDOW)
     assert "heartbeats has" in read_all.summary["continued"]["reason"]
     full = run(spark, snapshots, copied / "full", WINDOW, since_last=False)
@@ -486,16 +471,16 @@ def test_a_run_that_died_and_rows_that_came_late_leave_the_chain_whole(
     assert tables(read_all)["state_runs"] != tables(went_on)["state_runs"]
 
 
-def test_a_night_evaluates_no_state_that_the_night_before_did(
+def test_a_night_evaluates_no_situation_that_the_night_before_did(
     spark: SparkSession, copied: Path
 ) -> None:
-    for file in (copied / "reports" / "_states" / "evaluated_states").rglob("*.parquet"):
+    for file in (copied / "reports" / "_states" / "evaluated").rglob("*.parquet"):
         rows = pq.read_table(file, partitioning=None)
         place = rows.schema.get_field_index("reason")
         marked = pa.array(["as the night before found"] * len(rows), pa.string())
         pq.write_table(rows.set_column(place, "reason", marked), file.with_name("marked.parquet"))
         file.unlink()
-    write_rounds(spark, copied / "snapshots", *range(1440, 1446))
+    write_rounds(copied / "snapshots", *range(1440, 1446))
 
     night = run(spark, copied / "snapshots", copied / "reports", Window.of_date(date(2026, 11, 21)))
 

@@ -13,9 +13,11 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.pipeline.moments import moment_of_dumps, situation_of
+from jobs.instants import to_datetime
+from jobs.pipeline.moments import Question, moment_of_dumps
+from jobs.pipeline.terms import strategy_rules
 from jobs.settings import find_settings
-from rebalance_core import Change, join, leave, resize, what_if
+from rebalance_core import Change, Situation, join, leave, resize, what_if
 from tests.support.truth import CAPTURES, Queue, TopicTruth, rounds
 
 SITUATIONS = ("S1", "S2", "S3", "S4", "S5", "S8", "S10")
@@ -53,14 +55,11 @@ def predicted(before: TopicTruth, *changes: Change) -> dict[str, list[list[Queue
     settings = find_settings()
     moment = moment_of_dumps(
         [str(CAPTURES / before.situation / "dump.jsonl.gz")],
-        before.consumer_group,
-        before.topic,
-        before.time,
-        None,
+        Question(before.consumer_group, before.topic, before.time),
         settings,
     )
-    assert moment.snapshot_time == before.time
-    told = what_if(situation_of(moment, settings), changes)
+    assert to_datetime(moment.snapshot_time) == before.time
+    told = what_if(Situation(moment.state, strategy_rules(settings)), changes)
     assert told.before.coverage == told.after.coverage == "AUDITED"
     return {
         allocation.client_id: [sorted((q.broker_name, q.queue_id) for q in allocation.queues)]

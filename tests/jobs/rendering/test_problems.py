@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.kinds import FAULTS, UNREADABLE
-from jobs.rendering.problems import FINDINGS, Problem, find_problems
-from jobs.rendering.words import KINDS
+from typing import Any
+
+from jobs.rendering.problems import Problem, find_problems
 from tests.support.published import (
     RowTables,
     fault,
@@ -63,6 +63,22 @@ def test_a_lasting_fault_without_findings_is_a_warning_and_a_passing_one_is_not(
     assert problem.headline == "Members filter the topic differently"
     for passes in ("ROUTE_CHANGED", "STALE_CHANNEL"):
         assert not only(RowTables(group_faults=[fault(passes, queues_affected=0)])).counts
+
+
+def test_a_fault_is_as_bad_as_its_row_says() -> None:
+    def severity(**values: Any) -> tuple[str, bool]:
+        problem = only(RowTables(group_faults=[fault("EXPRESSION_MISMATCH", **values)]))
+        return problem.severity, problem.counts
+
+    for told, counts in (("CRITICAL", True), ("WARNING", True), ("INFO", False)):
+        assert severity(queues_affected=0, severity=told) == (told, counts)
+    # How bad it is then stands in its findings, known issues and all.
+    assert severity(queues_affected=2, severity="CRITICAL") == ("INFO", False)
+
+
+def test_a_lasting_fault_that_is_too_improbable_to_warn_of_has_not_passed() -> None:
+    (mild,) = only(RowTables(group_faults=[fault(severity="INFO")])).faults
+    assert mild.lasts
 
 
 def test_a_known_issue_is_shown_and_not_counted() -> None:
@@ -175,7 +191,3 @@ def test_a_fault_is_told_by_its_worst_run_and_each_frozen_process_by_itself() ->
     assert sorted(each.runs for each in problem.faults) == [1, 2]
     topics = [fault(topic=each) for each in ("T1", "T2")]
     assert [len(each.faults) for each in find_problems(RowTables(group_faults=topics))] == [1, 1]
-
-
-def test_every_kind_of_finding_has_words() -> None:
-    assert {*FINDINGS, *FAULTS, UNREADABLE} == set(KINDS)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
-from jobs.reports.explain import Place, explain_lines, what_if_lines
+from jobs.instants import SECOND, to_instant
+from jobs.judge.moment import Moment
+from jobs.reports.explain import explain_lines, what_if_lines
 from rebalance_core import (
     Change,
     Situation,
@@ -29,20 +30,24 @@ from tests.support.snapshots import (
     state,
 )
 
+#: The tables that say since when something is so.
+EPISODES = ("orphaned_queues", "duplicate_queues", "stalled_queues", "group_faults")
 RULES = StrategyRules([StrategyRule(".*", "AVG")])
 
 
-def place(last: int = 0) -> Place:
-    return Place("C", at(0), at(0), at(0) + timedelta(seconds=last))
+def moment(of: State, last: int = 0) -> Moment:
+    """The state as of the first snapshot of a stretch of so many seconds, and nothing besides."""
+    now = to_instant(at(0))
+    return Moment("C", of, now, now, now + last * SECOND, dict.fromkeys(EPISODES, ()))
 
 
 def explained(of: State, last: int = 0) -> str:
-    return "\n".join(explain_lines(Situation(of, RULES), place(last)))
+    return "\n".join(explain_lines(Situation(of, RULES), moment(of, last)))
 
 
 def predicted(of: State, *changes: Change) -> str:
     situation = Situation(of, RULES)
-    return "\n".join(what_if_lines(situation, what_if(situation, changes), place()))
+    return "\n".join(what_if_lines(situation, what_if(situation, changes), moment(of)))
 
 
 def test_the_heading_tells_since_when_it_is_so() -> None:

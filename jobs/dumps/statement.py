@@ -1,0 +1,175 @@
+"""What a line of a dump says, typed: the vocabulary in which ``dumps`` and ``snapshots`` meet.
+
+A statement is what a witness (a broker, a nameserver, a client) said about a subject at
+``collected_at``. Times are whole microseconds since 1970 UTC. All of it is made of plain tuples,
+texts, numbers and None, so that ``marshal`` carries it between two Python steps of a Spark job.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+HEARTBEAT = "heartbeat"
+CONSUMER_CONNECTION = "consumer_connection"
+TOPIC_ROUTE = "topic_route"
+CONSUMER_RUNNING_INFO = "consumer_running_info"
+CONSUME_STATS = "consume_stats"
+CLIENT_LOG = "client_log"
+
+#: (topic, expression type, expression), as ``contents.SUBSCRIPTION_FIELDS``; a member's are sorted
+#: and each there once.
+Subscription: TypeAlias = tuple[str, str, str]
+Subscriptions: TypeAlias = tuple[Subscription, ...]
+
+
+class HeartbeatOfGroup(NamedTuple):
+    """What one heartbeat says of one consumer group (HeartbeatData.consumerDataSet).
+
+    ``is_full``: it tells the subscriptions. Heartbeat V2 leaves them out of most heartbeats: an
+    empty set with ``withoutSub`` says nothing, without it that the member subscribes to nothing.
+    """
+
+    client_id: str
+    is_full: bool
+    consume_type: str | None
+    message_model: str | None
+    subscriptions: Subscriptions
+
+
+class Connection(NamedTuple):
+    """One connection in a broker's list of a group."""
+
+    client_id: str
+    client_addr: str
+    language: str | None
+    version: int | None
+
+
+class Connections(NamedTuple):
+    """A broker's list of a group (ConsumerConnection), with the group's table."""
+
+    connections: tuple[Connection, ...]
+    consume_type: str | None
+    message_model: str | None
+    subscriptions: Subscriptions
+
+
+class RouteBroker(NamedTuple):
+    """One broker of a route, in the order of ``contents.ROUTE_FACTS``; ids ascend."""
+
+    broker_name: str
+    broker_ids: tuple[int, ...]
+    perm: int
+    read_queue_nums: int
+    write_queue_nums: int
+    zone_name: str | None
+
+
+class Route(NamedTuple):
+    """A topic's route as clients read it: static topics have their logical queues."""
+
+    brokers: tuple[RouteBroker, ...]
+
+
+class InfoQueue(NamedTuple):
+    """A queue that a process holds (``mqTable``)."""
+
+    topic: str | None
+    broker_name: str | None
+    queue_id: int | None
+    dropped: bool
+    last_pull_at: int | None
+
+
+class RunningInfo(NamedTuple):
+    """What a client process said of itself (ConsumerRunningInfo)."""
+
+    start_timestamp: int | None
+    strategy: str | None
+    message_model: str | None
+    consume_type: str | None
+    pull_consumer: bool | None
+    consume_orderly: bool | None
+    client_rebalance: bool | None
+    subscriptions: Subscriptions | None
+    queues: tuple[InfoQueue, ...] | None
+
+
+class Offset(NamedTuple):
+    """The offsets of one queue (ConsumeStats.offsetTable)."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int
+    last_timestamp: int | None
+
+
+class Stats(NamedTuple):
+    """How far a group has consumed (ConsumeStats)."""
+
+    offsets: tuple[Offset, ...]
+
+
+class LogLine(NamedTuple):
+    """A rebalance line of a client's log; ``printed`` is its time as if it were UTC."""
+
+    strategy: str
+    topic: str
+    client_id: str
+    queue_count: int | None
+    client_count: int | None
+    by_broker: bool
+    printed: int | None
+    queues: tuple[tuple[str, str, int], ...]
+
+
+Content: TypeAlias = HeartbeatOfGroup | Connections | Route | RunningInfo | Stats | LogLine | None
+
+#: By kind the type of its content, to make it again of a tuple that was carried.
+CONTENT_TYPES: dict[str, type[tuple[object, ...]]] = {
+    HEARTBEAT: HeartbeatOfGroup,
+    CONSUMER_CONNECTION: Connections,
+    TOPIC_ROUTE: Route,
+    CONSUMER_RUNNING_INFO: RunningInfo,
+    CONSUME_STATS: Stats,
+    CLIENT_LOG: LogLine,
+}
+KINDS = tuple(CONTENT_TYPES)
+
+
+class Source(NamedTuple):
+    """Who was asked and who spoke; None for what the kind does not have.
+
+    ``code`` and ``message`` are the error that came in place of a content: the envelope's, or what
+    the dashboard's status says; a code of 0 is none.
+    """
+
+    broker_name: str | None = None
+    broker_id: int | None = None
+    broker_addr: str | None = None
+    client_id: str | None = None
+    client_addr: str | None = None
+    namesrv_addr: str | None = None
+    process: str | None = None
+    code: int | None = None
+    message: str | None = None
+
+
+class Statement(NamedTuple):
+    """One thing that was said.
+
+    ``subject``: the topic of a route, the consumer group of all else. A heartbeat makes a statement
+    for each of its groups. ``content`` is None where an error came in its place. ``order``: of two
+    statements collected at the same time the higher one came later.
+    """
+
+    kind: str
+    cluster: str
+    subject: str
+    snapshot_time: int | None
+    collected_at: int
+    order: int
+    source: Source
+    content: Content

@@ -1,0 +1,293 @@
+"""lines -> statements: each line of a dump read once, or the reason why it was not.
+
+A line is an envelope, which the collector writes, and a body, the text that a server or a client
+sent. The envelope is JSON. Of its fields those that the kind must have are checked; others may be
+missing, and count as missing where they are not what they should be.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from jobs.dumps.memory import ENTRY_BYTES, Memory
+from jobs.dumps.parsing import parse_json
+from jobs.dumps.statement import (
+    CLIENT_LOG,
+    CONSUME_STATS,
+    CONSUMER_CONNECTION,
+    CONSUMER_RUNNING_INFO,
+    HEARTBEAT,
+    KINDS,
+    TOPIC_ROUTE,
+    Content,
+    Source,
+    Statement,
+)
+from jobs.dumps.typed import MAY_FAIL, BodyError, Read, as_text, expected, read_body
+from jobs.instants import to_instant
+
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"(?:Z|[+-](?:(?:0[0-9]|1[0-7]):?[0-5][0-9]|18:?00))"
+)
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+#: What counts as blank in a line that is otherwise empty.
+_BLANKS = " \t\n\x0b\f\r"
+
+
+class _Kind(NamedTuple):
+    """The fields of a kind's envelope besides ``cluster``, ``collected_at`` and the error.
+
+    ``required`` in the order in which they are checked; ``subject`` is one of them, or None where
+    the body names the group; ``source`` are those that tell who was asked and who spoke.
+    """
+
+    required: tuple[str, ...]
+    subject: str | None
+    source: tuple[str, ...]
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether it belongs to a round."""
+        return "snapshot_time" in self.required
+
+
+_BROKER = ("broker_name", "broker_id", "broker_addr")
+_KINDS = {
+    HEARTBEAT: _Kind(("broker_name", "broker_id", "client_addr"), None, (*_BROKER, "client_addr")),
+    CONSUMER_CONNECTION: _Kind(
+        ("snapshot_time", "broker_name", "broker_id", "consumer_group"), "consumer_group", _BROKER
+    ),
+    TOPIC_ROUTE: _Kind(("snapshot_time", "namesrv_addr", "topic"), "topic", ("namesrv_addr",)),
+    CONSUMER_RUNNING_INFO: _Kind(
+        ("snapshot_time", "consumer_group", "client_id"),
+        "consumer_group",
+        (*_BROKER, "client_id", "process"),
+    ),
+    CONSUME_STATS: _Kind(("snapshot_time", "consumer_group"), "consumer_group", _BROKER),
+    CLIENT_LOG: _Kind((), None, ("process",)),
+}
+#: These come again and again; the others hold counters and times that always move.
+REPEATED = (HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE)
+
+_TIMES = ("collected_at", "snapshot_time")
+_NUMBERS = ("broker_id", "error_code")
+_LEAST_CODE, _MOST_CODE = -(2**31), 2**31 - 1
+
+
+class Refused(NamedTuple):
+    """A line that is no statement: what was expected and what came."""
+
+    reason: str
+
+
+class _Who(NamedTuple):
+    """What an envelope says but for its times and its body."""
+
+    cluster: str
+    subject: str | None
+    source: Source
+    failed: bool
+
+
+class Reader:
+    """Reads the lines of dumps; to be kept, because it remembers what repeats itself.
+
+    What is equal is mostly the same object in all statements of a reader: sources and, of
+    heartbeats, lists and routes, contents.
+
+    >>> line = '''{"kind":"topic_route", "cluster":"C", "namesrv_addr":"ns:9876", "topic":"T",
+    ... "snapshot_time":"1970-01-01T00:00:01Z", "collected_at":"1970-01-01T00:00:02Z",
+    ... "error_code":17, "error_message":"No topic route info"}'''
+    >>> [statement] = Reader().read(line)
+    >>> statement.subject, statement.collected_at, statement.source.code, statement.content
+    ('T', 2000000, 17, None)
+    >>> Reader().read("17")
+    Refused(reason="expected one JSON object, came '17'")
+    """
+
+    def __init__(self) -> None:
+        self._bodies: Memory[tuple[str, str], Read] = Memory()
+        self._contents: Memory[Content, Content] = Memory()
+        self._who: Memory[tuple[Any, ...], _Who] = Memory()
+        self._failures: Memory[tuple[Any, ...], Source] = Memory()
+
+    def read(self, line: bytes | str, order: int = 0) -> list[Statement] | Refused:
+        """The statements of a line, or why it has none.
+
+        A heartbeat has one for each of its groups. A line that was understood and says nothing of
+        any group (a log line of something else, a heartbeat of a producer) has none.
+        """
+        try:
+            text = line.decode() if isinstance(line, bytes) else line
+            if not isinstance(line, bytes):
+                text.encode()
+        except UnicodeError:
+            return Refused("expected UTF-8 text, came bytes that are none")
+        text = text.removeprefix("\ufeff")
+        try:
+            envelope = parse_json(text)
+        except ValueError:
+            envelope = None
+        if not isinstance(envelope, dict):
+            if not text.strip(_BLANKS):
+                return Refused("expected a JSON object, came an empty line")
+            return Refused(expected("one JSON object", text))
+        try:
+            return self._statements(envelope, order)
+        except RecursionError:  # brackets that nest so deeply that they cannot be written again
+            return Refused(expected("one JSON object", text))
+
+    def _statements(self, envelope: dict[str, Any], order: int) -> list[Statement] | Refused:
+        name = envelope.get("kind")
+        kind = _KINDS.get(name) if isinstance(name, str) else None
+        if name is None or kind is None:
+            came = as_text(name)
+            return Refused(expected(f"kind to be one of {', '.join(KINDS)}", came))
+        who = self._identified(name, kind, envelope)
+        collected_at = _instant(envelope.get("collected_at"))
+        snapshot_time = _instant(envelope.get("snapshot_time"))
+        if who is None or collected_at is None or (snapshot_time is None and kind.is_polled):
+            return Refused(_first_problem(kind, envelope))
+        read = _NOTHING
+        body = as_text(envelope.get("body"))
+        if body is not None:
+            try:
+                read = self._body(name, body)
+            except BodyError as error:
+                return Refused(f"body: {error}")
+        elif not who.failed:
+            neither = "expected body or error_code, came neither"
+            return Refused(neither if name in MAY_FAIL else "expected body, came none")
+        source, contents = who.source, read.contents
+        if read.code is not None:
+            source = self._failed(source, read)
+        if who.failed or read.code is not None:
+            contents = ((None, None),)
+        return [
+            Statement(
+                name,
+                who.cluster,
+                who.subject or subject or "",
+                snapshot_time,
+                collected_at,
+                order,
+                source,
+                content,
+            )
+            for subject, content in contents
+        ]
+
+    def _identified(self, name: str, kind: _Kind, envelope: dict[str, Any]) -> _Who | None:
+        """Who was asked and who spoke, of whom; None where something of it is missing."""
+        names = ("cluster", kind.subject or "", *kind.source, "error_code", "error_message")
+        values = [envelope.get(each) for each in names]
+        # With the types: true equals 1, and is no number here.
+        key = (name, *values, *map(type, values))
+        try:
+            who = self._who.get(key)
+        except TypeError:  # a list or an object, which is a text in its JSON
+            return _who(name, kind, envelope)
+        if who is None:
+            who = _who(name, kind, envelope)
+            if who is not None:
+                self._who.remember(key, who, sum([len(str(each)) for each in values]))
+        return who
+
+    def _body(self, kind: str, body: str) -> Read:
+        if kind not in REPEATED:
+            return read_body(kind, body)
+        read = self._bodies.get((kind, body))
+        if read is None:
+            read = read_body(kind, body)
+            contents = tuple((group, self._interned(each)) for group, each in read.contents)
+            read = self._bodies.remember((kind, body), read._replace(contents=contents), len(body))
+        return read
+
+    def _interned(self, content: Content) -> Content:
+        """The equal content that came before: a broker prints its set in another order each time,
+        and a subscription's version changes at every rebalance."""
+        before = self._contents.get(content)
+        if before is None:
+            return self._contents.remember(content, content, ENTRY_BYTES)
+        return before
+
+    def _failed(self, source: Source, read: Read) -> Source:
+        """The source with what the dashboard's status says; the envelope's error goes before."""
+        key = (source, read.code, read.message)
+        failed = self._failures.get(key)
+        if failed is None:
+            failed = source._replace(
+                code=read.code if source.code is None else source.code,
+                message=read.message if source.message is None else source.message,
+            )
+            self._failures.remember(key, failed, len(read.message or ""))
+        return failed
+
+
+_NOTHING = Read(((None, None),))
+
+
+def _who(name: str, kind: _Kind, envelope: dict[str, Any]) -> _Who | None:
+    values = {each: _value(each, envelope.get(each)) for each in ("cluster", *kind.required)}
+    code = _value("error_code", envelope.get("error_code"))
+    is_wrong = code is None and envelope.get("error_code") is not None
+    if is_wrong or any(values[each] in _MISSING for each in values if each not in _TIMES):
+        return None
+    source = Source(**{each: _value(each, envelope.get(each)) for each in kind.source})
+    if name in MAY_FAIL:
+        message = as_text(envelope.get("error_message"))
+        source = source._replace(code=code or None, message=message)
+    subject = values[kind.subject] if kind.subject else None
+    return _Who(values["cluster"], subject, source, source.code is not None)
+
+
+_MISSING = (None, "")
+
+
+def _first_problem(kind: _Kind, envelope: dict[str, Any]) -> str:
+    for name in ("cluster", "collected_at", *kind.required):
+        raw = envelope.get(name)
+        if _value(name, raw) in _MISSING:
+            return expected(f"{name} to be {_demand(name)}", as_text(raw))
+    return expected("error_code to be an integer", as_text(envelope.get("error_code")))
+
+
+def _demand(name: str) -> str:
+    if name in _NUMBERS:
+        return "an integer"
+    return "a time as ISO 8601 with zone" if name in _TIMES else "a text that is not empty"
+
+
+def _value(name: str, raw: Any) -> Any:
+    """A field's value; None where it is not what the field should be."""
+    if name in _TIMES:
+        return _instant(raw)
+    return _number(name, raw) if name in _NUMBERS else as_text(raw)
+
+
+def _number(name: str, raw: Any) -> int | None:
+    """An integer of at most 18 digits, or the text of one."""
+    text = as_text(raw) or ""
+    if _INTEGER.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return None if name == "error_code" and not _LEAST_CODE <= number <= _MOST_CODE else number
+
+
+def _instant(raw: Any) -> int | None:
+    """A time as ISO 8601 in microseconds; one without a zone could be any."""
+    return _instant_of(raw) if isinstance(raw, str) else None
+
+
+@lru_cache(maxsize=10_000)  # a round's time comes with each of its lines
+def _instant_of(text: str) -> int | None:
+    if _TIME.fullmatch(text) is None:
+        return None
+    try:
+        return to_instant(datetime.fromisoformat(text))
+    except ValueError:
+        return None

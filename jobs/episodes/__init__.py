@@ -1,1 +1,0 @@
-"""states -> episodes: since when, until when, how lasting."""

@@ -1,0 +1,1 @@
+"""snapshot tables -> dossiers: what every witness said, and when, once however often it said it."""

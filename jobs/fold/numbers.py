@@ -1,0 +1,258 @@
+"""Rows as whole numbers: how the driver's fold reads tables, tells rows apart and groups them.
+
+Values become numbers as they are read, equal ones the same in all batches; rows become hashes of
+their numbers. NumPy and PyArrow do both for a hundred thousand rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from jobs.schemas import LONG, STRING, Table
+
+#: Columns, batches and tables of Arrow. PyArrow's stubs do not have most of their methods.
+Array: TypeAlias = Any
+Batch: TypeAlias = Any
+Rows: TypeAlias = Any
+pc: Any = pyarrow.compute
+
+#: A snapshot table, cut to the window: in memory or as files.
+Source: TypeAlias = pa.Table | ds.Dataset
+Numbers: TypeAlias = NDArray[np.int64]
+Hashes: TypeAlias = NDArray[np.uint64]
+
+_ROWS_AT_A_TIME = 1 << 17
+
+# ---------------------------------------------------------------- reading
+
+
+def open_files(table: Table, files: Sequence[str], filesystem: Any = None) -> ds.Dataset:
+    """The Parquet files of a snapshot table, to be read with texts as numbers into a dictionary.
+
+    A column that a file does not have is null.
+    """
+    texts = [path for field in table.schema for path in _text_columns(field.name, field.type)]
+    file_format = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=texts))
+    schema = pa.schema([(field.name, _with_dictionaries(field.type)) for field in table.schema])
+    return ds.dataset(list(files), schema=schema, format=file_format, filesystem=filesystem)
+
+
+def _text_columns(path: str, type_: pa.DataType) -> Iterator[str]:
+    if pa.types.is_string(type_):
+        yield path
+    elif pa.types.is_list(type_):
+        yield from _text_columns(f"{path}.list.element", type_.value_type)
+    elif pa.types.is_struct(type_):
+        for field in type_:
+            yield from _text_columns(f"{path}.{field.name}", field.type)
+
+
+def _with_dictionaries(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(type_):
+        return pa.dictionary(pa.int32(), STRING)
+    if pa.types.is_list(type_):
+        return pa.list_(pa.field("element", _with_dictionaries(type_.value_type)))
+    if pa.types.is_struct(type_):
+        return pa.struct([(field.name, _with_dictionaries(field.type)) for field in type_])
+    return type_
+
+
+def read(source: Source, columns: Sequence[str]) -> Iterator[Batch]:
+    """The columns, some rows at a time."""
+    dataset = ds.dataset(source) if isinstance(source, pa.Table) else source
+    # Few rows at a time, and none ahead: what is read is dropped as soon as it is summed up.
+    yield from dataset.scanner(
+        columns=list(columns),
+        batch_size=_ROWS_AT_A_TIME,
+        batch_readahead=1,
+        fragment_readahead=1,
+        use_threads=False,
+    ).to_batches()
+
+
+def only(source: Source, **values: str | Sequence[str]) -> ds.Dataset:
+    """The rows whose columns have the values, or one of them: ``only(polls, cluster="c")``."""
+    dataset = ds.dataset(source) if isinstance(source, pa.Table) else source
+    for name, wanted in values.items():
+        column = ds.field(name).cast(STRING)
+        is_wanted = column == wanted if isinstance(wanted, str) else column.isin(list(wanted))
+        dataset = dataset.filter(is_wanted)
+    return dataset
+
+
+def text(column: Array) -> Array:
+    """Texts as such, where they are numbers into a dictionary."""
+    return column.cast(STRING) if pa.types.is_dictionary(column.type) else column
+
+
+class Column:
+    """Numbers the values of a column in the order in which they come first, over all batches.
+
+    Null is 0.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {None: 0}
+
+    def number(self, column: Array) -> Numbers:
+        """The numbers of the values."""
+        encoded = column if isinstance(column, pa.DictionaryArray) else pc.dictionary_encode(column)
+        known = self._numbers
+        of_dictionary = [known.setdefault(v, len(known)) for v in encoded.dictionary.to_pylist()]
+        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        # What has no place in the dictionary is the last one.
+        numbers: Numbers = np.array([*of_dictionary, 0], dtype=np.int64)[indices]
+        return numbers
+
+    def number_of(self, value: Any) -> int:
+        """The number of one value."""
+        return self._numbers.setdefault(value, len(self._numbers))
+
+    def values(self, numbers: Numbers, type_: pa.DataType = STRING) -> Array:
+        """The values with the numbers."""
+        values: Array = pa.array(list(self._numbers), type_)
+        return values.take(pa.array(numbers))
+
+
+def micros(column: Array) -> Array:
+    """Times as ``Instant``."""
+    return column.cast(pa.timestamp("us", "UTC")).cast(LONG)
+
+
+def int64(column: Array) -> Numbers:
+    """Whole numbers; null is 0."""
+    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+# ---------------------------------------------------------------- hashes of rows
+
+_SEEDS = 2
+# Odd, so that no bit of a number is lost.
+_FACTORS: Hashes = np.random.default_rng(20_260_105).integers(
+    0, 1 << 64, (_SEEDS, 64), dtype=np.uint64
+) | np.uint64(1)
+
+
+def _mixed(sums: Hashes) -> Hashes:
+    """Each number spread over all 64 bits (the finalizer of SplitMix64)."""
+    hashes = sums ^ (sums >> np.uint64(30))
+    hashes *= np.uint64(0xBF58476D1CE4E5B9)
+    hashes ^= hashes >> np.uint64(27)
+    hashes *= np.uint64(0x94D049BB133111EB)
+    hashes ^= hashes >> np.uint64(31)
+    return hashes
+
+
+def hash_rows(columns: Sequence[Numbers | Sequence[Hashes]]) -> list[Hashes]:
+    """Two hashes of 64 bits for each row, of its numbers, or of the hashes of its lists.
+
+    A sum of the numbers, each with its column's random odd factor: other rows have another one but
+    for a chance of some 2^-60 per hash. Mixed, so that the hashes of many rows may be summed:
+    sums do not depend on the order of the rows, and tell two copies of a row from one.
+    """
+    hashes = []
+    for seed in range(_SEEDS):
+        total: Hashes | None = None
+        for place, column in enumerate(columns):
+            numbers = column.view(np.uint64) if isinstance(column, np.ndarray) else column[seed]
+            term = numbers * _FACTORS[seed, place]
+            total = term if total is None else np.add(total, term, out=total)
+        assert total is not None  # noqa: S101
+        hashes.append(_mixed(total))
+    return hashes
+
+
+def hash_lists(lists: Array, elements: Sequence[Numbers | Sequence[Hashes]]) -> list[Hashes]:
+    """Two hashes for each list, of its elements in order; ``elements`` are the columns of all."""
+    lengths = int64(pc.list_value_length(lists))
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
+    is_null = np.asarray(lists.is_null().to_numpy(zero_copy_only=False), dtype=np.int64)
+    hashes = []
+    for of_element in hash_rows([places, *elements]):
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(of_element, dtype=np.uint64)])
+        hashes.append(_mixed(sums[ends] - sums[starts] + (2 * lengths + is_null).view(np.uint64)))
+    return hashes
+
+
+class Values:
+    """Numbers or hashes of the values of a fact, whatever its type."""
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self._parts: list[Values] = []
+        self._column = Column()
+        if pa.types.is_list(type_):
+            self._parts = [Values(type_.value_type)]
+        elif pa.types.is_struct(type_):
+            self._parts = [Values(field.type) for field in type_]
+
+    def read(self, column: Array) -> Numbers | Sequence[Hashes]:
+        """The numbers of plain values, the hashes of lists and of structs."""
+        if pa.types.is_list(column.type):
+            return hash_lists(column, [self._parts[0].read(column.flatten())])
+        if pa.types.is_struct(column.type):
+            is_null = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.int64)
+            values = zip(self._parts, column.flatten(), strict=True)
+            return hash_rows([is_null, *[part.read(each) for part, each in values]])
+        return self._column.number(column)
+
+
+# ---------------------------------------------------------------- statements to runs
+
+
+def segments(keys: Sequence[Numbers]) -> Numbers:
+    """Where another key begins, in rows with equal keys next to each other."""
+    begins = np.zeros(len(keys[0]), dtype=bool)
+    begins[:1] = True
+    for key in keys:
+        begins[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(begins)
+
+
+def sum_segments(hashes: Hashes, starts: Numbers) -> Hashes:
+    """The sum of each segment, modulo 2^64."""
+    return np.add.reduceat(hashes, starts) if len(starts) else hashes[:0]
+
+
+def find_runs(
+    keys: Sequence[Numbers], times: Numbers, *others: Array
+) -> tuple[Numbers, list[Array]]:
+    """Statements to runs: of all with equal keys the first one's row, and the times as a list.
+
+    This one function serves all witnesses. ``others`` are collected beside the times; without any,
+    each time counts once.
+    """
+    order = np.lexsort([times, *reversed(keys)])
+    if not others:
+        order = order[segments([key[order] for key in [*keys, times]])]
+    starts = segments([key[order] for key in keys])
+    offsets = pa.array(np.append(starts, len(order)), pa.int32())
+    collected = [
+        pa.ListArray.from_arrays(offsets, values.take(pa.array(order)))
+        for values in (pa.array(times, LONG), *others)
+    ]
+    return order[starts], collected
+
+
+class Gathered:
+    """Arrays of numbers that come batch by batch."""
+
+    def __init__(self, width: int) -> None:
+        self._parts: list[list[Numbers]] = [[] for _ in range(width)]
+
+    def add(self, *arrays: Numbers) -> None:
+        """One batch of each."""
+        for parts, array in zip(self._parts, arrays, strict=True):
+            parts.append(array)
+
+    def arrays(self) -> list[Numbers]:
+        """All of each."""
+        return [np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in self._parts]

@@ -1,0 +1,379 @@
+"""A dossier: all runs of all witnesses about one group and its topics. Small: it grows with the
+changes, not with the rounds.
+
+The fold gives dossiers as rows of ``DOSSIER``, each with one part of one group's, all rows of a
+group next to each other. ``read_dossiers`` puts them together, group by group. To be judged, a
+dossier gets what the core said of its situations, as further rows (``JUDGED_DOSSIER``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jobs.instants import Instant
+from jobs.judge.evaluated import Evaluated
+from jobs.judge.evaluation import EVALUATION
+from jobs.schemas import BOOLEAN, INT, LONG, ROUTE_BROKERS, STRING
+
+#: (name, id) of a broker; 0 is the master.
+Broker: TypeAlias = tuple[str, int]
+
+_TIMES = pa.list_(LONG)
+
+POLL = pa.struct(
+    [
+        pa.field("broker_name", STRING),
+        pa.field("broker_id", LONG),
+        # ANSWERED, NOT_ONLINE (also: an empty list) or NO_ANSWER
+        pa.field("outcome", STRING),
+        # of what was ANSWERED; else null
+        pa.field("list_id", STRING),
+        # the snapshots, in any order, each once
+        pa.field("times", _TIMES),
+    ]
+)
+MEMBER_LIST = pa.struct(
+    [
+        pa.field("list_id", STRING),
+        # the topics that some member of the list subscribes to
+        pa.field("topics", pa.list_(STRING)),
+    ]
+)
+ROUTE = pa.struct(
+    [
+        pa.field("topic", STRING),
+        pa.field("namesrv_addr", STRING),
+        pa.field("route_id", STRING),
+        pa.field("brokers", ROUTE_BROKERS),
+        pa.field("times", _TIMES),
+    ]
+)
+CLIENT = pa.struct(
+    [
+        # RUNNING_INFO or CLIENT_LOG
+        pa.field("source", STRING),
+        pa.field("client_id", STRING),
+        pa.field("process", STRING),
+        pa.field("start_timestamp", LONG),
+        pa.field("error_code", INT),
+        pa.field("consume_type", STRING),
+        pa.field("pull_consumer", BOOLEAN),
+        pa.field("consume_orderly", BOOLEAN),
+        pa.field("client_rebalance", BOOLEAN),
+        pa.field("topic", STRING),
+        pa.field("queue_count", INT),
+        pa.field("client_count", INT),
+        pa.field(
+            "queues",
+            pa.list_(
+                pa.struct(
+                    [
+                        pa.field("topic", STRING),
+                        pa.field("broker_name", STRING),
+                        pa.field("queue_id", INT),
+                        pa.field("dropped", BOOLEAN),
+                    ]
+                )
+            ),
+        ),
+        # of a running info its snapshot, of a log line when it was written (null: not known) ...
+        pa.field("times", _TIMES),
+        # ... and when each was collected, in the same order
+        pa.field("observed_at", _TIMES),
+    ]
+)
+OFFSETS = pa.struct(
+    [
+        pa.field("topic", STRING),
+        pa.field("broker_name", STRING),
+        pa.field("queue_id", INT),
+        # of each poll, in any order: its snapshot and the two offsets
+        pa.field("times", _TIMES),
+        pa.field("broker_offsets", pa.list_(LONG)),
+        pa.field("consumer_offsets", pa.list_(LONG)),
+    ]
+)
+#: An open finding of the run before: see ``statuses``.
+EARLIER = pa.struct(
+    [
+        pa.field("finding_id", STRING),
+        pa.field("kind", STRING),
+        pa.field("topic", STRING),
+        pa.field("broker_name", STRING),
+        pa.field("queue_id", INT),
+        pa.field("first_seen", LONG),
+        pa.field("last_seen", LONG),
+        pa.field("severity", STRING),
+        pa.field("causes", pa.list_(STRING)),
+    ]
+)
+
+PARTS = {
+    "poll": POLL,
+    "member_list": MEMBER_LIST,
+    "route": ROUTE,
+    "client": CLIENT,
+    "offsets": OFFSETS,
+    "earlier": EARLIER,
+}
+
+#: One row per part of a group's dossier; all of its parts but one are null.
+DOSSIER = pa.schema(
+    [
+        pa.field("cluster", STRING),
+        pa.field("consumer_group", STRING),
+        *[pa.field(name, type_) for name, type_ in PARTS.items()],
+    ]
+)
+
+
+#: What the core said of a situation of the group.
+EVALUATED = pa.struct(
+    [
+        pa.field("situation_id", STRING),
+        pa.field("topic", STRING),
+        pa.field("lasting", BOOLEAN),
+        *EVALUATION,
+    ]
+)
+JUDGED_DOSSIER = DOSSIER.append(pa.field("evaluated", EVALUATED))
+
+
+class PollRun(NamedTuple):
+    """What one broker answered about the group, and in which snapshots (ascending)."""
+
+    broker: Broker
+    #: The id of the list; NOT_ONLINE or NO_ANSWER where there is none.
+    answer: str
+    times: tuple[Instant, ...]
+
+
+class RouteBrokerRow(NamedTuple):
+    """One broker of a route, as in ``contents.ROUTE_FACTS``."""
+
+    broker_name: str
+    broker_ids: tuple[int, ...] | None
+    perm: int
+    read_queue_nums: int
+    write_queue_nums: int
+    zone_name: str | None
+
+
+class RouteRun(NamedTuple):
+    """What one nameserver gave as the route of a topic, and in which snapshots (ascending)."""
+
+    namesrv_addr: str
+    route_id: str
+    brokers: tuple[RouteBrokerRow, ...]
+    times: tuple[Instant, ...]
+
+
+class HeldQueue(NamedTuple):
+    """A queue that a client holds or computed; dropped: it is being released."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    dropped: bool
+
+
+class ClientRun(NamedTuple):
+    """What one client process said of itself, the same each time."""
+
+    source: str
+    client_id: str
+    process: str | None
+    start_timestamp: Instant | None
+    error_code: int | None
+    consume_type: str | None
+    pull_consumer: bool | None
+    consume_orderly: bool | None
+    client_rebalance: bool | None
+    #: Of a log line; a running info is about all topics.
+    topic: str | None
+    queue_count: int | None
+    client_count: int | None
+    queues: tuple[HeldQueue, ...] | None
+    #: (its snapshot, or when the line was written, when it was collected), ascending; None: the
+    #: line's own time is not known.
+    times: tuple[tuple[Instant | None, Instant], ...]
+
+
+class QueueOffsets(NamedTuple):
+    """The offsets of one queue, poll by poll, in time."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    times: NDArray[np.int64]
+    broker_offsets: NDArray[np.int64]
+    consumer_offsets: NDArray[np.int64]
+
+
+class EarlierFinding(NamedTuple):
+    """A finding that was open in the run before."""
+
+    finding_id: str
+    kind: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    first_seen: Instant
+    last_seen: Instant
+    severity: str
+    causes: tuple[str, ...]
+
+
+@dataclass
+class Dossier:
+    """All that is known of one group and its topics, in one cluster."""
+
+    cluster: str
+    consumer_group: str
+    polls: list[PollRun] = field(default_factory=list)
+    #: By list id the topics that some member of the list subscribes to.
+    list_topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    #: By topic, those that no member subscribes to among them.
+    routes: dict[str, list[RouteRun]] = field(default_factory=dict)
+    clients: list[ClientRun] = field(default_factory=list)
+    #: By topic.
+    offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
+    earlier: list[EarlierFinding] = field(default_factory=list)
+    #: By the situation's id.
+    evaluated: dict[str, Evaluated] = field(default_factory=dict)
+
+    def topics(self) -> list[str]:
+        """The topics that some member subscribed to at some time, sorted; one empty text where
+        there is none: a group must not disappear.
+
+        A topic stays with its group in the snapshots in which the group has no member: that is
+        when all its queues have no owner.
+        """
+        subscribed = {topic for topics in self.list_topics.values() for topic in topics}
+        return sorted(subscribed) or ([""] if self.polls else [])
+
+
+def read_dossiers(batches: Iterable[pa.RecordBatch]) -> Iterator[Dossier]:
+    """The dossiers of rows of ``DOSSIER`` or ``JUDGED_DOSSIER``.
+
+    All rows of a group are next to each other.
+    """
+    dossier: Dossier | None = None
+    for batch in batches:
+        clusters: list[Any] = batch.column("cluster").to_pylist()
+        groups: list[Any] = batch.column("consumer_group").to_pylist()
+        parts = [(name, batch.column(name)) for name in _ADD if name in batch.schema.names]
+        present = {name: column.is_valid().to_numpy(zero_copy_only=False) for name, column in parts}
+        for row, group in enumerate(zip(clusters, groups, strict=True)):
+            if dossier is None or (dossier.cluster, dossier.consumer_group) != group:
+                if dossier is not None:
+                    yield dossier
+                dossier = Dossier(*group)
+            for name, column in parts:
+                if present[name][row]:
+                    _ADD[name](dossier, column[row])
+    if dossier is not None:
+        yield dossier
+
+
+#: The one part of a row that is there: a scalar of Arrow, whose fields are read one by one.
+Part: TypeAlias = Any
+
+
+def _times(value: Any) -> NDArray[np.int64]:
+    return np.asarray(value.values.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _add_poll(dossier: Dossier, part: Part) -> None:
+    list_id = part["list_id"].as_py()
+    dossier.polls.append(
+        PollRun(
+            (part["broker_name"].as_py(), part["broker_id"].as_py()),
+            part["outcome"].as_py() if list_id is None else list_id,
+            tuple(np.unique(_times(part["times"])).tolist()),
+        )
+    )
+
+
+def _add_member_list(dossier: Dossier, part: Part) -> None:
+    dossier.list_topics[part["list_id"].as_py()] = tuple(part["topics"].as_py())
+
+
+def _add_route(dossier: Dossier, part: Part) -> None:
+    brokers = tuple(
+        RouteBrokerRow(
+            **{**each, "broker_ids": each["broker_ids"] and tuple(sorted(each["broker_ids"]))}
+        )
+        for each in part["brokers"].as_py()
+    )
+    dossier.routes.setdefault(part["topic"].as_py(), []).append(
+        RouteRun(
+            part["namesrv_addr"].as_py(),
+            part["route_id"].as_py(),
+            brokers,
+            tuple(np.unique(_times(part["times"])).tolist()),
+        )
+    )
+
+
+def _add_client(dossier: Dossier, part: Part) -> None:
+    values: dict[str, Any] = part.as_py()
+    queues = values.pop("queues")
+    times = zip(values.pop("times"), values.pop("observed_at"), strict=True)
+    in_order = sorted(times, key=lambda each: (each[0] is not None, each[0] or 0, each[1]))
+    dossier.clients.append(
+        ClientRun(
+            **values,
+            queues=None
+            if queues is None
+            else tuple(HeldQueue(**{**each, "dropped": bool(each["dropped"])}) for each in queues),
+            times=tuple(in_order),
+        )
+    )
+
+
+def _add_offsets(dossier: Dossier, part: Part) -> None:
+    times = _times(part["times"])
+    order = np.argsort(times, kind="stable")
+    topic = part["topic"].as_py()
+    dossier.offsets.setdefault(topic, []).append(
+        QueueOffsets(
+            topic,
+            part["broker_name"].as_py(),
+            part["queue_id"].as_py(),
+            times[order],
+            _times(part["broker_offsets"])[order],
+            _times(part["consumer_offsets"])[order],
+        )
+    )
+
+
+def _add_earlier(dossier: Dossier, part: Part) -> None:
+    values: dict[str, Any] = part.as_py()
+    dossier.earlier.append(EarlierFinding(**{**values, "causes": tuple(values["causes"] or ())}))
+
+
+def _add_evaluated(dossier: Dossier, part: Part) -> None:
+    allocations = part["allocations"]
+    row = {name: part[name].as_py() for name in _EVALUATED_AT_ONCE}
+    dossier.evaluated[row["situation_id"]] = Evaluated.of_row(row, allocations.as_py)
+
+
+#: Allocations are made Python objects only where they are looked at.
+_EVALUATED_AT_ONCE = [column.name for column in EVALUATED if column.name != "allocations"]
+
+_ADD = {
+    "poll": _add_poll,
+    "member_list": _add_member_list,
+    "route": _add_route,
+    "client": _add_client,
+    "offsets": _add_offsets,
+    "earlier": _add_earlier,
+    "evaluated": _add_evaluated,
+}

@@ -1,0 +1,141 @@
+"""stretches -> group_health, state_runs, unreadable_queues: what is told of all that was seen,
+whether or not the group could be recomputed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from math import fsum
+
+from jobs.instants import SECOND
+from jobs.judge.dossier import RouteRun
+from jobs.judge.evaluated import Evaluated, QueueKey
+from jobs.judge.situations import Stretch, find_runs
+from jobs.judge.tables import Row
+from jobs.kinds import worst
+from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
+
+#: The coverage of a topic that has a route and that no group subscribes to.
+NO_GROUP = "NO_GROUP"
+
+_PERM_READ = 4
+_MINUTE = 60 * SECOND
+
+
+def group_health(
+    topic: str,
+    stretches: Sequence[Stretch],
+    evaluated: Mapping[str, Evaluated],
+    findings: Sequence[Row],
+    stalls: Sequence[Row],
+) -> Row:
+    """The row of ``group_health`` of a topic, audited or not.
+
+    ``findings`` are its orphaned and duplicate queues, ``stalls`` the stalled ones.
+    """
+    covered = [(each, evaluated[each.situation.situation_id]) for each in stretches]
+    # What is known counts over what is later but not known.
+    _, end = max(covered, key=lambda each: (each[1].known, each[0].last_seen))
+    severities = [row["severity"] for row in (*findings, *stalls)]
+    return {
+        "topic": topic,
+        "coverage": end.coverage,
+        "reason": end.reason,
+        "snapshots": sum(each.snapshots for each in stretches),
+        "audited_snapshots": sum(
+            stretch.snapshots for stretch, each in covered if each.coverage == AUDITED
+        ),
+        "first_seen": stretches[0].first_seen,
+        "last_seen": stretches[-1].last_seen,
+        "completeness": min((each.completeness for _, each in covered if each.known), default=0.0),
+        "members": end.members,
+        "processes": end.processes,
+        "queues": end.queues,
+        "idle_clients": end.idle_clients,
+        "imbalance": end.imbalance,
+        "strategy_source": end.strategy_source,
+        "orphan_queue_minutes": _queue_minutes(ORPHANED, findings),
+        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, findings),
+        "worst_severity": worst(severities) if severities else None,
+    }
+
+
+def _queue_minutes(kind: str, findings: Iterable[Row]) -> float:
+    """How long the queues were so, each weighted by its probability."""
+    minutes = fsum(
+        (row["last_seen"] - row["first_seen"]) / _MINUTE * row["probability"]
+        for row in findings
+        if row["kind"] == kind
+    )
+    return float(Decimal(repr(minutes)).quantize(Decimal("0.000001"), ROUND_HALF_UP))
+
+
+def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
+    """The row of ``group_health`` of a topic that has a route and that no group subscribes to.
+
+    Nobody reads the topic, or whoever does was not polled.
+    """
+    runs = find_runs((run.namesrv_addr, run.route_id, run.times) for run in routes)
+    at_end = set(runs[-1].content)
+    readable = {
+        (broker.broker_name, broker.read_queue_nums)
+        for run in routes
+        if (run.namesrv_addr, run.route_id) in at_end
+        for broker in run.brokers
+        if broker.perm & _PERM_READ
+    }
+    return {
+        "topic": topic,
+        "coverage": NO_GROUP,
+        "reason": "no member of any group in the dumps subscribes to the topic",
+        "snapshots": sum(len(run.times) for run in runs),
+        "audited_snapshots": 0,
+        "first_seen": runs[0].times[0],
+        "last_seen": runs[-1].times[-1],
+        "completeness": 0.0,
+        "members": 0,
+        "processes": 0,
+        "queues": sum(queues for _, queues in readable),
+        "idle_clients": 0,
+        "imbalance": 0,
+        "strategy_source": None,
+        "orphan_queue_minutes": 0.0,
+        "duplicate_queue_minutes": 0.0,
+        "worst_severity": None,
+    }
+
+
+def state_runs(topic: str, stretches: Iterable[Stretch]) -> list[Row]:
+    """The rows of ``state_runs`` of a topic."""
+    return [
+        {
+            "topic": topic,
+            "state_id": each.situation.situation_id,
+            "first_seen": each.first_seen,
+            "last_seen": each.last_seen,
+            "snapshots": each.snapshots,
+        }
+        for each in stretches
+    ]
+
+
+def unreadable_queues(
+    topic: str, stretches: Iterable[Stretch], evaluated: Mapping[str, Evaluated]
+) -> list[Row]:
+    """The rows of ``unreadable_queues`` of a topic: from the first to the last that shows it."""
+    shown: dict[QueueKey, list[Stretch]] = defaultdict(list)
+    for stretch in stretches:
+        for queue in evaluated[stretch.situation.situation_id].unreadable:
+            shown[queue].append(stretch)
+    return [
+        {
+            "topic": topic,
+            "broker_name": broker_name,
+            "queue_id": queue_id,
+            "first_seen": of_queue[0].first_seen,
+            "last_seen": of_queue[-1].last_seen,
+            "snapshots": sum(each.snapshots for each in of_queue),
+        }
+        for (broker_name, queue_id), of_queue in shown.items()
+    ]

@@ -1,0 +1,455 @@
+"""client runs and timelines -> holdings: what each process had, and what was computed for it.
+
+A running info tells what its process holds at one moment (``ConsumerRunningInfo``). A log line
+tells what its client computed for one topic (``RebalanceImpl.rebalanceByTopic``); it is printed
+when the result changes, and only then, so that it is in force until the next one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise, zip_longest
+from math import floor
+from typing import NamedTuple, TypeAlias
+
+from jobs.instants import SECOND, Instant
+from jobs.judge.dossier import ClientRun, Dossier
+from jobs.judge.evaluated import Allocated, QueueKey
+from jobs.judge.timeline import Phase, Timeline
+from jobs.kinds import ROUTE_CHANGED
+
+RUNNING_INFO = "RUNNING_INFO"
+CLIENT_LOG = "CLIENT_LOG"
+
+STATE_CHANGED = "STATE_CHANGED"
+OTHER_LIST = "OTHER_LIST"
+
+#: A client polls the route every 30 s (``MQClientInstance``) ...
+_ROUTE_LAG: Instant = 50 * SECOND
+#: ... and rebalances every 20 s (``RebalanceService``).
+_REBALANCE: Instant = 20 * SECOND
+
+
+class Process(NamedTuple):
+    """The process whose statements they are.
+
+    Processes that share a client id differ in the start of their consumer (running infos), or in
+    the host label of their log.
+    """
+
+    source: str
+    client_id: str
+    start_timestamp: Instant | None
+    process: str | None
+
+    @property
+    def is_log(self) -> bool:
+        """Whether its log speaks: of what the process computed, not of what it held."""
+        return self.source == CLIENT_LOG
+
+
+class Share(NamedTuple):
+    """What each process of a client id takes under one view, and how long the view's lists are."""
+
+    queues: frozenset[QueueKey]
+    view_weight: float
+    view_queues: int
+    view_clients: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one process had of one topic, in one stretch of time within one phase.
+
+    A stretch of running infos has the ``rounds`` that follow each other with one answer; the
+    stretch of a log line has none: the line is in force from ``since`` until ``until``.
+    """
+
+    process: Process
+    topic: str
+    since: Instant
+    until: Instant
+    rounds: tuple[Instant, ...]
+    held: tuple[QueueKey, ...]
+    #: What its client id takes, under each view of the phase; none where it does not subscribe.
+    computed: tuple[Share, ...]
+    #: Those of the group in the phase.
+    processes: int
+    #: No change before it explains a difference any more.
+    is_settled: bool
+    #: What explains a difference: ROUTE_CHANGED, STATE_CHANGED or OTHER_LIST.
+    explained_by: str | None
+    queue_count: int | None = None
+    client_count: int | None = None
+    #: The line was printed in this very phase: its lengths tell which of the views it had.
+    lengths_tell: bool = False
+
+    @property
+    def observations(self) -> int:
+        """The running infos in it; a log's stretch is one."""
+        return len(self.rounds) or 1
+
+
+def find_holdings(
+    dossier: Dossier,
+    timelines: Mapping[str, Timeline],
+    changes: Mapping[str, Sequence[Instant]],
+) -> list[Holding]:
+    """What each process had of each topic, in the phases that have its client id.
+
+    ``changes`` has by topic the instants at which its route changed. The holdings of one process
+    and topic follow each other, in time.
+    """
+    answers, logs = _running_infos(dossier.clients), _logs(dossier.clients)
+    client_ids = {process.client_id for process, _ in answers}
+    client_ids |= {process.client_id for process, _, _ in logs}
+    if not client_ids:
+        return []
+    holdings: list[Holding] = []
+    for topic, timeline in timelines.items():
+        segments = _Segments(timeline.phases, changes.get(topic, ()), client_ids)
+        for process, answered in answers:
+            holdings += _of_answers(topic, process, answered, segments)
+        of_topic = [(process, lines) for process, of, lines in logs if of in (None, topic)]
+        holdings += _of_logs(topic, of_topic, segments)
+    return holdings
+
+
+# ---------------------------------------------------------------- what was computed
+
+
+class _Shares(NamedTuple):
+    """What is computed in a situation for the client ids that hold or log something."""
+
+    by_client: Mapping[str, tuple[Share, ...]]
+    #: By client id the processes behind it.
+    copies: Mapping[str, int]
+    #: (queues, clients) of the lists of every view.
+    lengths: frozenset[tuple[int, int]]
+
+
+def _shares(allocations: Sequence[Allocated], client_ids: Collection[str]) -> _Shares:
+    by_client: dict[str, list[Share]] = {}
+    copies: dict[str, float] = defaultdict(float)
+    for each in allocations:
+        if each.client_id in client_ids:
+            # Each view counts the processes once, and the weights add up to 1.
+            copies[each.client_id] += each.processes * each.view_weight
+            views = by_client.setdefault(each.client_id, [])
+            if each.subscribed:
+                queues = frozenset(each.queues)
+                views.append(Share(queues, each.view_weight, each.view_queues, each.view_clients))
+    return _Shares(
+        {client_id: tuple(views) for client_id, views in by_client.items()},
+        # A half counts as one: nothing tells that the process is not there.
+        {client_id: floor(number + 0.5) for client_id, number in copies.items()},
+        frozenset((each.view_queues, each.view_clients) for each in allocations),
+    )
+
+
+class _Segment(NamedTuple):
+    """A phase, and from when on neither its route nor its lists explain that a client differs."""
+
+    phase: Phase
+    shares: _Shares
+    is_first: bool
+    #: When the route last changed by then.
+    changed_at: Instant | None
+    settled_at: Instant
+
+    @property
+    def first_seen(self) -> Instant:
+        return self.phase.first_seen
+
+    @property
+    def last_seen(self) -> Instant:
+        return self.phase.last_seen
+
+    def explains(self, moment: Instant) -> str | None:
+        """What explains that a process holds something else at that moment.
+
+        When the first phase began nobody saw.
+        """
+        if self.changed_at is not None and moment <= self.changed_at + _ROUTE_LAG:
+            return ROUTE_CHANGED
+        if not self.is_first and moment < self.first_seen + _REBALANCE:
+            return STATE_CHANGED
+        return None
+
+    def cut(self, rounds: tuple[Instant, ...]) -> Iterator[tuple[Instant, ...]]:
+        """The rounds, cut where another reason explains a difference, or none any more."""
+        edges = [self.settled_at]
+        if self.changed_at is not None:
+            edges.append(self.changed_at + _ROUTE_LAG + 1)
+        places = {0, len(rounds), *[bisect_left(rounds, edge) for edge in edges]}
+        for start, end in pairwise(sorted(places)):
+            yield rounds[start:end]
+
+
+class _Segments:
+    """The phases of one topic, found by time."""
+
+    def __init__(
+        self, phases: Sequence[Phase], changes: Sequence[Instant], client_ids: Collection[str]
+    ) -> None:
+        self._phases = phases
+        self._changes = sorted(changes)
+        self._client_ids = client_ids
+        self._first_seen = [phase.first_seen for phase in phases]
+        self._last_seen = [phase.last_seen for phase in phases]
+        # A phase holds at most from the snapshot before it to the one after it, and clients lag it.
+        before = [*self._first_seen[:1], *self._last_seen[:-1]]
+        after = [*self._first_seen[1:], *self._last_seen[-1:]]
+        self._near_since = [time - _ROUTE_LAG for time in before]
+        self._near_until = [time + _ROUTE_LAG for time in after]
+        self._shares: dict[str, _Shares] = {}
+        self._segments: dict[int, _Segment] = {}
+
+    def within(self, since: Instant, until: Instant | None) -> Iterator[_Segment]:
+        """Those with a moment between the two, both included; None: without an end."""
+        start = bisect_left(self._last_seen, since)
+        end = len(self._phases) if until is None else bisect_right(self._first_seen, until)
+        return map(self._segment, range(start, end))
+
+    def near(self, moment: Instant) -> Iterator[_Segment]:
+        """Those whose lists a line may have been computed from that was printed then."""
+        start = bisect_left(self._near_until, moment)
+        return map(self._segment, range(start, bisect_right(self._near_since, moment)))
+
+    def _segment(self, place: int) -> _Segment:
+        if place not in self._segments:
+            self._segments[place] = self._make(place)
+        return self._segments[place]
+
+    def _make(self, place: int) -> _Segment:
+        phase = self._phases[place]
+        if phase.situation_id not in self._shares:
+            self._shares[phase.situation_id] = _shares(
+                phase.evaluated.allocations(), self._client_ids
+            )
+        changed = bisect_right(self._changes, phase.first_seen)
+        changed_at = self._changes[changed - 1] if changed else None
+        settled_at = phase.first_seen + _REBALANCE
+        if changed_at is not None:
+            settled_at = max(settled_at, changed_at + _ROUTE_LAG)
+        shares = self._shares[phase.situation_id]
+        return _Segment(phase, shares, place == 0, changed_at, settled_at)
+
+
+# ---------------------------------------------------------------- running infos
+
+
+def _held(run: ClientRun) -> Mapping[str, tuple[QueueKey, ...]]:
+    """By topic the queues that are not being released."""
+    by_topic: dict[str, list[QueueKey]] = defaultdict(list)
+    for queue in run.queues or ():
+        if not queue.dropped:
+            by_topic[queue.topic].append((queue.broker_name, queue.queue_id))
+    return {topic: tuple(queues) for topic, queues in by_topic.items()}
+
+
+class _Answer(NamedTuple):
+    """What a process answered, of all its topics, in rounds that follow each other."""
+
+    held: Mapping[str, tuple[QueueKey, ...]]
+    rounds: tuple[Instant, ...]
+
+
+def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_Answer]]]:
+    """By process its answers in time.
+
+    Several brokers may have forwarded the question of one round: what was observed last counts.
+    """
+    by_process: dict[Process, list[ClientRun]] = defaultdict(list)
+    for run in clients:
+        if run.source == RUNNING_INFO and _shows_its_queues(run):
+            by_process[Process(RUNNING_INFO, run.client_id, run.start_timestamp, None)].append(run)
+    return [(process, list(_in_time(runs))) for process, runs in by_process.items()]
+
+
+def _in_time(runs: Sequence[ClientRun]) -> Iterator[_Answer]:
+    observed = sorted(
+        (snapshot, observed_at, number)
+        for number, run in enumerate(runs)
+        for snapshot, observed_at in run.times
+        if snapshot is not None
+    )
+    held = [_held(run) for run in runs]
+    answered_by = {snapshot: number for snapshot, _, number in observed}
+    for number, rounds in groupby(answered_by, key=answered_by.__getitem__):
+        yield _Answer(held[number], tuple(rounds))
+
+
+def _shows_its_queues(run: ClientRun) -> bool:
+    """Whether what it holds compares with what is computed for it.
+
+    Pull consumers leave the table of their queues empty whatever they pull, and
+    ``DefaultMQPullConsumer`` pulls whatever its application likes. Where the broker assigns
+    (``clientRebalance`` false), nothing is computed.
+    """
+    is_silent = run.consume_type == "CONSUME_ACTIVELY" and not run.queues
+    return (
+        run.error_code is None
+        and run.queues is not None
+        and run.client_rebalance is not False
+        and run.pull_consumer is not True
+        and not is_silent
+    )
+
+
+def _of_answers(
+    topic: str, process: Process, answers: Sequence[_Answer], segments: _Segments
+) -> Iterator[Holding]:
+    for answer in answers:
+        held = answer.held.get(topic, ())
+        for segment in segments.within(answer.rounds[0], answer.rounds[-1]):
+            computed = segment.shares.by_client.get(process.client_id)
+            if computed is None:
+                continue
+            start = bisect_left(answer.rounds, segment.first_seen)
+            end = bisect_right(answer.rounds, segment.last_seen)
+            for rounds in segment.cut(answer.rounds[start:end]):
+                yield Holding(
+                    process,
+                    topic,
+                    rounds[0],
+                    rounds[-1],
+                    rounds,
+                    held,
+                    computed,
+                    segment.phase.evaluated.processes,
+                    is_settled=rounds[0] >= segment.settled_at,
+                    explained_by=segment.explains(rounds[0]),
+                )
+
+
+# ---------------------------------------------------------------- client logs
+
+
+#: When a line was written, when it was collected, and the number of its client run.
+_Printed: TypeAlias = tuple[Instant, Instant, int]
+
+
+class _Line(NamedTuple):
+    """A log line, in force until another of its log replaces it (None: none does)."""
+
+    logged_at: Instant
+    replaced_at: Instant | None
+    held: Mapping[str, tuple[QueueKey, ...]]
+    queue_count: int | None
+    client_count: int | None
+
+
+def _logs(clients: Sequence[ClientRun]) -> list[tuple[Process, str | None, list[_Line]]]:
+    """By process and topic the lines in time that its log has of the topic.
+
+    What the broker assigned is no result of the client, but it replaces one.
+    """
+    by_log: dict[tuple[Process, str | None], list[_Printed]] = defaultdict(list)
+    for number, run in enumerate(clients):
+        if run.source == CLIENT_LOG:
+            log = Process(CLIENT_LOG, run.client_id, None, run.process), run.topic
+            by_log[log] += [
+                (logged_at, observed_at, number)
+                for logged_at, observed_at in run.times
+                if logged_at is not None
+            ]
+    return [(*log, list(_lines(sorted(printed), clients))) for log, printed in by_log.items()]
+
+
+def _lines(printed: Sequence[_Printed], clients: Sequence[ClientRun]) -> Iterator[_Line]:
+    for (logged_at, _, number), following in zip_longest(printed, printed[1:]):
+        run = clients[number]
+        if run.client_rebalance is not False and run.queues is not None:
+            replaced_at = following[0] if following else None
+            yield _Line(logged_at, replaced_at, _held(run), run.queue_count, run.client_count)
+
+
+def _of_logs(
+    topic: str, logs: Sequence[tuple[Process, Sequence[_Line]]], segments: _Segments
+) -> Iterator[Holding]:
+    """The stretches of all logs of a topic.
+
+    A log outlives its process, and its last line stays in force: where more logs than processes
+    have the id, nothing tells which of them still run, and none counts.
+    """
+    found = [
+        (process, list(_stretches(topic, process, lines, segments))) for process, lines in logs
+    ]
+    of_id: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for process, stretches in found:
+        # Logs without a label cannot be counted.
+        if process.process is not None:
+            for segment, _ in stretches:
+                of_id[process.client_id, segment.phase.position].add(process.process)
+    for process, stretches in found:
+        client_id = process.client_id
+        for segment, holding in stretches:
+            if len(of_id[client_id, segment.phase.position]) <= segment.shares.copies[client_id]:
+                yield holding
+
+
+def _stretches(
+    topic: str, process: Process, lines: Sequence[_Line], segments: _Segments
+) -> Iterator[tuple[_Segment, Holding]]:
+    """Each stretch of a log, with its phase.
+
+    A line counts from 20 s after it, or after the phase's first snapshot (50 s after the route
+    changed), until the next line or the phase's last snapshot; the time in which the client may
+    not know the new route yet is another stretch.
+    """
+    for line in lines:
+        is_other_list = _is_other_list(line, process.client_id, segments)
+        for segment in segments.within(line.logged_at, line.replaced_at):
+            computed = segment.shares.by_client.get(process.client_id)
+            if not computed:
+                continue
+            ends = segment.last_seen
+            if line.replaced_at is not None:
+                ends = min(ends, line.replaced_at)
+            counts_from = max(line.logged_at + _REBALANCE, segment.settled_at)
+            stretches = [(counts_from, ends, OTHER_LIST if is_other_list else None)]
+            if segment.changed_at is not None:
+                # Who joins or leaves is followed in a moment; a route is not known before it is
+                # polled.
+                since = max(line.logged_at, segment.first_seen)
+                until = min(segment.changed_at + _ROUTE_LAG, ends)
+                stretches.insert(0, (since, until, ROUTE_CHANGED))
+            for since, until, explained_by in stretches:
+                if since < until:
+                    yield (
+                        segment,
+                        Holding(
+                            process,
+                            topic,
+                            since,
+                            until,
+                            (),
+                            line.held.get(topic, ()),
+                            computed,
+                            segment.phase.evaluated.processes,
+                            is_settled=explained_by != ROUTE_CHANGED,
+                            explained_by=explained_by,
+                            queue_count=line.queue_count,
+                            client_count=line.client_count,
+                            lengths_tell=line.logged_at >= segment.settled_at,
+                        ),
+                    )
+
+
+def _is_other_list(line: _Line, client_id: str, segments: _Segments) -> bool:
+    """Whether the lengths that a line names are those of no view of a phase near it in time.
+
+    What the lists were before the first snapshot nobody saw.
+    """
+    if line.queue_count is None or line.client_count is None:
+        return False
+    near = [each for each in segments.near(line.logged_at) if client_id in each.shares.by_client]
+    return bool(near) and not any(
+        (line.queue_count, line.client_count) in segment.shares.lengths
+        or (segment.is_first and line.logged_at < segment.first_seen + _ROUTE_LAG)
+        for segment in near
+    )

@@ -1,0 +1,168 @@
+"""dossier -> moment: all that is to be said of one topic at one time.
+
+What ``explain`` and ``what-if`` answer from: the same situation, the same evaluation and the same
+history as the published tables have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jobs.errors import InputError
+from jobs.instants import Instant, to_datetime
+from jobs.judge.dossier import Dossier
+from jobs.judge.evaluated import Evaluated, QueueKey
+from jobs.judge.evaluation import evaluate_state
+from jobs.judge.history import Row, judge
+from jobs.judge.situations import Stretch
+from jobs.judge.steps import MemberFacts, situations_of, state_of
+from jobs.judge.terms import Terms
+from jobs.schemas import DUPLICATE_QUEUES, GROUP_FAULTS, ORPHANED_QUEUES, STALLED_QUEUES
+from jobs.text import iso
+from rebalance_core import State, StrategyRules, near_names
+
+
+@dataclass(frozen=True)
+class Held:
+    """What one process said that it holds, last before the moment."""
+
+    client_id: str
+    start_timestamp: Instant | None
+    said_at: Instant
+    queues: tuple[QueueKey, ...]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A topic of a group as of one snapshot.
+
+    ``first_seen``, ``last_seen``: of the stretch in which the situation held. ``episodes``: by
+    table the rows of ``history.judge`` whose time holds the snapshot. ``backlog``: messages not
+    consumed, by queue, at the last offsets polled up to the snapshot (``backlog_at``).
+    """
+
+    cluster: str
+    state: State
+    snapshot_time: Instant
+    first_seen: Instant
+    last_seen: Instant
+    episodes: Mapping[str, Sequence[Row]]
+    held: tuple[Held, ...] = ()
+    backlog: Mapping[QueueKey, int] | None = None
+    backlog_at: Instant | None = None
+
+
+#: The tables that say since when something is so.
+_EPISODES = (ORPHANED_QUEUES, DUPLICATE_QUEUES, STALLED_QUEUES, GROUP_FAULTS)
+
+
+def find_moment(
+    dossier: Dossier,
+    members: Mapping[str, Sequence[MemberFacts]],
+    topic: str,
+    at: Instant | None,
+    terms: Terms,
+    rules: StrategyRules,
+) -> Moment:
+    """The moment of the last snapshot up to ``at``, or of the last one; ``members`` by list id.
+
+    Raises InputError where there is no snapshot so early, or the group has no such topic; it names
+    what comes near.
+    """
+    group, topics = dossier.consumer_group, set(dossier.topics()) - {""}
+    if topic not in topics:
+        raise InputError(
+            f"no member of {group} subscribes to the topic {topic!r}: {near_names(topic, topics)}"
+        )
+    times = sorted({time for run in dossier.polls for time in run.times})
+    early = [time for time in times if at is None or time <= at]
+    if not early:
+        raise InputError(
+            f"no snapshot of {group} up to {_shown(at)}: they go from {_shown(times[0])} to "
+            f"{_shown(times[-1])}"
+        )
+    snapshot_time = early[-1]
+    found = situations_of(dossier, terms)
+    stretch = _at(found.by_topic[topic], snapshot_time)
+    evaluated = {
+        situation_id: _evaluated(evaluate_state(state_of(group, situation, members), rules))
+        for situation_id, situation in found.distinct().items()
+    }
+    judged = judge(dossier, found, evaluated, terms)
+    backlog, backlog_at = _backlog(dossier, topic, snapshot_time)
+    return Moment(
+        cluster=dossier.cluster,
+        state=state_of(group, stretch.situation, members),
+        snapshot_time=snapshot_time,
+        first_seen=stretch.first_seen,
+        last_seen=stretch.last_seen,
+        episodes={
+            table.name: [
+                row
+                for row in judged.get(table.name, [])
+                if row["topic"] == topic and row["first_seen"] <= snapshot_time <= row["last_seen"]
+            ]
+            for table in _EPISODES
+        },
+        held=_held(dossier, topic, stretch.first_seen, snapshot_time),
+        backlog=backlog,
+        backlog_at=backlog_at,
+    )
+
+
+def _shown(time: Instant | None) -> str:
+    return "the end" if time is None else iso(to_datetime(time))
+
+
+def _evaluated(row: Row) -> Evaluated:
+    return Evaluated.of_row(row, lambda: row["allocations"])
+
+
+def _at(stretches: Sequence[Stretch], time: Instant) -> Stretch:
+    return next(each for each in stretches if each.first_seen <= time <= each.last_seen)
+
+
+def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:
+    """By process the last running info that lists queues, of those from ``since`` to ``until``.
+
+    What was said before the situation began may be said by a process that is gone.
+    """
+    last: dict[tuple[str, Instant | None], tuple[Instant, tuple[QueueKey, ...]]] = {}
+    for run in dossier.clients:
+        if run.source != "RUNNING_INFO" or run.error_code is not None or run.queues is None:
+            continue
+        said_at = max(
+            (time for time, _ in run.times if time is not None and since <= time <= until),
+            default=None,
+        )
+        process = (run.client_id, run.start_timestamp)
+        if said_at is None or (process in last and last[process][0] > said_at):
+            continue
+        queues = [
+            (each.broker_name, each.queue_id)
+            for each in run.queues
+            if each.topic == topic and not each.dropped
+        ]
+        last[process] = said_at, tuple(sorted(queues))
+    return tuple(
+        Held(client_id, started, said_at, queues)
+        for (client_id, started), (said_at, queues) in sorted(
+            last.items(), key=lambda each: (each[0][0], each[0][1] or 0)
+        )
+    )
+
+
+def _backlog(
+    dossier: Dossier, topic: str, until: Instant
+) -> tuple[dict[QueueKey, int] | None, Instant | None]:
+    backlog: dict[QueueKey, int] = {}
+    at: Instant | None = None
+    for of_queue in dossier.offsets.get(topic, []):
+        place = int(of_queue.times.searchsorted(until, "right")) - 1
+        if place < 0:
+            continue
+        waiting = of_queue.broker_offsets[place] - of_queue.consumer_offsets[place]
+        backlog[of_queue.broker_name, of_queue.queue_id] = max(0, int(waiting))
+        at = max(at or 0, int(of_queue.times[place]))
+    return (backlog, at) if backlog else (None, None)

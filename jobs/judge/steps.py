@@ -1,0 +1,237 @@
+"""The steps of the judgement over streams of Arrow batches, in Spark's workers or in the driver.
+
+dossiers -> situations -> evaluated situations
+dossiers, evaluated situations -> rows of every report table
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.contents import MEMBER_FACTS
+from jobs.judge.dossier import Dossier, read_dossiers
+from jobs.judge.evaluation import ANY_TOPIC_FIELDS, make_state
+from jobs.judge.history import Row, judge
+from jobs.judge.situations import Situation, Situations, find_situations
+from jobs.judge.tables import to_table
+from jobs.judge.terms import Terms
+from jobs.packed import pack
+from jobs.schemas import (
+    ALLOCATIONS,
+    BOOLEAN,
+    LONG,
+    NO_ANSWER,
+    NOT_ONLINE,
+    REPORT_TABLES,
+    ROUTE_BROKERS,
+    STRING,
+)
+from rebalance_core import State
+
+_NAMED: list[pa.Field[Any]] = [pa.field("broker_name", STRING), pa.field("broker_id", LONG)]
+_ANSWER = [*_NAMED, pa.field("list_id", STRING)]
+_ROUTE = [pa.field("namesrv_addr", STRING), pa.field("brokers", ROUTE_BROKERS)]
+_COLUMNS: dict[str, Any] = {
+    **dict.fromkeys(("cluster", "consumer_group", "topic", "situation_id"), STRING),
+    "lasting": BOOLEAN,
+    "answers": pa.list_(pa.struct(_ANSWER)),
+    "offline": pa.list_(pa.struct(_NAMED)),
+    "routes": pa.list_(pa.struct(_ROUTE)),
+    **dict.fromkeys(("first_seen", "last_seen", "stretches"), LONG),
+}
+
+#: One row per situation of a group's topic: what it is made of, and when it was first and last so.
+SITUATIONS = pa.schema([pa.field(name, type_) for name, type_ in _COLUMNS.items()])
+
+#: So many rows of reports are made before they leave a step.
+_ROWS_AT_ONCE = 20_000
+
+#: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
+MemberFacts = tuple[Any, ...]
+
+
+def situation_batches(
+    terms: Terms,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The step from rows of ``DOSSIER`` to rows of ``SITUATIONS``."""
+
+    def step(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for dossier in read_dossiers(batches):
+            rows = list(_situation_rows(dossier, terms))
+            if rows:
+                yield pa.RecordBatch.from_pylist(rows, schema=SITUATIONS)
+
+    return step
+
+
+def _situation_rows(dossier: Dossier, terms: Terms) -> Iterator[Row]:
+    found = situations_of(dossier, terms)
+    for stretches in found.by_topic.values():
+        by_id: dict[str, list[Any]] = defaultdict(list)
+        for stretch in stretches:
+            by_id[stretch.situation.situation_id].append(stretch)
+        for situation_id, of_situation in by_id.items():
+            situation = of_situation[0].situation
+            yield {
+                "cluster": dossier.cluster,
+                "consumer_group": dossier.consumer_group,
+                "topic": situation.topic,
+                "situation_id": situation_id,
+                "lasting": situation.lasting,
+                "answers": [
+                    {"broker_name": name, "broker_id": broker_id, "list_id": list_id}
+                    for (name, broker_id), list_id in listed(situation)
+                ],
+                "offline": [
+                    {"broker_name": name, "broker_id": broker_id}
+                    for name, broker_id in offline(situation)
+                ],
+                "routes": [
+                    {"namesrv_addr": name, "brokers": [each._asdict() for each in brokers]}
+                    for name, brokers in situation.routes
+                ],
+                "first_seen": of_situation[0].first_seen,
+                "last_seen": of_situation[-1].last_seen,
+                "stretches": len(of_situation),
+            }
+
+
+def situations_of(dossier: Dossier, terms: Terms) -> Situations:
+    """The situations of a dossier, by the settings."""
+    return find_situations(dossier, terms.heartbeat_expiry_seconds, terms.route_max_age_seconds)
+
+
+def listed(situation: Situation) -> list[tuple[tuple[str, int], str]]:
+    """The brokers that gave a list, each with the list's id."""
+    return [each for each in situation.answers if each[1] not in (NOT_ONLINE, NO_ANSWER)]
+
+
+def offline(situation: Situation) -> list[tuple[str, int]]:
+    """The brokers that answered that the group has no member there."""
+    return [broker for broker, answer in situation.answers if answer == NOT_ONLINE]
+
+
+def state_of(
+    consumer_group: str,
+    situation: Situation,
+    members: Mapping[str, Sequence[MemberFacts]],
+) -> State:
+    """The core's state of a situation; ``members`` by list id."""
+    topic = situation.topic
+    return make_state(
+        consumer_group,
+        topic,
+        lasting=situation.lasting,
+        members=(
+            (name, broker_id, *_of_topic(member, topic))
+            for (name, broker_id), list_id in listed(situation)
+            for member in members[list_id]
+        ),
+        offline=offline(situation),
+        routes=(
+            (namesrv_addr, *broker)
+            for namesrv_addr, brokers in situation.routes
+            for broker in brokers or [_NO_BROKER]
+        ),
+    )
+
+
+#: What a nameserver gives that does not know the topic.
+_NO_BROKER = (None, None, 0, 0, 0, None)
+_VERSION = ANY_TOPIC_FIELDS.index("version")
+
+
+def _of_topic(member: MemberFacts, topic: str) -> tuple[Any, ...]:
+    """The facts as ``evaluation.MEMBER_FIELDS`` has them, but for the broker."""
+    *any_topic, subscriptions = member
+    if any_topic[_VERSION] is None:
+        any_topic[_VERSION] = -1
+    for of_topic, expression_type, expression in subscriptions or ():
+        if of_topic == topic:
+            return (*any_topic, True, expression_type, expression)
+    return (*any_topic, False, None, None)
+
+
+assert MEMBER_FACTS[-1].name == "subscriptions"  # noqa: S101 - what _of_topic relies on
+
+
+def judgement_batches(
+    terms: Terms, *, saves: bool = False
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The step from rows of ``JUDGED_DOSSIER`` to packed rows of the report tables.
+
+    With ``saves`` also of what the next audit goes on from: see ``SAVED_PARTS``.
+    """
+
+    def step(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pieces: list[tuple[str, pa.Table]] = []
+
+        def seen() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                pieces.append((ALLOCATIONS.name, allocation_rows(batch)))
+                if saves:
+                    pieces.extend((name, saved_rows(batch, name)) for name in SAVED_PARTS)
+                yield batch
+
+        rows: dict[str, list[Row]] = defaultdict(list)
+        for dossier in read_dossiers(seen()):
+            judged = judge(dossier, situations_of(dossier, terms), dossier.evaluated, terms)
+            for name, of_table in judged.items():
+                rows[name] += of_table
+            if sum(map(len, rows.values())) >= _ROWS_AT_ONCE:
+                yield _packed(rows, pieces)
+        yield _packed(rows, pieces)
+
+    return step
+
+
+def _packed(rows: dict[str, list[Row]], pieces: list[tuple[str, pa.Table]]) -> pa.RecordBatch:
+    batch = pack([*pieces, *((name, to_table(_TABLES[name], each)) for name, each in rows.items())])
+    rows.clear()
+    pieces.clear()
+    return batch
+
+
+#: What the next audit goes on from, by the part of the dossiers that has it: a table each, with the
+#: part's fields behind the group's two columns.
+SAVED_PARTS = {"poll_runs": "poll", "routes": "route", "evaluated": "evaluated"}
+
+
+def saved_rows(batch: pa.RecordBatch, name: str) -> pa.Table:
+    """The rows of one of ``SAVED_PARTS``."""
+    part = SAVED_PARTS[name]
+    rows = batch.filter(batch.column(part).is_valid())
+    column: Any = rows.column(part)
+    columns = {each: rows.column(each) for each in ("cluster", "consumer_group")}
+    return pa.table(columns | {field.name: column.field(field.name) for field in column.type})
+
+
+_TABLES = {table.name: table for table in REPORT_TABLES}
+
+
+def allocation_rows(batch: pa.RecordBatch) -> pa.Table:
+    """The rows of ``allocations`` of the evaluated situations in a batch, by Arrow alone: of a
+    large group there are too many to make each a Python object.
+    """
+    rows = batch.filter(batch.column("evaluated").is_valid())
+    evaluated: Any = rows.column("evaluated")
+    of_situation = evaluated.field("allocations")
+    lengths = np.asarray(pc.list_value_length(of_situation), dtype=np.int64)
+    owners: Any = pa.array(np.repeat(np.arange(rows.num_rows), lengths))
+    flat: Any = pc.list_flatten(of_situation)
+    columns: dict[str, Any] = {
+        "cluster": rows.column("cluster").take(owners),
+        "consumer_group": rows.column("consumer_group").take(owners),
+        "topic": evaluated.field("topic").take(owners),
+        "state_id": evaluated.field("situation_id").take(owners),
+    }
+    columns |= {field.name: flat.field(field.name) for field in flat.type}
+    return pa.table({name: columns[name] for name in ALLOCATIONS.schema.names}).cast(
+        ALLOCATIONS.schema
+    )

@@ -1,0 +1,35 @@
+"""What the judgement depends on besides the dossiers: settings and known issues, as plain values.
+
+It travels to Spark's workers, which have nothing but the standard library, NumPy, pandas and
+PyArrow.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KnownIssueTerms:
+    """An entry of the known issues that is in force: see ``known_issues.KnownIssue``.
+
+    Each pattern has to match the whole of every name that it is about.
+    """
+
+    reason: str
+    patterns: tuple[tuple[str, re.Pattern[str]], ...]
+    queues: frozenset[int] | None
+    kinds: frozenset[str] | None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The settings that decide, as plain values; see conf/audit.toml."""
+
+    persistence_seconds: int
+    heartbeat_expiry_seconds: int
+    route_max_age_seconds: int
+    warning_probability: float
+    critical_probability: float
+    known_issues: tuple[KnownIssueTerms, ...] = ()

@@ -1,0 +1,41 @@
+"""Tables as rows of a DataFrame: several tables leave one Python step of Spark in one pass.
+
+Each row is a piece of one table, as an Arrow stream. Nothing but the step that made it and the one
+that writes it needs to know its columns, and what is small is collected as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+#: One row per piece: the table's name, how many rows are in it, and they as an Arrow stream.
+_COLUMNS: dict[str, pa.DataType] = {
+    "table": pa.string(),
+    "rows": pa.int64(),
+    "data": pa.binary(),
+}
+PACKED = pa.schema(_COLUMNS)
+PACKED_DDL = "table string, rows bigint, data binary"
+
+
+def pack(pieces: Iterable[tuple[str, pa.Table]]) -> pa.RecordBatch:
+    """The pieces, those without any row left out."""
+    rows: list[dict[str, str | int | bytes]] = []
+    for name, piece in pieces:
+        if piece.num_rows:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, piece.schema) as stream:
+                stream.write_table(piece)
+            data = sink.getvalue().to_pybytes()
+            rows.append({"table": name, "rows": piece.num_rows, "data": data})
+    return pa.RecordBatch.from_pylist(rows, schema=PACKED)
+
+
+def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+    """The pieces again."""
+    for batch in batches:
+        for name, data in zip(batch.column("table"), batch.column("data"), strict=True):
+            with pa.ipc.open_stream(data.as_buffer()) as stream:
+                yield name.as_py(), stream.read_all()

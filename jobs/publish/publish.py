@@ -1,0 +1,188 @@
+"""Tables of a run -> a published run: files, summary, and the pointer that readers follow."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from jobs.known_issues import KnownIssue, KnownIssues
+from jobs.progress import Progress
+from jobs.publish.run import Result, Seen, Task
+from jobs.publish.tables import copy_table
+from jobs.schemas import GROUP_FAULTS, QUARANTINE, REPORT_TABLES, SNAPSHOT_TABLES
+from jobs.settings import SEVERITIES
+from jobs.storage import Location, Published, Reports
+from jobs.text import iso
+
+#: Of summary.json and the report tables; a higher number only adds.
+SCHEMA_VERSION = 1
+
+#: The column with the reason why a finding is known; null where it is not.
+KNOWN_ISSUE = "known_issue"
+
+_GRADED = tuple(
+    table for table in REPORT_TABLES if {"severity", KNOWN_ISSUE} <= set(table.schema.names)
+)
+#: The tables whose findings can be known.
+MARKED_TABLES = tuple(t.name for t in REPORT_TABLES if KNOWN_ISSUE in t.schema.names)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Under which date a run is published, and what was published before."""
+
+    date: str
+    previous: Published | None
+    known_issues: tuple[KnownIssue, ...]
+
+    @classmethod
+    def of(cls, task: Task, seen: Seen) -> Place:
+        """The date is the window's last one, else that of the last snapshot: the same input gives
+        the same place.
+        """
+        published = task.window.last_date or seen.last.date().isoformat()
+        return cls(
+            published,
+            Reports(task.reports).before(published),
+            task.known_issues.in_force(date.fromisoformat(published)),
+        )
+
+
+def publish(
+    task: Task,
+    place: Place,
+    seen: Seen,
+    result: Result,
+    ingested: Mapping[str, int] | None,
+    states: Mapping[str, Any] | None,
+    progress: Progress,
+) -> Published:
+    """Writes the tables of a run and its summary, and makes it the one that counts.
+
+    ``states`` is what the next run has to know of the state tables: see ``continuing``. Until the
+    last step readers see the run before; whatever fails before it leaves that untouched.
+    """
+    folder = Reports(task.reports)
+    run_id = task.run.run_id
+    counts: dict[str, int] = {}
+    for name in result.reports.names():
+        with progress.step(name) as step:
+            location = folder.table(name, place.date, run_id)
+            counts[name] = step.rows = result.reports.write(name, location)
+    quarantine = task.snapshots / QUARANTINE.name
+    if quarantine.files():
+        location = folder.table(QUARANTINE.name, place.date, run_id)
+        counts[QUARANTINE.name] = copy_table(QUARANTINE, quarantine.parquet(), location)
+    state_counts = {}
+    if result.states is not None:
+        for name in result.states.names():
+            location = folder.state_table(name, place.date, run_id)
+            state_counts[name] = result.states.write(name, location)
+    previous = place.previous
+    published = Published(
+        date=place.date,
+        run_id=run_id,
+        tables=tuple(counts),
+        summary={
+            "schema_version": SCHEMA_VERSION,
+            "run_id": run_id,
+            "started_at": _iso(task.run.started_at),
+            "duration_seconds": round(progress.elapsed(), 3),
+            "engine": result.engine,
+            "date": place.date,
+            "window": {
+                "since": _iso(task.window.since),
+                "until": _iso(task.window.until),
+                "first_snapshot": _iso(seen.first),
+                "last_snapshot": _iso(seen.last),
+            },
+            "rows": counts,
+            "findings": count_findings(folder, place.date, run_id),
+            "known_issues": _count_known(folder, place, run_id, task.known_issues),
+            "previous": previous and {"date": previous.date, "run_id": previous.run_id},
+            "inputs": {
+                "snapshots": str(task.snapshots),
+                "sizes": _sizes(task.snapshots),
+                "ingested": ingested,
+            },
+            "versions": dict(result.versions),
+            "settings": task.settings.fingerprint(),
+            "continued": result.continued,
+            "states": states and {**states, "rows": state_counts},
+        },
+    )
+    folder.publish(published)
+    return published
+
+
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else iso(time)
+
+
+def _sizes(snapshots: Location) -> dict[str, int]:
+    return {
+        table.name: sum(size for _, size in (snapshots / table.name).files())
+        for table in SNAPSHOT_TABLES
+    }
+
+
+def count_findings(folder: Reports, published_date: str, run_id: str) -> dict[str, Any]:
+    """By graded table how many rows, how many persistent, and of each severity and status.
+
+    ``known`` has the same counts of those that are known issues; they count in the others too. Of
+    the faults those count that no finding of a queue shows: the others would count twice.
+    """
+    counts: dict[str, Any] = {}
+    for table in _GRADED:
+        statuses = ["NEW", "PERSISTING"] if "status" in table.schema.names else []
+        columns = ["severity", "persistence", *(["status"] if statuses else [])]
+        dataset = folder.table(table.name, published_date, run_id).parquet()
+        counted = ds.field("queues_affected") == 0 if table is GROUP_FAULTS else None
+        rows = dataset.to_table(columns=[*columns, KNOWN_ISSUE], filter=counted)
+        known = rows.filter(pc.is_valid(rows[KNOWN_ISSUE]))
+        counts[table.name] = {
+            **_count_values(rows, columns, statuses),
+            "known": _count_values(known, columns, statuses),
+        }
+    return counts
+
+
+def _count_values(
+    rows: pa.Table, columns: Sequence[str], statuses: Sequence[str]
+) -> dict[str, int]:
+    values: Counter[str | None] = Counter()
+    for name in columns:
+        values.update(rows[name].to_pylist())
+    return {
+        "total": rows.num_rows,
+        "persistent": values["PERSISTENT"],
+        **{value: values[value] for value in (*SEVERITIES, *statuses)},
+    }
+
+
+def _count_known(
+    folder: Reports, place: Place, run_id: str, known_issues: KnownIssues
+) -> list[dict[str, Any]]:
+    """Every entry, whether it has expired, and how many rows of which tables it marked."""
+    marked: dict[str, dict[str, int]] = defaultdict(dict)
+    for name in MARKED_TABLES if place.known_issues else ():
+        dataset = folder.table(name, place.date, run_id).parquet()
+        reasons = dataset.to_table(columns=[KNOWN_ISSUE])[KNOWN_ISSUE].drop_null()
+        for reason, rows in Counter(reasons.to_pylist()).items():
+            marked[str(reason)][name] = rows
+    return [
+        {
+            "reason": entry.reason,
+            "expires": entry.expires.isoformat(),
+            "expired": entry not in place.known_issues,
+            "marked": marked[entry.reason],
+        }
+        for entry in known_issues.known_issues
+    ]

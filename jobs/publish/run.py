@@ -1,0 +1,78 @@
+"""One run of the audit: what it is made of, what it read, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from jobs.errors import InputError
+from jobs.instants import Instant, to_datetime
+from jobs.known_issues import KnownIssues
+from jobs.settings import Settings
+from jobs.storage import Location
+from jobs.window import Window
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run is to be told apart by, and when it began."""
+
+    run_id: str
+    started_at: datetime
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a run is asked to do, whichever engine does it."""
+
+    run: Run
+    snapshots: Location
+    reports: Location
+    window: Window
+    settings: Settings
+    known_issues: KnownIssues
+    since_last: bool = False
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The first and the last snapshot of the groups in the window."""
+
+    first: datetime
+    last: datetime
+
+    @classmethod
+    def of(cls, snapshots: Location, first: Instant | None, last: Instant | None) -> Seen:
+        """From the times of the situations; InputError where there are none."""
+        if first is None or last is None:
+            raise InputError(
+                f"no group in the window at {snapshots}: the members of a group are those that the "
+                "brokers list (heartbeats; in dumps: consumer_connection), and there are none"
+            )
+        return cls(to_datetime(first), to_datetime(last))
+
+
+class Tables(Protocol):
+    """Tables of a run, made and not yet written."""
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the tables, those without any row among them."""
+
+    def write(self, name: str, location: Location) -> int:
+        """Writes one table as Parquet; the number of its rows."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an engine made: the report tables, and the tables that the next run goes on from.
+
+    ``continued`` and ``states`` are entries of the summary: see ``continuing``.
+    """
+
+    reports: Tables
+    states: Tables | None
+    engine: str
+    versions: Mapping[str, str]
+    continued: Mapping[str, Any] | None = None

@@ -1,1 +1,0 @@
-"""snapshots -> states, each distinct one evaluated once by the core."""

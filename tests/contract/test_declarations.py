@@ -1,0 +1,151 @@
+"""What is declared once and used in many places: each test fails for what was forgotten.
+
+A setting stands in jobs/settings.py and in conf/audit.toml; a table in jobs/schemas.py, and is made
+by one step; a member's fact in jobs/contents.py and in the core's Member; a kind in jobs/kinds.py
+and on its page (tests/docs/test_pages.py has more on pages).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from jobs import settings
+from jobs.contents import MEMBER_FACTS, content_id, record_text
+from jobs.judge.dossier import Dossier
+from jobs.judge.evaluation import make_state
+from jobs.judge.history import judge
+from jobs.judge.situations import Situations
+from jobs.judge.terms import Terms
+from jobs.kinds import DRIFTS, FAULTS, KINDS, QUEUE_FINDINGS, SEVERITIES, UNREADABLE, VERDICTS
+from jobs.schemas import ALLOCATIONS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES
+from rebalance_core import REPAIRS, Member
+
+# ---------------------------------------------------------------- settings
+
+
+def declared(model: type[BaseModel], section: str = "") -> Iterator[tuple[str, str]]:
+    """Section and key of every setting."""
+    for key, field in model.model_fields.items():
+        inner = [each for each in (field.annotation, *get_args(field.annotation)) if is_model(each)]
+        if inner:
+            yield from declared(inner[0], key)
+        else:
+            yield section, key
+
+
+def is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def shown(text: str) -> set[tuple[str, str]]:
+    """Section and key of every setting that a file has, or shows in a comment."""
+    found: set[tuple[str, str]] = set()
+    section = ""
+    for line in text.splitlines():
+        if header := re.match(r"\[+(\w+)(\.\w+)?\]+$", line):
+            section = header[1]
+            if header[2]:  # its keys are those of the strategy
+                found.add((section, header[2][1:]))
+                break
+        elif key := re.match(r"(?:# ?)?(\w+) = ", line):
+            found.add((section, key[1]))
+    return found
+
+
+def test_every_setting_is_shown_in_the_file_that_ships_and_nothing_else(repository: Path) -> None:
+    text = (repository / "conf" / "audit.toml").read_text(encoding="utf-8")
+    assert shown(text) == set(declared(settings.Settings))
+
+
+def test_severities_are_the_same_wherever_they_are_chosen_from() -> None:
+    assert settings.SEVERITIES == SEVERITIES == get_args(settings.Severity)
+
+
+# ---------------------------------------------------------------- tables
+
+#: Made by other steps than the judgement: of the evaluated situations, and by ingest.
+MADE_ELSEWHERE = {ALLOCATIONS.name, QUARANTINE.name}
+
+
+def test_every_report_table_is_made_by_one_step() -> None:
+    terms = Terms(180, 130, 900, 0.01, 0.5)
+    made = judge(Dossier("C", "G"), Situations({}), {}, terms).keys()
+    assert made | MADE_ELSEWHERE == {table.name for table in REPORT_TABLES}
+    assert not made & MADE_ELSEWHERE
+
+
+def test_what_is_graded_has_its_severity_published() -> None:
+    graded = {*QUEUE_FINDINGS, GROUP_FAULTS.name}
+    tables = {table.name: table for table in REPORT_TABLES}
+    assert all("severity" in tables[name].schema.names for name in graded)
+
+
+# ---------------------------------------------------------------- facts about a member
+
+#: What depends on the topic: the core is given it from the member's subscriptions.
+OF_TOPIC = {"subscribed", "expression"}
+SUBSCRIPTIONS = "subscriptions"
+FACTS = [fact.name for fact in MEMBER_FACTS]
+
+
+def test_the_core_has_every_fact_about_a_member_and_no_other() -> None:
+    assert set(Member._fields) == {*FACTS, *OF_TOPIC} - {SUBSCRIPTIONS}
+
+
+#: Of each fact a value that the core takes over as it is, and another.
+VALUES = {
+    "client_id": ("a", "b"),
+    "client_addr": ("h:1", "h:2"),
+    "language": ("JAVA", "GO"),
+    "version": (401, 300),
+    "message_model": ("CLUSTERING", "BROADCASTING"),
+    "strategy": ("AVG", "CONFIG"),
+    "client_rebalance": (True, False),
+    "is_expired": (False, True),
+    "chooses_queues": (False, True),
+}
+
+
+@pytest.mark.parametrize("changed", [name for name in FACTS if name != SUBSCRIPTIONS])
+def test_a_fact_makes_another_list_and_reaches_the_core(changed: str) -> None:
+    members, ids = [], []
+    for number in (0, 1):
+        facts = {name: values[number * (name == changed)] for name, values in VALUES.items()}
+        ids.append(content_id([record_text(MEMBER_FACTS, (*facts.values(), []))]))
+        of_state = make_state(
+            "G",
+            "T",
+            lasting=False,
+            members=[("x", 0, *facts.values(), True, "TAG", "*")],
+            offline=(),
+            routes=(),
+        )
+        members.append(of_state.client_lists[0].members[0])
+    assert ids[0] != ids[1]
+    before, after = members
+    assert before == Member(**{name: VALUES[name][0] for name in VALUES}, expression="TAG *")
+    assert after == before._replace(**{changed: VALUES[changed][1]})
+
+
+# ---------------------------------------------------------------- kinds
+
+
+def test_every_kind_that_a_table_may_name_is_declared_and_every_declared_one_is_named() -> None:
+    named = {*QUEUE_FINDINGS.values(), *VERDICTS, *FAULTS, *DRIFTS, UNREADABLE}
+    assert named == KINDS.keys()
+    assert REPAIRS.keys() <= set(FAULTS)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_has_a_title_a_sentence_and_a_page(name: str, repository: Path) -> None:
+    kind = KINDS[name]
+    assert kind.title[:1].isupper()
+    assert not kind.title.endswith(".")
+    assert re.fullmatch(r"[A-Z].{10,}\.", kind.meaning)
+    assert (repository / "docs" / "findings" / kind.page).is_file()

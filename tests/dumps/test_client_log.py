@@ -1,0 +1,230 @@
+"""The log lines of changed results, as 4.x and 5.x print them, whole and cut."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.dumps.client_log import ClientLogError, parse_rebalance_line
+from jobs.dumps.statement import LogLine
+from jobs.instants import Instant, to_instant
+
+
+def queue(topic: str, broker_name: str, queue_id: int) -> str:
+    return f"MessageQueue [topic={topic}, brokerName={broker_name}, queueId={queue_id}]"
+
+
+HEAD = "rebalanced result changed. allocateMessageQueueStrategyName="
+V4 = (
+    "2026-11-21 02:03:06,167 INFO RocketmqClient - " + HEAD + "AVG, group=G_S1, topic=%RETRY%G_S1,"
+    " clientId=127.0.0.1@4346#1978195185761, mqAllSize=3, cidAllSize=2, rebalanceResultSize=1,"
+    " rebalanceResultSet=[" + queue("%RETRY%G_S1", "broker-c", 0) + "]"
+)
+V5 = (
+    "2023-11-17 10:20:30.814 INFO  [46212] [RebalanceService] [o.a.r.c.i.c.RebalanceImpl#?:?] - "
+    "client " + HEAD + "MACHINE_ROOM_NEARBY-AVG, group=g, topic=ORDER, clientId=i@1, mqAllSize=8,"
+    " cidAllSize=3, rebalanceResultSize=2, rebalanceResultSet=["
+    + queue("ORDER", "broker-b", 3)
+    + ", "
+    + queue("ORDER", "broker-a", 10)
+    + "]"
+)
+BY_BROKER = (
+    "2023-11-17 10:20:30.814 INFO  [1] [RebalanceService] [o.a.r.c] - broker " + HEAD + "AVG,"
+    " group=g, topic=ORDER, clientId=i@1, assignmentSet=[MessageQueueAssignment [MessageQueue="
+    + queue("ORDER", "broker-a", -1)
+    + ", Mode=POP], MessageQueueAssignment [MessageQueue="
+    + queue("ORDER", "broker-b", -1)
+    + ", Mode=POP]]"
+)
+
+
+def line(
+    *,
+    prefix: str = "",
+    group: str = "g",
+    topic: str = "T",
+    client_id: str = "i@1",
+    size: int | str = 0,
+    queues: str = "",
+) -> str:
+    return (
+        f"{prefix}{HEAD}AVG, group={group}, topic={topic}, clientId={client_id}, mqAllSize=4,"
+        f" cidAllSize=2, rebalanceResultSize={size}, rebalanceResultSet=[{queues}]"
+    )
+
+
+def read(text: str) -> LogLine:
+    result = parse_rebalance_line(text)
+    assert result is not None
+    return result[1]
+
+
+def utc(time: str) -> Instant:
+    return to_instant(datetime.fromisoformat(f"{time}+00:00"))
+
+
+def test_a_line_of_4x_is_read() -> None:
+    assert parse_rebalance_line(V4) == (
+        "G_S1",
+        LogLine(
+            strategy="AVG",
+            topic="%RETRY%G_S1",
+            client_id="127.0.0.1@4346#1978195185761",
+            queue_count=3,
+            client_count=2,
+            queues=(("%RETRY%G_S1", "broker-c", 0),),
+            by_broker=False,
+            printed=utc("2026-11-21 02:03:06.167"),
+        ),
+    )
+
+
+def test_a_line_of_5x_is_read() -> None:
+    assert parse_rebalance_line(V5) == (
+        "g",
+        LogLine(
+            strategy="MACHINE_ROOM_NEARBY-AVG",
+            topic="ORDER",
+            client_id="i@1",
+            queue_count=8,
+            client_count=3,
+            queues=(("ORDER", "broker-b", 3), ("ORDER", "broker-a", 10)),
+            by_broker=False,
+            printed=utc("2023-11-17 10:20:30.814"),
+        ),
+    )
+
+
+def test_a_line_of_what_the_broker_assigned_is_read_without_counts() -> None:
+    assert parse_rebalance_line(BY_BROKER) == (
+        "g",
+        LogLine(
+            strategy="AVG",
+            topic="ORDER",
+            client_id="i@1",
+            queue_count=None,
+            client_count=None,
+            queues=(("ORDER", "broker-a", -1), ("ORDER", "broker-b", -1)),
+            by_broker=True,
+            printed=utc("2023-11-17 10:20:30.814"),
+        ),
+    )
+
+
+def test_an_assignment_of_nothing_is_left_out_as_the_client_does() -> None:
+    text = BY_BROKER.replace(queue("ORDER", "broker-a", -1), "null")
+
+    assert read(text).queues == (("ORDER", "broker-b", -1),)
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n", "  "])
+def test_a_result_without_queues_is_read_whatever_ends_the_line(ending: str) -> None:
+    assert read(line() + ending).queues == ()
+
+
+@pytest.mark.parametrize(
+    "client_id",
+    ["10.0.0.1@1;g@x", "a,b", "a, b", "a, topic=x", "10.0.0.1@DEFAULT@unit", "", "[x]"],
+)
+def test_a_client_id_may_hold(client_id: str) -> None:
+    assert read(line(client_id=client_id)).client_id == client_id
+
+
+@pytest.mark.parametrize("broker", ["a, b", "a]", "[a]", "a, brokerName=b", "room-1@broker", ""])
+def test_a_broker_name_may_hold(broker: str) -> None:
+    text = line(size=2, queues=f"{queue('T', broker, 0)}, {queue('T', broker, 1)}")
+
+    assert read(text).queues == (("T", broker, 0), ("T", broker, 1))
+
+
+def test_queues_of_other_topics_are_kept_as_the_config_strategy_gives_them() -> None:
+    text = line(topic="%RETRY%g", size=1, queues=queue("ORDER", "b", 0))
+
+    assert read(text).queues == (("ORDER", "b", 0),)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "printed"),
+    [
+        ("2026-11-21 02:03:06,167 INFO RocketmqClient - ", utc("2026-11-21 02:03:06.167")),
+        ("2026-11-21 02:03:06.167  INFO 1 --- [main] x : ", utc("2026-11-21 02:03:06.167")),
+        ("  2026-11-21 02:03:06.167 ", utc("2026-11-21 02:03:06.167")),
+        ("2026-11-31 02:03:06.167 ", None),
+        ("02:03:06.167 [main] INFO x - ", None),
+        ("INFO [2026-11-21 02:03:06.167] - ", None),
+        ("2026-11-21 02:03:06 INFO x - ", None),
+        ("", None),
+    ],
+)
+def test_the_time_is_taken_as_printed_where_the_line_starts_with_it(
+    prefix: str, printed: Instant | None
+) -> None:
+    assert read(line(prefix=prefix)).printed == printed
+
+
+def test_a_client_line_is_no_broker_line_because_its_prefix_names_a_broker() -> None:
+    assert not read(line(prefix="INFO [broker rebalance] broker-a - client ")).by_broker
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "",
+        "2026-11-21 02:03:06,167 INFO RocketmqClient - doRebalance, g, add a new mq, x",
+        "rebalanced result chan",
+        "allocateMessageQueueStrategyName=AVG, group=g",
+    ],
+)
+def test_another_line_is_none(other: str) -> None:
+    assert parse_rebalance_line(other) is None
+
+
+MALFORMED = {
+    "nothing after the start": (
+        "x rebalanced result changed.",
+        "allocateMessageQueueStrategyName=",
+    ),
+    "another size": (line(size=2, queues=queue("T", "b", 0)), "rebalanceResultSize=2"),
+    "a size of an empty set": (line(size=1), "holds 0"),
+    "a size that is no number": (line(size="x"), "rebalanceResultSize is no number"),
+    "a size of thousands of digits": (line(size="9" * 5000), "rebalanceResultSize is no number"),
+    "a queue that is none": (line(size=1, queues="MessageQueue [topic=T]"), "no message queue"),
+    "a queue without its id": (
+        line(size=1, queues="MessageQueue [topic=T, brokerName=b, queueId=]"),
+        "no message queue",
+    ),
+    "no client id": (line().replace(", clientId=", ", id="), "no ', clientId='"),
+    "an assignment without a mode": (BY_BROKER.replace(", Mode=POP", ""), "no assignment"),
+    "an assignment of no queue": (BY_BROKER.replace("brokerName=", "x="), "no message queue"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_line_is_refused_if_it_has(name: str) -> None:
+    text, reason = MALFORMED[name]
+
+    with pytest.raises(ClientLogError) as caught:
+        parse_rebalance_line(text)
+
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("whole", [V4, V5, BY_BROKER], ids=["4.x", "5.x", "by the broker"])
+def test_a_line_that_is_cut_anywhere_after_its_start_is_refused(whole: str) -> None:
+    start = whole.index("rebalanced result changed.") + len("rebalanced result changed.")
+
+    for end in range(start, len(whole)):
+        with pytest.raises(ClientLogError):
+            parse_rebalance_line(whole[:end])
+
+
+@given(st.text(), st.text())
+def test_any_text_is_read_or_refused(before: str, after: str) -> None:
+    for text in (before, before + HEAD + after, before + line(group=after), V4 + after):
+        with suppress(ClientLogError):
+            parse_rebalance_line(text)

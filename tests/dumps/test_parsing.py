@@ -1,0 +1,103 @@
+"""What is JSON but for its keys is read by a JSON parser, and comes out as of the tokenizer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.dumps import fastjson, parsing
+from jobs.dumps.fastjson import FastjsonError
+from jobs.dumps.parsing import parse_body, parse_json
+
+QUEUE_0 = '{"brokerName":"b","queueId":0,"topic":"T"}'
+#: Pieces of what RocketMQ prints, in any order; among them all that the quoting of keys looks for.
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            *"{}[]:,\"'\\ \t",
+            *("{0:", ",-1:", ",01:", "{0 :", '"a"', '"a":', '"x,1:y"', '"x,{"', "1.5", "null"),
+            *("{" + QUEUE_0 + ":", "," + QUEUE_0 + ":", QUEUE_0, '"{' + QUEUE_0 + ':"'),
+            *('{"a":{0:"b"}}', '{"$ref":"$.a"}', '"$ref"', "true", "}}", "]}"),
+        ]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@pytest.fixture(params=["the fastest parser", "the standard library's"])
+def _either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "the standard library's":
+        monkeypatch.setattr(parsing, "_LOADS", parsing._standard)
+
+
+def read(text: str, parser: Any) -> Any:
+    try:
+        return by_key(parser(text))
+    except FastjsonError as error:
+        return str(error)
+
+
+def by_key(value: Any) -> Any:
+    """The value with entry lists and quoted keys in one spelling; of a repeated key the last."""
+    if isinstance(value, list):
+        if value and all(isinstance(e, dict) and e.keys() == {"key", "value"} for e in value):
+            return {spelled(each["key"]): by_key(each["value"]) for each in value}
+        return [by_key(each) for each in value]
+    if isinstance(value, dict):
+        return {spelled(key): by_key(each) for key, each in value.items()}
+    return value
+
+
+def spelled(key: Any) -> str:
+    if isinstance(key, str) and key.startswith("{"):
+        key = json.loads(key)
+    return key if isinstance(key, str) else json.dumps(key, sort_keys=True)
+
+
+@given(PIECES)
+def test_any_text_is_read_or_refused_as_the_tokenizer_does(text: str) -> None:
+    assert read(text, parse_body) == read(text, fastjson.parse)
+
+
+@pytest.mark.usefixtures("_either_parser")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"brokerAddrs":{0:"a",1:"b"}}', {"brokerAddrs": {"0": "a", "1": "b"}}),
+        ("{{" + QUEUE_0[1:] + ":7}", {QUEUE_0: 7}),
+        # What looks like a key within a text, beside a key that is one.
+        ('{0:"x,1:y{2:z"}', {"0": "x,1:y{2:z"}),
+        ('{"a":"one","b":{"$ref":"$.a"}}', {"a": "one", "b": "one"}),
+        ("{'a':NaN}", {"a": None}),
+        (r'{"clientId":"a\ud83d"}', {"clientId": "a?"}),
+        (r'{"clientId":"\ud83d\ude00"}', {"clientId": "\U0001f600"}),
+    ],
+)
+def test_it_reads(text: str, expected: Any) -> None:
+    assert parse_body(text) == expected
+
+
+@pytest.mark.usefixtures("_either_parser")
+@pytest.mark.parametrize(
+    "text", ["", "{", "{}{}", "[1,]", "Infinity", "'a'", "{0:1}", "\ufeff{}", "[" * 5000]
+)
+def test_a_line_must_be_json(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_json(text)
+
+
+@pytest.mark.usefixtures("_either_parser")
+@pytest.mark.parametrize("text", ["{01:1}", "{0:1,}", "{-:1}", "{1.5:1}", "{0:1}}", ""])
+def test_it_refuses_what_the_tokenizer_refuses(text: str) -> None:
+    with pytest.raises(FastjsonError):
+        parse_body(text)
+
+
+@pytest.mark.usefixtures("_either_parser")
+def test_what_one_parser_reads_the_other_reads() -> None:
+    """orjson refuses both; a dump must not be another one where it is not installed."""
+    assert parse_json(r'[NaN,"\ud83d"]') == [None, "?"]

@@ -1,0 +1,843 @@
+"""Each line of a dump is read once: as what was said, or with the reason why it says nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.dumps import parsing
+from jobs.dumps.statement import (
+    KINDS,
+    Connection,
+    Connections,
+    HeartbeatOfGroup,
+    InfoQueue,
+    LogLine,
+    Offset,
+    Route,
+    RouteBroker,
+    RunningInfo,
+    Source,
+    Statement,
+    Stats,
+)
+from jobs.dumps.statements import Reader, Refused
+from jobs.dumps.typed import STRATEGY_PACKAGE
+from tests.dumps.samples import BODIES, NINE, line
+
+HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, LOG = KINDS
+BROKER = ("broker-a", 0)
+TAGS = (("T", "TAG", "*"),)
+
+
+@pytest.fixture(autouse=True, params=["the fastest parser", "the standard library's"])
+def _either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "the standard library's":
+        monkeypatch.setattr(parsing, "_LOADS", parsing._standard)
+
+
+def read(text: str | bytes) -> list[Statement]:
+    said = Reader().read(text)
+    assert isinstance(said, list), said
+    return said
+
+
+def one(text: str | bytes) -> Any:
+    (statement,) = read(text)
+    return statement
+
+
+def content(kind: str, body: Any) -> Any:
+    return one(line(kind, body=body)).content
+
+
+def reason(text: str | bytes) -> str:
+    said = Reader().read(text)
+    assert isinstance(said, Refused), said
+    return said.reason
+
+
+# ------------------------------------------------------------------ one of each kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject", "source", "said"),
+    [
+        (
+            HEARTBEAT,
+            "G",
+            Source(*BROKER, client_addr="10.0.0.1:40000"),
+            HeartbeatOfGroup("10.0.0.1@1", True, "CONSUME_PASSIVELY", "CLUSTERING", TAGS),
+        ),
+        (
+            CONNECTION,
+            "G",
+            Source(*BROKER),
+            Connections(
+                (Connection("10.0.0.1@1", "10.0.0.1:40000", "JAVA", 401),),
+                "CONSUME_PASSIVELY",
+                "CLUSTERING",
+                (("T", "TAG", "a||b"),),
+            ),
+        ),
+        (
+            ROUTE,
+            "T",
+            Source(namesrv_addr="ns-1:9876"),
+            Route((RouteBroker("broker-a", (0,), 6, 4, 8, None),)),
+        ),
+        (
+            INFO,
+            "G",
+            Source(client_id="10.0.0.1@1"),
+            RunningInfo(
+                start_timestamp=NINE,
+                strategy="AVG",
+                message_model="CLUSTERING",
+                consume_type="CONSUME_PASSIVELY",
+                pull_consumer=False,
+                consume_orderly=True,
+                client_rebalance=None,
+                subscriptions=TAGS,
+                queues=(InfoQueue("T", "broker-a", 3, True, NINE),),
+            ),
+        ),
+        (STATS, "G", Source(), Stats((Offset("T", "broker-a", 3, 9, 7, NINE),))),
+        (
+            LOG,
+            "G",
+            Source(process="host-1"),
+            LogLine("AVG", "T", "10.0.0.1@1", 4, 2, False, NINE, (("T", "broker-a", 3),)),
+        ),
+    ],
+)
+def test_a_line_of_each_kind(kind: str, subject: str, source: Source, said: Any) -> None:
+    snapshot_time = None if kind in (HEARTBEAT, LOG) else NINE
+    expected = Statement(kind, "C", subject, snapshot_time, NINE + 250_000, 7, source, said)
+
+    assert Reader().read(line(kind).encode(), order=7) == [expected]
+
+
+def test_a_line_may_begin_with_a_byte_order_mark_and_end_as_windows_ends_it() -> None:
+    text = line(ROUTE)
+
+    assert read(b"\xef\xbb\xbf" + text.encode() + b"\r") == read(text) == read("\ufeff" + text)
+
+
+def test_who_was_asked_is_told_of_each_kind_by_its_fields_alone() -> None:
+    asked = {
+        "broker_name": "b",
+        "broker_id": 1,
+        "broker_addr": "10.0.1.1:10911",
+        "client_addr": "10.0.0.1:1",
+        "namesrv_addr": "ns",
+        "process": "p",
+    }
+
+    def source(kind: str, **more: Any) -> Source:
+        return one(line(kind, **asked | more)).source
+
+    of_broker = Source("b", 1, "10.0.1.1:10911")
+    assert source(HEARTBEAT) == of_broker._replace(client_addr="10.0.0.1:1")
+    assert source(CONNECTION) == source(STATS) == of_broker
+    assert source(ROUTE) == Source(namesrv_addr="ns")
+    assert source(INFO, client_id="c") == of_broker._replace(client_id="c", process="p")
+    assert source(LOG) == Source(process="p")
+
+
+# ------------------------------------------------------------------ envelopes
+
+GARBAGE = {
+    "half-written line": (line(ROUTE)[:80], 'expected one JSON object, came \'{"kind": '),
+    "JSON array": (f"[{line(ROUTE)}]", "expected one JSON object, came"),
+    "two objects": (line(ROUTE) + line(ROUTE), "expected one JSON object, came"),
+    "two objects with a comma": (f"{line(ROUTE)},{line(ROUTE)}", "expected one JSON object, came"),
+    "something after the object": (line(ROUTE) + " oops", "expected one JSON object, came"),
+    "a bracket after the object": (line(ROUTE) + "] oops", "expected one JSON object, came"),
+    "number": ("17", "expected one JSON object, came '17'"),
+    "text": ('"topic_route"', "expected one JSON object, came '\"topic_route\"'"),
+    "null": ("null", "expected one JSON object, came 'null'"),
+    "no JSON": ("Exception in thread main", "expected one JSON object, came 'Exception in"),
+    "single quotes": ("{'kind':'topic_route'}", "expected one JSON object, came"),
+    "brackets without end": (
+        line(ROUTE)[:-1] + ',"x":' + "[" * 2000 + "]" * 2000 + "}",
+        "expected one JSON object, came",
+    ),
+    "empty line": ("", "expected a JSON object, came an empty line"),
+    "blank line": (" \t\r", "expected a JSON object, came an empty line"),
+    "unknown kind": (
+        line(ROUTE).replace("topic_route", "rote"),
+        f"expected kind to be one of {', '.join(KINDS)}, came 'rote'",
+    ),
+    "no kind": ("{}", f"expected kind to be one of {', '.join(KINDS)}, came nothing"),
+    "kind of another type": ('{"kind":5}', "expected kind to be one of"),
+    "kind as a list": ('{"kind":["topic_route"]}', "came '[\"topic_route\"]'"),
+    "no cluster": (line(ROUTE, cluster=None), "expected cluster to be a text that is not empty"),
+    "empty topic": (
+        line(ROUTE, topic=""),
+        "expected topic to be a text that is not empty, came ''",
+    ),
+    "no time": (
+        line(ROUTE, snapshot_time=None),
+        "expected snapshot_time to be a time as ISO 8601 with zone, came nothing",
+    ),
+    # A time without a zone could be any.
+    "time without zone": (
+        line(ROUTE, snapshot_time="2026-11-20T10:00:00"),
+        "expected snapshot_time to be a time as ISO 8601 with zone, came '2026-11-20T10:00:00'",
+    ),
+    "impossible time": (
+        line(ROUTE, collected_at="2026-02-31T10:00:00Z"),
+        "expected collected_at to be a time",
+    ),
+    "zone beyond any": (
+        line(ROUTE, collected_at="2026-01-05T09:00:00+19:00"),
+        "expected collected_at to be a time",
+    ),
+    "time as number": (
+        line(ROUTE, snapshot_time=1795226590),
+        "expected snapshot_time to be a time as ISO 8601 with zone, came '1795226590'",
+    ),
+    "broker id as text": (
+        line(HEARTBEAT, broker_id="zero"),
+        "expected broker_id to be an integer, came 'zero'",
+    ),
+    "broker id as fraction": (line(HEARTBEAT, broker_id=1.5), "came '1.5'"),
+    "broker id as boolean": (line(HEARTBEAT, broker_id=True), "came 'true'"),
+    "broker id in other digits": (line(HEARTBEAT, broker_id="\u0663"), "came '\u0663'"),
+    "broker id of 19 digits": (
+        line(HEARTBEAT, broker_id=10**18),
+        "expected broker_id to be an integer, came '1000000000000000000'",
+    ),
+    "error code as text": (
+        line(ROUTE, body=None, error_code="many"),
+        "expected error_code to be an integer, came 'many'",
+    ),
+    "error code that no int holds": (
+        line(ROUTE, body=None, error_code=2**31),
+        "expected error_code to be an integer, came '2147483648'",
+    ),
+    "error code as text beside a body": (
+        line(HEARTBEAT, error_code="many"),
+        "expected error_code to be an integer, came 'many'",
+    ),
+    "no body": (line(ROUTE, body=None), "expected body or error_code, came neither"),
+    "no body and no error": (
+        line(ROUTE, body=None, error_code=0),
+        "expected body or error_code, came neither",
+    ),
+    "no body of what cannot fail": (
+        line(HEARTBEAT, body=None, error_code=1),
+        "expected body, came none",
+    ),
+    # Of several problems the first in the order of the fields is told.
+    "no cluster, no time": (
+        line(ROUTE, cluster=None, collected_at=None),
+        "expected cluster to be a text",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_line_is_refused_with_its_reason(name: str) -> None:
+    text, expected = GARBAGE[name]
+
+    assert expected in reason(text)
+
+
+def test_no_more_than_the_beginning_of_what_came_is_told() -> None:
+    assert reason("x" * 61) == f"expected one JSON object, came '{'x' * 60}...'"
+    assert reason("x" * 60) == f"expected one JSON object, came '{'x' * 60}'"
+
+
+@pytest.mark.parametrize("text", [b"\xff{}", b'{"kind":"\xed\xa0\x80"}', "{}\udcff"])
+def test_bytes_that_are_no_text_are_refused(text: str | bytes) -> None:
+    assert reason(text) == "expected UTF-8 text, came bytes that are none"
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2026-01-05T09:00:00Z", NINE),
+        ("2026-01-05T17:00:00+08:00", NINE),
+        ("2026-01-05T17:00:00+0800", NINE),
+        ("2026-01-05T09:00:00.5Z", NINE + 500_000),
+        # Finer than a microsecond is cut off, as Spark's timestamps do.
+        ("2026-01-05T09:00:00.123456789Z", NINE + 123_456),
+    ],
+)
+def test_a_time_has_a_zone(text: str, instant: int) -> None:
+    assert one(line(ROUTE, collected_at=text)).collected_at == instant
+
+
+@pytest.mark.parametrize("broker_id", [0, "0", -0])
+def test_a_number_may_come_as_its_text(broker_id: object) -> None:
+    assert one(line(HEARTBEAT, broker_id=broker_id)).source.broker_id == 0
+
+
+def test_true_is_no_broker_id_whatever_came_before() -> None:
+    """A reader remembers envelopes, and to Python true equals 1."""
+    reader = Reader()
+
+    assert isinstance(reader.read(line(HEARTBEAT, broker_id=1)), list)
+    assert isinstance(reader.read(line(HEARTBEAT, broker_id=True)), Refused)
+
+
+def test_what_is_not_demanded_counts_as_missing_where_it_is_wrong() -> None:
+    assert one(line(INFO, broker_id="first")).source.broker_id is None
+    assert one(line(HEARTBEAT, snapshot_time="yesterday")).snapshot_time is None
+
+
+def test_a_text_that_came_as_something_else_is_its_json() -> None:
+    assert one(line(ROUTE, cluster=["C"])).cluster == '["C"]'
+
+
+# ------------------------------------------------------------------ errors in place of bodies
+
+
+@pytest.mark.parametrize(
+    ("overrides", "code", "message"),
+    [
+        ({"body": None, "error_code": 206, "error_message": "why"}, 206, "why"),
+        ({"body": None, "error_code": "206"}, 206, None),
+        ({"body": None, "error_code": -(2**31)}, -(2**31), None),
+        ({"body": '{"status":-1,"errMsg":"why"}'}, -1, "why"),
+        ({"body": '{"status":-1,"data":null,"errMsg":"x"}', "error_code": 206}, 206, "x"),
+        ({"body": '{"status":1}', "error_message": "why"}, -1, "why"),
+        # What the data of a failed answer are is of no interest.
+        ({"body": '{"status":-1,"data":"none","errMsg":"why"}'}, -1, "why"),
+        # Both an answer and an error: that it failed is not to be overlooked.
+        ({"error_code": 1}, 1, None),
+    ],
+)
+def test_an_error_is_that_of_the_envelope_else_that_of_the_dashboard(
+    overrides: dict[str, Any], code: int, message: str | None
+) -> None:
+    statement = one(line(CONNECTION, **overrides))
+
+    assert (statement.source.code, statement.source.message) == (code, message)
+    assert (statement.subject, statement.content) == ("G", None)
+
+
+def test_a_code_of_0_is_no_error() -> None:
+    statement = one(line(CONNECTION, error_code=0))
+
+    assert statement.source.code is None
+    assert statement.content is not None
+
+
+def test_what_is_heard_and_not_asked_for_has_no_error() -> None:
+    assert one(line(HEARTBEAT, error_code=1)) == one(line(HEARTBEAT))
+    assert reason(line(HEARTBEAT, body='{"status":1}')) == (
+        "body: expected HeartbeatData with a clientID"
+    )
+
+
+# ------------------------------------------------------------------ bodies
+
+BAD_BODIES = {
+    "another type": (ROUTE, 17, "expected TopicRouteData, came '17'"),
+    "nothing": (CONNECTION, "", "expected ConsumerConnection, came nothing"),
+    "null as text": (CONNECTION, "null", "expected ConsumerConnection, came 'null'"),
+    "a list": (CONNECTION, [1], "expected ConsumerConnection, came '[1]'"),
+    "half a body": (ROUTE, BODIES[ROUTE][:60], "expected TopicRouteData, came"),
+    "something after it": (ROUTE, BODIES[ROUTE] + "]", "expected TopicRouteData, came"),
+    # The tokenizer says where bodies break off that no JSON parser reads anyway.
+    "half of what is keyed by queue": (
+        STATS,
+        BODIES[STATS][:30],
+        "at character 30: expected a value, came the end of the text",
+    ),
+    "a reference to nothing": (
+        CONNECTION,
+        '{"a":{"$ref":"$.nothing"},"connectionSet":[]}',
+        "at character 5: expected a reference to a value that is there",
+    ),
+    "data of another type": (
+        CONNECTION,
+        '{"status":0,"data":"x"}',
+        "expected ConsumerConnection, came",
+    ),
+    "status of another type": (CONNECTION, '{"status":"0"}', "expected ConsumerConnection, came"),
+    "no client id": (HEARTBEAT, '{"clientID":""}', "expected HeartbeatData with a clientID"),
+    "no group": (
+        HEARTBEAT,
+        '{"clientID":"a","consumerDataSet":[{"groupName":"G"},{"groupName":""}]}',
+        "expected every consumerDataSet to have a groupName",
+    ),
+    "a group that is null": (
+        HEARTBEAT,
+        '{"clientID":"a","consumerDataSet":[null]}',
+        "expected every consumerDataSet to have a groupName",
+    ),
+    "withoutSub as number": (
+        HEARTBEAT,
+        '{"clientID":"a","withoutSub":1}',
+        "expected HeartbeatData, came",
+    ),
+    "no connections": (
+        CONNECTION,
+        "{}",
+        "expected ConsumerConnection with a connectionSet",
+    ),
+    "a connection without address": (
+        CONNECTION,
+        '{"connectionSet":[{"clientId":"a"}]}',
+        "expected every connection to have a clientId and a clientAddr",
+    ),
+    "a connection without id": (
+        CONNECTION,
+        '{"connectionSet":[{"clientAddr":"x"}]}',
+        "expected every connection to have a clientId and a clientAddr",
+    ),
+    "a version that no int holds": (
+        CONNECTION,
+        '{"connectionSet":[{"clientId":"a","clientAddr":"x","version":2147483648}]}',
+        "expected ConsumerConnection, came",
+    ),
+    "a version as text": (
+        CONNECTION,
+        '{"connectionSet":[{"clientId":"a","clientAddr":"x","version":"401"}]}',
+        "expected ConsumerConnection, came",
+    ),
+    "neither brokers nor queues": (
+        ROUTE,
+        "{}",
+        "expected TopicRouteData with queueDatas and brokerDatas",
+    ),
+    "a broker without name": (
+        ROUTE,
+        '{"brokerDatas":[{"brokerName":""}]}',
+        "expected every brokerData to have a brokerName",
+    ),
+    "queues as text": (
+        ROUTE,
+        BODIES[ROUTE].replace('"readQueueNums":4', '"readQueueNums":"four"'),
+        "expected TopicRouteData, came",
+    ),
+    "a permission that is true": (
+        ROUTE,
+        {"queueDatas": [{"brokerName": "b", "perm": True}]},
+        "expected TopicRouteData, came",
+    ),
+    "logical queues beyond any": (
+        ROUTE,
+        '{"queueDatas":[],"topicQueueMappingByBroker":{"b":{"totalQueues":2147483647}}}',
+        "expected every topicQueueMapping to have totalQueues of 0 to 100000",
+    ),
+    "neither properties nor queues": (
+        INFO,
+        "{}",
+        "expected ConsumerRunningInfo with properties and an mqTable",
+    ),
+    "a key that is no queue": (
+        INFO,
+        '{"mqTable":{"T@g":{}}}',
+        "at character 1: expected a message queue as key in mqTable, came 'T@g'",
+    ),
+    "dropped as text": (
+        INFO,
+        BODIES[INFO].replace("true,", '"true",', 1),
+        "expected ConsumerRunningInfo, came",
+    ),
+    "no offsets": (STATS, "{}", "expected ConsumeStats with an offsetTable"),
+    "an offset that no long holds": (
+        STATS,
+        BODIES[STATS].replace(":9,", ":9223372036854775808,"),
+        "expected ConsumeStats, came",
+    ),
+    "an offset as fraction": (
+        STATS,
+        BODIES[STATS].replace(":9,", ":9.0,"),
+        "expected ConsumeStats, came",
+    ),
+    "half a log line": (LOG, BODIES[LOG][:120], "no ', topic=' after 'G,'"),
+}
+QUEUE_DATA = {"brokerName": "b", "perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
+BAD_BODIES |= {
+    f"{field} of {value}": (
+        ROUTE,
+        {"queueDatas": [QUEUE_DATA | {field: value}]},
+        "expected every queueData to have a brokerName, a perm, and readQueueNums and "
+        "writeQueueNums of 0 to 100000",
+    )
+    for field, value in [
+        ("brokerName", ""),
+        ("perm", None),
+        ("readQueueNums", -1),
+        ("readQueueNums", None),
+        ("writeQueueNums", 100_001),
+        ("writeQueueNums", 2**31 - 1),
+    ]
+}
+
+
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_a_body_is_refused_with_its_reason(name: str) -> None:
+    kind, body, expected = BAD_BODIES[name]
+
+    assert reason(line(kind, body=body)).startswith(f"body: {expected}")
+
+
+def test_a_body_may_be_an_object() -> None:
+    body = json.loads(BODIES[CONNECTION])
+
+    assert content(CONNECTION, body) == content(CONNECTION, BODIES[CONNECTION])
+
+
+def test_what_the_dashboard_wrapped_is_bare() -> None:
+    wrapped = {
+        "status": 0,
+        "data": {"connectionSet": [], "consumeType": "x"},
+        "errMsg": None,
+        "connectionSet": None,
+    }
+
+    assert content(CONNECTION, json.dumps(wrapped)) == Connections((), "x", None, ())
+
+
+def test_a_field_that_is_not_read_may_hold_anything() -> None:
+    body = json.loads(BODIES[CONNECTION]) | {"mqTable": 7, "version": "x"}
+
+    assert content(CONNECTION, body) == content(CONNECTION, BODIES[CONNECTION])
+
+
+# ------------------------------------------------------------------ heartbeats
+
+
+def beat(*groups: dict[str, Any], **more: Any) -> str:
+    return line(HEARTBEAT, body={"clientID": "a", "consumerDataSet": list(groups), **more})
+
+
+def test_a_heartbeat_speaks_of_each_of_its_groups() -> None:
+    said = read(beat({"groupName": "G1"}, {"groupName": "G2"}))
+
+    assert [each.subject for each in said] == ["G1", "G2"]
+    assert read(beat()) == read(line(HEARTBEAT, body='{"clientID":"a"}')) == []
+
+
+def test_an_empty_set_with_without_sub_says_nothing_of_what_is_subscribed_to() -> None:
+    group = {"groupName": "G", "subscriptionDataSet": []}
+
+    assert one(beat(group)).content.is_full  # assign(): subscribes to nothing
+    assert not one(beat(group, withoutSub=True)).content.is_full
+    assert one(
+        beat(group | {"subscriptionDataSet": [{"topic": "T"}]}, withoutSub=True)
+    ).content.is_full
+
+
+def test_subscriptions_are_sorted_and_each_there_once() -> None:
+    given = [
+        {"topic": "U", "subString": "a > 1", "expressionType": "SQL92", "subVersion": 1},
+        {"topic": "T", "subVersion": 2},
+        {"topic": "T", "subString": "*", "expressionType": "TAG", "subVersion": 3},
+        {"subString": "nothing"},
+        None,
+    ]
+
+    assert one(beat({"groupName": "G", "subscriptionDataSet": given})).content.subscriptions == (
+        ("T", "TAG", "*"),
+        ("U", "SQL92", "a > 1"),
+    )
+
+
+# ------------------------------------------------------------------ lists
+
+
+def test_a_list_is_the_same_in_whatever_order_the_broker_prints_it() -> None:
+    """The broker keeps its connections in a hash set by identity: each answer has another order."""
+    given = [{"clientId": name, "clientAddr": f"{name}:{port}"} for name in "ab" for port in "12"]
+    reader = Reader()
+
+    (said,), (again,) = (
+        reader.read(line(CONNECTION, body={"connectionSet": each})) for each in (given, given[::-1])
+    )
+
+    assert said.content.connections == tuple(
+        Connection(name, f"{name}:{port}", None, None) for name in "ab" for port in "12"
+    )
+    assert again.content is said.content
+    assert again.source is said.source
+
+
+# ------------------------------------------------------------------ routes
+
+
+def brokers(body: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    return {each[0]: each[1:] for each in content(ROUTE, body).brokers}
+
+
+def addresses(**ids_by_name: list[int]) -> list[dict[str, Any]]:
+    return [
+        {"brokerName": name, "brokerAddrs": {str(i): f"10.0.0.{i}:10911" for i in ids}}
+        for name, ids in ids_by_name.items()
+    ]
+
+
+def queues(read_queues: int = 4, perm: int = 6, *, name: str) -> dict[str, Any]:
+    return {"brokerName": name, "perm": perm, "readQueueNums": read_queues, "writeQueueNums": 4}
+
+
+def test_a_route_has_each_broker_that_has_an_address_or_queues() -> None:
+    body = {
+        "brokerDatas": [
+            *addresses(both=[0, 2], slaves=[2, 1], no_queues=[0]),
+            *[each | {"zoneName": "z1"} for each in addresses(zoned=[0])],
+        ],
+        "queueDatas": [
+            queues(8, name="both"),
+            queues(perm=2, name="slaves"),
+            queues(name="no_address"),
+            queues(name="zoned"),
+        ],
+    }
+
+    assert brokers(body) == {
+        "both": ((0, 2), 6, 8, 4, None),
+        "slaves": ((1, 2), 2, 4, 4, None),
+        "no_queues": ((0,), 0, 0, 0, None),
+        "zoned": ((0,), 6, 4, 4, "z1"),
+        "no_address": ((), 6, 4, 4, None),
+    }
+
+
+def test_the_first_of_equal_broker_names_counts() -> None:
+    body = {
+        "brokerDatas": addresses(b=[0]) + addresses(b=[1]),
+        "queueDatas": [queues(8, name="b"), queues(2, name="b")],
+    }
+
+    assert content(ROUTE, body) == Route((RouteBroker("b", (0,), 6, 8, 4, None),))
+
+
+def test_a_broker_id_that_is_no_integer_is_none() -> None:
+    body = {
+        "brokerDatas": [{"brokerName": "b", "brokerAddrs": {"0": "x", "one": "y", "\u0663": "z"}}]
+    }
+
+    assert brokers(body)["b"][0] == (0,)
+
+
+def test_a_static_topic_has_its_logical_queues_under_the_names_that_clients_see() -> None:
+    body = {
+        "brokerDatas": addresses(physical=[0]),
+        "queueDatas": [queues(8, name="physical")],
+        "topicQueueMappingByBroker": {
+            "physical": {"bname": "physical", "scope": "__global__", "totalQueues": 4},
+            "other": {"bname": "other", "totalQueues": 6},
+            "fewer": {"bname": "fewer", "scope": "__global__", "totalQueues": 5},
+            "zone": {"bname": "zone", "scope": "east", "totalQueues": 2},
+        },
+    }
+
+    assert content(ROUTE, body).brokers == (
+        RouteBroker("physical", (0,), 6, 0, 0, None),
+        RouteBroker("__syslo__global__", (), 6, 6, 6, None),
+        RouteBroker("__syslo__east", (), 6, 2, 2, None),
+    )
+
+
+@pytest.mark.parametrize("number", [0, 100_000])
+def test_the_bounds_of_queue_numbers_are_numbers(number: int) -> None:
+    assert brokers({"queueDatas": [queues(number, name="b")]})["b"][2] == number
+
+
+# ------------------------------------------------------------------ running infos
+
+
+def info(**properties: Any) -> RunningInfo:
+    said = content(INFO, {"properties": properties})
+    assert isinstance(said, RunningInfo)
+    return said
+
+
+def test_a_pull_consumer_is_told_by_the_field_that_only_its_class_has() -> None:
+    assert info(registerTopics="[]").pull_consumer is True
+    assert info().pull_consumer is False
+    assert content(INFO, '{"mqTable":{}}').pull_consumer is None
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        (None, None),
+        (f"{STRATEGY_PACKAGE}AllocateMachineRoomNearby@1", "MACHINE_ROOM_NEARBY"),
+        ("AllocateMessageQueueConsistentHash", "CONSISTENT_HASH"),
+        # User code: the class itself, without the object's hash.
+        ("com.acme.Mine@1f", "com.acme.Mine"),
+        ("com.acme.Mine", "com.acme.Mine"),
+    ],
+)
+def test_a_strategy_is_named_by_its_class(text: str | None, strategy: str | None) -> None:
+    assert info(allocateMessageQueueStrategy=text).strategy == strategy
+
+
+@pytest.mark.parametrize(
+    ("properties", "client_rebalance"),
+    [
+        ({}, None),  # before 5.0 no broker assigns
+        ({"PROP_CONSUMEORDERLY": "true"}, None),
+        ({"clientRebalance": "true"}, True),
+        ({"clientRebalance": "FALSE"}, False),
+        ({"clientRebalance": False}, False),
+        ({"clientRebalance": "false", "PROP_CONSUMEORDERLY": "true"}, True),
+        ({"clientRebalance": "false", "messageModel": "BROADCASTING"}, True),
+        ({"clientRebalance": "1"}, None),  # no boolean of Java
+    ],
+)
+def test_who_assigns_the_queues(properties: dict[str, Any], client_rebalance: bool | None) -> None:
+    assert info(**properties).client_rebalance is client_rebalance
+
+
+@pytest.mark.parametrize(
+    ("millis", "instant"),
+    [
+        ("1767603600000", NINE),
+        (1767603600000, NINE),
+        ("0", 0),
+        ("now", None),
+        ("1.5", None),
+        # Long.MAX_VALUE is what some clients print for never: no table holds such a year.
+        (str(2**63 - 1), None),
+        ("253402300800000", None),
+    ],
+)
+def test_a_start_is_a_time_in_milliseconds(millis: Any, instant: int | None) -> None:
+    assert info(PROP_CONSUMER_START_TIMESTAMP=millis).start_timestamp == instant
+
+
+def test_what_a_running_info_leaves_out_is_not_known() -> None:
+    said = content(INFO, '{"properties":{}}')
+
+    assert (said.subscriptions, said.queues) == (None, None)
+    assert content(INFO, '{"mqTable":{},"subscriptionSet":[]}')[-2:] == ((), ())
+
+
+def test_a_queue_that_does_not_say_that_it_was_dropped_was_not() -> None:
+    queue = '{"brokerName":"b","queueId":0,"topic":"T"}'
+
+    said = content(INFO, '{"mqTable":{' + queue + ":{}," + queue.replace("0", "1") + ":null}}")
+
+    assert said.queues == (InfoQueue("T", "b", 0, False, None), InfoQueue("T", "b", 1, False, None))
+
+
+# ------------------------------------------------------------------ offsets
+
+
+def test_offsets_that_are_not_both_there_are_none() -> None:
+    queue = "MessageQueue [topic=T, brokerName=b, queueId=%d]"
+    table = {
+        queue % 0: {"brokerOffset": 9, "consumerOffset": 7, "lastTimestamp": 0},
+        queue % 1: {"brokerOffset": 9},
+        queue % 2: {"consumerOffset": 9},
+        queue % 3: None,
+        queue % 4: {"brokerOffset": 2**63 - 1, "consumerOffset": -1, "lastTimestamp": 1},
+    }
+
+    assert content(STATS, {"offsetTable": table}).offsets == (
+        Offset("T", "b", 0, 9, 7, None),  # 0: nothing was consumed yet
+        Offset("T", "b", 4, 2**63 - 1, -1, 1000),
+    )
+
+
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_the_dashboard_has_offsets_by_topic(is_wrapped: bool) -> None:
+    row = {"brokerName": "b", "queueId": 0, "brokerOffset": 9, "consumerOffset": 7}
+    topics = [{"topic": "T", "queueStatInfoList": [row]}]
+
+    body = {"status": 0, "data": topics, "errMsg": None} if is_wrapped else topics
+
+    assert content(STATS, body) == Stats((Offset("T", "b", 0, 9, 7, None),))
+
+
+# ------------------------------------------------------------------ log lines
+
+
+@pytest.mark.parametrize("body", ["heartbeat sent", {"G": 1}, ""])
+def test_a_log_line_of_something_else_is_understood_and_says_nothing(body: Any) -> None:
+    assert read(line(LOG, body=body)) == []
+
+
+@pytest.mark.parametrize(
+    ("printed", "instant"),
+    [
+        ("2026-01-05 09:00:00,250", NINE + 250_000),  # 4.x
+        ("2026-01-05 09:00:00.250", NINE + 250_000),  # 5.x
+        ("INFO", None),
+        ("2026-13-41 25:00:00,000", None),
+    ],
+)
+def test_a_log_line_was_printed_as_if_it_were_in_utc(printed: str, instant: int | None) -> None:
+    body = BODIES[LOG].replace("2026-01-05 09:00:00,000", printed)
+
+    assert content(LOG, body).printed == instant
+
+
+# ------------------------------------------------------------------ anything
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.sampled_from([*KINDS, *BODIES.values(), "2026-01-05T09:00:00Z", "", "0"])
+    | st.text(st.characters(codec=None)),
+    lambda children: (
+        st.lists(children, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["status", "data", "connectionSet", "queueDatas", "mqTable", "$ref", "a"]
+            ),
+            children,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.binary() | st.text(st.characters(codec=None)))
+def test_any_bytes_give_statements_or_a_reason(text: bytes | str) -> None:
+    assert isinstance(Reader().read(text), Refused)
+
+
+@given(st.sampled_from(KINDS), st.data())
+def test_any_envelope_gives_statements_that_can_be_written_or_a_reason(
+    kind: str, data: st.DataObject
+) -> None:
+    envelope = json.loads(line(kind))
+    for name in data.draw(st.sets(st.sampled_from([*envelope, "error_code"]), max_size=3)):
+        envelope[name] = data.draw(JSON_VALUES)
+
+    said = Reader().read(json.dumps(envelope))
+
+    if isinstance(said, Refused):
+        said.reason.encode()
+    else:
+        repr(said).encode()
+        json.dumps(said, ensure_ascii=False).encode()
+
+
+@given(st.sampled_from(KINDS), st.data())
+def test_a_body_that_was_changed_anywhere_gives_statements_or_a_reason(
+    kind: str, data: st.DataObject
+) -> None:
+    body = BODIES[kind]
+    start = data.draw(st.integers(0, len(body)))
+    end = data.draw(st.integers(start, min(start + 9, len(body))))
+    body = body[:start] + data.draw(st.text(max_size=3)) + body[end:]
+
+    said = Reader().read(line(kind, body=body))
+
+    assert isinstance(said, list | Refused)
+
+
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2)), max_size=20))
+def test_a_reader_remembers_nothing_that_changes_an_answer(given_: list[tuple[str, int]]) -> None:
+    reader = Reader()
+    for kind, number in given_:
+        text = line(kind, cluster=f"C{number}", body=BODIES[kind].replace("T", "TUV"[number]))
+        assert reader.read(text) == Reader().read(text)

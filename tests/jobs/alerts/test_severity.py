@@ -1,0 +1,57 @@
+"""How bad a fault is: its row says it, and the page, the message and the metrics say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.alerts.digest import read_digest
+from jobs.alerts.message import findings_to_tell
+from jobs.rendering.problems import find_problems
+from jobs.rendering.tables import PublishedTables
+from jobs.settings import Alerts
+from jobs.storage import Location, Published, Reports
+from tests.support.written_reports import publish, report_row
+
+
+def severities(folder: Path, published: Published) -> tuple[str, str, bool]:
+    """Of the only fault: on the page, to alerts, and whether a message tells of it."""
+    reports = Reports(Location(folder))
+    (problem,) = find_problems(PublishedTables(reports, published))
+    digest = read_digest(reports, published)
+    (finding,) = digest.findings
+    return problem.severity, finding.severity, bool(findings_to_tell(digest, Alerts(), ()))
+
+
+@pytest.mark.parametrize(
+    ("fault", "severity", "told"),
+    [
+        # Members that filter differently lose messages, and no queue shows it.
+        ("EXPRESSION_MISMATCH", "WARNING", True),
+        ("MIXED_MESSAGE_MODEL", "CRITICAL", True),
+        # The row has been seen for long, and passes by itself all the same.
+        ("ROUTE_CHANGED", "INFO", False),
+    ],
+)
+def test_the_page_and_the_alerts_take_it_from_the_row(
+    tmp_path: Path, fault: str, severity: str, told: bool
+) -> None:
+    row = report_row("group_faults", fault=fault, severity=severity)
+    published = publish(tmp_path, "2026-11-20", {"group_faults": [row]})
+    assert severities(tmp_path, published) == (severity, severity, told)
+
+
+@pytest.mark.parametrize(
+    ("fault", "severity"), [("EXPRESSION_MISMATCH", "WARNING"), ("ROUTE_CHANGED", "INFO")]
+)
+def test_of_a_run_that_has_no_such_column_what_lasts_is_a_warning(
+    tmp_path: Path, fault: str, severity: str
+) -> None:
+    row = report_row("group_faults", fault=fault)
+    published = publish(tmp_path, "2026-11-20", {"group_faults": [row]})
+    (path,) = tmp_path.glob("group_faults/**/*.parquet")
+    pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["severity"]), path)
+    on_page, to_alerts, _ = severities(tmp_path, published)
+    assert on_page == to_alerts == severity

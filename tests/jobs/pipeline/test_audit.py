@@ -1,0 +1,243 @@
+"""snapshot tables -> published report tables: all steps together, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.errors import ContractError, InputError
+from jobs.pipeline.continuing import Inputs, continue_from
+from jobs.schemas import (
+    ALLOCATION_DRIFT,
+    CLIENT_STATES,
+    HEARTBEATS,
+    REPORT_TABLES,
+    STALLED_QUEUES,
+    TOPIC_ROUTES,
+    comment_of,
+)
+from jobs.storage import Reports
+from jobs.window import Window
+from tests.support.reports import PublishedReports
+from tests.support.runs import audit_locally, task
+from tests.support.snapshots import CLUSTER, GROUP, TOPIC, at, info_row, table, write_tables
+from tests.support.stacked import STACKED, STACKED_ROUTES, STALLED
+
+PLACE = {"cluster": CLUSTER, "consumer_group": GROUP, "topic": TOPIC}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_tables(tmp_path / "snapshots", STACKED)
+    return tmp_path
+
+
+def audited(folder: Path, window: Window | None = None) -> PublishedReports:
+    return audit_locally(task(folder / "snapshots", folder / "reports", window))
+
+
+def part_of(rows: list[dict[str, Any]], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in columns) for row in rows)
+
+
+def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_there(
+    folder: Path,
+) -> None:
+    reports = audited(folder)
+    orphans = sorted(reports.rows("orphaned_queues"), key=lambda row: row["broker_name"])
+    # Six queues, [a, a, b]: a 0-1 of broker-a, nobody the next two, b the last two.
+    assert [(row["broker_name"], row["queue_id"]) for row in orphans] == [
+        ("broker-a", 2),
+        ("broker-b", 0),
+    ]
+    for row in orphans:
+        del row["finding_id"], row["broker_name"], row["queue_id"]
+        assert row == PLACE | {
+            "first_seen": at(120),
+            "last_seen": at(360),
+            "snapshots": 4,
+            "persistence": "PERSISTENT",
+            "ongoing": False,
+            "certainty": "CERTAIN",
+            "probability": 1.0,
+            "completeness": 1.0,
+            "claimants": [],
+            "causes": ["DUPLICATE_CLIENT_ID"],
+            "severity": "CRITICAL",
+            "orderly": None,
+            "strategy_source": "observed",
+            "confirmed": None,
+            "status": "NEW",
+            "episode_first_seen": at(120),
+            "episode_last_seen": at(360),
+            "backlog": None,
+            "backlog_growth": None,
+            "known_issue": None,
+        }
+    columns = ("broker_name", "queue_id", "claimants", "severity")
+    claimants = [{"client_id": "a", "processes": 2, "probability": 1.0}]
+    assert part_of(reports.rows("duplicate_queues"), columns) == [
+        ("broker-a", queue_id, claimants, "WARNING") for queue_id in (0, 1)
+    ]
+    runs = part_of(reports.rows("state_runs"), ("first_seen", "last_seen", "snapshots"))
+    assert runs == [
+        (at(60 * first), at(60 * last), snapshots)
+        for first, last, snapshots in [(0, 1, 2), (2, 3, 2), (4, 4, 1), (5, 6, 2), (7, 7, 1)]
+    ]
+
+
+def test_the_fault_behind_a_stacked_id_is_told_once_with_what_its_repair_moves(
+    folder: Path,
+) -> None:
+    (fault,) = audited(folder).rows("group_faults")
+    moves = [
+        ("broker-a", 0, ["a", "a"], ["a"]),
+        ("broker-a", 1, ["a", "a"], ["a"]),
+        ("broker-a", 2, [], ["a (process 2)"]),
+        ("broker-b", 0, [], ["a (process 2)"]),
+    ]
+    # The words are the core's, and tested there.
+    assert fault | {"evidence": "", "remedy": ""} == PLACE | {
+        "fault": "DUPLICATE_CLIENT_ID",
+        "first_seen": at(120),
+        "last_seen": at(360),
+        "snapshots": 4,
+        "persistence": "PERSISTENT",
+        "ongoing": False,
+        "evidence": "",
+        "remedy": "",
+        "client_ids": ["a"],
+        "client_addrs": ["a:1", "a:2"],
+        "broker_names": [],
+        "queues_affected": 4,
+        "findings_cleared": 4,
+        "findings_left": 0,
+        "severity": "CRITICAL",
+        "moves": [
+            dict(zip(("broker_name", "queue_id", "before", "after"), each, strict=True))
+            for each in moves
+        ],
+        "known_issue": None,
+    }
+
+
+def test_a_process_that_stands_still_is_told_with_its_queues_and_an_orphan_is_none_of_them(
+    tmp_path: Path,
+) -> None:
+    write_tables(tmp_path / "snapshots", STALLED)
+    reports = audited(tmp_path)
+    stalls = sorted(reports.rows("stalled_queues"), key=lambda row: row["queue_id"])
+    # Queue 0 of broker-b has no owner then, the others b.
+    assert [row.pop("queue_id") for row in stalls] == [1, 2]
+    for row in stalls:
+        assert row == PLACE | {
+            "broker_name": "broker-b",
+            "first_seen": at(120),
+            "last_seen": at(360),
+            "polls": 4,
+            "persistence": "PERSISTENT",
+            "ongoing": True,
+            "severity": "CRITICAL",
+            "backlog": 16,
+            "backlog_growth": 4,
+            "owners": ["b"],
+            "known_issue": None,
+        }
+    faults = part_of(reports.rows("group_faults"), ("fault", "client_ids", "queues_affected"))
+    assert faults == [("DUPLICATE_CLIENT_ID", ["a"], 4), ("FROZEN_PROCESS", ["b"], 2)]
+
+
+def test_every_report_table_is_published_with_its_columns_and_comments(folder: Path) -> None:
+    write_tables(folder / "snapshots", [(CLIENT_STATES, [info_row("a", 60, [0, 1])])])
+    reports = audited(folder)
+    # The quarantine is what ingest found, and nothing was ingested here.
+    published = {table.name for table in REPORT_TABLES} - {"quarantine"}
+    assert set(reports.published["tables"]) == published
+    for of in REPORT_TABLES:
+        for file in (reports.reports / of.name).rglob("*.parquet"):
+            written = pq.read_schema(file)
+            assert written.equals(of.schema), of.name
+            assert list(map(comment_of, written)) == list(map(comment_of, of.schema)), of.name
+
+
+def test_tables_without_anything_to_tell_are_there_and_empty(folder: Path) -> None:
+    reports = audited(folder)
+    assert STALLED_QUEUES.name in reports.published["tables"]
+    assert reports.rows("stalled_queues") == []
+    # Of drift nothing is known without client states: no table says that there was none.
+    assert ALLOCATION_DRIFT.name not in reports.published["tables"]
+
+
+def test_the_window_and_what_was_seen_in_it_are_told(folder: Path) -> None:
+    summary = audited(folder, Window(at(60), at(240))).summary
+    assert summary["window"] == {
+        "since": "2026-01-05T00:01:00.000Z",
+        "until": "2026-01-05T00:04:00.000Z",
+        "first_snapshot": "2026-01-05T00:01:00.000Z",
+        "last_snapshot": "2026-01-05T00:03:00.000Z",
+    }
+    assert summary["engine"] == "local"
+    assert summary["versions"] == {"pyarrow": pa.__version__}
+
+
+def test_of_faults_those_are_counted_that_no_finding_of_a_queue_shows(folder: Path) -> None:
+    grown = [
+        *STACKED_ROUTES,
+        *[r | {"snapshot_time": at(420), "read_queue_nums": 4} for r in STACKED_ROUTES],
+    ]
+    write_tables(folder / "snapshots", [(TOPIC_ROUTES, grown)])
+    reports = audited(folder)
+    faults = {row["fault"]: row["queues_affected"] for row in reports.rows("group_faults")}
+    assert faults == {"DUPLICATE_CLIENT_ID": 4, "ROUTE_CHANGED": 0}
+    findings = reports.summary["findings"]
+    assert findings["orphaned_queues"]["total"] == findings["duplicate_queues"]["total"] == 2
+    assert findings["group_faults"]["total"] == 1
+
+
+def test_a_run_since_the_last_one_has_the_window_of_that_and_reads_all_of_it(folder: Path) -> None:
+    """The local engine saves nothing to go on from: to read a small input again costs little."""
+    audited(folder, Window(since=at(120)))
+    again = task(folder / "snapshots", folder / "reports", since_last=True)
+    reports = audit_locally(again)
+    assert reports.published["run_id"] == again.run.run_id
+    assert reports.summary["window"]["since"] == "2026-01-05T00:02:00.000Z"
+    assert reports.summary["window"]["first_snapshot"] == "2026-01-05T00:02:00.000Z"
+    assert reports.summary["continued"] is reports.summary["states"] is None
+    inputs = Inputs(again.snapshots, again.settings)
+    found = continue_from(
+        Reports(again.reports), Reports(again.reports).last(None), Window(), inputs
+    )
+    assert (found.last, found.until) == (None, None)
+    assert "published no state tables of version" in str(found.reason)
+
+
+@pytest.mark.parametrize("name", ["heartbeats", "topic_routes"])
+def test_without_a_table_that_it_needs_nothing_is_audited(folder: Path, name: str) -> None:
+    for file in (folder / "snapshots" / name).iterdir():
+        file.unlink()
+    with pytest.raises(InputError, match=f"no table {name} at"):
+        audited(folder)
+    assert not (folder / "reports").exists()
+
+
+def test_a_table_that_lacks_columns_is_refused_and_nothing_is_published(folder: Path) -> None:
+    (file,) = (folder / "snapshots" / TOPIC_ROUTES.name).iterdir()
+    pq.write_table(pq.read_table(file, partitioning=None).drop("perm"), file)
+    with pytest.raises(ContractError, match="perm: expected int, is missing"):
+        audited(folder)
+    assert not (folder / "reports").exists()
+
+
+def test_a_window_in_which_no_group_was_seen_is_an_error_in_words(folder: Path) -> None:
+    with pytest.raises(InputError, match="no group in the window at"):
+        audited(folder, Window(since=at(3600)))
+    write_tables(folder / "snapshots", [(HEARTBEATS, [])])
+    (folder / "snapshots" / "broker_polls" / "part-0.parquet").unlink()
+    with pytest.raises(InputError, match="there are none"):
+        audited(folder)
+    assert table(HEARTBEATS, []).num_rows == 0

@@ -1,0 +1,172 @@
+"""Phases, evaluations and rows as the rules of time get them, from the few values that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jobs.instants import SECOND, Instant
+from jobs.judge.dossier import RouteBrokerRow, RouteRun
+from jobs.judge.evaluated import (
+    Allocated,
+    Claimant,
+    Evaluated,
+    FoundFault,
+    FoundQueue,
+    FoundStacked,
+    Move,
+)
+from jobs.judge.situations import Situation, Stretch
+from jobs.judge.terms import Terms
+from jobs.judge.timeline import Phase, Timeline
+
+TOPIC = "T"
+TERMS = Terms(
+    persistence_seconds=180,
+    heartbeat_expiry_seconds=130,
+    route_max_age_seconds=900,
+    warning_probability=0.1,
+    critical_probability=0.5,
+)
+
+
+def at(second: float) -> Instant:
+    """So many seconds after the beginning."""
+    return round(second * SECOND)
+
+
+def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evaluated:
+    values: dict[str, Any] = {
+        "coverage": "AUDITED",
+        "reason": "",
+        "known": True,
+        "completeness": 1.0,
+        "nameservers": 1,
+        "members": 2,
+        "processes": 2,
+        "queues": 4,
+        "idle_clients": 0,
+        "imbalance": 0,
+        "strategy_source": "assumed",
+        "findings": (),
+        "faults": (),
+        "stacked": (),
+        "unreadable": (),
+    }
+    return Evaluated(**values | overrides, allocations=lambda: tuple(allocations))
+
+
+def finding(
+    probability: float = 1.0,
+    kind: str = "ORPHANED",
+    queue_id: int = 0,
+    claimants: Sequence[Claimant] = (),
+    causes: Sequence[str] = ("STRATEGY_MISMATCH",),
+) -> FoundQueue:
+    certainty = "CERTAIN" if probability == 1.0 else "POSSIBLE"
+    queue = ("broker-a", queue_id)
+    return FoundQueue(kind, queue, certainty, probability, tuple(claimants), tuple(causes))
+
+
+def fault(name: str = "STRATEGY_MISMATCH", **overrides: Any) -> FoundFault:
+    values: dict[str, Any] = {
+        "fault": name,
+        "evidence": "a uses CIRCLE, b AVG",
+        "remedy": "use one",
+        "client_ids": ("a",),
+        "client_addrs": ("h:1",),
+        "broker_names": ("broker-a",),
+        "queues_affected": 2,
+        "findings_cleared": 2,
+        "findings_left": 0,
+        "moves": (Move("broker-a", 0, ["a"], ["b"]),),
+    }
+    return FoundFault(**values | overrides)
+
+
+def stacked_id(client_id: str = "a", **overrides: Any) -> FoundStacked:
+    values: dict[str, Any] = {
+        "client_id": client_id,
+        "id_format": "JAVA_PID",
+        "evidence": "listed 2 times",
+        "remedy": "give each its own",
+        "copies": 2,
+        "processes": 2,
+        "client_addrs": ("h:1", "h:2"),
+        "versions": (401,),
+        "languages": ("JAVA",),
+        "slots_wasted": 1,
+        "queues_duplicated": 2,
+        "queues_orphaned": 3,
+    }
+    return FoundStacked(**values | overrides)
+
+
+def allocated(
+    client_id: str,
+    numbers: Sequence[int],
+    brokers: Sequence[str] = ("broker-a",),
+    weight: float = 1.0,
+) -> Allocated:
+    return Allocated(
+        client_id=client_id,
+        processes=1,
+        subscribed=True,
+        strategy="AVG",
+        strategy_source="assumed",
+        view_brokers=tuple(brokers),
+        view_weight=weight,
+        view_queues=4,
+        view_clients=2,
+        queues=tuple(("broker-a", number) for number in numbers),
+    )
+
+
+def stretch(
+    situation_id: str, first: float, last: float, *, topic: str = TOPIC, group_run: int = 0
+) -> Stretch:
+    """Of a snapshot a minute."""
+    situation = Situation(situation_id, topic, False, (), ())
+    return Stretch(situation, group_run, at(first), at(last), int(last - first) // 60 + 1)
+
+
+def phase(position: int, first: float, last: float, **overrides: Any) -> Phase:
+    """A phase of a snapshot a minute; what is no field of it is of its evaluation."""
+    values: dict[str, Any] = {
+        "topic": TOPIC,
+        "situation_id": f"s{position}",
+        "group_run": position,
+        "first_seen": at(first),
+        "last_seen": at(last),
+        "snapshots": int(last - first) // 60 + 1,
+        "position": position,
+        "known_position": position,
+        "is_blind": False,
+    }
+    of_phase = {name: value for name, value in overrides.items() if name in values}
+    of_evaluation = {name: value for name, value in overrides.items() if name not in values}
+    return Phase(**values | of_phase, evaluated=evaluated(**of_evaluation))
+
+
+def timeline(*phases: Phase, topic: str = TOPIC) -> Timeline:
+    return Timeline(topic, tuple(each._replace(topic=topic) for each in phases))
+
+
+def broker(name: str = "broker-a", queues: int = 4, **overrides: Any) -> RouteBrokerRow:
+    """A broker of a route with so many queues to read."""
+    values: dict[str, Any] = {
+        "broker_name": name,
+        "broker_ids": (0,),
+        "perm": 6,
+        "read_queue_nums": queues,
+        "write_queue_nums": queues,
+        "zone_name": None,
+    }
+    return RouteBrokerRow(**values | overrides)
+
+
+def route(
+    brokers: Sequence[RouteBrokerRow], *seconds: float, namesrv_addr: str = "ns-1"
+) -> RouteRun:
+    """What a nameserver gave at these seconds."""
+    return RouteRun(namesrv_addr, repr(brokers), tuple(brokers), tuple(map(at, seconds)))

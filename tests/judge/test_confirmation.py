@@ -1,0 +1,192 @@
+"""Findings, against what the processes held."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.judge.confirmation import confirm, index_holdings
+from jobs.judge.episodes import QueueEpisode
+from jobs.judge.evaluated import Claimant
+from tests.judge.witnesses import BROKER, TOPIC, allocated, at, holdings_of, info, log
+
+#: a and b both take queue 0; nobody takes queue 3.
+OVERLAPPING = [allocated("a", [0, 1]), allocated("b", [0, 2])]
+
+
+def episode(kind, queue_id, first, last, certainty="CERTAIN", claimants=(), topic=TOPIC):
+    return QueueEpisode(
+        topic=topic,
+        kind=kind,
+        queue=(BROKER, queue_id),
+        first_seen=at(first),
+        last_seen=at(last),
+        snapshots=1,
+        certainty=certainty,
+        probability=1.0,
+        completeness=1.0,
+        claimants=tuple(Claimant(client_id, processes, 1.0) for client_id, processes in claimants),
+        strategy_source="observed",
+        causes=(),
+        # The whole episode is longer: what counts is the run of one certainty.
+        episode_first_seen=at(-9999),
+        episode_last_seen=at(9999),
+        persistence="PERSISTENT",
+        ongoing=False,
+    )
+
+
+def confirmed(
+    clients,
+    first=0.0,
+    last=600.0,
+    claimants=(("a", 1), ("b", 1)),
+    certainty="CERTAIN",
+    **inputs,
+):
+    """What is confirmed of the duplicate queue 0 and the orphaned queue 3, over ten minutes."""
+    index = index_holdings(holdings_of(clients, **{"allocations": OVERLAPPING} | inputs))
+    return (
+        confirm(episode("DUPLICATE", 0, first, last, certainty, claimants), index),
+        confirm(episode("ORPHANED", 3, first, last, certainty), index),
+    )
+
+
+def test_two_holders_confirm_a_duplicate_and_no_holder_an_orphan():
+    assert confirmed([info("a", 60, [0, 1]), info("b", 60, [0, 2])]) == (True, True)
+
+
+def test_one_holder_in_a_round_that_all_answered_refutes_both():
+    assert confirmed([info("a", 60, [0, 1]), info("b", 60, [2, 3])]) == (False, False)
+
+
+def test_a_round_in_which_not_all_answered_shows_what_is_held_and_not_what_is_not():
+    round_ = [info("a", 60, [0, 1]), info("b", 60, [0, 2])]
+    assert confirmed(round_, processes=3) == (True, None)
+    assert confirmed([info("a", 60, [0, 1])]) == (None, None)
+    assert confirmed([info("a", 60, [1, 3])]) == (None, False)
+
+
+def test_one_round_that_shows_it_outweighs_those_that_do_not():
+    without = [info("a", 60, [0]), info("b", 60, [3])]
+    shown = [info("a", 120, [0]), info("b", 120, [0])]
+    assert confirmed(without + shown) == (True, True)
+
+
+def test_two_that_held_it_one_after_the_other_are_no_duplicate():
+    # In each round one of them has it.
+    infos = [info("a", 60, [0]), info("b", 60, [3]), info("a", 120, [3]), info("b", 120, [0])]
+    assert confirmed(infos) == (False, False)
+
+
+def test_rounds_outside_of_the_run_do_not_count():
+    round_ = [info("a", 60, [0, 1]), info("b", 60, [0, 2])]
+    assert confirmed(round_, first=61.0) == (None, None)
+    assert confirmed(round_, last=59.0) == (None, None)
+    assert confirmed(round_, first=60.0, last=60.0) == (True, True)
+
+
+def test_what_is_held_just_after_a_change_refutes_nothing():
+    segments = [("one", 0, 100), ("two", 110, 600)]
+    infos = [info("a", 115, [0, 1]), info("b", 115, [2, 3])]
+    assert confirmed(infos, first=110.0, segments=segments) == (None, None)
+    shown = [info("a", 115, [0, 1]), info("b", 115, [0, 2])]
+    assert confirmed(shown, first=110.0, segments=segments) == (True, True)
+
+
+def test_processes_of_one_id_are_two_holders():
+    stacked = [allocated("a", [0, 1], processes=2)]
+    twice = [info("a", 60, [0, 1]), info("a", 60, [0, 1], started=7)]
+    assert confirmed(twice, allocations=stacked) == (True, True)
+    # The same process, by way of two brokers.
+    again = [info("a", 60, [0, 1]), info("a", 60, [0, 1], observed=3)]
+    assert confirmed(again, allocations=stacked) == (None, None)
+
+
+def test_a_consumer_that_does_not_show_what_it_holds_leaves_the_round_incomplete():
+    silent = [info("a", 60, [0, 1]), info("b", 60, [], consume_type="CONSUME_ACTIVELY")]
+    assert confirmed(silent) == (None, None)
+
+
+def test_two_logs_confirm_a_duplicate_where_both_results_are_in_force():
+    first, other = log("p", "a", -100, [0, 1]), log("q", "b", 100, [0, 2])
+    assert confirmed([first, other]) == (True, None)
+    # The other counts from 120 on, 20 seconds after it was written.
+    assert confirmed([first, other], last=115.0) == (None, None)
+    assert confirmed([first, other, log("p", "a", 115, [1])]) == (None, None)
+    assert confirmed([first, other, log("p", "a", 125, [1])]) == (True, None)
+    assert confirmed([first, log("p", "a", 50, [0])]) == (None, None)
+    assert confirmed([first, other], claimants=[("a", 1), ("c", 1)]) == (None, None)
+
+
+def test_results_of_the_time_in_which_a_client_may_not_know_the_new_route_confirm_nothing():
+    lines = [log("p", "a", -100, [0]), log("q", "b", -100, [0]), log("p", "a", 140, [1])]
+    inputs = {"segments": [("one", 0, 100), ("two", 110, 600)], "changes": [105], "first": 110.0}
+    assert confirmed(lines, **inputs) == (None, None)
+
+
+def test_two_logs_of_one_id_confirm_a_duplicate_if_there_are_two_processes():
+    lines = [log("p", "a", -100, [0, 1]), log("q", "a", -50, [0, 1])]
+    stacked = [allocated("a", [0, 1], processes=2)]
+    assert confirmed(lines, allocations=stacked, claimants=[("a", 2)]) == (True, None)
+    assert confirmed(lines, claimants=[("a", 1)]) == (None, None)
+
+
+def test_results_that_overlapped_before_the_run_alone_do_not_confirm_it():
+    # a computed it until 200; the finding begins at 300, when b has the queue and nobody else.
+    lines = [log("p", "a", -100, [0]), log("q", "b", -100, [0]), log("p", "a", 200, [1])]
+    assert confirmed(lines) == (True, None)
+    assert confirmed(lines, first=300.0) == (None, None)
+
+
+def test_what_was_held_counts_over_what_was_computed():
+    lines = [log("p", "a", -100, [0, 1]), log("q", "b", -100, [0, 2])]
+    infos = [info("a", 60, [0, 1]), info("b", 60, [2])]
+    assert confirmed(infos + lines) == (False, True)
+    assert confirmed(infos[:1] + lines) == (True, None)
+
+
+def test_what_is_there_at_times_is_not_refuted_by_the_times_when_it_is_not():
+    without = [info("a", 60, [0, 1]), info("b", 60, [2, 3])]
+    shown = [info("a", 120, [0, 1]), info("b", 120, [0, 2])]
+    assert confirmed(without, certainty="POSSIBLE") == (None, None)
+    assert confirmed(without + shown, certainty="POSSIBLE") == (True, True)
+
+
+def test_rounds_against_a_possible_duplicate_outweigh_logs_for_it():
+    # They refute nothing, but what was computed does not count beside them.
+    infos = [info("a", 60, [0, 1]), info("b", 60, [2, 3])]
+    lines = [log("p", "a", -100, [0, 1]), log("q", "b", -100, [0, 2])]
+    assert confirmed(infos + lines, certainty="POSSIBLE") == (None, None)
+
+
+def test_without_client_states_nothing_is_confirmed():
+    assert confirmed([]) == (None, None)
+    other = episode("ORPHANED", 3, 0, 600, topic="other")
+    holdings = holdings_of([info("a", 60, [0]), info("b", 60, [0])])
+    assert confirm(other, index_holdings(holdings)) is None
+
+
+@pytest.mark.parametrize("kind", ["DUPLICATE", "ORPHANED"])
+@given(
+    held=st.lists(
+        st.tuples(st.sampled_from("ab"), st.sampled_from([60, 120, 180]), st.booleans()),
+        max_size=6,
+        unique_by=lambda each: each[:2],
+    )
+)
+def test_a_round_confirms_by_the_number_of_holders_alone(kind, held):
+    """Two settled processes: a duplicate needs two holders in a round, an orphan none of two."""
+    infos = [info(client_id, second, [0] if has else []) for client_id, second, has in held]
+    index = index_holdings(holdings_of(infos))
+    rounds = [[has for _, second, has in held if second == round_] for round_ in (60, 120, 180)]
+    complete = [each for each in rounds if len(each) == 2]
+    if kind == "DUPLICATE":
+        shown, refuted = any(all(each) for each in complete), bool(complete)
+    else:
+        shown = any(not any(each) for each in complete)
+        refuted = any(any(each) for each in rounds)
+    expected = True if shown else False if refuted else None
+    claimants = [("a", 1), ("b", 1)]
+    assert confirm(episode(kind, 0, 0, 600, claimants=claimants), index) is expected

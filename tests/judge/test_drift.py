@@ -1,0 +1,370 @@
+"""What clients held or computed, against what was computed for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.judge.dossier import HeldQueue
+from jobs.judge.drift import find_drift
+from tests.judge.witnesses import AGREED, BROKER, TOPIC, allocated, at, holdings_of, info, log
+
+
+def drift(clients, **inputs) -> list[dict[str, Any]]:
+    """The rows for a persistence of a minute, in the order of queue, client and time."""
+    rows = find_drift(holdings_of(clients, **inputs), 60)
+    assert all(row.pop("topic") == TOPIC and row.pop("broker_name") == BROKER for row in rows)
+    order = ("client_id", "process", "queue_id", "first_seen")
+    return sorted(rows, key=lambda row: [(row[name] is not None, row[name]) for name in order])
+
+
+def row(client_id, queue_id, kind, probability, first, last, observations, **overrides):
+    values = {
+        "client_id": client_id,
+        "source": "RUNNING_INFO",
+        "start_timestamp": at(0),
+        "process": None,
+        "queue_id": queue_id,
+        "drift": kind,
+        "probability": probability,
+        "first_seen": at(first),
+        "last_seen": at(last),
+        "observations": observations,
+        "persistence": "PERSISTENT" if last - first >= 60 else "TRANSIENT",
+        "attributed_to": None,
+        "queue_count": None,
+        "client_count": None,
+    }
+    return values | overrides
+
+
+def log_drift(process, client_id, queue_id, kind, probability, first, last, **overrides):
+    values = {
+        "source": "CLIENT_LOG",
+        "start_timestamp": None,
+        "process": process,
+        "queue_count": 4,
+        "client_count": 2,
+    }
+    observations = overrides.pop("observations", 1)
+    return row(
+        client_id, queue_id, kind, probability, first, last, observations, **values | overrides
+    )
+
+
+# ---------------------------------------------------------------- running infos
+
+
+def test_who_holds_what_was_computed_does_not_drift():
+    # The order in which a client's table has its queues means nothing.
+    infos = [info("a", 60, [1, 0]), info("b", 60, [2, 3]), info("a", 120, [0, 1])]
+    assert drift(infos) == []
+
+
+def test_what_is_missing_and_what_is_too_much_is_one_row_from_first_to_last():
+    infos = [info("a", [60, 120], [0]), info("a", 180, [0, 1]), info("b", 60, [1, 2, 3])]
+    assert drift(infos) == [
+        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 120, 2),
+        row("b", 1, "HELD_NOT_COMPUTED", 0.0, 60, 60, 1),
+    ]
+
+
+def test_a_drift_that_comes_again_in_a_later_round_is_another_episode():
+    # The answers of 60 and 180 are equal, so that they come as one run: 120 lies between.
+    infos = [info("a", [60, 180], [0]), info("a", 120, [0, 1])]
+    assert drift(infos) == [
+        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1),
+        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 180, 180, 1),
+    ]
+
+
+def test_one_queue_drifts_on_while_others_come_and_go():
+    # Another answer each round, and queue 1 is missing from each of them.
+    infos = [info("a", 60, [0]), info("a", 120, [0, 2]), info("a", 180, [])]
+    assert drift(infos) == [
+        row("a", 0, "COMPUTED_NOT_HELD", 1.0, 180, 180, 1),
+        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 180, 3),
+        row("a", 2, "HELD_NOT_COMPUTED", 0.0, 120, 120, 1),
+    ]
+
+
+def test_a_queue_that_is_being_released_is_not_held():
+    queues = tuple(HeldQueue(TOPIC, BROKER, number, number == 1) for number in (0, 1))
+    assert drift([info("a", 60, [], queues=queues)]) == [
+        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1)
+    ]
+
+
+def test_where_views_differ_the_probability_says_how_much_to_make_of_it():
+    allocations = [allocated("a", [0], 0.25), allocated("a", [0, 1], 0.75)]
+    assert drift([info("a", 60, [])], allocations=allocations) == [
+        row("a", 0, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1),
+        row("a", 1, "COMPUTED_NOT_HELD", 0.75, 60, 60, 1),
+    ]
+
+
+def test_processes_that_share_an_id_are_each_held_against_its_share():
+    infos = [info("a", 60, [0, 1]), info("a", 60, [0], started=5)]
+    assert drift(infos) == [row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1, start_timestamp=at(5))]
+
+
+def test_what_follows_a_change_is_attributed_to_it_for_as_long_as_it_explains_it():
+    segments = [("one", 0, 100), ("two", 110, 600)]
+    infos = [info("a", 115, [0]), info("b", [115, 300], [2])]
+    assert drift(infos, segments=segments) == [
+        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 115, 115, 1, attributed_to="STATE_CHANGED"),
+        # At 300 the rebalance of every 20 seconds has long come: nothing explains it any more.
+        row("b", 3, "COMPUTED_NOT_HELD", 1.0, 115, 300, 2),
+    ]
+    assert drift(infos[:1], segments=segments, changes=[70]) == [
+        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 115, 115, 1, attributed_to="ROUTE_CHANGED")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "explained_by"),
+    [
+        (110, "ROUTE_CHANGED"),
+        # 50 seconds: 30 until the route is polled and 20 until the rebalance, both included.
+        (120, "ROUTE_CHANGED"),
+        (121, "STATE_CHANGED"),
+        # 20 seconds after the phase's first snapshot, not included.
+        (129, "STATE_CHANGED"),
+        (130, None),
+    ],
+)
+def test_a_route_explains_for_50_seconds_and_the_lists_for_20(second, explained_by):
+    segments = [("one", 0, 100), ("two", 110, 600)]
+    rows = drift([info("a", second, [0])], segments=segments, changes=[70])
+    assert [each["attributed_to"] for each in rows] == [explained_by]
+
+
+def test_when_the_first_phase_began_nobody_saw_so_it_explains_nothing():
+    (only,) = drift([info("a", 5, [0])])
+    assert only["attributed_to"] is None
+
+
+@pytest.mark.parametrize(
+    "infos",
+    [
+        [info("a", 700, [])],
+        [info("a", 60, [], error_code=1)],
+        [info("a", 60, [], queues=None)],
+        [info("c", 60, [0])],
+    ],
+    ids=["after the last snapshot", "no answer", "no table", "a client that no list has"],
+)
+def test_nothing_is_compared_where_nothing_is_known(infos):
+    assert drift(infos) == []
+
+
+def test_nothing_is_compared_with_a_situation_that_was_not_recomputed():
+    assert drift([info("a", 60, [])], allocations=[]) == []
+
+
+def test_consumers_that_do_not_show_what_they_hold_do_not_drift():
+    active = {"consume_type": "CONSUME_ACTIVELY"}
+    silent = [
+        info("a", 60, [], **active),
+        info("a", 120, [2], pull_consumer=True, **active),
+        info("a", 180, [2], client_rebalance=False),
+    ]
+    assert drift(silent) == []
+    # A client of another language may fill in what it pulls.
+    assert drift([info("a", 60, [0], pull_consumer=False, **active)]) == [
+        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1)
+    ]
+    assert len(drift([info("a", 60, [], consume_type="CONSUME_PASSIVELY")])) == 2
+
+
+def test_a_process_that_keeps_what_it_had_did_not_follow_the_change():
+    states = {"two": AGREED, "alone": (allocated("a", range(4)),)}
+    segments = [("two", 0, 100), ("alone", 160, 600)]
+
+    def attributed(infos):
+        rows = drift(infos, segments=segments, allocations=states, processes=1)
+        return {(r["queue_id"], r["attributed_to"]) for r in rows if r["last_seen"] > at(180)}
+
+    assert attributed([info("a", 100, [0, 1]), info("a", 300, range(4))]) == set()
+    # It is suspended, or its rebalance fails: it has what it last had by the computation.
+    kept = {(2, "SHARE_KEPT"), (3, "SHARE_KEPT")}
+    assert attributed([info("a", [100, 300], [0, 1])]) == kept
+    # It never had its share: what it has is no earlier one.
+    assert attributed([info("a", [100, 300], [0])]) == {(1, None), (2, None), (3, None)}
+
+
+def test_while_a_change_explains_what_it_holds_nothing_is_said_of_a_share_that_it_kept():
+    segments = [("two", 0, 100), ("alone", 110, 600)]
+    states = {"two": AGREED, "alone": (allocated("a", range(4)),)}
+    rows = drift([info("a", [100, 115], [0, 1])], segments=segments, allocations=states)
+    assert {each["attributed_to"] for each in rows} == {"STATE_CHANGED"}
+
+
+def test_an_episode_has_the_highest_probability_in_it():
+    views = [allocated("a", [0], 0.25), allocated("a", [], 0.75, client_count=3)]
+    states = {"sure": [allocated("a", [0])], "at times": views}
+    for segments in (
+        [("sure", 0, 100), ("at times", 110, 600)],
+        [("at times", 0, 100), ("sure", 110, 600)],
+    ):
+        missing, _ = drift([info("a", [60, 300], [3])], segments=segments, allocations=states)
+        assert missing == row("a", 0, "COMPUTED_NOT_HELD", 1.0, 60, 300, 2)
+
+
+# ---------------------------------------------------------------- client logs
+
+
+def test_a_line_holds_until_the_next_one_in_every_phase_that_it_lasts_through():
+    states = {
+        "two": [allocated("a", [0, 1]), allocated("b", [2, 3])],
+        "three": [allocated("a", [0, 1], client_count=3), allocated("b", [2], client_count=3)],
+        "one": [allocated("a", [0, 1, 2, 3], client_count=1)],
+    }
+    segments = [("two", 0, 100), ("three", 110, 200), ("one", 210, 300), ("two", 310, 600)]
+    lines = [
+        log("p", "a", -500, [0, 1]),
+        # 20 s after the phase came in which it is alone it has not noticed, 5 s later it has.
+        log("p", "a", 235, [0, 1, 2, 3], client_count=1),
+        log("p", "a", 312, [0, 1]),
+        # b is in the lists until 200 and from 310 on; between, what it computed says nothing.
+        log("q", "b", 50, [2, 3]),
+    ]
+    assert drift(lines, segments=segments, allocations=states) == [
+        log_drift("p", "a", 2, "COMPUTED_NOT_HELD", 1.0, 230, 235),
+        log_drift("p", "a", 3, "COMPUTED_NOT_HELD", 1.0, 230, 235),
+        log_drift("q", "b", 3, "HELD_NOT_COMPUTED", 0.0, 130, 200),
+    ]
+
+
+def test_a_contradiction_is_one_episode_over_the_phases_that_it_lasts_through():
+    segments = [("one", 0, 100), ("two", 110, 200), ("one", 210, 300)]
+    assert drift([log("p", "a", 0, [0])], segments=segments) == [
+        log_drift("p", "a", 1, "COMPUTED_NOT_HELD", 1.0, 20, 300, observations=3)
+    ]
+
+
+def test_a_contradiction_that_comes_again_is_another_episode():
+    lines = [log("p", "a", 0, [0]), log("p", "a", 150, [0, 1]), log("p", "a", 250, [0])]
+    assert drift(lines) == [
+        log_drift("p", "a", 1, "COMPUTED_NOT_HELD", 1.0, 20, 150),
+        log_drift("p", "a", 1, "COMPUTED_NOT_HELD", 1.0, 270, 600),
+    ]
+
+
+def test_after_a_route_change_a_client_has_50_seconds_to_follow():
+    line = log("p", "a", -100, [0, 1])
+    inputs = {
+        "segments": [("one", 0, 100), ("two", 110, 300)],
+        "allocations": {
+            "one": [allocated("a", [0, 1])],
+            "two": [allocated("a", [0, 1, 2], queue_count=6)],
+        },
+        "changes": [105],
+    }
+    followed = [line, log("p", "a", 140, [0, 1, 2], queue_count=6)]
+    assert drift(followed, **inputs) == [
+        log_drift("p", "a", 2, "COMPUTED_NOT_HELD", 1.0, 110, 140, attributed_to="ROUTE_CHANGED")
+    ]
+    # What lasts longer than 50 seconds is not explained by the change.
+    assert drift([line], **inputs) == [
+        log_drift("p", "a", 2, "COMPUTED_NOT_HELD", 1.0, 110, 300, observations=2)
+    ]
+
+
+#: One broker lists two clients, the others three.
+DIVERGED = (
+    allocated("a", [0, 1], 0.25, client_count=2),
+    allocated("b", [2, 3], 0.25, client_count=2),
+    allocated("a", [0], 0.75, client_count=3),
+    allocated("b", [1, 2], 0.75, client_count=3),
+)
+
+
+def test_a_result_that_some_view_gives_does_not_drift():
+    segments = [("before", 0, 60), ("diverged", 70, 600)]
+    allocations = {"before": DIVERGED[:2], "diverged": DIVERGED}
+    # Printed from two clients; drawing the list of three it would have printed another.
+    lines = [log("p", "a", 10, [0, 1]), log("q", "b", 10, [2, 3])]
+    lines += [log("q", "b", 200, [1, 2], client_count=3)]
+    assert drift(lines, segments=segments, allocations=allocations) == []
+
+
+def test_a_result_that_no_view_gives_drifts_by_what_all_views_have_in_common():
+    lines = [log("p", "b", -100, [3]), log("q", "a", -100, [1, 3])]
+    assert drift(lines, allocations=DIVERGED) == [
+        log_drift("q", "a", 0, "COMPUTED_NOT_HELD", 1.0, 20, 600),
+        log_drift("q", "a", 3, "HELD_NOT_COMPUTED", 0.0, 20, 600),
+        log_drift("p", "b", 2, "COMPUTED_NOT_HELD", 1.0, 20, 600),
+    ]
+
+
+def test_a_line_of_other_lengths_is_compared_with_all_views():
+    # Its lists fit none of them.
+    line = log("p", "b", 100, [1, 2], queue_count=9, client_count=9)
+    assert drift([line], allocations=DIVERGED) == []
+    other_list = {"queue_count": 9, "client_count": 9, "attributed_to": "OTHER_LIST"}
+    assert drift([log("p", "b", 100, [3], 9, 9)], allocations=DIVERGED) == [
+        log_drift("p", "b", 2, "COMPUTED_NOT_HELD", 1.0, 120, 600, **other_list)
+    ]
+
+
+def test_the_lengths_of_the_lists_prove_the_view_that_the_client_had():
+    # b takes 1 and 2 from the list of three clients, and says that it had the list of two.
+    assert drift([log("p", "b", 100, [1, 2])], allocations=DIVERGED) == [
+        log_drift("p", "b", 1, "HELD_NOT_COMPUTED", 0.75, 120, 600),
+        log_drift("p", "b", 3, "COMPUTED_NOT_HELD", 0.25, 120, 600),
+    ]
+    # In the phase's first 20 seconds it may have been a list of the phase before.
+    assert drift([log("p", "b", 10, [1, 2])], allocations=DIVERGED) == []
+
+
+@pytest.mark.parametrize(
+    ("second", "client_count", "explained_by"),
+    [
+        (155, 9, "OTHER_LIST"),
+        (155, 5, None),
+        # The list of the first phase was there at most until 110, and clients lag it by 50 seconds.
+        (155, 2, None),
+        (170, 2, "OTHER_LIST"),
+        # Of the lists before the first snapshot, and for 50 seconds after it, nothing is known.
+        (-100, 9, None),
+        (40, 9, None),
+        (60, 9, "OTHER_LIST"),
+    ],
+)
+def test_lists_that_no_broker_gave_are_named_unless_they_are_those_of_a_phase_nearby(
+    second, client_count, explained_by
+):
+    segments = [("one", 0, 100), ("two", 110, 300)]
+    states = {"one": [allocated("a", [0, 1])], "two": [allocated("a", [2], client_count=5)]}
+    line = log("p", "a", second, [3], client_count=client_count)
+    rows = drift([line], segments=segments, allocations=states)
+    assert {each["attributed_to"] for each in rows} == {explained_by}
+
+
+def test_logs_of_processes_that_share_an_id_are_kept_apart():
+    allocations = [allocated("a", [0, 1], processes=2)]
+    lines = [log("p", "a", -100, [0, 1]), log("q", "a", -50, [0])]
+    assert drift(lines, allocations=allocations) == [
+        log_drift("q", "a", 1, "COMPUTED_NOT_HELD", 1.0, 20, 600)
+    ]
+    # One process, two logs: one of them is of a process that is gone.
+    assert drift(lines) == []
+
+
+def test_no_result_of_the_client_is_compared_where_the_broker_assigns():
+    assigned = log("p", "a", 100, [3], None, None, client_rebalance=False)
+    assert drift([log("p", "a", -100, [0]), assigned]) == [
+        log_drift("p", "a", 1, "COMPUTED_NOT_HELD", 1.0, 20, 100)
+    ]
+
+
+def test_a_client_that_does_not_subscribe_has_no_result_to_compare():
+    allocations = [allocated("a", [], subscribed=False), allocated("b", [0, 1, 2, 3])]
+    assert drift([log("p", "a", -100, [0])], allocations=allocations) == []
+
+
+def test_a_line_of_which_nobody_knows_when_it_was_written_says_nothing():
+    # Nothing explained the offset of its time zone.
+    assert drift([log("p", "a", 0, [0], times=((None, at(0)),))]) == []

@@ -1,0 +1,154 @@
+"""stretches -> group_health, state_runs, unreadable_queues: every topic, audited or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
+from tests.judge.phases import at, broker, evaluated, route, stretch
+
+GOOD = evaluated(reason="why good", queues=8, imbalance=1, strategy_source="assumed")
+BAD = evaluated(reason="why bad", completeness=0.5, members=3, strategy_source="assumed")
+NONE = evaluated(
+    coverage="NO_BROKER_ANSWERED", reason="why none", known=False, completeness=0.0, members=0
+)
+BROADCASTING = evaluated(coverage="BROADCASTING", reason="why all", strategy_source=None)
+BY_ID = {"good": GOOD, "bad": BAD, "none": NONE, "all": BROADCASTING}
+
+
+def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=240):
+    return {
+        "kind": kind,
+        "severity": severity,
+        "probability": probability,
+        "first_seen": at(first),
+        "last_seen": at(last),
+    }
+
+
+def health(*stretches, findings=(), stalls=()):
+    return group_health("T", [stretch(*each) for each in stretches], BY_ID, findings, stalls)
+
+
+def test_a_healthy_topic():
+    assert health(("good", 0, 240)) == {
+        "topic": "T",
+        "coverage": "AUDITED",
+        "reason": "why good",
+        "snapshots": 5,
+        "audited_snapshots": 5,
+        "first_seen": at(0),
+        "last_seen": at(240),
+        "completeness": 1.0,
+        "members": 2,
+        "processes": 2,
+        "queues": 8,
+        "idle_clients": 0,
+        "imbalance": 1,
+        "strategy_source": "assumed",
+        "orphan_queue_minutes": 0.0,
+        "duplicate_queue_minutes": 0.0,
+        "worst_severity": None,
+    }
+
+
+def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability():
+    row = health(
+        ("good", 0, 60),
+        ("bad", 120, 240),
+        findings=[
+            finding(severity="CRITICAL"),
+            finding(severity="WARNING", probability=0.5, last=180),
+            finding("DUPLICATE", last=180),
+        ],
+        stalls=[{"severity": "INFO"}],
+    )
+
+    # 2 min of one queue, 1 min of another at a half.
+    assert (row["orphan_queue_minutes"], row["duplicate_queue_minutes"]) == (2.5, 1.0)
+    assert row["worst_severity"] == "CRITICAL"
+    # As it was last; but for the completeness, which is the lowest.
+    assert (row["reason"], row["members"], row["completeness"]) == ("why bad", 3, 0.5)
+    assert (row["snapshots"], row["audited_snapshots"]) == (5, 5)
+
+
+def test_a_stall_alone_gives_the_worst_severity():
+    row = health(("good", 0, 240), stalls=[{"severity": "INFO"}, {"severity": "WARNING"}])
+    assert row["worst_severity"] == "WARNING"
+
+
+def test_a_topic_that_was_not_audited_keeps_its_row():
+    broadcasting = health(("all", 0, 240))
+    assert (broadcasting["coverage"], broadcasting["audited_snapshots"]) == ("BROADCASTING", 0)
+    assert broadcasting["completeness"] == 1.0
+
+    silent = health(("none", 0, 240))
+    assert (silent["coverage"], silent["completeness"]) == ("NO_BROKER_ANSWERED", 0.0)
+
+
+def test_what_is_known_counts_over_what_is_later_and_not_known():
+    row = health(("good", 0, 60), ("none", 120, 240))
+
+    assert (row["coverage"], row["members"], row["completeness"]) == ("AUDITED", 2, 1.0)
+    assert (row["snapshots"], row["audited_snapshots"]) == (5, 2)
+    assert (row["first_seen"], row["last_seen"]) == (at(0), at(240))
+
+
+@pytest.mark.parametrize("probabilities", [(0.1, 0.2, 0.3), (0.3, 0.2, 0.1)])
+def test_minutes_add_up_to_the_same_in_any_order(probabilities):
+    """0.1 + 0.2 + 0.3 is more than 0.6, and 0.3 + 0.2 + 0.1 is not."""
+    findings = [finding(probability=p, first=0, last=60) for p in probabilities]
+    assert health(("bad", 0, 60), findings=findings)["orphan_queue_minutes"] == 0.6
+
+
+def test_half_a_millionth_of_a_minute_is_rounded_up():
+    """As Spark rounds: 30 s at a 64th are 0.0078125 minutes."""
+    row = health(("bad", 0, 60), findings=[finding(probability=1 / 64, first=0, last=30)])
+    assert row["orphan_queue_minutes"] == 0.007813
+
+
+def test_a_topic_that_has_a_route_and_no_group_keeps_its_row():
+    lonely = [
+        route([broker("broker-a")], 0),
+        route([broker("broker-a"), broker("broker-b"), broker("broker-c", perm=2)], 60, 120),
+        # Another nameserver, which gives the same queues.
+        route([broker("broker-a"), broker("broker-b")], 120, namesrv_addr="ns-2"),
+    ]
+
+    row = topic_without_group("lonely", lonely)
+
+    assert (row["topic"], row["coverage"]) == ("lonely", "NO_GROUP")
+    assert row["reason"] == "no member of any group in the dumps subscribes to the topic"
+    # What is readable at the end: broker-c is not.
+    assert (row["snapshots"], row["queues"]) == (3, 8)
+    assert (row["first_seen"], row["last_seen"]) == (at(0), at(120))
+    assert (row["audited_snapshots"], row["worst_severity"]) == (0, None)
+
+
+def test_every_stretch_is_a_state_run():
+    stretches = [stretch("good", 0, 60), stretch("none", 120, 120), stretch("good", 180, 240)]
+
+    rows = state_runs("T", stretches)
+
+    assert [tuple(row.values()) for row in rows] == [
+        ("T", "good", at(0), at(60), 2),
+        ("T", "none", at(120), at(120), 1),
+        ("T", "good", at(180), at(240), 2),
+    ]
+
+
+def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
+    by_id = {
+        # That a state could not be recomputed hides no queue that its route shows.
+        "both": evaluated(known=False, unreadable=(("broker-a", 4), ("broker-a", 5))),
+        "none": evaluated(),
+        "one": evaluated(unreadable=(("broker-a", 5),)),
+    }
+    stretches = [stretch("both", 0, 60), stretch("none", 120, 180), stretch("one", 240, 240)]
+
+    rows = unreadable_queues("T", stretches, by_id)
+
+    assert [tuple(row.values()) for row in rows] == [
+        ("T", "broker-a", 4, at(0), at(60), 2),
+        ("T", "broker-a", 5, at(0), at(240), 3),
+    ]

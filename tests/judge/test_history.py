@@ -1,0 +1,169 @@
+"""dossier, evaluated situations -> the rows of every report table: how the rules go together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from jobs.judge.dossier import Dossier, EarlierFinding, PollRun, QueueOffsets
+from jobs.judge.history import judge
+from jobs.judge.situations import find_situations
+from jobs.judge.statuses import finding_id
+from jobs.judge.tables import to_table
+from jobs.judge.terms import KnownIssueTerms
+from jobs.schemas import REPORT_TABLES
+from tests.judge.phases import TERMS, at, broker, evaluated, fault, finding, route, stacked_id
+
+#: Made by Arrow, without a Python object for each row.
+ELSEWHERE = {"allocations", "quarantine"}
+MINUTES = tuple(at(60 * minute) for minute in range(11))
+FAULTY = evaluated(
+    findings=(finding(causes=("GHOST_MEMBER",)), finding(0.5, "DUPLICATE", 1)),
+    faults=(fault("GHOST_MEMBER"),),
+    stacked=(stacked_id(),),
+    unreadable=(("broker-a", 4),),
+)
+
+
+def dossier(**overrides):
+    """A group whose list changes once, in the sixth minute."""
+    values = {
+        "polls": [
+            PollRun(("broker-a", 0), "healthy", MINUTES[:5]),
+            PollRun(("broker-a", 0), "faulty", MINUTES[5:]),
+        ],
+        "list_topics": {"healthy": ("T",), "faulty": ("T",)},
+        "routes": {"T": [route([broker()], *range(0, 660, 60))]},
+    }
+    return Dossier("c", "G", **values | overrides)
+
+
+def history(of, terms=TERMS, faulty=FAULTY):
+    """All tables; situations of the list ``faulty`` are so, and others healthy."""
+    situations = find_situations(of, terms.heartbeat_expiry_seconds, terms.route_max_age_seconds)
+    by_id = {
+        situation_id: faulty if "faulty" in dict(situation.answers).values() else evaluated()
+        for situation_id, situation in situations.distinct().items()
+    }
+    return judge(of, situations, by_id, terms)
+
+
+def test_every_report_table_is_made_and_its_rows_fit():
+    tables = history(dossier())
+
+    assert set(tables) == {table.name for table in REPORT_TABLES} - ELSEWHERE
+    made = {
+        table.name: to_table(table, tables[table.name])
+        for table in REPORT_TABLES
+        if table.name not in ELSEWHERE
+    }
+    counts = {name: table.num_rows for name, table in made.items() if table.num_rows}
+    assert counts == {
+        "orphaned_queues": 1,
+        "duplicate_queues": 1,
+        "stacked_client_ids": 1,
+        "group_faults": 1,
+        "unreadable_queues": 1,
+        "state_runs": 2,
+        "group_health": 1,
+    }
+    assert {row["cluster"] for rows in tables.values() for row in rows} == {"c"}
+    assert {row["consumer_group"] for rows in tables.values() for row in rows} == {"G"}
+
+
+def test_severity_goes_from_findings_to_faults_and_health():
+    """One orphan that lasts is critical: its cause and its topic are, too."""
+    tables = history(dossier())
+
+    (orphan,), (duplicate,) = tables["orphaned_queues"], tables["duplicate_queues"]
+    assert (orphan["severity"], duplicate["severity"]) == ("CRITICAL", "WARNING")
+    assert tables["group_faults"][0]["severity"] == "CRITICAL"
+    assert tables["group_health"][0]["worst_severity"] == "CRITICAL"
+
+
+def test_a_finding_that_was_open_in_the_run_before_persists_and_one_that_is_gone_is_resolved():
+    def before(queue_id):
+        id_ = finding_id("c", "G", "T", "broker-a", queue_id, "ORPHANED")
+        place = ("ORPHANED", "T", "broker-a", queue_id)
+        return EarlierFinding(id_, *place, at(-900), at(-60), "CRITICAL", ("GHOST_MEMBER",))
+
+    tables = history(dossier(earlier=[before(0), before(7)]))
+
+    assert [row["status"] for row in tables["orphaned_queues"]] == ["PERSISTING"]
+    assert [row["status"] for row in tables["duplicate_queues"]] == ["NEW"]
+    (former,) = tables["former_findings"]
+    assert (former["queue_id"], former["status"]) == (7, "RESOLVED")
+
+
+def test_findings_are_known_by_the_terms():
+    known = KnownIssueTerms("OPS-1", (("groups", re.compile("G")),), None, frozenset({"ORPHANED"}))
+    tables = history(dossier(), replace(TERMS, known_issues=(known,)))
+
+    assert [row["known_issue"] for row in tables["orphaned_queues"]] == ["OPS-1"]
+    assert [row["known_issue"] for row in tables["duplicate_queues"]] == [None]
+
+
+def test_a_change_of_the_route_is_a_fault_of_each_topic_that_the_group_reads():
+    routes = {
+        topic: [route([broker()], 0, 60), route([broker(queues=6)], 120)] for topic in ("T", "U")
+    }
+    faults = history(dossier(routes=routes), faulty=evaluated())["group_faults"]
+
+    assert [(row["topic"], row["fault"], row["severity"]) for row in faults] == [
+        ("T", "ROUTE_CHANGED", "INFO")
+    ]
+
+
+def test_a_route_that_nobody_reads_has_a_row_in_the_group_that_it_is_put_with():
+    """A retry topic's is its group's, which may have polls and read other topics."""
+    lonely = {"%RETRY%G": [route([broker(queues=1)], 0, 60)]}
+
+    both = history(dossier(routes=lonely))["group_health"]
+    assert {(row["topic"], row["coverage"]) for row in both} == {
+        ("T", "AUDITED"),
+        ("%RETRY%G", "NO_GROUP"),
+    }
+
+    (alone,) = history(Dossier("c", "G", routes=lonely))["group_health"]
+    assert (alone["coverage"], alone["snapshots"], alone["queues"]) == ("NO_GROUP", 2, 1)
+
+
+def test_what_was_open_of_a_group_that_is_not_there_any_more_is_not_audited():
+    open_before = EarlierFinding("id", "ORPHANED", "T", "broker-a", 0, 0, 1, "WARNING", ())
+
+    tables = history(Dossier("c", "G", earlier=[open_before]))
+
+    assert [row["status"] for row in tables["former_findings"]] == ["NOT_AUDITED"]
+    assert not any(rows for name, rows in tables.items() if name != "former_findings")
+
+
+def polls(topic, queue_id, consumed):
+    """Offsets each minute: one message a minute comes, so many are consumed."""
+    minutes = np.arange(11, dtype=np.int64)
+    times = np.array(MINUTES, dtype=np.int64)
+    return QueueOffsets(topic, "broker-a", queue_id, times, 100 + minutes, consumed(minutes))
+
+
+def test_a_finding_has_the_backlog_of_its_queue():
+    offsets = {"T": [polls("T", 0, lambda minutes: 100 + 0 * minutes)]}
+
+    (orphan,) = history(dossier(offsets=offsets))["orphaned_queues"]
+
+    assert (orphan["backlog"], orphan["backlog_growth"]) == (10, 5)
+
+
+def test_a_queue_stalls_though_no_member_was_seen_to_subscribe_to_its_topic():
+    """Offsets tell of every topic that the group once consumed."""
+    offsets = {
+        "U": [
+            polls("U", 0, lambda minutes: 90 + 0 * minutes),
+            polls("U", 1, lambda minutes: 100 + minutes),
+        ]
+    }
+
+    tables = history(dossier(offsets=offsets))
+
+    (stall,) = tables["stalled_queues"]
+    assert (stall["topic"], stall["queue_id"], stall["severity"]) == ("U", 0, "CRITICAL")

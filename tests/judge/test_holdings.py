@@ -1,0 +1,217 @@
+"""What each process had, and what was computed for it, stretch by stretch."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.judge.dossier import HeldQueue
+from jobs.judge.drift import find_drift
+from tests.judge.witnesses import (
+    AGREED,
+    BROKER,
+    TOPIC,
+    allocated,
+    at,
+    holdings_of,
+    in_seconds,
+    info,
+    log,
+)
+
+
+def stretches(clients, **inputs):
+    """(client id, since, until, held) of each holding."""
+    return [
+        (
+            each.process.client_id,
+            in_seconds(each.since),
+            in_seconds(each.until),
+            [queue_id for _, queue_id in each.held],
+        )
+        for each in holdings_of(clients, **inputs)
+    ]
+
+
+def test_equal_answers_that_follow_each_other_are_one_holding():
+    (only,) = holdings_of([info("a", [60, 120, 180], [0, 1])])
+    assert only.rounds == (at(60), at(120), at(180))
+    assert (only.since, only.until, only.observations) == (at(60), at(180), 3)
+    assert only.held == ((BROKER, 0), (BROKER, 1))
+    assert [view.queues for view in only.computed] == [frozenset(only.held)]
+    assert (only.processes, only.is_settled, only.explained_by) == (2, True, None)
+
+
+def test_an_equal_answer_after_another_one_is_another_holding():
+    clients = [info("a", [60, 180], [0]), info("a", 120, [0, 1])]
+    assert stretches(clients) == [
+        ("a", 60, 60, [0]),
+        ("a", 120, 120, [0, 1]),
+        ("a", 180, 180, [0]),
+    ]
+
+
+def test_of_two_answers_in_one_round_the_one_observed_last_counts():
+    # Two brokers forwarded the question, and between them the process got queue 1.
+    clients = [info("a", 60, [0, 1], observed=3), info("a", 60, [0], observed=1)]
+    assert stretches(clients) == [("a", 60, 60, [0, 1])]
+    assert stretches(clients[::-1]) == [("a", 60, 60, [0, 1])]
+
+
+def test_an_answer_that_shows_nothing_does_not_hide_one_that_does():
+    # The second broker's question ran into its time limit.
+    clients = [info("a", 60, [0]), info("a", 60, [], observed=9, error_code=1)]
+    assert stretches(clients) == [("a", 60, 60, [0])]
+
+
+def test_answers_are_cut_where_a_change_explains_a_difference_no_longer():
+    segments = [("one", 0, 100), ("two", 110, 600)]
+    infos = [info("a", [90, 115, 125, 135, 300], [0])]
+    found = [
+        (*map(in_seconds, each.rounds), each.explained_by, each.is_settled)
+        for each in holdings_of(infos, segments=segments)
+    ]
+    # From 130 on, 20 seconds after the second phase began, the client has rebalanced.
+    assert found == [
+        (90, None, True),
+        (115, 125, "STATE_CHANGED", False),
+        (135, 300, None, True),
+    ]
+
+
+def test_answers_are_cut_where_the_route_explains_them_no_longer_and_the_lists_still_do():
+    segments = [("one", 0, 100), ("two", 110, 600)]
+    holdings = holdings_of([info("a", [115, 120, 121], [0])], segments=segments, changes=[70])
+    assert [(len(each.rounds), each.explained_by) for each in holdings] == [
+        (2, "ROUTE_CHANGED"),
+        (1, "STATE_CHANGED"),
+    ]
+
+
+def test_a_client_counts_in_the_phases_that_have_its_id():
+    segments = [("both", 0, 100), ("alone", 110, 200), ("both", 210, 300)]
+    situations = {"both": AGREED, "alone": [allocated("a", [0, 1, 2, 3])]}
+    clients = [info("b", [60, 160, 260], [2, 3])]
+    found = stretches(clients, segments=segments, allocations=situations)
+    assert found == [("b", 60, 60, [2, 3]), ("b", 260, 260, [2, 3])]
+
+
+def test_who_does_not_subscribe_is_compared_with_nothing_but_still_answered():
+    # It takes a slot and no queue; that it answered makes the round complete.
+    allocations = [allocated("a", [], subscribed=False), allocated("b", [0, 1, 2, 3])]
+    (only,) = holdings_of([info("a", 60, [])], allocations=allocations)
+    assert only.computed == ()
+
+
+def test_queues_of_other_topics_and_queues_being_released_are_not_held():
+    queues = (
+        HeldQueue(TOPIC, BROKER, 0, dropped=False),
+        HeldQueue(TOPIC, BROKER, 1, dropped=True),
+        HeldQueue("%RETRY%G", BROKER, 0, dropped=False),
+    )
+    (only,) = holdings_of([info("a", 60, [], queues=queues)])
+    assert only.held == ((BROKER, 0),)
+
+
+def test_a_line_counts_from_20_seconds_after_it_until_the_next_one():
+    clients = [log("p", "a", 100, [0]), log("p", "a", 200, [0, 1])]
+    assert stretches(clients) == [("a", 120, 200, [0]), ("a", 220, 600, [0, 1])]
+
+
+def test_a_line_that_was_collected_twice_is_one():
+    line = log("p", "a", 100, [0], times=((at(100), at(110)), (at(100), at(900))))
+    assert stretches([line]) == [("a", 120, 600, [0])]
+
+
+def test_the_log_of_another_process_replaces_no_line():
+    allocations = [allocated("a", [0, 1], processes=2)]
+    clients = [log("p", "a", 100, [0]), log("q", "a", 200, [1])]
+    found = stretches(clients, allocations=allocations)
+    assert found == [("a", 120, 600, [0]), ("a", 220, 600, [1])]
+
+
+def test_after_a_route_change_the_time_in_which_a_client_may_not_know_it_is_a_stretch():
+    segments = [("one", 0, 100), ("two", 110, 300)]
+    found = [
+        (in_seconds(each.since), in_seconds(each.until), each.explained_by, each.is_settled)
+        for each in holdings_of([log("p", "a", -100, [0])], segments=segments, changes=[105])
+    ]
+    assert found == [
+        (20, 100, None, True),
+        (110, 155, "ROUTE_CHANGED", False),
+        (155, 300, None, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "tells"), [(-100, False), (19, False), (20, True), (500, True), (601, None)]
+)
+def test_lengths_tell_the_view_of_a_line_that_was_printed_in_the_settled_phase(second, tells):
+    found = holdings_of([log("p", "a", second, [0, 1])])
+    assert [each.lengths_tell for each in found] == ([] if tells is None else [tells])
+
+
+def test_more_logs_than_processes_say_nothing_for_as_long_as_both_are_in_force():
+    # From the second phase on the id has two processes.
+    segments = [("one", 0, 100), ("two", 110, 300)]
+    situations = {
+        "one": [allocated("a", [0, 1])],
+        "two": [allocated("a", [0, 1], processes=2)],
+    }
+    clients = [log("p", "a", -100, [0, 1]), log("q", "a", -50, [0])]
+    found = stretches(clients, segments=segments, allocations=situations)
+    assert found == [("a", 130, 300, [0, 1]), ("a", 130, 300, [0])]
+
+
+def test_a_log_without_a_label_counts_though_its_id_is_in_a_small_share_of_the_views():
+    # One broker of four lists it: a quarter of a process, which is none.
+    views = [allocated("a", [0], 0.25), allocated("b", [0], 0.75)]
+    assert stretches([log("p", "a", -100, [0])], allocations=views) == []
+    assert stretches([log(None, "a", -100, [0])], allocations=views) == [("a", 20, 600, [0])]
+
+
+def test_half_a_process_counts_as_one():
+    # Two under one view and three under the other: nothing shows that the third is gone.
+    views = [allocated("a", [0], 0.5, processes=2), allocated("a", [0], 0.5, processes=3)]
+    clients = [log(process, "a", -100, [0]) for process in "pqrs"]
+    assert len(stretches(clients[:3], allocations=views)) == 3
+    assert stretches(clients, allocations=views) == []
+
+
+def test_without_a_statement_nothing_is_asked_of_the_situations():
+    class Refusing(dict):
+        def __getitem__(self, key):
+            raise AssertionError
+
+    assert holdings_of([], allocations=Refusing({"one": AGREED})) == []
+
+
+ANSWERS = st.dictionaries(
+    st.sampled_from(range(0, 600, 15)), st.sampled_from([(0,), (0, 1), (2,), ()]), max_size=30
+)
+
+
+@given(ANSWERS, st.lists(st.sampled_from(range(0, 600, 25)), max_size=2))
+def test_folded_answers_drift_as_single_ones_do(answers, changes):
+    """A run of equal statements is only a shorter way to write them."""
+    segments = [("one", 0, 100), ("two", 130, 300), ("one", 310, 590)]
+    situations = {
+        "one": AGREED,
+        "two": [allocated("a", [0], 0.5), allocated("a", [1, 2], 0.5, client_count=3)],
+    }
+    inputs = {"segments": segments, "allocations": situations, "changes": changes}
+    single = [info("a", second, held) for second, held in answers.items()]
+    folded = [
+        info("a", [second for second in sorted(answers) if answers[second] == held], held)
+        for held in set(answers.values())
+    ]
+    one, other = (holdings_of(clients, **inputs) for clients in (single, folded))
+    assert sorted(t for each in one for t in each.rounds) == sorted(
+        t for each in other for t in each.rounds
+    )
+
+    def rows(holdings):
+        return sorted(map(repr, find_drift(holdings, 60)))
+
+    assert rows(one) == rows(other)

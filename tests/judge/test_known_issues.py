@@ -1,0 +1,155 @@
+"""findings against the known issues: which are marked, and by which entry."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jobs.judge.known_issues import KNOWN_ISSUE, MARKED_TABLES, mark_known
+from jobs.judge.terms import KnownIssueTerms
+from jobs.schemas import REPORT_TABLES
+
+CLUSTER = "DefaultCluster"
+
+
+def entry(reason="why", queues=None, kinds=None, **patterns):
+    compiled = {key: re.compile(each) for key, each in ({"groups": ".*"} | patterns).items()}
+    return KnownIssueTerms(
+        reason,
+        tuple(compiled.items()),
+        None if queues is None else frozenset(queues),
+        None if kinds is None else frozenset(kinds),
+    )
+
+
+def queue(topic="T", broker="broker-a", queue_id=0, clients=()):
+    claimants = [{"client_id": each, "processes": 1, "probability": 1.0} for each in clients]
+    return {
+        "topic": topic,
+        "broker_name": broker,
+        "queue_id": queue_id,
+        "claimants": claimants,
+    }
+
+
+def reasons(table, rows, *entries, group="G"):
+    """The reason of each row, by its place."""
+    mark_known({table: rows}, CLUSTER, group, entries)
+    return [row[KNOWN_ISSUE] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("known", "is_marked"),
+    [
+        (entry(groups="G"), True),
+        (entry(groups="G|H"), True),
+        (entry(groups="H"), False),
+        (entry(groups="g"), False),
+        (entry(clusters=f"{CLUSTER}"), True),
+        (entry(clusters="other"), False),
+        (entry(topics="T"), True),
+        (entry(topics="%RETRY%.*"), False),
+        (entry(brokers="broker-[ab]"), True),
+        (entry(brokers="broker"), False),  # over the whole name
+        (entry(queues=(0, 3)), True),
+        (entry(queues=(1,)), False),
+        (entry(kinds=("DUPLICATE", "STALLED")), True),
+        (entry(kinds=("ORPHANED",)), False),
+        (entry(clients=r"10\.0\.0\..*"), True),
+        (entry(clients=r"10\.0\.0\.1@.*"), False),  # each of them
+        (entry(groups="G", topics="T", queues=(0,), kinds=("ORPHANED",)), False),
+    ],
+)
+def test_all_that_an_entry_says_has_to_fit(known, is_marked):
+    found = [queue(clients=("10.0.0.1@a", "10.0.0.2@a"))]
+
+    assert reasons("duplicate_queues", found, known) == ["why" if is_marked else None]
+
+
+def test_the_first_entry_that_matches_marks_a_finding():
+    found = [queue(topic=topic) for topic in ("A", "B", "C")]
+    known = [entry("one", topics="A"), entry("two", topics="A|B")]
+
+    assert reasons("orphaned_queues", found, *known) == ["one", "two", None]
+
+
+def test_a_finding_without_a_client_is_not_known_by_one():
+    assert reasons("orphaned_queues", [queue()], entry(clients=".*")) == [None]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "is_marked"),
+    [
+        ("a", "a\n", False),  # $ would match before the end of the line
+        ("a|b", "xb", False),
+        ("a.c", "a.c", True),
+        ("G\\.1", "G.1", True),
+        ("日本.*", "日本-1", True),
+        ("'", "'", True),
+    ],
+)
+def test_a_pattern_goes_over_the_whole_name(pattern, name, is_marked):
+    found = reasons("orphaned_queues", [queue()], entry(groups=pattern), group=name)
+
+    assert found == ["why" if is_marked else None]
+    # The same where it is a name of the finding's, and not of its group.
+    assert reasons("orphaned_queues", [queue(topic=name)], entry(topics=pattern)) == found
+
+
+def test_a_stacked_id_is_known_by_its_verdict_and_where_all_its_topics_are():
+    def marked(**keys):
+        rows = [
+            {"topics": ("T", "%RETRY%G"), "client_id": "id", "verdict": verdict}
+            for verdict in ("STACKED", "STALE_CHANNEL")
+        ]
+        return [each is not None for each in reasons("stacked_client_ids", rows, entry(**keys))]
+
+    assert marked(kinds=("STACKED",)) == [True, False]
+    assert marked(topics="T") == [False, False]
+    assert marked(topics="T|%RETRY%G") == [True, True]
+    assert marked(clients="id", kinds=("STALE_CHANNEL",)) == [False, True]
+    assert marked(brokers=".*") == [False, False]  # it is on no broker in particular
+    assert marked(queues=(0,)) == [False, False]
+
+
+def test_a_fault_is_known_by_its_name_its_clients_and_its_brokers():
+    def marked(**keys):
+        rows = [
+            {
+                "topic": "T",
+                "fault": "STRATEGY_MISMATCH",
+                "client_ids": ("a", "b"),
+                "broker_names": (),
+            },
+            {
+                "topic": "T",
+                "fault": "ROUTE_DIVERGENCE",
+                "client_ids": (),
+                "broker_names": ("broker-a",),
+            },
+        ]
+        return [each is not None for each in reasons("group_faults", rows, entry(**keys))]
+
+    assert marked(kinds=("ROUTE_DIVERGENCE",)) == [False, True]
+    assert marked(clients="a") == [False, False]
+    assert marked(clients="[ab]") == [True, False]
+    assert marked(brokers="broker-.*") == [False, True]
+
+
+def test_a_stall_is_known_by_its_owners():
+    def stall():
+        return {"topic": "T", "broker_name": "broker-a", "queue_id": 0, "owners": ["a", "b"]}
+
+    assert reasons("stalled_queues", [stall()], entry(clients="a")) == [None]
+    known = entry(clients="a|b", kinds=("STALLED",))
+    assert reasons("stalled_queues", [stall()], known) == ["why"]
+
+
+def test_without_entries_no_finding_is_known():
+    assert reasons("orphaned_queues", [queue()]) == [None]
+
+
+def test_every_table_that_can_be_marked_has_the_column():
+    with_column = {table.name for table in REPORT_TABLES if KNOWN_ISSUE in table.schema.names}
+    assert with_column == set(MARKED_TABLES)

@@ -1,0 +1,148 @@
+"""How bad it is: findings, stalls, and the faults behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.judge.dossier import ClientRun
+from jobs.judge.episodes import fault_episodes
+from jobs.judge.severity import FaultSeverity, consumes_in_order, finding_severity, stall_severity
+from tests.judge.phases import TERMS, at, fault, phase, timeline
+
+
+@pytest.mark.parametrize(
+    ("persistence", "kind", "probability", "unread_share", "orderly", "severity"),
+    [
+        ("PERSISTENT", "ORPHANED", 1.0, None, None, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.5, 0.0, False, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.49, 0.0, True, "WARNING"),
+        ("PERSISTENT", "ORPHANED", 0.49, None, None, "WARNING"),
+        ("PERSISTENT", "ORPHANED", 0.49, -0.5, None, "WARNING"),
+        # A few messages are always on their way.
+        ("PERSISTENT", "ORPHANED", 0.1, 0.04, None, "WARNING"),
+        # Messages pile up: nobody reads it, however improbable that looked.
+        ("PERSISTENT", "ORPHANED", 0.1, 0.1, None, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.1, 0.5, None, "CRITICAL"),
+        ("PERSISTENT", "ORPHANED", 0.09, 0.5, None, "INFO"),
+        ("PERSISTENT", "DUPLICATE", 1.0, None, None, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 1.0, 0.5, False, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 0.1, None, None, "WARNING"),
+        ("PERSISTENT", "DUPLICATE", 0.09, None, True, "INFO"),
+        # Two that read a queue break the order that the group is to keep.
+        ("PERSISTENT", "DUPLICATE", 0.5, None, True, "CRITICAL"),
+        ("PERSISTENT", "DUPLICATE", 0.49, None, True, "WARNING"),
+        ("TRANSIENT", "ORPHANED", 1.0, 0.5, None, "INFO"),
+        ("TRANSIENT", "DUPLICATE", 1.0, None, True, "INFO"),
+    ],
+)
+def test_severity_follows_persistence_probability_and_the_harm_that_is_done(
+    persistence, kind, probability, unread_share, orderly, severity
+):
+    found = finding_severity(kind, persistence, probability, unread_share, orderly, TERMS)
+    assert found == severity
+
+
+@pytest.mark.parametrize(
+    ("persistence", "backlog_growth", "severity"),
+    [
+        ("PERSISTENT", 0, "WARNING"),
+        ("PERSISTENT", 1, "CRITICAL"),
+        ("TRANSIENT", 1, "INFO"),
+    ],
+)
+def test_a_lasting_stall_is_a_warning_and_critical_where_messages_pile_up(
+    persistence, backlog_growth, severity
+):
+    assert stall_severity(persistence, backlog_growth) == severity
+
+
+def client(consume_orderly):
+    values: dict[str, Any] = dict.fromkeys(ClientRun._fields)
+    return ClientRun(**values | {"consume_orderly": consume_orderly})
+
+
+@pytest.mark.parametrize(
+    ("told", "orderly"),
+    [
+        ([False, True, None], True),
+        ([False], False),
+        ([None], None),  # asked, and did not say
+        ([], None),  # not asked
+    ],
+)
+def test_a_group_is_orderly_where_any_client_of_it_says_so(told, orderly):
+    assert consumes_in_order(map(client, told)) is orderly
+
+
+def fault_of(name="GHOST_MEMBER", first=0, last=300, **overrides):
+    found = fault(name, **overrides)
+    (episode,) = fault_episodes(timeline(phase(1, first, last, faults=(found,))), 180)
+    return episode
+
+
+def row(severity, first=0, last=300, topic="T", **columns):
+    return {
+        "severity": severity,
+        "first_seen": at(first),
+        "last_seen": at(last),
+        "topic": topic,
+        "causes": ["GHOST_MEMBER"],
+        "owners": ["a"],
+        **columns,
+    }
+
+
+def graded(fault_, findings=(), stalls=()):
+    return FaultSeverity(findings, stalls).of(fault_)
+
+
+def test_a_lasting_fault_is_as_bad_as_the_worst_that_it_causes():
+    assert graded(fault_of(), [row("INFO"), row("CRITICAL"), row("WARNING")]) == "CRITICAL"
+    assert graded(fault_of(), [row("INFO"), row("WARNING")]) == "WARNING"
+    # All that it did passed, as while clients came and went.
+    assert graded(fault_of(), [row("INFO")]) == "INFO"
+
+
+def test_findings_of_another_cause_topic_or_time_say_nothing_of_a_fault():
+    for other in (
+        row("CRITICAL", causes=["STRATEGY_MISMATCH"]),
+        row("CRITICAL", topic="T2"),
+        row("CRITICAL", first=301, last=600),
+    ):
+        assert graded(fault_of(first=0, last=300), [row("WARNING"), other]) == "WARNING"
+    touching = row("CRITICAL", first=300, last=600)
+    assert graded(fault_of(first=0, last=300), [touching]) == "CRITICAL"
+
+
+def test_a_fault_that_passed_is_none_to_act_on_whatever_its_findings():
+    """One cause of a lasting finding among others, there for a moment."""
+    assert graded(fault_of(last=60), [row("CRITICAL")]) == "INFO"
+
+
+def test_a_lasting_fault_that_shows_on_no_queue_is_a_warning_unless_it_passes_by_itself():
+    """Members that filter differently lose messages, and no queue tells."""
+    silent = {"queues_affected": 0}
+    assert graded(fault_of("EXPRESSION_MISMATCH", **silent)) == "WARNING"
+    assert graded(fault_of("MIXED_MESSAGE_MODEL", **silent)) == "WARNING"
+    assert graded(fault_of("EXPRESSION_MISMATCH", last=60, **silent)) == "INFO"
+    # The clients follow a new route; the broker drops an old connection.
+    assert graded(fault_of("ROUTE_CHANGED", **silent)) == "INFO"
+    assert graded(fault_of("STALE_CHANNEL", **silent)) == "INFO"
+
+
+def test_a_lasting_fault_whose_queues_blame_others_is_none_to_act_on():
+    """Its queues have findings, and these name what lasted there: the other fault counts."""
+    others = [row("CRITICAL", causes=["STRATEGY_MISMATCH"])]
+    assert graded(fault_of(queues_affected=2), others) == "INFO"
+
+
+def test_a_frozen_process_is_as_bad_as_the_stalls_of_its_queues():
+    frozen = fault_of("FROZEN_PROCESS", client_ids=("a",))
+    stalls = [row("WARNING"), row("CRITICAL", owners=["b"]), row("CRITICAL", topic="T2")]
+
+    assert graded(frozen, stalls=stalls) == "WARNING"
+    assert graded(frozen, stalls=[*stalls, row("CRITICAL", owners=["a", "b"])]) == "CRITICAL"
+    # What several queues say of a stall says nothing of another fault.
+    assert graded(fault_of(), [row("WARNING")], [row("CRITICAL")]) == "WARNING"

@@ -1,0 +1,280 @@
+"""Queues that have an owner and stand still while others keep up."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.judge.dossier import Dossier
+from jobs.judge.stalls import find_intervals, stall_episodes
+from tests.judge.witnesses import (
+    BROKER,
+    OTHER_BROKER,
+    OWNERS,
+    TOPIC,
+    allocated,
+    at,
+    burst,
+    in_seconds,
+    intervals_of,
+    offsets,
+    steady,
+    stretches,
+    stuck,
+)
+
+
+def stalled(queues, **inputs):
+    """(queue id, since, until, polls, backlog, growth, owners) of each stall, by queue and time."""
+    return sorted(
+        (
+            row["queue_id"],
+            in_seconds(row["first_seen"]),
+            in_seconds(row["last_seen"]),
+            row["polls"],
+            row["backlog"],
+            row["backlog_growth"],
+            row["owners"],
+        )
+        for row in stall_episodes(intervals_of(queues, **inputs), 60)
+    )
+
+
+def test_the_queues_of_a_frozen_process_stall_though_nothing_comes_after_the_burst():
+    rows = stall_episodes(intervals_of(burst()), 60)
+    assert rows == [
+        {
+            "topic": TOPIC,
+            "broker_name": broker_name,
+            "queue_id": queue_id,
+            "first_seen": at(27),
+            "last_seen": at(123),
+            "polls": 7,
+            "persistence": "PERSISTENT",
+            "ongoing": False,
+            "backlog": 20,
+            "backlog_growth": 0,
+            "owners": ["b"],
+        }
+        for broker_name, queue_id in ((BROKER, 3), (OTHER_BROKER, 0), (OTHER_BROKER, 1))
+    ]
+
+
+def test_a_stall_that_reaches_the_last_poll_of_the_topic_is_ongoing_and_a_short_one_transient():
+    queues = [offsets(0, steady(0, 30, 60)), offsets(3, stuck(0, 30))]
+    (row,) = stall_episodes(intervals_of(queues), 60)
+    # The last poll of the topic is at 60: this queue was not asked then.
+    assert (row["ongoing"], row["persistence"]) == (False, "TRANSIENT")
+    (row,) = stall_episodes(intervals_of([queues[0], offsets(3, stuck(0, 30, 60))]), 60)
+    assert (row["ongoing"], row["persistence"]) == (True, "PERSISTENT")
+
+
+def test_who_takes_over_at_last_is_not_blamed_and_a_moment_without_owner_hides_no_stall():
+    # Between 123 and 139 the brokers dropped b; queue 3 was read only after that.
+    taken_over = [*range(4), (OTHER_BROKER, 0)]
+    assert stalled(
+        burst(read_later=True),
+        orphans=[((BROKER, 3), 135, 135)],
+        segments=[("one", -60), ("two", 135)],
+        owners={"one": OWNERS, "two": [allocated("a", taken_over)]},
+    ) == [
+        (0, 27, 123, 7, 20, 0, ["b"]),
+        (1, 27, 123, 7, 20, 0, ["b"]),
+        (3, 27, 139, 8, 20, 0, ["b"]),
+    ]
+
+
+@pytest.mark.parametrize("snapshot", [90, 120])
+def test_a_queue_that_changes_hands_and_still_does_not_move_is_one_stall_of_its_last_owner(
+    snapshot,
+):
+    times = (0, 60, 120, 180)
+    assert stalled(
+        [offsets(0, steady(*times)), offsets(3, stuck(*times))],
+        segments=[("one", -60), ("two", snapshot)],
+        owners={"one": OWNERS, "two": [allocated("a", [0]), allocated("c", [3])]},
+    ) == [(3, 0, 180, 4, 190, 180, ["c"])]
+
+
+def test_a_queue_that_is_read_slowly_is_not_stalled():
+    slow = {0: (10, 1), 60: (100, 2), 120: (200, 3), 180: (300, 4)}
+    assert stalled([offsets(0, steady(0, 60, 120, 180)), offsets(3, slow)]) == []
+
+
+def test_one_poll_is_no_stall_and_two_are():
+    once = {0: (0, 0), 60: (20, 0), 120: (20, 20)}
+    twice = {0: (0, 0), 60: (20, 0), 120: (25, 0), 180: (25, 25)}
+    queues = [offsets(0, steady(0, 60, 120, 180)), offsets(3, once)]
+    queues.append(offsets(0, twice, OTHER_BROKER))
+    assert stalled(queues) == [(0, 60, 120, 2, 25, 5, ["b"])]
+
+
+@pytest.mark.parametrize("new_messages", [0, 5])
+def test_nothing_is_stalled_where_the_whole_group_stands_still(new_messages):
+    # All moved until second 70, in the middle of their messages; then nobody, ever.
+    def stops(left):
+        polls = {0: (10, 5), 60: (80, 70), 120: (160, 100)}
+        return polls | {
+            second: (160 + left + new_messages * number, 100)
+            for number, second in enumerate((180, 240, 300))
+        }
+
+    queues = [offsets(number, stops(number)) for number in (0, 1, 3)]
+    # It had nothing to do, before and after: it is no measure.
+    idle = offsets(2, dict.fromkeys((0, 60, 120, 180, 240, 300), (7, 7)))
+    assert stalled([*queues, idle]) == []
+
+
+def test_a_queue_that_never_had_a_message_is_no_measure():
+    # Queue 3 has stood since before the first poll; that queue 0 is read to its end says nothing.
+    idle = offsets(0, dict.fromkeys((0, 60, 120), (7, 7)))
+    assert stalled([idle, offsets(3, stuck(0, 60, 120))]) == []
+
+
+def test_where_a_queue_that_was_done_stands_still_with_the_next_message_all_may_stand_still():
+    # Since 61 nobody reads: the first message came to queue 3, the next, at 180, to queue 0.
+    times = (60, 120, 180, 240, 300)
+    last = {0: (0, 0)} | dict.fromkeys(times, (10, 8))
+    done = {0: (0, 0)} | dict.fromkeys(times, (9, 9))
+    next_message = done | {180: (10, 9), 240: (11, 9), 300: (12, 9)}
+    queues = [offsets(0, next_message), offsets(1, done), offsets(3, last)]
+    assert stalled(queues) == [(3, 60, 120, 2, 2, 0, ["b"])]
+
+
+def test_a_group_that_stands_still_for_an_hour_makes_no_lasting_stall_of_who_is_last_to_move():
+    hour = {time: (time + 1, 0) for time in range(0, 3600, 60)}
+    early = hour | {3600: (4000, 100), 3660: (4000, 4000)}
+    late = hour | {3600: (4000, 0), 3660: (4000, 100)}
+    rows = stalled([offsets(0, early), offsets(3, late)])
+    assert [row[:4] for row in rows] == [(3, 3540, 3600, 2)]
+
+
+def test_where_nothing_can_be_compared_nothing_is_stalled():
+    alone = offsets(0, stuck(0, 60, 120))
+    # Of another topic, which may have other consumers.
+    assert stalled([alone, offsets(1, steady(0, 60, 120), topic="other")]) == []
+    assert stalled([]) == []
+    assert stalled([offsets(0, {0: (10, 0)})]) == []
+
+
+def test_a_queue_without_owner_is_an_orphan_and_not_stalled():
+    times = (0, 60, 120, 180, 240)
+    queues = [offsets(number, stuck(*times)) for number in (1, 2, 3, 9)]
+    assert stalled(
+        [offsets(0, steady(*times)), *queues],
+        # 1: all the time; 2: over most of the time between two polls; 3: at one poll.
+        # 9 is not readable, so nobody was given it.
+        orphans=[((BROKER, 1), -60, 240), ((BROKER, 2), 65, 110), ((BROKER, 3), 120, 120)],
+    ) == [
+        (2, 0, 60, 2, 70, 60, ["a"]),
+        (2, 120, 240, 3, 250, 120, ["a"]),
+        (3, 0, 60, 2, 70, 60, ["b"]),
+        (3, 180, 240, 2, 250, 60, ["b"]),
+    ]
+
+
+@pytest.mark.parametrize(("until", "is_stalled"), [(89, True), (90, False)])
+def test_half_of_the_time_between_two_polls_without_owner_explains_that_a_queue_stands(
+    until, is_stalled
+):
+    # From 61 on it had none: 28 of the 58 seconds between two polls, or 29.
+    queues = [offsets(0, steady(60, 118)), offsets(3, stuck(60, 118))]
+    rows = stalled(queues, orphans=[((BROKER, 3), 61, until)])
+    assert bool(rows) == is_stalled
+
+
+def test_a_poll_that_a_queue_is_missing_from_breaks_no_stall():
+    # At 60 and 180 broker-b gave no offsets.
+    queues = [offsets(0, steady(0, 60, 120, 180, 240))]
+    queues.append(offsets(0, stuck(0, 120, 240), OTHER_BROKER))
+    assert stalled(queues) == [(0, 0, 240, 3, 250, 240, ["b"])]
+
+
+def test_when_a_queue_moved_that_was_missing_is_not_known_so_it_is_no_measure():
+    # broker-b was not asked from 60 to 240: its queue may have stopped at 61.
+    away = {0: (10, 0), 60: (100, 60), 240: (300, 61)}
+    queues = [offsets(3, stuck(60, 120, 180, 240)), offsets(0, away, OTHER_BROKER)]
+    assert stalled(queues) == []
+
+
+def test_an_offset_that_is_set_back_ends_a_stall():
+    reset = stuck(0, 60, 120, at_offset=5) | stuck(180, 240, at_offset=2)
+    queues = [offsets(0, steady(0, 60, 120, 180, 240)), offsets(3, reset)]
+    assert stalled(queues) == [
+        (3, 0, 120, 3, 125, 120, ["b"]),
+        (3, 180, 240, 2, 248, 60, ["b"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("taken", "owners"),
+    [
+        ([allocated("b", [3]), allocated("c", [3])], ["b", "c"]),
+        ([allocated("b", [3], 0.5), allocated("c", [3], 0.5)], ["b", "c"]),
+        ([allocated("b", [3], processes=2)], ["b"]),
+        ([], []),
+    ],
+    ids=["two clients", "one client or the other, by view", "two processes of one id", "not known"],
+)
+def test_a_stall_names_whoever_may_have_the_queue(taken, owners):
+    queues = [offsets(0, steady(0, 60, 120)), offsets(3, stuck(0, 60, 120))]
+    of_all = [allocated("a", [0]), *taken] if taken else []
+    assert stalled(queues, owners={"one": of_all}) == [(3, 0, 120, 3, 130, 120, owners)]
+
+
+def test_before_the_first_snapshot_of_the_lists_nobody_knows_whose_a_queue_is():
+    queues = [offsets(0, steady(0, 60, 120)), offsets(3, stuck(0, 60, 120))]
+    assert stalled(queues, segments=[("one", 90)]) == [(3, 0, 120, 3, 130, 120, [])]
+    # A topic that no member was seen to subscribe to has no stretch at all.
+    assert stalled(queues, segments=[]) == [(3, 0, 120, 3, 130, 120, [])]
+
+
+POLLS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=8)
+
+
+def polls_of(steps):
+    """Polls from steps: how many messages came, how many were read, whether it was asked."""
+    came = read = 0
+    polls = {}
+    for number, (new, taken, asked) in enumerate(steps):
+        came += new
+        read = min(came, read + taken)
+        if asked:
+            polls[60 * number] = (came, read)
+    return polls
+
+
+@given(st.lists(POLLS, min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_the_order_in_which_queues_come_means_nothing(steps, random):
+    queues = [offsets(number, polls_of(each)) for number, each in enumerate(steps)]
+    shuffled = random.sample(queues, len(queues))
+    owners = {"one": [allocated("a", range(len(steps)))]}
+    assert stalled(queues, owners=owners) == stalled(shuffled, owners=owners)
+
+
+@given(st.lists(POLLS, min_size=1, max_size=5))
+def test_a_queue_stands_still_all_through_its_stall_and_messages_wait(steps):
+    polls = [polls_of(each) for each in steps]
+    queues = [offsets(number, each) for number, each in enumerate(polls)]
+    rows = stalled(queues, owners={"one": [allocated("a", range(len(steps)))]})
+    for number, since, until, count, backlog, growth, _ in rows:
+        within = {t: poll for t, poll in polls[number].items() if since <= t <= until}
+        lags = [came - read for came, read in within.values()]
+        assert len(within) == count >= 2
+        assert len({read for _, read in within.values()}) == 1
+        assert min(lags) > 0
+        assert (lags[-1], lags[-1] - lags[0]) == (backlog, growth)
+    for one, other in pairwise(rows):
+        # Two stalls of one queue have a poll between them at which it moved, or nothing waited.
+        assert one[0] != other[0] or one[2] <= other[1]
+
+
+def test_a_topic_in_which_no_queue_ever_stands_still_asks_for_no_evaluation():
+    queues = [offsets(number, steady(*range(0, 6000, 60))) for number in range(24)]
+    dossier = Dossier("DefaultCluster", "G", offsets={TOPIC: queues})
+    # There is no evaluation of the stretch: looking for it would raise.
+    intervals = find_intervals(dossier, TOPIC, stretches([("one", 0)]), {}, {})
+    assert stall_episodes(intervals, 60) == []

@@ -1,0 +1,118 @@
+"""stretches -> timeline: the phases that say something, numbered in time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.judge.evaluated import Evaluated
+from jobs.judge.timeline import build_timeline
+from tests.judge.phases import at, evaluated, finding, stretch
+
+GOOD, UNKNOWN = evaluated(), evaluated(known=False, completeness=0.0)
+
+
+def test_stretches_in_which_nothing_was_known_are_left_out_and_not_counted():
+    """A round without answers says neither that a fault is there nor that it has ended."""
+    stretches = [
+        stretch("good", 0, 60),
+        stretch("unknown", 120, 180),
+        stretch("good", 240, 300),
+        stretch("unknown", 360, 420),
+    ]
+
+    timeline = build_timeline("T", stretches, {"good": GOOD, "unknown": UNKNOWN})
+
+    assert [(each.first_seen, each.position) for each in timeline.phases] == [
+        (at(0), 1),
+        (at(240), 2),
+    ]
+    assert timeline.end == at(300)
+
+
+def test_a_topic_of_which_nothing_was_ever_known_has_no_phases():
+    assert build_timeline("T", [stretch("unknown", 0, 60)], {"unknown": UNKNOWN}).phases == ()
+
+
+def test_a_phase_has_the_times_and_the_group_run_of_its_stretch():
+    (phase,) = build_timeline("T", [stretch("good", 60, 180, group_run=7)], {"good": GOOD}).phases
+
+    assert (phase.topic, phase.situation_id, phase.group_run) == ("T", "good", 7)
+    assert (phase.first_seen, phase.last_seen, phase.snapshots) == (at(60), at(180), 3)
+    assert phase.evaluated is GOOD
+
+
+def state(name: str) -> Evaluated:
+    """``differ``, ``certain`` or ``agree``, of so many of three brokers, by one route or two."""
+    found, _, brokers = name.removesuffix(", one route").partition(" of ")
+    findings = {"differ": (finding(0.5),), "certain": (finding(1.0),), "agree": ()}[found]
+    return evaluated(
+        completeness=int(brokers or 3) / 3,
+        nameservers=1 if "one route" in name else 2,
+        findings=findings,
+    )
+
+
+def phases_of(names):
+    stretches = [stretch(name, 60 * n, 60 * n + 30) for n, name in enumerate(names)]
+    return build_timeline("T", stretches, {name: state(name) for name in names}).phases
+
+
+@pytest.mark.parametrize(
+    ("states", "known_positions"),
+    [
+        # A broker did not answer, and those that did agree: perhaps it is the one that differs.
+        (["differ", "agree of 2", "differ"], [1, 1, 2]),
+        (["differ", "agree of 1", "agree of 2", "differ"], [1, 1, 1, 2]),
+        (["differ", "certain of 2", "differ"], [1, 1, 2]),
+        # All were asked again in between, or at the end: it has ended.
+        (["differ", "agree of 2", "agree", "differ"], [1, 2, 3, 4]),
+        (["differ", "agree", "differ"], [1, 2, 3]),
+        (["differ", "agree of 2", "agree"], [1, 2, 3]),
+        # It may never answer again: what the others say is all there is.
+        (["differ", "agree of 2"], [1, 2]),
+        (["agree of 2", "differ"], [1, 2]),
+        # They differ among as many as agreed in between.
+        (["differ of 2", "agree of 2", "differ"], [1, 2, 3]),
+        (["differ", "agree of 2", "differ of 2"], [1, 2, 3]),
+        (["certain", "agree of 2", "certain"], [1, 2, 3]),
+        (["differ", "agree of 2", "differ", "differ", "agree of 1", "differ"], [1, 1, 2, 3, 3, 4]),
+        # Likewise where a nameserver did not answer.
+        (["differ", "agree, one route", "differ"], [1, 1, 2]),
+        (["differ, one route", "agree, one route", "differ"], [1, 2, 3]),
+    ],
+)
+def test_where_fewer_lists_are_known_that_they_agree_ends_nothing(states, known_positions):
+    phases = phases_of(states)
+
+    assert [each.position for each in phases] == list(range(1, len(states) + 1))
+    assert [each.known_position for each in phases] == known_positions
+    assert [each.is_blind for each in phases[1:]] == [a == b for a, b in pairwise(known_positions)]
+
+
+def is_blind(states, number):
+    """The definition, word by word: quadratic, and so only here."""
+    lists = [each.completeness * each.nameservers for each in map(state, states)]
+    differ = [name.startswith("differ") for name in states]
+    before = [n for n in range(number) if differ[n]]
+    after = [n for n in range(number + 1, len(states)) if differ[n]]
+    if differ[number] or not before or not after:
+        return False
+    most = max(lists[before[-1] + 1 : after[0]])
+    return most < lists[before[-1]] and most < lists[after[0]]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["differ", "differ of 2", "agree", "agree of 2", "agree of 1", "certain of 2"]
+        ),
+        max_size=12,
+    )
+)
+def test_blind_is_what_the_definition_says(states):
+    phases = phases_of(states)
+    assert [each.is_blind for each in phases] == [is_blind(states, n) for n in range(len(states))]

@@ -1,0 +1,220 @@
+"""Statements as a reader gives them, each with a plain base case; and the tables made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from jobs.dumps.statement import (
+    CLIENT_LOG,
+    CONSUME_STATS,
+    CONSUMER_CONNECTION,
+    CONSUMER_RUNNING_INFO,
+    HEARTBEAT,
+    TOPIC_ROUTE,
+    Connection,
+    Connections,
+    HeartbeatOfGroup,
+    LogLine,
+    Offset,
+    Route,
+    RouteBroker,
+    RunningInfo,
+    Source,
+    Statement,
+    Stats,
+    Subscriptions,
+)
+from jobs.instants import SECOND, Instant
+from jobs.snapshots.clients import log_offsets
+from jobs.snapshots.groups import SnapshotTerms, group_tables, in_time
+from jobs.snapshots.topics import topic_tables
+
+CLUSTER, GROUP, TOPIC, BROKER, NAMESRV = "C", "G", "T", "broker-a", "ns-1:9876"
+DAY = datetime(2026, 1, 5, tzinfo=UTC)
+
+_order = count()
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def instant(seconds: float) -> Instant:
+    """So many seconds into the test's day, as statements have it."""
+    return round((DAY.timestamp() + seconds) * 1000) * (SECOND // 1000)
+
+
+def at(seconds: float) -> datetime:
+    """The same, as tables have it."""
+    return DAY + timedelta(seconds=seconds)
+
+
+def subscriptions(*topics: str) -> Subscriptions:
+    """A subscription by tags to each topic."""
+    return tuple((topic, "TAG", "*") for topic in sorted(topics))
+
+
+def shown(*topics: str) -> list[dict[str, str]]:
+    """The same, as tables have it."""
+    names = ("topic", "expression_type", "expression")
+    return [dict(zip(names, each, strict=True)) for each in subscriptions(*topics)]
+
+
+def _statement(
+    kind: str, seconds: float, source: Source, content: Any, **overrides: Any
+) -> Statement:
+    values = {
+        "cluster": CLUSTER,
+        "subject": GROUP,
+        "snapshot_time": instant(seconds),
+        "collected_at": instant(seconds),
+        "order": next(_order),
+    }
+    return Statement(kind=kind, source=source, content=content, **values | overrides)
+
+
+def heartbeat(
+    client_id: str,
+    *topics: str,
+    seconds: float = 0,
+    broker: str = BROKER,
+    address: str | None = None,
+    consume_type: str | None = "CONSUME_PASSIVELY",
+    message_model: str | None = "CLUSTERING",
+    is_full: bool = True,
+) -> Statement:
+    """A client's heartbeat, over the first connection that ``poll`` lists of its id."""
+    return _statement(
+        HEARTBEAT,
+        seconds,
+        Source(broker, 0, client_addr=address or f"{client_id}:1"),
+        HeartbeatOfGroup(client_id, is_full, consume_type, message_model, subscriptions(*topics)),
+        snapshot_time=None,
+    )
+
+
+def poll(
+    *client_ids: str,
+    topics: Sequence[str] = (TOPIC,),
+    seconds: float = 0,
+    collected: float | None = None,
+    broker: str = BROKER,
+    code: int | None = None,
+    message: str | None = None,
+    **source: Any,
+) -> Statement:
+    """A broker's list; the copies of an id have ports from 1 on. With a code there is none."""
+    connections = tuple(
+        Connection(each, f"{each}:{client_ids[: place + 1].count(each)}", "JAVA", 401)
+        for place, each in enumerate(client_ids)
+    )
+    return _statement(
+        CONSUMER_CONNECTION,
+        seconds,
+        Source(
+            **{"broker_name": broker, "broker_id": 0, "code": code, "message": message} | source
+        ),
+        None
+        if code is not None
+        else Connections(connections, "CONSUME_PASSIVELY", "CLUSTERING", subscriptions(*topics)),
+        collected_at=instant(seconds if collected is None else collected),
+    )
+
+
+def running_info(
+    client_id: str,
+    *topics: str,
+    seconds: float = 0,
+    code: int | None = None,
+    source: dict[str, Any] | None = None,
+    **overrides: Any,
+) -> Statement:
+    """What a client says of itself; with a code it did not answer."""
+    nothing = dict.fromkeys(RunningInfo._fields)
+    values = nothing | {"pull_consumer": False, "subscriptions": subscriptions(*topics)}
+    return _statement(
+        CONSUMER_RUNNING_INFO,
+        seconds,
+        Source(client_id=client_id, code=code, **source or {}),
+        None if code is not None else RunningInfo(**values | overrides),
+    )
+
+
+def log_line(
+    client_id: str,
+    strategy: str,
+    seconds: float = 0,
+    printed: float | None = 0,
+    process: str | None = None,
+    group: str = GROUP,
+    by_broker: bool = False,
+) -> Statement:
+    """A rebalance line; ``printed``: the time of the day that it shows, in seconds."""
+    return _statement(
+        CLIENT_LOG,
+        seconds,
+        Source(process=process),
+        LogLine(
+            strategy,
+            TOPIC,
+            client_id,
+            4,
+            1,
+            by_broker,
+            None if printed is None else instant(printed),
+            ((TOPIC, BROKER, 3),),
+        ),
+        subject=group,
+        snapshot_time=None,
+    )
+
+
+def stats(
+    offsets: dict[int, tuple[int, int]], seconds: float = 0, collected: float | None = None
+) -> Statement:
+    """Broker and consumer offset by queue id."""
+    return _statement(
+        CONSUME_STATS,
+        seconds,
+        Source(),
+        Stats(tuple(Offset(TOPIC, BROKER, number, *two, None) for number, two in offsets.items())),
+        collected_at=instant(seconds if collected is None else collected),
+    )
+
+
+def route(
+    *brokers: RouteBroker,
+    seconds: float = 0,
+    collected: float | None = None,
+    namesrv: str = NAMESRV,
+    code: int | None = None,
+    message: str | None = None,
+) -> Statement:
+    """A nameserver's answer; with a code it is an error."""
+    return _statement(
+        TOPIC_ROUTE,
+        seconds,
+        Source(namesrv_addr=namesrv, code=code, message=message),
+        None if code is not None else Route(brokers),
+        subject=TOPIC,
+        collected_at=instant(seconds if collected is None else collected),
+    )
+
+
+def tables(*statements: Statement, expiry: int = 130, time_zone: str | None = None) -> Rows:
+    """The rows of a group's tables, of statements in any order."""
+    terms = SnapshotTerms(expiry, time_zone, log_offsets(statements))
+    return _rows(group_tables(in_time(statements), terms))
+
+
+def tables_of_topic(*statements: Statement) -> Rows:
+    """The rows of a topic's tables."""
+    return _rows(topic_tables(in_time(statements)))
+
+
+def _rows(pieces: Iterable[tuple[str, Any]]) -> Rows:
+    rows: Rows = {}
+    for name, piece in pieces:
+        rows.setdefault(name, []).extend(piece.to_pylist())
+    return rows

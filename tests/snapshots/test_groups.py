@@ -1,0 +1,175 @@
+"""A whole group: the order in which statements come changes nothing, nor how they were carried."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.dumps.rows import ROWS, encode
+from jobs.packed import unpack
+from jobs.snapshots import tables as pieces
+from jobs.snapshots.groups import SnapshotTerms, group_tables, in_time
+from jobs.snapshots.members import GroupTables, Members, member_at
+from jobs.snapshots.steps import table_batches
+from tests.snapshots import builders
+from tests.snapshots.builders import heartbeat, instant, log_line, poll, running_info, stats
+
+CLIENTS = ("a", "b", "c")
+TIMES = st.integers(0, 30).map(lambda number: number * 10)
+TOPICS = st.sampled_from([(), ("T1",), ("T1", "T2")])
+BROKERS = st.sampled_from(["broker-a", "broker-b"])
+STRATEGIES = st.sampled_from(["AVG", "MACHINE_ROOM_NEARBY", "MACHINE_ROOM_NEARBY-AVG"])
+
+HEARTBEATS = st.builds(
+    lambda client, topics, time, broker, full: heartbeat(
+        client, *topics, seconds=time, broker=broker, is_full=full or bool(topics)
+    ),
+    st.sampled_from(CLIENTS),
+    TOPICS,
+    TIMES,
+    BROKERS,
+    st.booleans(),
+)
+POLLS = st.builds(
+    lambda clients, topics, time, late, broker: poll(
+        *clients, topics=topics, seconds=time, collected=time + late, broker=broker
+    ),
+    st.lists(st.sampled_from(CLIENTS), max_size=4),
+    TOPICS,
+    TIMES,
+    st.sampled_from([0, 5, 40]),
+    BROKERS,
+)
+INFOS = st.builds(
+    lambda client, topics, time, strategy, pulls, code: running_info(
+        client,
+        *topics,
+        seconds=time,
+        code=code,
+        strategy=strategy,
+        pull_consumer=pulls,
+        client_rebalance=pulls,
+    ),
+    st.sampled_from(CLIENTS),
+    TOPICS,
+    TIMES,
+    STRATEGIES,
+    st.sampled_from([None, True, False]),
+    st.sampled_from([None, None, 1]),
+)
+LOG_LINES = st.builds(
+    lambda client, strategy, time: log_line(client, strategy, seconds=time, printed=time),
+    st.sampled_from(CLIENTS),
+    STRATEGIES,
+    TIMES,
+)
+STATS = st.builds(
+    lambda offset, time, late: stats({0: (offset, offset)}, seconds=time, collected=time + late),
+    st.integers(0, 9),
+    TIMES,
+    st.sampled_from([0, 5]),
+)
+STATEMENTS = st.lists(st.one_of(HEARTBEATS, POLLS, INFOS, LOG_LINES, STATS), max_size=40)
+
+
+@given(STATEMENTS, st.randoms(use_true_random=False))
+def test_shuffled_statements_give_the_same_tables(statements, randomness: random.Random):
+    shuffled = randomness.sample(statements, len(statements))
+    assert builders.tables(*shuffled) == builders.tables(*statements)
+
+
+@given(STATEMENTS)
+def test_what_is_resolved_once_for_many_polls_is_what_each_poll_resolves_to(statements):
+    """Held against every member of every list resolved for itself."""
+    members = Members()
+    in_order = in_time(statements)
+    last = {}
+    for each in in_order:
+        if each.kind == "heartbeat":
+            members.add_heartbeat(each.collected_at, each.source, each.content)
+        elif each.kind == "client_log":
+            members.add_log_line(each.collected_at, each.content)
+        elif each.kind == "consumer_running_info" and each.content is not None:
+            members.add_running_info(each.collected_at, each.source.client_id, each.content)
+        elif each.kind == "consumer_connection":
+            last[each.snapshot_time, each.source.broker_name] = each
+    polls = in_time(last.values())
+    shown = GroupTables([(each.collected_at, each.content.subscriptions) for each in polls])
+    names = ("client_addr", "subscription_source", "strategy", "client_rebalance", "pull_consumer")
+    expected = []
+    for each in polls:
+        broker = each.source.broker_name, each.source.broker_id
+        for connection in each.content.connections:
+            member, _ = member_at(
+                each.collected_at, broker, connection, each.content, members, shown
+            )
+            topics = tuple(topic for topic, *_ in member.subscriptions)
+            facts = tuple(getattr(member, name) for name in names)
+            expected.append((each.snapshot_time, broker[0], topics, *facts))
+    rows = builders.tables(*statements).get("heartbeats", [])
+    found = [
+        (
+            instant((row["snapshot_time"] - builders.DAY).total_seconds()),
+            row["broker_name"],
+            tuple(each["topic"] for each in row["subscriptions"]),
+            *[row[name] for name in names],
+        )
+        for row in rows
+    ]
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+def test_pieces_of_a_table_are_the_whole_table(monkeypatch):
+    statements = [
+        *[poll("a", "b", str(each), seconds=each) for each in range(20)],
+        *[heartbeat("a", "T", seconds=each) for each in range(20)],
+        *[running_info("a", seconds=each) for each in range(20)],
+        *[stats({0: (each, each), 1: (each, 0)}, seconds=each) for each in range(20)],
+    ]
+    whole = builders.tables(*statements)
+    for module in ("groups", "lists", "offsets"):
+        monkeypatch.setattr(f"jobs.snapshots.{module}.PIECE_ROWS", 7)
+    counts: dict[str, int] = {}
+    for name, _ in group_tables(in_time(statements), SnapshotTerms(130)):
+        counts[name] = counts.get(name, 0) + 1
+    assert builders.tables(*statements) == whole
+    assert counts == {
+        "heartbeats": 7,
+        "broker_polls": 3,
+        "member_lists": 7,
+        "client_states": 3,
+        "queue_offsets": 5,
+    }
+    assert pieces.PIECE_ROWS > 7
+
+
+@pytest.mark.parametrize("piece_rows", [1, 2, 1000])
+def test_a_task_makes_the_tables_of_its_groups_of_rows(monkeypatch, piece_rows):
+    monkeypatch.setattr("jobs.snapshots.steps.PIECE_ROWS", piece_rows)
+    statements = [poll("a"), heartbeat("a", "T"), log_line("a", "AVG")]
+    other = [each._replace(subject="H") for each in statements]
+    in_order = [*in_time(statements), *in_time(other)]
+    columns = {
+        **dict(zip(statements[0]._fields, zip(*in_order, strict=True), strict=True)),
+        "source": [encode(each.source) for each in in_order],
+        "content": [encode(each.content) for each in in_order],
+    }
+    rows = [pa.array(columns.get(f.name, [None] * len(in_order)), f.type) for f in ROWS]
+    batch = pa.record_batch(rows, schema=ROWS)
+
+    packed = list(table_batches([batch.slice(0, 2), batch.slice(2)], SnapshotTerms(130, "UTC")))
+
+    made: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for name, piece in unpack(packed):
+        made[name] += piece.to_pylist()
+    counts = {name: len(rows) for name, rows in made.items()}
+    assert counts == {"heartbeats": 2, "broker_polls": 2, "member_lists": 2, "client_states": 2}
+    expected = builders.tables(*statements, time_zone="UTC")
+    here = [row for row in made["heartbeats"] if row["consumer_group"] == "G"]
+    assert here == expected["heartbeats"]

@@ -1,0 +1,281 @@
+"""The ingest job over folders of good and bad files: nothing is lost, nothing stops the night.
+
+On Spark and in the driver's own process: the same tables, the same counts, the same quarantine.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from jobs.dumps.files import list_local_files
+from jobs.errors import QuarantineError
+from jobs.pipeline.ingest_on_driver import ingest_locally
+from jobs.pipeline.ingested import MANIFEST, Ingested, check_quarantine
+from jobs.progress import Progress
+from jobs.schemas import SNAPSHOT_TABLES
+from jobs.settings import Settings
+from jobs.storage import Location
+
+Rows = list[dict[str, Any]]
+Ingest = Callable[..., Ingested]
+
+QUIET = Progress(quiet=True)
+
+
+def route_line(topic: str = "ORDER", **overrides: object) -> str:
+    body = (
+        '{"brokerDatas":[{"brokerAddrs":{0:"10.0.1.1:10911"},"brokerName":"broker-a"}],'
+        '"queueDatas":[{"brokerName":"broker-a","perm":6,"readQueueNums":4,"writeQueueNums":4}]}'
+    )
+    envelope = {
+        "kind": "topic_route",
+        "cluster": "C",
+        "snapshot_time": "2026-11-20T10:00:00.000Z",
+        "collected_at": "2026-11-20T10:00:00.100Z",
+        "namesrv_addr": "10.0.0.1:9876",
+        "topic": topic,
+        "body": body,
+    }
+    return json.dumps(envelope | overrides)
+
+
+def locally(dumps: Path, output: Path, settings: Settings) -> Ingested:
+    snapshots = Location(output)
+    result, tables = ingest_locally(
+        list_local_files([str(dumps)]) or [], snapshots, settings, QUIET
+    )
+    for table in SNAPSHOT_TABLES:
+        assert tables[table.name].schema == table.schema
+        assert tables[table.name].to_pylist() == rows(output, table.name)
+    check_quarantine(result, snapshots, settings)
+    return result
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def ingest(request: pytest.FixtureRequest) -> Ingest:
+    """``ingest(dumps, output)`` of either engine."""
+
+    def run(dumps: Path, output: Path, allowed_share: float = 1.0) -> Ingested:
+        settings = Settings(allowed_quarantine_share=allowed_share)
+        if request.param == "local":
+            return locally(dumps, output, settings)
+        from jobs.pipeline.ingest_on_spark import ingest as on_spark  # noqa: PLC0415
+
+        spark = request.getfixturevalue("spark")
+        return on_spark(spark, [str(dumps)], Location(output), settings, QUIET)
+
+    return run
+
+
+def rows(output: Path, name: str) -> Rows:
+    files = sorted(str(path) for path in (output / name).glob("*.parquet"))
+    return ds.dataset(files).to_table().to_pylist()
+
+
+def quarantine(output: Path) -> Rows:
+    return sorted(rows(output, "quarantine"), key=lambda row: (row["file"], row["line_number"]))
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    return folder
+
+
+def test_every_bad_line_is_quarantined_as_it_came_with_its_number_and_reason(
+    ingest: Ingest, dumps: Path, tmp_path: Path
+) -> None:
+    binary = bytes(range(128, 256))
+    lines = [route_line(), "", "17", "  \ufffd half", route_line(kind="rote"), route_line()]
+    text = "\n".join(lines).encode() + b"\n" + binary + b"\n" + b"{}"
+    (dumps / "night 1%.jsonl").write_bytes(text)
+    (dumps / "empty.jsonl").write_bytes(b"")
+
+    result = ingest(dumps, tmp_path / "out")
+
+    found = {row["line_number"]: row for row in quarantine(tmp_path / "out")}
+    assert {number: row["line"] for number, row in found.items()} == {
+        2: "",
+        3: "17",
+        4: "  \ufffd half",
+        5: route_line(kind="rote"),
+        7: "\ufffd" * 128,
+        8: "{}",
+    }
+    exact = {number: row["line_bytes"] for number, row in found.items() if row["line_bytes"]}
+    assert exact == {7: binary}
+    assert found[3]["reason"] == "expected one JSON object, came '17'"
+    assert {Path(row["file"]) for row in found.values()} == {
+        Path(f"file:{dumps}/night%201%25.jsonl")
+    }
+    assert result == Ingested(files=2, bytes=len(text), lines=8, quarantined=6)
+    # The same poll, collected twice.
+    assert len(rows(tmp_path / "out", "topic_routes")) == 1
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_read(
+    ingest: Ingest, dumps: Path, tmp_path: Path
+) -> None:
+    text = f"{route_line(topic='A')}\r\n{route_line(topic='B')}\r\n"
+    (dumps / "windows.jsonl").write_bytes(b"\xef\xbb\xbf" + text.encode())
+
+    result = ingest(dumps, tmp_path / "out")
+
+    assert quarantine(tmp_path / "out") == []
+    assert result.lines == len(rows(tmp_path / "out", "topic_routes")) == 2
+
+
+def test_a_truncated_gzip_file_is_read_up_to_the_damage(
+    ingest: Ingest, dumps: Path, tmp_path: Path
+) -> None:
+    many = [route_line(topic=f"T{number:05d}-{hash(number)}") for number in range(4000)]
+    whole = gzip.compress(("\n".join(many) + "\n").encode())
+    (dumps / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    (dumps / "fake.jsonl.gz").write_bytes(b"this is not gzip\n")
+    (dumps / "night.jsonl").write_text(route_line() + "\n")
+
+    result = ingest(dumps, tmp_path / "out")
+
+    by_file = {Path(row["file"]).name: row for row in quarantine(tmp_path / "out")}
+    assert set(by_file) == {"cut.jsonl.gz", "fake.jsonl.gz"}
+    assert by_file["fake.jsonl.gz"]["line_number"] == 0
+    assert "gzip" in by_file["fake.jsonl.gz"]["reason"]
+    # The line that the damage cut in half.
+    assert by_file["cut.jsonl.gz"]["line_number"] > 1000
+    assert result.lines == len(rows(tmp_path / "out", "topic_routes")) + 2
+    assert result.quarantined == 2
+    assert not (tmp_path / "out" / "_staging").exists()
+
+
+def test_a_folder_of_nothing_but_broken_archives_is_all_quarantine(
+    ingest: Ingest, dumps: Path, tmp_path: Path
+) -> None:
+    (dumps / "fake.jsonl.gz").write_bytes(b"this is not gzip\n")
+    result = ingest(dumps, tmp_path / "out")
+    assert (result.lines, result.quarantined) == (1, 1)
+    assert [row["line_number"] for row in quarantine(tmp_path / "out")] == [0]
+    assert rows(tmp_path / "out", "heartbeats") == []
+
+
+def test_more_bad_lines_than_allowed_are_an_error_after_everything_was_written(
+    ingest: Ingest, dumps: Path, tmp_path: Path
+) -> None:
+    (dumps / "night.jsonl").write_text(route_line() + "\nbad\n")
+
+    with pytest.raises(QuarantineError, match=r"1 of 2 lines were not understood \(50.0%"):
+        ingest(dumps, tmp_path / "out", allowed_share=0.4)
+    assert len(rows(tmp_path / "out", "topic_routes")) == 1
+    assert len(quarantine(tmp_path / "out")) == 1
+    assert json.loads((tmp_path / "out" / MANIFEST).read_text()) == {
+        "files": 1,
+        "bytes": (dumps / "night.jsonl").stat().st_size,
+        "lines": 2,
+        "quarantined": 1,
+        "heartbeat_expiry_seconds": 130,
+    }
+
+
+def test_what_was_there_before_is_replaced(ingest: Ingest, dumps: Path, tmp_path: Path) -> None:
+    (dumps / "night.jsonl").write_text(route_line(topic="A") + "\nbad\n")
+    ingest(dumps, tmp_path / "out")
+    (part,) = (tmp_path / "out" / "topic_routes").glob("*.parquet")
+    part.rename(part.with_name("part-of-another-engine.parquet"))
+    (dumps / "night.jsonl").write_text(route_line(topic="B") + "\n")
+    ingest(dumps, tmp_path / "out")
+    assert [row["topic"] for row in rows(tmp_path / "out", "topic_routes")] == ["B"]
+    assert quarantine(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("packed", ["early.jsonl", "late.jsonl"])
+def test_of_what_was_collected_at_one_instant_the_later_file_and_then_the_later_line_counts(
+    ingest: Ingest, dumps: Path, tmp_path: Path, packed: str
+) -> None:
+    gone = {"body": None, "error_code": 17}
+    files = {
+        # Longer than the other, so that its lines lie further from the file's beginning.
+        "early.jsonl": [*[route_line(topic=each) for each in "XYZ"], route_line(topic="A", **gone)],
+        "late.jsonl": [route_line(topic="A"), route_line(topic="B", **gone), route_line(topic="B")],
+    }
+    for name, lines in files.items():
+        text = "".join(f"{line}\n" for line in lines).encode()
+        path = dumps / (name + ".gz" if name == packed else name)
+        path.write_bytes(gzip.compress(text) if name == packed else text)
+
+    ingest(dumps, tmp_path / "out")
+
+    found = {row["topic"]: row["broker_name"] for row in rows(tmp_path / "out", "topic_routes")}
+    assert found == dict.fromkeys("XYZAB", "broker-a")
+
+
+def test_one_log_of_several_groups_has_one_offset(
+    ingest: Ingest, dumps: Path, tmp_path: Path
+) -> None:
+    """The last line alone tells that the log is in GMT+8; it is about another group."""
+
+    def line(group: str, printed: str, collected: str) -> str:
+        body = (
+            f"2026-11-20 {printed},000 INFO RocketmqClient - rebalanced result changed. "
+            f"allocateMessageQueueStrategyName=AVG, group={group}, topic=T, clientId=a, "
+            "mqAllSize=4, cidAllSize=1, rebalanceResultSize=0, rebalanceResultSet=[]"
+        )
+        collected_at = f"2026-11-20T{collected}Z"
+        return json.dumps(
+            {"kind": "client_log", "cluster": "C", "collected_at": collected_at, "body": body}
+        )
+
+    lines = [line("G", "18:00:00", "12:00:00"), line("H", "20:00:00", "12:00:01")]
+    (dumps / "night.jsonl").write_text("\n".join(lines))
+
+    ingest(dumps, tmp_path / "out")
+
+    states = rows(tmp_path / "out", "client_states")
+    found = {state["consumer_group"]: state["logged_at"].isoformat() for state in states}
+    assert found == {"G": "2026-11-20T10:00:00+00:00", "H": "2026-11-20T12:00:00+00:00"}
+
+
+@pytest.mark.spark
+def test_line_numbers_count_on_over_the_blocks_of_a_large_file(
+    spark: Any, dumps: Path, tmp_path: Path
+) -> None:
+    from jobs.pipeline.ingest_on_spark import ingest as on_spark  # noqa: PLC0415
+
+    lines = [route_line(topic=f"T{number}") for number in range(2000)]
+    lines[1500] = "bad one"
+    (dumps / "night.jsonl").write_text("\n".join(lines) + "\n")
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "65536")
+    try:
+        settings = Settings(allowed_quarantine_share=1)
+        on_spark(spark, [str(dumps)], Location(tmp_path / "out"), settings, QUIET)
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
+    found = [(row["line_number"], row["line"]) for row in quarantine(tmp_path / "out")]
+    assert found == [(1501, "bad one")]
+
+
+@pytest.mark.spark
+def test_both_engines_make_the_same_tables_of_the_captures(
+    spark: Any, repository: Path, tmp_path: Path
+) -> None:
+    from jobs.pipeline.ingest_on_spark import ingest as on_spark  # noqa: PLC0415
+
+    captures = repository / "tests" / "data" / "captures"
+    settings = Settings()
+    here = locally(captures, tmp_path / "local", settings)
+    there = on_spark(spark, [str(captures)], Location(tmp_path / "spark"), settings, QUIET)
+
+    assert here == there
+    for table in SNAPSHOT_TABLES:
+        of_both = [
+            sorted(map(repr, rows(tmp_path / name, table.name))) for name in ("local", "spark")
+        ]
+        assert of_both[0] == of_both[1], table.name
+        assert of_both[0] or table.name == "quarantine"

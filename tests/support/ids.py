@@ -1,0 +1,99 @@
+"""Snapshot tables with content ids, from tables that have rows alone: as ``ingest`` writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTION_FIELDS
+from jobs.fold.local import Contents, member_runs, route_runs
+from jobs.fold.numbers import Source
+from jobs.schemas import (
+    BROKER_POLLS,
+    MEMBER_LISTS,
+    ROUTE_CONTENTS,
+    ROUTE_POLLS,
+)
+
+_POLL = ("cluster", "consumer_group", "broker_name", "broker_id")
+
+
+def ids_locally(
+    heartbeats: Source,
+    broker_polls: Source | None,
+    topic_routes: Source,
+    heartbeat_expiry_seconds: int,
+) -> dict[str, pa.Table]:
+    """By name ``broker_polls``, ``member_lists``, ``route_polls`` and ``route_contents``.
+
+    One poll for each broker and snapshot that is known to have been asked.
+    """
+    lists = member_runs(heartbeats, broker_polls, heartbeat_expiry_seconds)
+    routes = route_runs(topic_routes)
+    polls = [
+        {
+            **{name: run[name] for name in _POLL},
+            "snapshot_time": time,
+            "outcome": run["outcome"],
+            "connections": len(lists.records[run["list_id"]]) if run["list_id"] else 0,
+            "list_id": run["list_id"],
+        }
+        for run in lists.runs.to_pylist()
+        for time in run["times"]
+    ]
+    asked = [
+        {**{name: run[name] for name in ROUTE_POLLS.schema.names if name in run}}
+        | {"snapshot_time": t}
+        for run in routes.runs.to_pylist()
+        for t in run["times"]
+    ]
+    return {
+        "broker_polls": pa.Table.from_pylist(polls, BROKER_POLLS.schema),
+        "member_lists": pa.Table.from_pylist(member_list_rows(lists), MEMBER_LISTS.schema),
+        "route_polls": pa.Table.from_pylist(asked, ROUTE_POLLS.schema),
+        "route_contents": pa.Table.from_pylist(route_content_rows(routes), ROUTE_CONTENTS.schema),
+    }
+
+
+def member_list_rows(lists: Contents) -> list[dict[str, Any]]:
+    """The rows of ``member_lists``."""
+    named = {
+        (run["cluster"], run["consumer_group"], run["list_id"])
+        for run in lists.runs.to_pylist()
+        if run["list_id"] is not None
+    }
+    return [
+        {
+            "cluster": cluster,
+            "consumer_group": group,
+            "list_id": list_id,
+            "members": [_member(record) for record in lists.records[list_id]],
+        }
+        for cluster, group, list_id in sorted(named)
+    ]
+
+
+def route_content_rows(routes: Contents) -> list[dict[str, Any]]:
+    """The rows of ``route_contents``."""
+    names = [fact.name for fact in ROUTE_FACTS]
+    named = {(run["cluster"], run["topic"], run["route_id"]) for run in routes.runs.to_pylist()}
+    return [
+        {
+            "cluster": cluster,
+            "topic": topic,
+            "route_id": route_id,
+            "brokers": [dict(zip(names, each, strict=True)) for each in routes.records[route_id]],
+        }
+        for cluster, topic, route_id in sorted(named)
+    ]
+
+
+def _member(record: tuple[Any, ...]) -> dict[str, Any]:
+    member = dict(zip([fact.name for fact in MEMBER_FACTS], record, strict=True))
+    if member["subscriptions"] is not None:
+        member["subscriptions"] = [
+            each and dict(zip(SUBSCRIPTION_FIELDS, each, strict=True))
+            for each in member["subscriptions"]
+        ]
+    return member
