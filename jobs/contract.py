@@ -33,6 +33,15 @@ def check_columns(table: Table, came: pa.Schema) -> None:
         )
 
 
+def has_columns(table: Table, came: pa.Schema) -> bool:
+    """Whether ``check_columns`` lets the columns through."""
+    try:
+        check_columns(table, came)
+    except ContractError:
+        return False
+    return True
+
+
 def check_contract(table: Table, rows: DataFrame) -> DataFrame:
     """The table's columns of a DataFrame, in order; those that are missing are null.
 

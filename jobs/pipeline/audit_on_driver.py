@@ -148,16 +148,12 @@ def read_sources(inputs: Inputs, window: Window, group: str | None = None) -> So
     heartbeats = read.required(HEARTBEATS, window)
     topic_routes = read.required(TOPIC_ROUTES, of_routes)
     polls = read.optional(BROKER_POLLS, window)
-    member_lists = read.optional(MEMBER_LISTS, Window())
-    if polls is not None and member_lists is not None and inputs.has_ids():
-        lists = member_runs_by_id(polls, member_lists)
+    if polls is not None and inputs.has_ids():
+        lists = member_runs_by_id(polls, read.required(MEMBER_LISTS, Window()))
+        route_polls = read.required(ROUTE_POLLS, of_routes)
+        routes = route_runs_by_id(route_polls, read.required(ROUTE_CONTENTS, Window()))
     else:
         lists = member_runs(heartbeats, polls, settings.heartbeat_expiry_seconds)
-    route_polls = read.optional(ROUTE_POLLS, of_routes)
-    route_contents = read.optional(ROUTE_CONTENTS, Window())
-    if route_polls is not None and route_contents is not None and inputs.has_ids():
-        routes = route_runs_by_id(route_polls, route_contents)
-    else:
         routes = route_runs(topic_routes)
     return Sources(
         lists, routes, read.optional(CLIENT_STATES, window), read.optional(QUEUE_OFFSETS, window)

@@ -298,16 +298,12 @@ def _read(
     heartbeats = read.required(HEARTBEATS, in_window)
     topic_routes = read.required(TOPIC_ROUTES, in_route_window)
     polls = read.optional(BROKER_POLLS, in_window)
-    member_lists = read.optional(MEMBER_LISTS, "true")
-    if polls is not None and member_lists is not None and inputs.has_ids():
-        lists = member_runs_by_id(polls, member_lists, keep)
+    if polls is not None and inputs.has_ids():
+        lists = member_runs_by_id(polls, read.required(MEMBER_LISTS, "true"), keep)
+        route_polls = read.required(ROUTE_POLLS, in_route_window)
+        routes = route_runs_by_id(route_polls, read.required(ROUTE_CONTENTS, "true"))
     else:
         lists = member_runs(heartbeats, polls, settings.heartbeat_expiry_seconds, keep)
-    route_polls = read.optional(ROUTE_POLLS, in_route_window)
-    route_contents = read.optional(ROUTE_CONTENTS, "true")
-    if route_polls is not None and route_contents is not None and inputs.has_ids():
-        routes = route_runs_by_id(route_polls, route_contents)
-    else:
         routes = route_runs(topic_routes, keep)
     if saved is not None and continuation is not None and continuation.until is not None:
         until = (

@@ -12,9 +12,17 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from jobs.contract import has_columns
 from jobs.fold.runs import STATES_VERSION, uses_ids
 from jobs.pipeline.ingested import MANIFEST
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
+from jobs.schemas import (
+    BROKER_POLLS,
+    HEARTBEATS,
+    MEMBER_LISTS,
+    ROUTE_CONTENTS,
+    ROUTE_POLLS,
+    TOPIC_ROUTES,
+)
 from jobs.settings import Settings
 from jobs.storage import Location, Published, Reports
 from jobs.window import Window
@@ -73,9 +81,18 @@ class Inputs:
             self._tables[table.name] = location.parquet() if location.files() else None
 
     def has_ids(self) -> bool:
-        """Whether the content ids that ``ingest`` wrote are those that this audit would compute."""
+        """Whether the content ids that ``ingest`` wrote are those that this audit would compute.
+
+        An earlier ingest wrote other facts of a member, or none of the tables: then rows count.
+        """
         polls = self._tables[BROKER_POLLS.name]
-        return uses_ids(polls, self.ingested, self.settings.heartbeat_expiry_seconds)
+        if not uses_ids(polls, self.ingested, self.settings.heartbeat_expiry_seconds):
+            return False
+        for table in (BROKER_POLLS, MEMBER_LISTS, ROUTE_POLLS, ROUTE_CONTENTS):
+            location = self.snapshots / table.name
+            if not location.files() or not has_columns(table, location.parquet().schema):
+                return False
+        return True
 
     def count(self, window: Window) -> dict[str, int]:
         """The rows of each table in the window.

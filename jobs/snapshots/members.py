@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from jobs.contents import MEMBER_FACTS
@@ -123,15 +123,9 @@ class OfClient:
         self.pull_consumer = History[bool]()
 
     def next_change(self, time: Instant) -> Instant:
-        """Until when all of it stays as it is at the time."""
-        return min(
-            self.heartbeat.next_change(time),
-            self.info.next_change(time),
-            self.strategy.next_change(time),
-            self.nearby.next_change(time),
-            self.client_rebalance.next_change(time),
-            self.pull_consumer.next_change(time),
-        )
+        """Until when all of it stays as it is at the time: the least of all its histories."""
+        histories: Iterable[History[Any]] = (getattr(self, name) for name in self.__slots__)
+        return min(history.next_change(time) for history in histories)
 
 
 class Members:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 
 from jobs.errors import ContractError, InputError
 from jobs.pipeline.continuing import Inputs, continue_from
+from jobs.pipeline.ingested import MANIFEST
+from jobs.publish.tables import write_table
 from jobs.schemas import (
     ALLOCATION_DRIFT,
     CLIENT_STATES,
@@ -21,8 +24,9 @@ from jobs.schemas import (
     TOPIC_ROUTES,
     comment_of,
 )
-from jobs.storage import Reports
+from jobs.storage import Location, Reports
 from jobs.window import Window
+from tests.support.ids import ids_locally
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import CLUSTER, GROUP, TOPIC, at, info_row, table, write_tables
@@ -241,3 +245,32 @@ def test_a_window_in_which_no_group_was_seen_is_an_error_in_words(folder: Path) 
     with pytest.raises(InputError, match="there are none"):
         audited(folder)
     assert table(HEARTBEATS, []).num_rows == 0
+
+
+def test_lists_of_an_earlier_ingest_without_a_fact_do_not_count_and_the_rows_do(
+    folder: Path,
+) -> None:
+    expected = audited(folder).comparable("orphaned_queues")
+    snapshots = folder / "snapshots"
+    read = {each.name: pq.read_table(snapshots / each.name) for each, _ in STACKED}
+    seconds = 130
+    ids = ids_locally(read["heartbeats"], read.get("broker_polls"), read["topic_routes"], seconds)
+    for name, rows in ids.items():
+        write_table(rows, Location(snapshots) / name)
+    manifest = {"files": 1, "bytes": 1, "lines": 1, "quarantined": 0}
+    (snapshots / MANIFEST).write_text(json.dumps(manifest | {"heartbeat_expiry_seconds": seconds}))
+    settings = task(snapshots, folder / "reports").settings
+    assert Inputs(Location(snapshots), settings).has_ids()
+    assert audited(folder).comparable("orphaned_queues") == expected
+
+    members = ids["member_lists"]["members"].combine_chunks()
+    fewer = [field for field in members.type.value_type if field.name != "strategy"]
+    values = pa.StructArray.from_arrays(
+        [members.flatten().field(field.name) for field in fewer], fields=fewer
+    )
+    lists = pa.ListArray.from_arrays(members.offsets, values)
+    place = ids["member_lists"].schema.get_field_index("members")
+    earlier = ids["member_lists"].set_column(place, "members", lists)
+    write_table(earlier, Location(snapshots) / "member_lists")
+    assert not Inputs(Location(snapshots), settings).has_ids()
+    assert audited(folder).comparable("orphaned_queues") == expected
