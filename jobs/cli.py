@@ -20,7 +20,7 @@ from jobs.arguments import LAST_RUN, build_parser
 from jobs.errors import AuditError, QuarantineError, SettingsError
 from jobs.kinds import QUEUE_FINDINGS
 from jobs.known_issues import KnownIssues, find_known_issues, load_known_issues
-from jobs.pipeline.engine import LOCAL, choose_engine
+from jobs.pipeline.engine import LOCAL, check_input, choose_engine
 from jobs.progress import Progress
 from jobs.publish.run import Run, Task
 from jobs.settings import SEVERITIES, Settings, find_settings, load_settings
@@ -150,6 +150,8 @@ def _run_on_spark(
     from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415 - Spark takes its time to import
     from jobs.session import spark_session  # noqa: PLC0415
 
+    if "PYSPARK_GATEWAY_PORT" not in os.environ and (args.master or "local").startswith("local"):
+        check_input(None if args.command == "audit" else dumps, snapshots)
     size = local_bytes([snapshots.uri] if args.command == "audit" else dumps)
     is_short = size is not None and size <= _SHORT_BYTES
     name = f"rebalance-audit {args.command}"

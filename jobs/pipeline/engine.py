@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jobs.dumps.files import list_local_files
-from jobs.errors import SettingsError
-from jobs.schemas import SNAPSHOT_TABLES
+from jobs.errors import InputError, SettingsError
+from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
 from jobs.storage import Location
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
@@ -51,6 +51,19 @@ def choose_engine(
     if too_large:
         return Choice(SPARK, f"engine spark: {size}")
     return Choice(LOCAL, f"engine local, without Spark: {size}")
+
+
+def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
+    """InputError for an input on this machine that is not there, before Java starts.
+
+    For a session that is started here: on a cluster a path without a scheme may lie elsewhere.
+    """
+    if dumps is None:
+        for table in (HEARTBEATS, TOPIC_ROUTES) if snapshots.is_local else ():
+            if not (snapshots / table.name).files():
+                raise InputError(f"no table {table.name} at {snapshots / table.name}")
+    elif list_local_files(dumps) == []:
+        raise InputError(f"no dump file below {', '.join(dumps)}")
 
 
 def _of_dumps(dumps: Sequence[str]) -> tuple[bool, str]:

@@ -177,6 +177,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return run
 
     monkeypatch.setattr("jobs.session.spark_session", session)
+    monkeypatch.setattr("jobs.cli.check_input", lambda *_: None)
     monkeypatch.setattr("jobs.pipeline.ingest_on_spark.ingest", with_session(ingest))
     monkeypatch.setattr("jobs.pipeline.audit_on_spark.audit", with_session(audit))
     monkeypatch.setattr("jobs.pipeline.audit_on_driver.ingest", ingest)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from jobs.errors import InputError, SettingsError
 from jobs.pipeline import engine
 from jobs.pipeline.audit_on_driver import ingest
-from jobs.pipeline.engine import AUTO, LOCAL, SPARK, choose_engine
+from jobs.pipeline.engine import AUTO, LOCAL, SPARK, check_input, choose_engine
 from jobs.publish.tables import write_table
 from jobs.schemas import HEARTBEATS
 from jobs.settings import Settings
@@ -232,3 +232,13 @@ def test_the_local_engine_reads_local_dumps_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no dump at"):
         read(str(tmp_path / "missing-*.jsonl"))
     assert not (tmp_path / "snapshots").exists()
+
+
+def test_an_input_that_is_missing_here_is_an_error_before_java_starts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no dump file below"):
+        check_input([str(tmp_path)], Location(tmp_path))
+    with pytest.raises(InputError, match="no table heartbeats"):
+        check_input(None, Location(tmp_path))
+    (tmp_path / "dump.jsonl").write_text("{}")
+    check_input([str(tmp_path)], Location(tmp_path))
+    check_input(["s3a://bucket/dumps"], Location(tmp_path))
