@@ -20,16 +20,27 @@ PACKED = pa.schema(_COLUMNS)
 PACKED_DDL = "table string, rows bigint, data binary"
 
 
+#: About so many bytes are in a row: Spark copies a row several times, and holds it in one array.
+_MOST_BYTES = 4 << 20
+
+
 def pack(pieces: Iterable[tuple[str, pa.Table]]) -> pa.RecordBatch:
-    """The pieces, those without any row left out."""
+    """The pieces, those without any row left out and large ones cut.
+
+    >>> pack([("numbers", pa.table({"n": [1, 2]})), ("none", pa.table({"n": []}))]).num_rows
+    1
+    """
     rows: list[dict[str, str | int | bytes]] = []
     for name, piece in pieces:
-        if piece.num_rows:
+        cuts = 1 + piece.nbytes // _MOST_BYTES
+        length = max(1, -(-piece.num_rows // cuts))
+        for start in range(0, piece.num_rows, length):
+            cut = piece.slice(start, length)
             sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, piece.schema) as stream:
-                stream.write_table(piece)
+            with pa.ipc.new_stream(sink, cut.schema) as stream:
+                stream.write_table(cut)
             data = sink.getvalue().to_pybytes()
-            rows.append({"table": name, "rows": piece.num_rows, "data": data})
+            rows.append({"table": name, "rows": cut.num_rows, "data": data})
     return pa.RecordBatch.from_pylist(rows, schema=PACKED)
 
 

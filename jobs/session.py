@@ -52,8 +52,11 @@ def _advised(spark: SparkSession) -> dict[str, str]:
 #: What the audit needs of the session. A situation of a large group is megabytes, one of a small
 #: group a few kilobytes, and as Python objects both are some ten times that: bytes count since
 #: Spark 4.1. Its few plans are fixed, so that nothing is gained by planning again as they run, and
-#: each stage would be a job of its own.
+#: each stage would be a job of its own. Lists are collected by sorting, one at a time: a hash table
+#: of them holds the members of all situations of a task at once, which a giant group fills a heap
+#: with, and falls back to sorting after 128 keys.
 _FOR_AUDIT = {
+    "spark.sql.execution.useObjectHashAggregateExec": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
     "spark.sql.adaptive.enabled": "false",

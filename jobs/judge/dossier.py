@@ -259,27 +259,43 @@ class Dossier:
         return sorted(subscribed) or ([""] if self.polls else [])
 
 
-def read_dossiers(batches: Iterable[pa.RecordBatch]) -> Iterator[Dossier]:
-    """The dossiers of rows of ``DOSSIER`` or ``JUDGED_DOSSIER``.
+class DossierReader:
+    """Puts dossiers together from batches of ``DOSSIER`` or ``JUDGED_DOSSIER``.
 
-    All rows of a group are next to each other.
+    All rows of a group are next to each other, over any number of batches.
     """
-    dossier: Dossier | None = None
-    for batch in batches:
+
+    def __init__(self) -> None:
+        self._dossier: Dossier | None = None
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[Dossier]:
+        """The dossiers that are whole: those before the last one in the batch."""
         clusters: list[Any] = batch.column("cluster").to_pylist()
         groups: list[Any] = batch.column("consumer_group").to_pylist()
         parts = [(name, batch.column(name)) for name in _ADD if name in batch.schema.names]
         present = {name: column.is_valid().to_numpy(zero_copy_only=False) for name, column in parts}
         for row, group in enumerate(zip(clusters, groups, strict=True)):
+            dossier = self._dossier
             if dossier is None or (dossier.cluster, dossier.consumer_group) != group:
-                if dossier is not None:
-                    yield dossier
-                dossier = Dossier(*group)
+                yield from self.rest()
+                dossier = self._dossier = Dossier(*group)
             for name, column in parts:
                 if present[name][row]:
                     _ADD[name](dossier, column[row])
-    if dossier is not None:
-        yield dossier
+
+    def rest(self) -> Iterator[Dossier]:
+        """The last dossier, once there is no batch any more."""
+        if self._dossier is not None:
+            dossier, self._dossier = self._dossier, None
+            yield dossier
+
+
+def read_dossiers(batches: Iterable[pa.RecordBatch]) -> Iterator[Dossier]:
+    """The dossiers of all batches: see ``DossierReader``."""
+    reader = DossierReader()
+    for batch in batches:
+        yield from reader.read(batch)
+    yield from reader.rest()
 
 
 #: The one part of a row that is there: a scalar of Arrow, whose fields are read one by one.

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.contents import MEMBER_FACTS
-from jobs.judge.dossier import Dossier, read_dossiers
+from jobs.judge.dossier import Dossier, DossierReader, read_dossiers
 from jobs.judge.evaluation import ANY_TOPIC_FIELDS, make_state
 from jobs.judge.history import Row, judge
 from jobs.judge.situations import Situation, Situations, find_situations
@@ -170,32 +170,45 @@ def judgement_batches(
     """
 
     def step(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pieces: list[tuple[str, pa.Table]] = []
-
-        def seen() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                pieces.append((ALLOCATIONS.name, allocation_rows(batch)))
-                if saves:
-                    pieces.extend((name, saved_rows(batch, name)) for name in SAVED_PARTS)
-                yield batch
-
+        reader = DossierReader()
         rows: dict[str, list[Row]] = defaultdict(list)
-        for dossier in read_dossiers(seen()):
-            judged = judge(dossier, situations_of(dossier, terms), dossier.evaluated, terms)
-            for name, of_table in judged.items():
-                rows[name] += of_table
-            if sum(map(len, rows.values())) >= _ROWS_AT_ONCE:
-                yield _packed(rows, pieces)
-        yield _packed(rows, pieces)
+        for batch in batches:
+            # At once: those of a giant group are more than one row of Spark can hold.
+            yield pack(_as_they_are(batch, saves=saves))
+            for dossier in reader.read(batch):
+                _judge(dossier, terms, rows)
+                if sum(map(len, rows.values())) >= _ROWS_AT_ONCE:
+                    yield _packed(rows)
+        for dossier in reader.rest():
+            _judge(dossier, terms, rows)
+        yield _packed(rows)
 
     return step
 
 
-def _packed(rows: dict[str, list[Row]], pieces: list[tuple[str, pa.Table]]) -> pa.RecordBatch:
-    batch = pack([*pieces, *((name, to_table(_TABLES[name], each)) for name, each in rows.items())])
+def _as_they_are(batch: pa.RecordBatch, *, saves: bool) -> Iterator[tuple[str, pa.Table]]:
+    """The pieces of tables that are parts of dossiers."""
+    yield ALLOCATIONS.name, allocation_rows(batch)
+    if saves:
+        yield from ((name, saved_rows(batch, name)) for name in SAVED_PARTS)
+
+
+def _judge(dossier: Dossier, terms: Terms, rows: dict[str, list[Row]]) -> None:
+    """Adds the rows of the dossier's group."""
+    judged = judge(dossier, situations_of(dossier, terms), dossier.evaluated, terms)
+    for name, of_table in judged.items():
+        rows[name] += of_table
+
+
+def _packed(rows: dict[str, list[Row]]) -> pa.RecordBatch:
+    """The rows in pieces that one row of Spark can hold; then there are none."""
+    pieces = [
+        (name, to_table(_TABLES[name], of_table[start : start + _ROWS_AT_ONCE]))
+        for name, of_table in rows.items()
+        for start in range(0, len(of_table), _ROWS_AT_ONCE)
+    ]
     rows.clear()
-    pieces.clear()
-    return batch
+    return pack(pieces)
 
 
 #: What the next audit goes on from, by the part of the dossiers that has it: a table each, with the
