@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from jobs.judge.dossier import POLL, ROUTE
-from jobs.schemas import ANSWERED, MEMBER_LISTS, ROUTE_CONTENTS, STRING
+from jobs.schemas import ANSWERED, STRING
 
 #: Raise it whenever the same rounds give other tables: other ids, other columns, another verdict of
 #: the core. What earlier versions saved is then not taken over.
@@ -27,10 +27,6 @@ ROUTE_RUNS = pa.schema(
     [pa.field("cluster", STRING)]
     + [ROUTE.field(name) for name in ("topic", "namesrv_addr", "route_id", "times")]
 )
-
-#: Each distinct list of a group, and each distinct route of a topic.
-LISTS = pa.schema(list(MEMBER_LISTS.schema))
-ROUTES = pa.schema(list(ROUTE_CONTENTS.schema))
 
 #: Where a retry topic has the name of its group.
 RETRY_PREFIX = "%RETRY%"
