@@ -6,13 +6,15 @@ BIN := $(VENV)/bin
 OUT ?= out
 DIST ?= dist
 BENCH ?= M
+FLEETS ?= 200
+SEED ?= 1
 SAMPLES := tests/data/captures
 
 # A machine without a Java gets that of the [jre] extra.
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit test test-fast test-airflow test-without-java lint fmt docs package bench clean
+.PHONY: help install audit test test-fast test-airflow test-without-java lint fmt docs package truth bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -90,6 +92,9 @@ $(DIST)/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not 
 	rm -rf $@ $(DIST)/package
 	$(PYTHON) -c "import shutil; [shutil.copytree(name, '$(DIST)/package/' + name, ignore=shutil.ignore_patterns('__pycache__')) for name in ('jobs', 'rebalance_core', 'conf')]; shutil.make_archive('$(DIST)/rebalance-audit', 'zip', '$(DIST)/package')"
 	rm -rf $(DIST)/package
+
+truth: install ## Simulate fleets, audit them and print how much is true and how much is found; FLEETS, SEED
+	$(BIN)/python -m tests.simulation.score --fleets $(FLEETS) --seed $(SEED) --out build/truth
 
 $(VENV)/bench-installed: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[dev,bench]'

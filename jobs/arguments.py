@@ -18,8 +18,8 @@ from rebalance_core import AllocationError, Change, ChangeError, own_ids, subscr
 LAST_RUN = "last"
 
 _EXIT_CODES = """\
-exit codes: 0 ran, findings or not; 1 findings at or above --fail-on; 2 usage or settings;
-3 input missing, or more of it quarantined than allowed; 4 anything else"""
+exit codes: 0 ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
+2 usage or settings; 3 input missing, or more of it quarantined than allowed; 4 anything else"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -52,6 +52,8 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_live(commands)
+    _add_collect(commands)
     run = _command(
         commands,
         "run",
@@ -107,6 +109,84 @@ def build_parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     _add_what_if(commands)
     return parser
+
+
+def _add_collect(commands: argparse._SubParsersAction[_Parser]) -> None:
+    collect = _command(
+        commands,
+        "collect",
+        "ask nameservers and brokers, write what they say as dumps",
+        "collect --namesrv 10.0.0.1:9876 --namesrv 10.0.0.2:9876 --dumps dumps/ --every 60",
+        detail="""
+It only reads; it finds the brokers by the nameservers. It needs --namesrv or --config, and --dumps.
+The keys of an account (ACL) come from the environment (REBALANCE_AUDIT_ACCESS_KEY and
+REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression over the whole name.""",
+    )
+    _add_servers(collect)
+    add = collect.add_argument
+    add("--dumps", metavar="DIR", help="gets a file a round, in folders by date")
+    add("--every", metavar="T", type=_duration, help="a round every 60, 5m, ...; else one round")
+    add("--for", metavar="T", type=_duration, dest="for_", help="so long, 24h; else until SIGTERM")
+    add("--metrics", metavar="FILE", help="gets the collector's own metrics, *.prom, after a round")
+    add("--quiet", action="store_true", help="only what fails")
+    # The settings are those of the audit.
+    collect.set_defaults(settings=None, set=[])
+
+
+def _add_live(commands: argparse._SubParsersAction[_Parser]) -> None:
+    live = _command(
+        commands,
+        "live",
+        "collect from a cluster and audit it at once: your own cluster, now",
+        "live --namesrv 10.0.0.1:9876",
+        detail="""
+The first verdict comes after one round, in which nothing can be seen to last; the second one after
+persistence_seconds. It only reads. See collect --help for the options of the servers.""",
+    )
+    _add_servers(live)
+    live.add_argument(
+        "--output",
+        metavar="DIR",
+        default="out/live",
+        help="gets a folder with dumps, reports and page; else out/live",
+    )
+    live.add_argument(
+        "--watch", metavar="T", type=_duration, help="else persistence_seconds; 0: one round alone"
+    )
+    _add_fail_on(live)
+    _add_settings(live)
+    live.add_argument("--quiet", action="store_true", help="only the verdicts")
+
+
+def _add_servers(command: argparse.ArgumentParser) -> None:
+    """Which servers are asked, how, and of what."""
+    add = command.add_argument
+    add("--namesrv", metavar="A", action="append", help="host:port of a nameserver; name each")
+    add("--config", metavar="FILE", help="or clusters from a file, see docs/collect/collect.toml")
+    add("--name", metavar="C", help="the cluster's name in the dumps; else RocketMQ's name for it")
+    add("--cluster", metavar="P", help="only these of RocketMQ's clusters")
+    add("--group", metavar="P", action="append", help="only these consumer groups; repeatable")
+    add("--topic", metavar="P", help="only the routes of these topics")
+    add(
+        "--without",
+        metavar="PART",
+        action="append",
+        help="do not ask routes, running-infos, offsets or request-modes; repeatable",
+    )
+    add("--timeout", metavar="T", type=_duration, help="to wait for an answer; else 5 s")
+    add("--parallel", metavar="N", type=_natural, help="questions at a time at an address; else 4")
+    add("--rate", metavar="N", type=float, help="questions a second at an address")
+    add("--account", metavar="FILE", help="with accessKey: and secretKey: as in conf/tools.yml")
+    add("--tls", action="store_true", help="encrypt; the file of --config says which certificates")
+
+
+def _duration(text: str) -> float:
+    from jobs.collect.options import seconds_of  # noqa: PLC0415 - only what is used
+
+    try:
+        return seconds_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _add_alert(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -177,12 +257,20 @@ def _add_what_if(commands: argparse._SubParsersAction[_Parser]) -> None:
         "what-if",
         "tell what changes would do, in their order, and whether a rollout is safe; needs no Spark",
         "what-if --dumps dumps/ --group G --topic T --leave 10.0.0.4@app --queues 8",
+        detail="""
+Without --topic all topics of the group change (queues: all but the retry topic). Exit code 0: it is
+safe for every topic; 1: a state on the way or the end has a queue with several owners, or with none
+that had one, or messages lie in queues that go, or nothing shows it.""",
     )
     what_if.usage = (
-        "%(prog)s (--dumps PATH ... | --snapshots DIR) --group G --topic T CHANGE ...\n"
-        "                               [--at TIME] [--cluster C] [--settings FILE] [--set A.B=C]"
+        "%(prog)s (--dumps PATH ... | --snapshots DIR) --group G [--topic T] CHANGE ...\n"
+        "                               [--format table|json] [--at TIME] [--cluster C]\n"
+        "                               [--settings FILE] [--set A.B=C]"
     )
-    _add_question(what_if)
+    _add_question(what_if, every_topic=True)
+    what_if.add_argument(
+        "--format", choices=("table", "json"), default="table", help="a text, or one JSON object"
+    )
     changes = what_if.add_argument_group("changes, at least one")
     for option, metavar, text in (
         ("--leave", "ID", "a process with this client id leaves"),
@@ -219,14 +307,19 @@ def _change_of(parse: Callable[[str], Change]) -> Callable[[str], Change]:
     return parsed
 
 
-def _add_question(command: argparse.ArgumentParser) -> None:
+def _add_question(command: argparse.ArgumentParser, *, every_topic: bool = False) -> None:
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--dumps", metavar="PATH", nargs="+", help="local dumps: files, folders, globs"
     )
     source.add_argument("--snapshots", metavar="DIR", help="or the snapshot tables of ingest")
     command.add_argument("--group", metavar="G", required=True, help="the consumer group")
-    command.add_argument("--topic", metavar="T", required=True, help="the topic")
+    command.add_argument(
+        "--topic",
+        metavar="T",
+        required=not every_topic,
+        help="the topic; else every topic of the group" if every_topic else "the topic",
+    )
     command.add_argument("--at", metavar="TIME", help="ISO 8601; else the last snapshot")
     command.add_argument("--cluster", metavar="C", help="where the group is in several")
     _add_settings(command)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 
+from jobs.masking import is_masked, shows_secret
 from rebalance_core import (
     Change,
     ChangeError,
+    State,
     add_broker,
     join,
     leave,
@@ -20,6 +22,29 @@ from rebalance_core import (
     unify_list,
     use_strategy,
 )
+
+
+def parse_client(make: Callable[[str], Change]) -> Callable[[str], Change]:
+    """The change of a client that is named by its id, or as reports show an id with a secret."""
+
+    def parse(text: str) -> Change:
+        if not shows_secret(text):
+            return make(text)
+        return Change(
+            make(text).text,
+            lambda situation: make(_true_id(text, situation.state)).steps(situation),
+        )
+
+    return parse
+
+
+def _true_id(shown: str, state: State) -> str:
+    fitting = {each.client_id for each in state.members if is_masked(each.client_id, shown)}
+    if len(fitting) != 1:
+        raise ChangeError(
+            f"expected one client that is shown as {shown!r}, there are {len(fitting)}"
+        )
+    return fitting.pop()
 
 
 def parse_strategy(text: str) -> Change:
@@ -56,8 +81,8 @@ def _number(text: str) -> int:
 
 #: By option how its value is read.
 CHANGES: Mapping[str, Callable[[str], Change]] = {
-    "--leave": leave,
-    "--join": join,
+    "--leave": parse_client(leave),
+    "--join": parse_client(join),
     "--strategy": parse_strategy,
     "--add-broker": parse_new_broker,
     "--remove-broker": remove_broker,

@@ -1,8 +1,8 @@
 """The command line: ``rebalance-audit`` and, with the same arguments, the spark-submit entries.
 
 The only place that reads the clock and (by ``arguments.py``) argv, and that decides the exit code:
-0 ran, findings or not; 1 findings at or above --fail-on; 2 usage or settings; 3 input missing or
-too much of it quarantined; 4 anything else.
+0 ran, findings or not; 1 findings at or above --fail-on, or a change (what-if) that is not safe;
+2 usage or settings; 3 input missing or too much of it quarantined; 4 anything else.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jobs.arguments import LAST_RUN, build_parser
 from jobs.errors import AuditError, QuarantineError, SettingsError
+from jobs.instants import to_instant
 from jobs.kinds import QUEUE_FINDINGS
 from jobs.known_issues import KnownIssues, find_known_issues, load_known_issues
+from jobs.masking import Masking
 from jobs.pipeline.engine import LOCAL, check_input, choose_engine
 from jobs.progress import Progress
 from jobs.publish.run import Run, Task
@@ -28,6 +30,7 @@ from jobs.storage import Location, Published, Reports, local_bytes
 from jobs.text import visible
 from jobs.window import Window
 from rebalance_core import Change, ChangeError
+from rebalance_core.english import count, noun
 
 if TYPE_CHECKING:
     from jobs.pipeline.ingested import Ingested
@@ -60,7 +63,8 @@ def entry(command: str) -> NoReturn:
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(f"rebalance-audit: {text}\n")
+    # An error may name the client ids that are there; the settings may be what is wrong.
+    sys.stderr.write(f"rebalance-audit: {Masking().mask(text)}\n")
 
 
 def _say(text: str) -> None:
@@ -291,10 +295,20 @@ def sum_up(published: Published, reports: Location | None) -> str:
     known = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
     if known:
         told[-1] += f" ({known} of all these are known issues)"
+    assumed = published.summary["assumptions"]["groups"]
+    rests = (
+        f"{count(assumed, 'group')} {noun(assumed, 'rests', 'rest')} on an assumption: collect "
+        "running infos; "
+    )
+    wide = published.summary["rounds"]["groups_too_wide"]
+    too_wide = (
+        f"{count(wide, 'group')} {noun(wide, 'was', 'were')} asked in rounds that are too wide to "
+        "compare brokers; "
+    )
     return (
         f"rebalance audit of {published.date}: {', '.join(told)}, "
         f"{rows['stacked_client_ids']} stacked client ids, in {rows['group_health']} groups and "
-        f"topics; reports at {reports}"
+        f"topics; {rests if assumed else ''}{too_wide if wide else ''}reports at {reports}"
     )
 
 
@@ -317,6 +331,82 @@ def expired_known_issues(published: Published) -> list[str]:
         for each in published.summary["known_issues"]
         if each["expired"]
     ]
+
+
+def _collect(args: argparse.Namespace, _settings: Settings) -> int:
+    given = {
+        "dumps": args.dumps,
+        "every_seconds": args.every,
+        "for_seconds": args.for_,
+        "metrics": args.metrics,
+    }
+    _collect_from(args, {name: value for name, value in given.items() if value is not None})
+    return 0
+
+
+def _collect_from(args: argparse.Namespace, given: dict[str, Any]) -> None:
+    """Collects from the servers that the arguments name; ``given`` goes before a file's options."""
+    import asyncio  # noqa: PLC0415 - only what is used
+
+    from jobs.collect.collector import collect  # noqa: PLC0415
+    from jobs.collect.options import load_options  # noqa: PLC0415
+
+    asked = {"timeout_seconds": args.timeout, "parallel": args.parallel, "rate": args.rate}
+    cluster = {
+        "namesrv": args.namesrv and [each for text in args.namesrv for each in text.split(";")],
+        "name": args.name,
+        "clusters": args.cluster,
+        "groups": args.group,
+        "topics": args.topic,
+        "without": args.without,
+        "account_file": args.account,
+        "tls": {} if args.tls else None,
+    }
+    options = load_options(
+        args.config,
+        {**given, **{name: value for name, value in asked.items() if value is not None}},
+        {name: value for name, value in cluster.items() if value is not None},
+    )
+    say = Progress(quiet=args.quiet).say
+    asyncio.run(collect(options, os.environ, lambda: to_instant(datetime.now(UTC)), say, _complain))
+
+
+#: So many rounds are collected while ``live`` watches.
+_LIVE_ROUNDS = 6
+
+
+def _live(args: argparse.Namespace, settings: Settings) -> int:
+    place = f"{args.output}/{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    seconds = settings.persistence_seconds if args.watch is None else args.watch
+    every = max(1.0, seconds / _LIVE_ROUNDS)
+    given = {
+        "dumps": f"{place}/dumps",
+        "every_seconds": None,
+        "for_seconds": None,
+        "running_infos_seconds": int(every) // 2,
+    }
+    _collect_from(args, given)
+    _say("first verdict, from one round: nothing can be seen to last yet")
+    code = _judge(args, place)
+    if not seconds:
+        return code
+    _say(f"watching for {seconds:g} s, a round every {every:g} s")
+    _collect_from(args, {**given, "every_seconds": every, "for_seconds": seconds + every / 2})
+    _say(f"second verdict, from {seconds:g} s")
+    return _judge(args, place)
+
+
+def _judge(args: argparse.Namespace, place: str) -> int:
+    """Audits the dumps of a place and writes the page: what two commands do."""
+    settings = [f"--set={each}" for each in args.set]
+    settings += [f"--settings={args.settings}"] if args.settings else []
+    fail_on = [f"--fail-on={args.fail_on}"] if args.fail_on else []
+    run = ["run", "--dumps", f"{place}/dumps", "--output", place, "--engine", LOCAL, "--quiet"]
+    code = main([*run, *settings, *fail_on])
+    if code > 1:
+        return code
+    report = ["report", "--reports", f"{place}/reports", "--output", f"{place}/report.html"]
+    return max(code, main([*report, *settings]))
 
 
 def _show(args: argparse.Namespace, settings: Settings) -> int:
@@ -366,11 +456,13 @@ def _report(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _answer(args: argparse.Namespace, settings: Settings) -> int:
-    from jobs.pipeline.explain import explain_moment, predict_moment  # noqa: PLC0415
+    import json  # noqa: PLC0415
+
+    from jobs.pipeline.explain import explain_moment, predict_moments  # noqa: PLC0415
     from jobs.pipeline.moments import (  # noqa: PLC0415
         Question,
-        moment_of_dumps,
-        moment_of_tables,
+        moments_of_dumps,
+        moments_of_tables,
     )
 
     changes: list[Change] = getattr(args, "changes", None) or []
@@ -378,22 +470,27 @@ def _answer(args: argparse.Namespace, settings: Settings) -> int:
         raise SettingsError("expected a change, such as --leave ID; see what-if --help")
     question = Question(args.group, args.topic, _time("--at", args.at), args.cluster)
     if args.dumps:
-        moment = moment_of_dumps(args.dumps, question, settings)
+        moments = moments_of_dumps(args.dumps, question, settings)
     else:
-        moment = moment_of_tables(Location(args.snapshots), question, settings)
+        moments = moments_of_tables(Location(args.snapshots), question, settings)
     if args.command == "explain":
-        _say(explain_moment(moment, settings))
+        _say(explain_moment(moments[0], settings))
         return 0
     try:
-        _, text = predict_moment(moment, changes, settings)
+        predicted = predict_moments(moments, changes, settings)
     except ChangeError as error:
         raise SettingsError(str(error)) from error
-    _say(text)
-    return 0
+    if args.format == "json":
+        _say(json.dumps(predicted.values, indent=2, ensure_ascii=False))
+    else:
+        _say(predicted.text)
+    return 0 if predicted.safe else 1
 
 
 #: The commands that start no session; the others are jobs.
 _WITHOUT_SESSION = {
+    "collect": _collect,
+    "live": _live,
     "show": _show,
     "alert": _alert,
     "report": _report,

@@ -28,6 +28,15 @@ class Fact(NamedTuple):
 
 SUBSCRIPTION_FIELDS = ("topic", "expression_type", "expression")
 SUBSCRIPTIONS = pa.list_(pa.struct([pa.field(name, pa.string()) for name in SUBSCRIPTION_FIELDS]))
+DOUBTFUL_TOPICS = pa.list_(
+    pa.struct([pa.field("topic", pa.string()), pa.field("percent", pa.int32())])
+)
+
+#: A client sends a heartbeat every 30 s (``ClientConfig.heartbeatBrokerInterval``). A connection is
+#: heard while its last heartbeat is no older than three of them: two may be lost. Less than a
+#: broker keeps a silent connection (120 s), so that where the collector stops to listen all are
+#: unheard before the first is expired.
+HEARD_SECONDS = 90
 
 #: All that is true of a member whatever the topic, and that makes a list another one. A further
 #: fact stands here, where ``heartbeats`` gets it from, and in the core's ``Member``.
@@ -41,6 +50,8 @@ MEMBER_FACTS = (
     Fact("client_rebalance", pa.bool_()),
     Fact("is_expired", pa.bool_()),
     Fact("chooses_queues", pa.bool_()),
+    Fact("subscription_source", pa.string()),
+    Fact("doubtful_topics", DOUBTFUL_TOPICS),
     Fact("subscriptions", SUBSCRIPTIONS),
 )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rebalance_core.faults import FAULTS as FAULTS_OF_A_STATE
 from rebalance_core.findings import DUPLICATE, ORPHANED
-from rebalance_core.repairs import STALE_CHANNEL
+from rebalance_core.repairs import DUPLICATE_CLIENT_ID, STALE_CHANNEL
 
 #: Of a queue that has an owner who does not move it.
 STALLED = "STALLED"
@@ -25,6 +25,14 @@ UNREADABLE = "UNREADABLE"
 #: The faults that no single state shows: they are told from how states and offsets follow.
 FROZEN_PROCESS = "FROZEN_PROCESS"
 ROUTE_CHANGED = "ROUTE_CHANGED"
+RECONNECTING = "RECONNECTING"
+FLAPPING = "FLAPPING"
+QUEUE_NOT_HELD = "QUEUE_NOT_HELD"
+ALLOCATES_OTHERWISE = "ALLOCATES_OTHERWISE"
+UNLISTED_CONSUMER = "UNLISTED_CONSUMER"
+QUEUES_LEFT_ROUTE = "QUEUES_LEFT_ROUTE"
+CLIENT_NOT_ANSWERING = "CLIENT_NOT_ANSWERING"
+SECRET_IN_CLIENT_ID = "SECRET_IN_CLIENT_ID"  # noqa: S105 - the name of a fault
 
 HELD_NOT_COMPUTED = "HELD_NOT_COMPUTED"
 COMPUTED_NOT_HELD = "COMPUTED_NOT_HELD"
@@ -99,6 +107,23 @@ ROUTE_CHANGED: The readable queues changed. For up to 50 s clients work from dif
     it passes by itself.
 FROZEN_PROCESS: A process is frozen. None of a client's queues moves while those of others do.
 GROUP_OFFLINE: The group has no member. No broker knows any member: nobody consumes the topic.
+GROUP_NOT_ON_BROKER: A broker does not know the group. It answers that the group has no member while
+    other brokers list members: nobody consumes its queues.
+RECONNECTING: A client connects again and again. Its old connections stay listed for a time and take
+    slots that nobody serves.
+FLAPPING: Members come and go again and again. Each time all queues are divided anew.
+QUEUE_NOT_HELD: A queue is computed and held by nobody. The client that should consume it does not
+    hold it.
+ALLOCATES_OTHERWISE: A client holds other queues than its share. It divides the queues in another
+    way than the other members.
+UNLISTED_CONSUMER: Somebody reads the queues whom no broker lists. The offsets move although the
+    lists show no consumer.
+QUEUES_LEFT_ROUTE: Queues left the route with unread messages. No client reads them until the queues
+    are back.
+CLIENT_NOT_ANSWERING: A listed client does not answer. It sends heartbeats and does not answer
+    questions about its state.
+SECRET_IN_CLIENT_ID: A client id holds a secret. It is shown masked; everybody who lists the members
+    can read it.
 UNEXPLAINED: Unexplained. None of the known faults, mended alone or together, clears the finding.
 """
 
@@ -122,7 +147,23 @@ QUEUE_FINDINGS = {
     "stalled_queues": STALLED,
 }
 VERDICTS = (STACKED, STALE_CHANNEL)
-FAULTS = (*FAULTS_OF_A_STATE, ROUTE_CHANGED, FROZEN_PROCESS)
+FAULTS = (
+    *FAULTS_OF_A_STATE,
+    ROUTE_CHANGED,
+    FROZEN_PROCESS,
+    RECONNECTING,
+    FLAPPING,
+    QUEUE_NOT_HELD,
+    ALLOCATES_OTHERWISE,
+    UNLISTED_CONSUMER,
+    QUEUES_LEFT_ROUTE,
+    CLIENT_NOT_ANSWERING,
+    SECRET_IN_CLIENT_ID,
+)
+#: The faults of which a row is about one client id: the page and the alerts keep them apart.
+OF_ONE_CLIENT = frozenset(
+    {DUPLICATE_CLIENT_ID, STALE_CHANNEL, FROZEN_PROCESS, RECONNECTING, CLIENT_NOT_ANSWERING}
+)
 DRIFTS = (HELD_NOT_COMPUTED, COMPUTED_NOT_HELD)
 
 #: What a finding can be marked as a known issue by.

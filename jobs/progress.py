@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from jobs.masking import Masking
+
 
 class Step:
     """A step under way; set ``rows`` where they are known without counting again."""
@@ -42,5 +44,5 @@ class Progress:
     def say(self, text: str) -> None:
         """Writes one line."""
         if not self._quiet:
-            sys.stderr.write(f"rebalance-audit: {text}\n")
+            sys.stderr.write(f"rebalance-audit: {Masking().mask(text)}\n")
             sys.stderr.flush()

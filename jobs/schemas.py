@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTIONS
+from jobs.contents import DOUBTFUL_TOPICS, MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -85,6 +85,7 @@ _TYPES = {
     "MEMBERS": MEMBERS,
     "ROUTE_BROKERS": ROUTE_BROKERS,
     "SUBSCRIPTIONS": SUBSCRIPTIONS,
+    "DOUBTFUL_TOPICS": DOUBTFUL_TOPICS,
 }
 
 
@@ -117,11 +118,13 @@ queue_id int: the queue's number on its broker
 client_id string: the client id
 namesrv_addr string: the nameserver that was asked
 state_id string: the state's fingerprint, over all the members could see
-first_seen timestamp: the first snapshot of the run
-last_seen timestamp: the last snapshot of the run
-snapshots long: the number of the group's snapshots in the run
+first_seen timestamp: the first snapshot that shows it
+last_seen timestamp: the last snapshot that shows it
+snapshots long: the number of the group's snapshots that show it
+share_of_time double: of the snapshots from first_seen to last_seen the share that shows it
 persistence string: PERSISTENT or TRANSIENT
-ongoing boolean: whether it is there in the group's last snapshot
+ongoing boolean: whether it is there at the end: in the group's last snapshot, or gone for no
+    longer than it usually was before it came back
 severity string: INFO, WARNING or CRITICAL
 completeness double: the lowest share of the route's brokers whose list is known
 strategy_source string?: where the weakest-known strategy comes from
@@ -165,11 +168,18 @@ strategy string?: the strategy's name as seen of the client
 strategy_source string?: RUNNING_INFO or CLIENT_LOG
 client_rebalance, pull_consumer
 last_heartbeat_at timestamp?: its last heartbeat seen by then
+is_silent boolean?: whether it has stopped to send heartbeats, as what came later shows
+doubtful_topics DOUBTFUL_TOPICS?: of a member with subscriptions from the GROUP_TABLE the topics
+    that the table has in some polls only, and in how many percent; null: none
 """)
 
 #: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
 #: (code 206), so the list is empty, and that is known. NO_ANSWER: the list is not known.
 ANSWERED, NOT_ONLINE, NO_ANSWER = "ANSWERED", "NOT_ONLINE", "NO_ANSWER"
+
+#: What a process does not do with a queue that it holds: it has messages and consumes none; it
+#: waits for the queue's lock; it does not ask for messages.
+NOT_CONSUMING, NOT_LOCKED, NOT_PULLING = "NOT_CONSUMING", "NOT_LOCKED", "NOT_PULLING"
 
 BROKER_POLLS = _table("""
 broker_polls: cluster, snapshot_time, broker_name, broker_id, consumer_group: one broker asked for a
@@ -218,16 +228,20 @@ route_id string: the id of the content, as in route_polls
 brokers ROUTE_BROKERS: none: the nameserver does not know the topic
 """)
 
+#: The source of rows of ``client_states`` in which a broker says how a group consumes a topic.
+REQUEST_MODE = "REQUEST_MODE"
+
 CLIENT_STATES = _table("""
-client_states: one answer of a client to getConsumerRunningInfo, or one rebalance line of its log
+client_states: one answer of a client to getConsumerRunningInfo, or one rebalance line of its log,
+    or what one broker says of how a group consumes a topic
 cluster
 snapshot_time timestamp?: the round; null for log lines
 observed_at timestamp: when the answer or the line was collected
 logged_at timestamp?: when the client wrote the line
-source string: RUNNING_INFO or CLIENT_LOG
+source string: RUNNING_INFO, CLIENT_LOG or REQUEST_MODE
 consumer_group
-client_id string: the client id that was asked for, or that the line names
-broker_name string?: the broker that forwarded the question
+client_id string: the client id that was asked for, or that the line names; empty for REQUEST_MODE
+broker_name string?: the broker that forwarded the question, or that says it
 broker_id long?: 0 is the master
 process string?: the log's host label
 error_code int?: where the client gave no answer
@@ -237,11 +251,16 @@ strategy string?: the strategy's name, or its class
 message_model string?: CLUSTERING or BROADCASTING
 consume_type, pull_consumer
 consume_orderly boolean?: whether it consumes in order
-client_rebalance
+client_rebalance boolean?: false: the broker assigns its queues; of REQUEST_MODE: false is POP, true
+    is PULL
 subscriptions SUBSCRIPTIONS?: what it subscribes to
-topic string?: the topic of the log line; null: all topics
+topic string?: the topic of the log line or of the mode; null: all topics
 queue_count, client_count
 queues HELD_QUEUES?: the queues that it holds (dropped: being released), or that it computed
+activities strings?: of each of these queues, in the same order, what the process does not do with
+    it: NOT_CONSUMING, NOT_LOCKED or NOT_PULLING; null: none of these
+language string?: the client's language, as the last list before it says
+version int?: the ordinal of the client's MQVersion, as that list says
 """)
 
 QUEUE_OFFSETS = _table("""
@@ -279,13 +298,14 @@ SNAPSHOT_TABLES = (
 
 def _queue_findings(name: str, what: str) -> Table:
     return _table(f"""
-{name}: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one unbroken run of
-    snapshots in which the queue {what}, with one certainty
+{name}: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one episode in which the
+    queue {what}, for at least half of its snapshots
 cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, snapshots
 persistence string: PERSISTENT, or TRANSIENT: a deploy, a restart
 ongoing
-certainty string: CERTAIN: under every view; POSSIBLE: the views differ
-probability double: the highest in the run; 1.0 where certain
+certainty string: CERTAIN: under every view, in at least half of the snapshots that show it;
+    POSSIBLE: the views differ
+probability double: the mean over the snapshots that show it; 1.0: certain in all of them
 completeness
 claimants CLAIMANTS: who claims the queue, with which probability each
 causes strings: what, mended, would clear it
@@ -294,13 +314,18 @@ status string?: against the previous published run
 strategy_source
 backlog long?: messages not consumed at the last offsets seen in the run
 finding_id string: stable over runs: cluster, group, topic, queue, kind
-episode_first_seen timestamp: since when, whatever the certainty
-episode_last_seen timestamp: until when, whatever the certainty
+episode_first_seen timestamp: the same as first_seen; before 0.2.0 rows were of one certainty
+episode_last_seen timestamp: the same as last_seen
 backlog_growth long?: the backlog less that at the last offsets seen by first_seen, else the first
     in the run
 orderly boolean?: whether a client of the group consumes in order; null: none was asked
 confirmed boolean?: whether what the processes held shows it; null: not enough of them told
+computed boolean: whether lists and routes show it; false: what the processes hold alone
+held boolean?: the same as confirmed
+moved boolean?: whether the offsets show it: true: they stand while messages wait, false: they move;
+    null: they do not tell, as of a queue with several owners
 known_issue
+share_of_time
 """)
 
 
@@ -335,11 +360,14 @@ backlog_growth long: messages that came in the run, from its first poll on
 owners strings: the client ids that it was computed for at the run's last poll but one: who had it
     and did not move it; none: not known
 known_issue
+held boolean?: whether a process said that it held the queue; null: too few of them told
+why string?: what its process does not do, as its running info says: it does not consume, has no
+    lock, does not ask for messages; null: no process told
 """)
 
 STACKED_CLIENT_IDS = _table("""
-stacked_client_ids: cluster, consumer_group, client_id, first_seen: one unbroken run of snapshots in
-    which the id stood more than once in a broker's list
+stacked_client_ids: cluster, consumer_group, client_id, first_seen: one episode in which the id
+    stood more than once in a broker's list, for at least half of its snapshots
 cluster, consumer_group
 topics strings: the topics of the group whose queues it concerns
 client_id
@@ -354,12 +382,13 @@ evidence string: which list has it how often, and what tells the verdict
 slots_wasted int: slots of the later copies, which nobody takes
 queues_duplicated int: queues of all topics that several of its processes take
 queues_orphaned int: queues of all topics in the slots of its later copies
-remedy, known_issue
+remedy, known_issue, share_of_time
 """)
 
 GROUP_FAULTS = _table("""
-group_faults: cluster, consumer_group, topic, fault, first_seen, and of FROZEN_PROCESS the client:
-    one unbroken run of snapshots (of FROZEN_PROCESS: of offset polls) in which the fault was there
+group_faults: cluster, consumer_group, topic, fault, first_seen, and of what is about one client id
+    that id: one episode in which the fault was there, for at least half of its snapshots (of
+    FROZEN_PROCESS: an unbroken run of offset polls)
 cluster, consumer_group, topic
 fault string: the cause of findings, or what is wrong without any
 first_seen, last_seen, snapshots, persistence, ongoing
@@ -374,6 +403,7 @@ findings_left int: findings that are left after the repair
 moves MOVES: the queues that change hands with the repair, before and after
 known_issue
 severity string: INFO, WARNING or CRITICAL: the worst of the findings that it causes
+share_of_time
 """)
 
 UNREADABLE_QUEUES = _table("""
@@ -452,9 +482,32 @@ queues int: readable queues, at the end
 idle_clients int: subscribed clients without a queue, at the end
 imbalance int: queues of the fullest less those of the emptiest client, at the end
 strategy_source
+subscription_source string?: where the weakest-known subscription of a member comes from, at the
+    end: HEARTBEAT, RUNNING_INFO or GROUP_TABLE
 orphan_queue_minutes double: minutes without owner, summed over the queues
 duplicate_queue_minutes double: minutes with several owners, summed over the queues
 worst_severity string?: of its findings, stalls among them; null: none
+group_most_queues int?: queues over all topics of the group of its fullest client, at the end
+group_fewest_queues int?: queues over all topics of the group of its emptiest client, at the end
+group_idle_clients int?: clients without a queue of any topic of the group, at the end
+group_most_clients int?: so many clients at most get a queue: the queues of the group's largest
+    topic
+fairer_strategy string?: a strategy that would divide the queues of all topics clearly fairer; null:
+    none, or the group has findings
+round_seconds double?: the usual time from the first to the last answer of a round
+round_interval_seconds double?: the usual time from one round to the next; null: one round
+""")
+
+GROUP_LOAD = _table("""
+group_load: cluster, consumer_group, client_id: what a client has over all topics of the group, at
+    the end; of the topics that were recomputed
+cluster, consumer_group, client_id
+processes int: how many processes stand behind it, each with what follows
+topics int: the topics that it subscribes to and shares, without the retry topic
+queues double: its queues over all topics but the retry topic; where the views differ, the mean
+retry_queues double: its queues of the retry topic
+share double: its queues as a share of the queues of all topics but the retry topic
+idle boolean: whether it subscribes and has no queue of any topic
 """)
 
 REPORT_TABLES = (
@@ -470,5 +523,6 @@ REPORT_TABLES = (
     REASSIGNMENTS,
     ALLOCATION_DRIFT,
     GROUP_HEALTH,
+    GROUP_LOAD,
     QUARANTINE,
 )

@@ -13,7 +13,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
@@ -28,6 +28,7 @@ from pydantic import (
 )
 
 from jobs.errors import SettingsError
+from jobs.masking import Masking
 from rebalance_core import AllocationError, make_strategy
 
 #: How an offset is written where there is no place to name, as in the clients' own log patterns.
@@ -51,6 +52,9 @@ def is_pattern(pattern: str) -> str:
         raise ValueError(f"expected a regular expression, came {pattern!r}: {error}") from error
     return pattern
 
+
+#: The names of ``masking.DEFAULT_PATTERNS``.
+DefaultPattern = Literal["BINDER_KEY", "NAMED_SECRET", "URL_PASSWORD", "RANDOM_TOKEN"]
 
 #: A regular expression over a whole name.
 NamePattern = Annotated[str, AfterValidator(is_pattern)]
@@ -106,6 +110,19 @@ class SeverityThresholds(Section):
     critical_probability: float = Field(default=0.5, ge=0, le=1)
 
 
+class MaskingSetting(Section):
+    """What is taken for a secret in a client id, and what the hash in its place is made with."""
+
+    defaults: tuple[DefaultPattern, ...] = get_args(DefaultPattern)
+    patterns: tuple[NamePattern, ...] = ()
+    key_file: str | None = None
+
+    def to_masking(self) -> Masking:
+        """The setting as plain values; SettingsError where the file of the key cannot be read."""
+        key = "" if self.key_file is None else read_text(self.key_file).strip()
+        return Masking(self.defaults, self.patterns, key.encode())
+
+
 class Alerts(Section):
     """Whom the command ``alert`` tells, and of what."""
 
@@ -130,6 +147,7 @@ class Settings(Section):
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
     allowed_quarantine_share: float = Field(default=0.01, ge=0, le=1)
+    masking: MaskingSetting = MaskingSetting()
     alerts: Alerts = Alerts()
 
     @field_validator("default_strategy")

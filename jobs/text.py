@@ -76,6 +76,17 @@ def span(since: datetime, until: datetime) -> str:
     return f"{day_and_time(since)} to {(time_of_day if same_day else day_and_time)(until)}"
 
 
+def of_the_time(share: float | None) -> str:
+    """For how much of a time something was there, where it was not there for all of it.
+
+    None: a run that did not publish it, in which nothing had a gap.
+
+    >>> of_the_time(0.88), of_the_time(0.999), of_the_time(1.0), of_the_time(None)
+    ('88 % of the time', '99 % of the time', '', '')
+    """
+    return "" if share is None or share >= 1 else f"{min(round(100 * share), 99)} % of the time"
+
+
 def as_plain(value: Any) -> Any:
     """The value as JSON has it: times as ISO 8601 in UTC, bytes in hexadecimal."""
     if isinstance(value, datetime):

@@ -37,7 +37,7 @@ from rebalance_core.message_queue import (
     sort_client_ids,
     sort_message_queues,
 )
-from rebalance_core.prediction import WhatIf, moves_by_client, what_if
+from rebalance_core.prediction import WhatIf, moves_by_client, what_if, what_if_of_group
 from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
 from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
 from rebalance_core.strategies import AllocationStrategy, make_strategy
@@ -93,4 +93,5 @@ __all__ = [
     "unify_list",
     "use_strategy",
     "what_if",
+    "what_if_of_group",
 ]

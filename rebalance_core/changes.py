@@ -22,6 +22,7 @@ from rebalance_core.state import (
     BROADCASTING,
     ClientList,
     Member,
+    ProcessCount,
     RouteBroker,
     State,
     TopicRoute,
@@ -33,6 +34,7 @@ from rebalance_core.strategy_rules import (
     ResolvedStrategy,
     StrategyRule,
     StrategyRules,
+    unchanged_rules,
 )
 
 #: A client rebalances every 20 s, and reads the route from a nameserver every 30 s before that.
@@ -56,12 +58,65 @@ class Change:
     """A change in words, and the steps that it takes in a situation (none: it is so already).
 
     ``steps`` raises ChangeError where the situation does not allow it. ``seconds`` is how long it
-    takes at most until every client knows of a step.
+    takes at most until every client knows of a step. ``joins`` is the client id that joins by it.
+    ``for_newcomer`` says what the change does to a client that joins later, by the client id and
+    the situation by then: such a client starts with the new settings. ``sets_queues``: it gives a
+    number of queues, which is meant of topics that producers write to, not of a retry topic.
     """
 
     text: str
     steps: Callable[[Situation], tuple[Step, ...]]
     seconds: int = LIST_SECONDS
+    joins: str | None = None
+    for_newcomer: Callable[[str, Situation], Callable[[Situation], Situation]] | None = None
+    sets_queues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Changes as all their steps, and the situation when they are done."""
+
+    changes: tuple[Change, ...]
+    steps: tuple[Step, ...]
+    after: Situation
+
+
+def make_plan(situation: Situation, changes: Iterable[Change]) -> Plan:
+    """The steps of the changes, one change after the other; ChangeError where one is not allowed.
+
+    A client that joins takes part in the changes before: it starts with the strategy that they
+    prescribe to every client, and with an id of its own where they give one to every process. So
+    it is in every state on the way, also where those changes are not done yet.
+
+    >>> from rebalance_core.state import ClientList, TopicRoute
+    >>> members = (Member("a", "h:1"),)
+    >>> state = State("G", "T", (ClientList("x", 0, members),), (TopicRoute("ns", ()),))
+    >>> circle = use_strategy("AVG_BY_CIRCLE")
+    >>> plan = make_plan(Situation(state, StrategyRules()), [circle, join("b")])
+    >>> [step.text for step in plan.steps]
+    ['a uses AVG_BY_CIRCLE', 'b has joined']
+    >>> processes = find_processes(plan.after.state, plan.after.rules)
+    >>> [process.strategy.strategy.name for process in processes]
+    ['AVG_BY_CIRCLE', 'AVG_BY_CIRCLE']
+    """
+    steps: list[Step] = []
+    made: list[Change] = []
+    for change in changes:
+        for step in change.steps(situation):
+            apply = step.apply
+            for earlier in made if change.joins is not None else ():
+                if earlier.for_newcomer is not None and change.joins is not None:
+                    apply = _then(apply, earlier.for_newcomer(change.joins, situation))
+            steps.append(Step(step.text, apply))
+            situation = apply(situation)
+        made.append(change)
+    return Plan(tuple(made), tuple(steps), situation)
+
+
+def _then(
+    first: Callable[[Situation], Situation], second: Callable[[Situation], Situation]
+) -> Callable[[Situation], Situation]:
+    return lambda situation: second(first(situation))
 
 
 def apply_change(situation: Situation, change: Change) -> Situation:
@@ -105,7 +160,9 @@ def leave(client_id: str, processes: int = 1) -> Change:
 def join(client_id: str, processes: int = 1) -> Change:
     """So many processes with this client id join, on every broker that answered.
 
-    Each is like those that are there: like one of the same id, else like one that subscribes.
+    Each is like those that are there: like one of the same id, else like one that subscribes. Each
+    is one process more, whatever the id looks like: two processes with one id, which a client since
+    4.9.0 makes of its process id and its start time, are what was asked about.
     """
 
     def steps(situation: Situation) -> tuple[Step, ...]:
@@ -115,7 +172,7 @@ def join(client_id: str, processes: int = 1) -> Change:
     if not client_id:
         raise ChangeError("expected the id of the client that joins, came an empty one")
     _check_number("processes to join", processes, 1, MOST_QUEUES)
-    return Change(_told(processes, client_id, "join"), steps)
+    return Change(_told(processes, client_id, "join"), steps, joins=client_id)
 
 
 def own_ids(*client_ids: str) -> Change:
@@ -139,7 +196,11 @@ def own_ids(*client_ids: str) -> Change:
             for copy in range(processes[client_id] - 1, 0, -1)
         )
 
-    return Change(f"every process of {_names(client_ids, 'the group')} has its own id", steps)
+    return Change(
+        f"every process of {_names(client_ids, 'the group')} has its own id",
+        steps,
+        for_newcomer=None if client_ids else _with_own_id,
+    )
 
 
 def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids: str) -> Change:
@@ -170,7 +231,14 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
             if before[client_id] != after[client_id]
         )
 
-    return Change(f"{_names(client_ids, 'every client')} uses {name}", steps)
+    def for_newcomer(client_id: str, _: Situation) -> Callable[[Situation], Situation]:
+        return partial(_prescribe, frozenset({client_id}), name, own)
+
+    return Change(
+        f"{_names(client_ids, 'every client')} uses {name}",
+        steps,
+        for_newcomer=None if client_ids else for_newcomer,
+    )
 
 
 def subscribe_all() -> Change:
@@ -214,7 +282,8 @@ def add_broker(broker_name: str, queues: int) -> Change:
         )
 
     _check_number("queues", queues, 1, MOST_QUEUES)
-    return Change(f"{broker_name} is added with {queues} queues", steps, ROUTE_SECONDS)
+    text = f"{broker_name} is added with {queues} queues"
+    return Change(text, steps, ROUTE_SECONDS, sets_queues=True)
 
 
 def remove_broker(broker_name: str) -> Change:
@@ -257,7 +326,8 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
 
     _check_number("queues", queues, 0, MOST_QUEUES)
     where = broker_name if broker_name is not None else "every broker"
-    return Change(f"{where} has {queues} queues of the topic", steps, ROUTE_SECONDS)
+    text = f"{where} has {queues} queues of the topic"
+    return Change(text, steps, ROUTE_SECONDS, sets_queues=True)
 
 
 def unify_list(broker_name: str | None = None) -> Change:
@@ -302,7 +372,8 @@ def _unlist(client_id: str, situation: Situation) -> Situation:
     With the last process behind an id its stale channels go as well.
     """
     state = situation.state
-    is_last = processes_behind(state).get(client_id) == 1
+    processes = processes_behind(state).get(client_id, 0)
+    is_last = processes == 1
     lists: list[ClientList] = []
     offline = list(state.offline_brokers)
     for entry in state.client_lists:
@@ -313,19 +384,67 @@ def _unlist(client_id: str, situation: Situation) -> Situation:
             lists.append(replace(entry, members=rest))
         else:
             offline.append(entry.broker)
-    return _with(situation, client_lists=tuple(lists), offline_brokers=tuple(offline))
+    return _with(
+        situation,
+        client_lists=tuple(lists),
+        offline_brokers=tuple(offline),
+        process_counts=_counted(state, client_id, processes - 1),
+    )
 
 
 def _list(model: Member, situation: Situation) -> Situation:
     """Every broker of which a list is known lists one more member like the model."""
     state = situation.state
     known = (*state.client_lists, *(ClientList(*broker, ()) for broker in state.offline_brokers))
+    there = processes_behind(state).get(model.client_id, 0)
 
     def joined(entry: ClientList) -> Iterable[Member]:
-        addr = f"(joins as number {len(entry.members) + 1})"
+        addr = f"{_JOINS} {len(entry.members) + 1})"
         return (*entry.members, model._replace(client_addr=addr))
 
-    return with_members(_with(situation, client_lists=known, offline_brokers=()), joined)
+    listed = _with(
+        situation,
+        client_lists=known,
+        offline_brokers=(),
+        # The connections of what is only planned show nothing: it is said how many there are.
+        process_counts=_counted(state, model.client_id, there + 1, "one more process joins"),
+    )
+    return with_members(listed, joined)
+
+
+#: What the address of a member begins with that has joined.
+_JOINS = "(joins as number"
+
+
+def _counted(
+    state: State, client_id: str, processes: int, because: str | None = None
+) -> tuple[ProcessCount, ...]:
+    """The counts of processes with another one for this id: where it has one, or with a reason."""
+    others = tuple(each for each in state.process_counts if each.client_id != client_id)
+    of_id = next((each for each in state.process_counts if each.client_id == client_id), None)
+    why = because or (of_id.because if of_id else None)
+    if why is None or processes < 2:
+        return others
+    return (*others, ProcessCount(client_id, processes, why))
+
+
+def _with_own_id(client_id: str, planned: Situation) -> Callable[[Situation], Situation]:
+    """The member with this id that has just joined gets an id of its own, where the id is taken."""
+    taken = {m.client_id for m in planned.state.members if original_id(m.client_id) == client_id}
+    new_id = own_id(client_id, len(taken))
+
+    def renamed(member: Member) -> Member:
+        is_it = member.client_id == client_id and member.client_addr.startswith(_JOINS)
+        return member._replace(client_id=new_id) if is_it else member
+
+    def apply(situation: Situation) -> Situation:
+        processes = processes_behind(situation.state).get(client_id, 0)
+        counted = _with(
+            situation, process_counts=_counted(situation.state, client_id, processes - 1)
+        )
+        return with_members(counted, lambda entry: map(renamed, entry.members))
+
+    return apply if taken else lambda situation: situation
 
 
 def _part(client_id: str, copy: int, is_last: bool, situation: Situation) -> Situation:
@@ -338,7 +457,8 @@ def _part(client_id: str, copy: int, is_last: bool, situation: Situation) -> Sit
             is_it = member.client_id == client_id and member.client_addr in chosen
             yield member._replace(client_id=own_id(client_id, copy)) if is_it else member
 
-    return with_members(situation, parted)
+    counts = _counted(situation.state, client_id, processes_behind(situation.state)[client_id] - 1)
+    return with_members(_with(situation, process_counts=counts), parted)
 
 
 def _subscribe(client_id: str, expression: str | None, situation: Situation) -> Situation:
@@ -395,7 +515,8 @@ def _prescribe(
     def answer(client: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
         if client_ids.isdisjoint((client.client_id, original_id(client.client_id))):
             return rules.resolve(client)
-        return (own or rules).resolve(client._replace(observed=name))
+        # Not by the changed rules: what an earlier change prescribes counts no more.
+        return (own or unchanged_rules(rules)).resolve(client._replace(observed=name))
 
     return replace(situation, rules=ChangedRules(situation.rules, answer))
 
@@ -435,7 +556,7 @@ def _model(state: State, client_id: str) -> Member:
         or [Member(client_id, "")]
     )
     chosen = min(candidates, key=lambda member: (not member.subscribed, member.client_id))
-    return chosen._replace(client_id=client_id, is_expired=False)
+    return chosen._replace(client_id=client_id, is_expired=None)
 
 
 def _strategies(situation: Situation) -> dict[str, list[object]]:

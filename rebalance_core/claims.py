@@ -13,7 +13,7 @@ When every view is the same every c is 0 or 1, and so are both probabilities.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ class Claims:
     """What the processes claim of a topic's queues.
 
     ``queues`` are all queues that some view has, in Java's order.
-    ``positions[view][process]`` are the indexes into that view's queues, in the strategy's order.
+    ``positions[view][process]`` are the indexes into that view's queues, in the strategy's order,
+    ``weights[view, process]`` how likely the process draws the view.
 
     c has a row for each of ``processes`` (which may stand for several alike) and a column for each
     queue. Nearly all of it is 0, so the rest alone is kept: ``share[n]`` stands in ``row[n]`` and
@@ -39,6 +40,7 @@ class Claims:
     processes: tuple[Process, ...]
     views: tuple[View, ...]
     positions: tuple[tuple[NDArray[np.int64], ...], ...]
+    weights: NDArray[np.float64]
     row: NDArray[np.int64]
     column: NDArray[np.int64]
     share: NDArray[np.float64]
@@ -86,6 +88,8 @@ def compute_claims(views: Sequence[View], processes: Sequence[Process]) -> Claim
 
     A process that does not take part (``Process.claims``) takes a slot and claims nothing; one
     whose id is not in the list that it drew claims nothing; a broadcasting one claims every queue.
+    Nobody claims a queue of a broker that it does not reach: without an offset from there the
+    queue is not taken (``RebalanceImpl.updateProcessQueueTableInRebalance`` 5.3.3).
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     positions = []
@@ -106,8 +110,69 @@ def compute_claims(views: Sequence[View], processes: Sequence[Process]) -> Claim
                 if key not in by_strategy:
                     by_strategy[key] = strategy.claims(view.queues, view.client_ids)
                 of_view.append(by_strategy[key].get(process.client_id, _NOTHING))
+            if process.unreachable:
+                of_view[-1] = _reachable(of_view[-1], view, process)
         positions.append(tuple(of_view))
-    return _with_shares(tuple(views), tuple(processes), tuple(positions))
+    return _with_doubt(_with_shares(tuple(views), tuple(processes), tuple(positions)))
+
+
+def _with_doubt(claims: Claims) -> Claims:
+    """The claims of a process that subscribes with a probability alone are as likely as that."""
+    if all(process.share == 1.0 for process in claims.processes):
+        return claims
+    subscribing = np.array([process.share for process in claims.processes])
+    return replace(claims, share=claims.share * subscribing[claims.row])
+
+
+def _reachable(positions: NDArray[np.int64], view: View, process: Process) -> NDArray[np.int64]:
+    names = [view.queues[position].broker_name for position in positions.tolist()]
+    return positions[[name not in process.unreachable for name in names]]
+
+
+def _weights(views: tuple[View, ...], processes: tuple[Process, ...]) -> NDArray[np.float64]:
+    """[view, process]: how likely the process draws the view.
+
+    A process that reaches no broker that gives a list keeps what it has. What that is nobody
+    computes, so that it counts as one that reaches all of them.
+    """
+    weights = np.empty((len(views), len(processes)))
+    weights[:] = [[view.weight] for view in views]
+    telling = _telling_brokers(views, processes)
+    if not telling and not any(process.unreachable for process in processes):
+        return weights
+    has = [[broker in brokers for broker in telling] for brokers in map(_brokers_of, views)]
+    for number, process in enumerate(processes):
+        drawn = np.array([view.weight_for(process.unreachable) for view in views])
+        reached = [broker not in process.unreachable for broker in telling]
+        fitting = drawn * [of_view == reached for of_view in has]
+        for of_process in (fitting, drawn):
+            if of_process.sum() > 0:
+                weights[:, number] = of_process / of_process.sum()
+                break
+    return weights
+
+
+def _telling_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -> tuple[str, ...]:
+    """The brokers that tell which nameserver a process asks.
+
+    Where a nameserver does not give a broker, its clients do not heartbeat to it, and those of
+    another nameserver do: who is not listed there has the route without the broker.
+    """
+    if len(views) < 2:
+        return ()
+    of_views = list(map(_brokers_of, views))
+    of_some = frozenset().union(*of_views).difference(frozenset.intersection(*of_views))
+    return tuple(
+        sorted(
+            broker
+            for broker in of_some
+            if 0 < sum(broker in process.unreachable for process in processes) < len(processes)
+        )
+    )
+
+
+def _brokers_of(view: View) -> frozenset[str]:
+    return frozenset(queue.broker_name for queue in view.queues)
 
 
 def _with_shares(
@@ -126,17 +191,25 @@ def _with_shares(
         _entries(of_view, sharing, of_queues)
         for of_view, of_queues in zip(positions, columns, strict=True)
     ]
+    weights = _weights(views, processes)
     if len(views) == 1:
         ((row, column),) = parts
-        return Claims(queues, processes, views, positions, row, column, np.ones(len(row)))
+        share = np.ones(len(row))
+        return Claims(queues, processes, views, positions, weights, row, column, share)
     keys = np.concatenate([row * len(queues) + column for row, column in parts])
-    weights = np.repeat([view.weight for view in views], [len(row) for row, _ in parts])
+    of_entries = np.concatenate(
+        [of_view[row] for of_view, (row, _) in zip(weights, parts, strict=True)]
+    )
     distinct, entry = np.unique(keys, return_inverse=True)
-    share = np.minimum(np.bincount(entry, weights, minlength=len(distinct)), 1.0)
-    # Weights are fractions: a sum of all of them may miss 1 by a rounding error.
-    share[np.bincount(entry, minlength=len(distinct)) == len(views)] = 1.0
+    share = np.minimum(np.bincount(entry, of_entries, minlength=len(distinct)), 1.0)
     row, column = np.divmod(distinct, len(queues))
-    return Claims(queues, processes, views, positions, row, column, share)
+    # Weights are fractions: a sum of all of them may miss 1 by a rounding error.
+    claimed_under = np.bincount(entry, of_entries > 0, minlength=len(distinct))
+    share[claimed_under == (weights > 0).sum(axis=0)[row]] = 1.0
+    drawn = share > 0
+    return Claims(
+        queues, processes, views, positions, weights, row[drawn], column[drawn], share[drawn]
+    )
 
 
 def _entries(

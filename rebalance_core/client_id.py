@@ -32,8 +32,13 @@ class ClientIdFormat(Enum):
     DEFAULT = "DEFAULT"
     #: ``10.0.0.1@10.0.0.9:9876;10.0.0.10:9876@1``, with or without a time: rocketmq-spring.
     SPRING = "SPRING"
-    #: ``10.0.0.1@ns1:9876;ns2:9876#10.0.0.1@1``: the ONS and cloud clients.
+    #: ``10.0.0.1@ns1:9876;ns2:9876#10.0.0.1@1``, ``10.0.0.1@1#-1204#7781#123456789012345``: the ONS
+    #: and cloud clients, the newer ones with a nanosecond time.
     ONS_CLOUD = "ONS_CLOUD"
+    #: ``10.0.0.1@accessKey|group|1|17r9k3h8x``: the spring-cloud-alibaba binder from 2021.0.5.0 on,
+    #: with a nanosecond time; before without it, with the secret key behind the access key. Also
+    #: ``accessKey|secretKey|group`` of rocketmq-spring before 2.2.0, with a cloud's access key.
+    SPRING_CLOUD = "SPRING_CLOUD"
     #: ``macbook-pro@90009@0@2dyeb8lep``, ``host@1#3_1726738800000``: the 5.x gRPC clients.
     GRPC = "GRPC"
     #: ``10.0.0.11@order-service-0``: an instance name that the application or a framework chose.
@@ -64,6 +69,11 @@ _PID_SEQUENCE_MILLIS = re.compile(r"[0-9]+#[0-9]+_[0-9]+")
 _PID_NAME = re.compile(r"[0-9]+#[^#@]+")
 _GRPC_JAVA = re.compile(r"[0-9]+@[0-9]+@-?[0-9a-z]+")
 _HOST_AND_PORT = re.compile(r"(?:^|;)[^;@#]*:[0-9]+(?=[;@#]|$)")
+_PID_HASHES_NANO = re.compile(r"-?[0-9]+(?:#-?[0-9]+){2,}")
+#: ``group|pid``, ``accessKey|secretKey|topic|pid``, ``accessKey|secretKey|group``; with a time in
+#: base 36: ``group|pid|time`` (``RocketMQUtils.getInstanceName``).
+_KEYS_AND_PID = re.compile(r"[^|]+(?:\|[^|]+)*\|-?[0-9]+|(?:LTAI|AKID|AKIA)[^|]*\|[^|]+\|[^|]+")
+_PID_AND_TIME_36 = re.compile(r"(?:[^|]+\|)+-?[0-9]+\|-?[0-9a-z]{6,}")
 _ENDS_WITH_PID = re.compile(r".*@-?[0-9]+", re.DOTALL)
 _ENDS_WITH_PID_TIME = re.compile(r".*@-?[0-9]+(?:@|#)-?[0-9]{6,}", re.DOTALL)
 
@@ -126,8 +136,12 @@ def _format_of_name(name: str, language: str) -> ClientIdFormat:
         found = ClientIdFormat.GRPC if language == "RUST" else ClientIdFormat.JAVA_PID_NANO
     elif _PID.fullmatch(name):
         found = ClientIdFormat.JAVA_PID
+    elif _PID_HASHES_NANO.fullmatch(name):
+        found = ClientIdFormat.ONS_CLOUD
     elif _PID_NAME.fullmatch(name):
         found = ClientIdFormat.CPP
+    elif "|" in name and (_PID_AND_TIME_36.fullmatch(name) or _KEYS_AND_PID.fullmatch(name)):
+        found = ClientIdFormat.SPRING_CLOUD
     elif _HOST_AND_PORT.search(name):
         if "#" in name.partition("@")[0] and _ENDS_WITH_PID.fullmatch(name):
             found = ClientIdFormat.ONS_CLOUD
@@ -139,6 +153,10 @@ def _format_of_name(name: str, language: str) -> ClientIdFormat:
 def _can_collide(found: ClientIdFormat, instance_name: str, language: str) -> bool:
     if found is ClientIdFormat.SPRING:
         return not _ENDS_WITH_PID_TIME.fullmatch(instance_name.removesuffix("@STREAM"))
+    if found is ClientIdFormat.SPRING_CLOUD:
+        return not _PID_AND_TIME_36.fullmatch(instance_name.partition("@")[0])
+    if found is ClientIdFormat.ONS_CLOUD:
+        return not _PID_HASHES_NANO.fullmatch(instance_name.partition("@")[0])
     if found is ClientIdFormat.GRPC and language == "RUST" and "_" not in instance_name:
         # The process id and a counter that starts anew in every process.
         return not _GRPC_JAVA.fullmatch(instance_name)

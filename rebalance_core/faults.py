@@ -7,15 +7,23 @@ differently lose messages with no orphan and no lag.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, Causes, Cure, key_of
+from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, own_ids_for
 from rebalance_core.english import list_of, named_broker, noun, queues_of, verb
-from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, Finding, offline_share
+from rebalance_core.findings import (
+    DUPLICATE,
+    ORPHANED,
+    Evaluation,
+    Finding,
+    evaluate,
+    offline_share,
+)
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import (
     StackedId,
@@ -29,6 +37,7 @@ from rebalance_core.repairs import (
     CONFIG_OVERLAP,
     DUPLICATE_CLIENT_ID,
     GHOST_MEMBER,
+    GROUP_NOT_ON_BROKER,
     MANUAL_ASSIGNMENT,
     MIXED_MESSAGE_MODEL,
     ROOM_NOT_SERVED,
@@ -37,13 +46,15 @@ from rebalance_core.repairs import (
     STRATEGY_MISMATCH,
     SUBSCRIPTION_MISMATCH,
     Situation,
+    brokers_without_group,
     is_stranger,
     lists_of_topic,
+    part_copies,
 )
-from rebalance_core.state import BROADCASTING, Member, State
+from rebalance_core.state import BROADCASTING, SURE, Member, State
 from rebalance_core.strategies import AllocationStrategy, Sdk, own_copy, sdk_of
 from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
-from rebalance_core.views import asked_brokers
+from rebalance_core.views import asked_brokers, readable_queues
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
 
@@ -102,13 +113,20 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
                 findings_of[fault].append(finding)
                 # Of the cures that a fault is part of the one with fewest others is previewed.
                 cure_of[fault] = min(cure_of.get(fault, cure), cure, key=len)
-    faults = [
-        _as_fault(fault, situation, evaluation, found, causes.after.get(cure_of[fault]))
-        for fault, found in findings_of.items()
-    ]
-    told = _expression_mismatch(situation.state)
-    if told is not None:
-        faults.append(Fault(EXPRESSION_MISMATCH, *told))
+    faults: list[Fault] = []
+    for fault, found in findings_of.items():
+        after = causes.after.get(cure_of[fault])
+        if fault in _TELLERS:
+            told = _TELLERS[fault](situation, found)
+            faults.append(_as_fault(fault, told, evaluation, found, after))
+        else:
+            faults += _of_each_id(fault, situation, evaluation, found, after)
+    mismatch = _expression_mismatch(situation.state)
+    if mismatch is not None:
+        faults.append(Fault(EXPRESSION_MISMATCH, *mismatch))
+    if ROUTE_DIVERGENCE not in findings_of and _routes_differ(situation.state):
+        # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
+        faults.append(Fault(ROUTE_DIVERGENCE, *_routes(situation, [])))
     if MIXED_MESSAGE_MODEL not in findings_of and _models(situation.state) > 1:
         faults.append(Fault(MIXED_MESSAGE_MODEL, *_mixed_models(situation, [])))
     return tuple(faults)
@@ -116,12 +134,11 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
 
 def _as_fault(
     fault: str,
-    situation: Situation,
+    told: _Told,
     before: Evaluation,
-    findings: list[Finding],
+    findings: Sequence[Finding],
     after: Evaluation | None,
 ) -> Fault:
-    told = _TELLERS[fault](situation, findings)
     remaining = {key_of(finding) for finding in after.findings} if after else set()
     gone = [finding for finding in before.findings if after and key_of(finding) not in remaining]
     return Fault(
@@ -132,6 +149,68 @@ def _as_fault(
         left=len(remaining) if after else len(before.findings),
         moves=find_moves(before, after) if after else (),
     )
+
+
+#: Of more client ids than this the moves stand with the first alone: they are the same for all.
+_MOST_PREVIEWS = 10
+
+
+def _of_each_id(
+    fault: str,
+    situation: Situation,
+    before: Evaluation,
+    findings: list[Finding],
+    after: Evaluation | None,
+) -> list[Fault]:
+    """A fault for each client id that has it, with the findings of that id.
+
+    What a repair does is told for all of them together: ``after`` is the evaluation then.
+    """
+    concerns, tell = _TELLERS_OF_ONE_ID[fault]
+    stacked = [each for each in find_stacked_ids(situation.state) if concerns(each)]
+    addresses = _addresses_in_one_list(situation.state, stacked)
+    of_ids = _findings_of_ids([each.client_id for each in stacked], situation, findings)
+    preview = _as_fault(fault, _Told("", ""), before, findings, after)
+    told = [(each, own) for each in stacked if (own := of_ids[each.client_id])]
+    return [
+        replace(
+            preview,
+            **tell(each, addresses[each.client_id], own)._asdict(),
+            queues_affected=len({finding.queue for finding in own}),
+            moves=preview.moves if number == 0 or len(told) <= _MOST_PREVIEWS else (),
+        )
+        for number, (each, own) in enumerate(told)
+    ]
+
+
+def _findings_of_ids(
+    client_ids: Iterable[str], situation: Situation, findings: Iterable[Finding]
+) -> dict[str, list[Finding]]:
+    """By client id the findings that are its own; what is nobody's own is everybody's.
+
+    A queue that several take is that of the id that claims it. One that nobody takes is in the slot
+    of a copy: the id whose copies would take it, had each copy an id of its own.
+    """
+    ids = list(client_ids)
+    if len(ids) == 1:
+        return {ids[0]: list(findings)}
+    parted = part_copies(situation)
+    takers: dict[MessageQueue, set[str]] = defaultdict(set)
+    for allocation in evaluate(parted.state, parted.rules).allocations:
+        original, copy = own_copy(allocation.client_id)
+        if copy:
+            for queue in allocation.queues:
+                takers[queue].add(original)
+    own: dict[str, list[Finding]] = {client_id: [] for client_id in ids}
+    for finding in findings:
+        whose = (
+            takers[finding.queue]
+            if finding.kind == ORPHANED
+            else {claimant.client_id for claimant in finding.claimants if claimant.processes > 1}
+        )
+        for client_id in whose.intersection(ids) or ids:
+            own[client_id].append(finding)
+    return own
 
 
 def find_moves(before: Evaluation, after: Evaluation) -> tuple[Move, ...]:
@@ -192,15 +271,18 @@ def _and(parts: Iterable[str]) -> str:
     return list_of(parts, _MOST_NAMES)
 
 
-def _effect(findings: list[Finding]) -> str:
-    """What the findings say: how many queues, and which, are consumed twice or by nobody."""
+def _effect(findings: list[Finding], possibly: str = "at times") -> str:
+    """What the findings say: how many queues, and which, are consumed twice or by nobody.
+
+    ``possibly``: how it is so where it is not so for sure.
+    """
     parts = []
     for kind, text in ((DUPLICATE, "taken by several"), (ORPHANED, "taken by nobody")):
         found = [finding for finding in findings if finding.kind == kind]
         if found:
             sure = all(finding.certainty == "CERTAIN" for finding in found)
             are = noun(len({finding.queue for finding in found}), "is", "are")
-            taken = f"{are} {text}" if sure else f"{are} at times {text}"
+            taken = f"{are} {text}" if sure else f"{are} {possibly} {text}"
             parts.append(f"{queue_ranges(f.queue for f in found)} {taken}")
     return "; ".join(parts)
 
@@ -210,38 +292,35 @@ def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
     return tuple(sorted({m.client_id for m in state.members if which(m)}))
 
 
+def _routes_differ(state: State) -> bool:
+    """Whether the nameservers give other queues to read."""
+    return len({readable_queues(state.topic, route) for route in state.topic_routes}) > 1
+
+
 def _models(state: State) -> int:
     return len({m.message_model for m in state.members})
 
 
-def _duplicate_ids(situation: Situation, findings: list[Finding]) -> _Told:
-    stacked = [each for each in find_stacked_ids(situation.state) if each.processes > 1]
-    addresses_of = _addresses_in_one_list(situation.state, stacked)
-    taken_by: dict[str, set[MessageQueue]] = defaultdict(set)
-    for finding in findings:
-        if finding.kind == DUPLICATE:
-            for claimant in finding.claimants:
-                taken_by[claimant.client_id].add(finding.queue)
-    sentences = []
-    for each in stacked:
-        addresses = addresses_of[each.client_id]
-        taken = queue_ranges(taken_by[each.client_id])
-        takes = f"; {'both' if each.processes == 2 else 'all'} take {taken}" if taken else ""
-        sentences.append(
-            f"{each.client_id} is used by {each.processes} processes, {_and(addresses)}{takes}"
-        )
-    orphans = {finding.queue for finding in findings if finding.kind == ORPHANED}
+def _duplicate_id(
+    stacked: StackedId, addresses: Sequence[str], findings: Iterable[Finding]
+) -> _Told:
+    every = list(findings)
+    evidence = f"{stacked.client_id} is used by {stacked.processes} processes, {_and(addresses)}"
+    taken = {finding.queue for finding in every if finding.kind == DUPLICATE}
+    if taken:
+        who = "both" if stacked.processes == 2 else "all"
+        evidence += f"; {who} take {queue_ranges(taken)}"
+    orphans = {finding.queue for finding in every if finding.kind == ORPHANED}
     if orphans:
-        sentences.append(
-            f"the share of the later copies ({len(orphans)} {noun(len(orphans), 'queue')}: "
+        evidence += (
+            f"; the share of the later copies ({len(orphans)} {noun(len(orphans), 'queue')}: "
             f"{queue_ranges(orphans)}) has no owner"
         )
     return _Told(
-        evidence="; ".join(sentences),
-        remedy="give each process its own instanceName, or let the client choose it (4.9.0 and "
-        "later append the start time)",
-        client_ids=tuple(each.client_id for each in stacked),
-        client_addrs=tuple(address for each in stacked for address in each.client_addrs),
+        evidence=evidence,
+        remedy=own_ids_for([stacked.made_by]),
+        client_ids=(stacked.client_id,),
+        client_addrs=stacked.client_addrs,
     )
 
 
@@ -259,21 +338,17 @@ def _addresses_in_one_list(state: State, stacked: Iterable[StackedId]) -> dict[s
     return most
 
 
-def _stale_channels(situation: Situation, findings: list[Finding]) -> _Told:
-    stacked = [each for each in find_stacked_ids(situation.state) if each.copies > each.processes]
-    addresses_of = _addresses_in_one_list(situation.state, stacked)
-    told = _and(
-        f"{each.client_id} stands {each.copies} times in a broker's list "
-        f"({_and(addresses_of[each.client_id])}) and has "
-        f"{each.processes} {noun(each.processes, 'process', 'processes')}"
-        for each in stacked
-    )
+def _stale_channel(
+    stacked: StackedId, addresses: Sequence[str], findings: Iterable[Finding]
+) -> _Told:
     return _Told(
-        evidence=f"{told}: a channel that was not closed takes a slot; {_effect(findings)}",
-        remedy="none: the broker drops a silent channel within about 130 s; if it comes again, "
-        "look for heartbeats that time out",
-        client_ids=tuple(each.client_id for each in stacked),
-        client_addrs=tuple(address for each in stacked for address in each.client_addrs),
+        evidence=f"{stacked.client_id} stands {stacked.copies} times in a broker's list "
+        f"({_and(addresses)}) and has "
+        f"{stacked.processes} {noun(stacked.processes, 'process', 'processes')}: a channel that "
+        f"was not closed takes a slot; {_effect(list(findings))}",
+        remedy=STALE_CHANNEL_REMEDY,
+        client_ids=(stacked.client_id,),
+        client_addrs=stacked.client_addrs,
     )
 
 
@@ -281,9 +356,10 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> _Told:
     addresses = {address for _, _, address in silent_members(situation.state)}
     ghosts = _members(situation.state, lambda member: member.client_addr in addresses)
     return _Told(
-        evidence=f"{_and(ghosts)} sent no heartbeat for longer than a broker keeps a silent "
-        f"member and still {verb('take', len(ghosts))} a slot; {_effect(findings)}",
-        remedy="see whether the process lives; restart it, or wait for the broker to drop it",
+        evidence=f"{_and(ghosts)} {verb('send', len(ghosts))} no heartbeats any more and still "
+        f"{verb('take', len(ghosts))} a slot; {_effect(findings)}",
+        remedy="see whether the process lives, and restart it; the broker drops it about 130 s "
+        "after its last heartbeat (let clients shut down in order: then they leave at once)",
         client_ids=ghosts,
     )
 
@@ -337,13 +413,27 @@ def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
 
 
 def _subscriptions(situation: Situation, findings: list[Finding]) -> _Told:
+    topic = situation.state.topic
     strangers = _members(situation.state, is_stranger)
+    percents = {m.subscribed_percent for m in situation.state.members if m.subscribed} - {SURE}
+    evidence, remedy, possibly = [], "", "at times"
+    if strangers:
+        evidence.append(
+            f"{_and(strangers)} {verb('do', len(strangers))} not subscribe to {topic} and "
+            f"{verb('take', len(strangers))} a slot of it all the same"
+        )
+    if percents:
+        evidence.append(
+            f"the group's subscription table has {topic} in about {min(percents)} % of the polls "
+            "and lacks it in the others: every heartbeat overwrites the table, so some members "
+            "subscribe to the topic and some do not; nothing that was collected shows which"
+        )
+        remedy = "collect the running infos of the members, or heartbeats, to see which; "
+        possibly = "perhaps"
     return _Told(
-        evidence=f"{_and(strangers)} {verb('do', len(strangers))} not subscribe to "
-        f"{situation.state.topic} and {verb('take', len(strangers))} a slot of it all the same; "
-        f"{_effect(findings)}",
-        remedy="let all members of the group subscribe to the same topics, or give those that do "
-        "not a group of their own",
+        evidence=f"{'; '.join(evidence)}; {_effect(findings, possibly)}",
+        remedy=f"{remedy}let all members of the group subscribe to the same topics, or give those "
+        "that do not a group of their own",
         client_ids=strangers,
     )
 
@@ -384,14 +474,38 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> _Told:
         f"the list of {named_broker(*of)} lacks {_and(missing)}, which other brokers list"
         for of, missing in short.items()
     )
+    cut_off: dict[str, list[str]] = defaultdict(list)
+    for client_id, broker_name in situation.state.unreachable:
+        if client_id is not None and client_id in every:
+            cut_off[broker_name].append(client_id)
+    not_read = "".join(
+        f"; {_and(sorted(client_ids))} {verb('do', len(client_ids))} not reach {broker_name} and "
+        f"{verb('read', len(client_ids))} no queue of it"
+        for broker_name, client_ids in sorted(cut_off.items())
+    )
     return _Told(
-        evidence=f"{told or 'the brokers list an id a different number of times'}; a client asks "
-        f"a random broker at every rebalance, so the shares change from one to the next; "
-        f"{_effect(findings)}",
+        evidence=f"{told or 'the brokers list an id a different number of times'}{not_read}; "
+        f"a client asks a random broker at every rebalance, so the shares change from one to the "
+        f"next; {_effect(findings)}",
         remedy="see whether those clients reach those brokers (network, firewall, name server "
         "addresses); while one starts or leaves this passes by itself",
         client_ids=tuple(sorted({each for missing in short.values() for each in missing})),
         broker_names=tuple(dict.fromkeys(name for name, _ in short)),
+    )
+
+
+def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> _Told:
+    group = situation.state.consumer_group
+    without = brokers_without_group(situation.state)
+    names = [named_broker(*of) for of in without]
+    return _Told(
+        evidence=f"{_and(names)} {verb('answer', len(names))} that the group has no member there, "
+        f"while other brokers list members: the group is missing on the broker, or no client "
+        f"reaches it; {_effect(findings)}",
+        remedy="see whether the broker has the group: with autoCreateSubscriptionGroup=false it "
+        f"has to be created there (mqadmin updateSubGroup -b BROKER_ADDRESS -g {group}); if it "
+        "has, see whether the clients reach the broker",
+        broker_names=tuple(dict.fromkeys(name for name, _ in without)),
     )
 
 
@@ -409,8 +523,10 @@ def _routes(situation: Situation, findings: list[Finding]) -> _Told:
         )
         for route in situation.state.topic_routes
     )
+    effect = _effect(findings)
     return _Told(
-        evidence=f"the nameservers differ on {situation.state.topic}: {told}; {_effect(findings)}",
+        evidence=f"the nameservers differ on {situation.state.topic}: {told}"
+        f"{'; ' + effect if effect else ''}",
         remedy="see whether every broker registers with every nameserver",
         broker_names=tuple(sorted({b.broker_name for b in situation.state.brokers})),
     )
@@ -426,7 +542,12 @@ def _group_offline(situation: Situation, findings: list[Finding]) -> _Told:
 
 def _rooms(situation: Situation, findings: list[Finding]) -> _Told:
     evidence = "no member serves the room of these brokers"
-    remedy = "add the room to consumeridcs, or name the brokers room@broker"
+    remedy = (
+        "if the room should be served, add it to consumeridcs of the members (a broker's room is "
+        "what its name has before the @); if it is left out on purpose, stop the producers there "
+        f"(mqadmin updateTopicPerm -b BROKER_ADDRESS -t {situation.state.topic} -p 4) and move "
+        "what is unread, or name it as a known issue"
+    )
     unfiltered = {
         client_id: strategy
         for client_id, strategy in _strategies_in_use(situation)
@@ -491,15 +612,25 @@ def _expression_mismatch(state: State) -> _Told | None:
     )
 
 
+#: Which client ids have the fault, and what is said of one: each is a fault of its own.
+_TELLERS_OF_ONE_ID: Mapping[
+    str,
+    tuple[
+        Callable[[StackedId], bool],
+        Callable[[StackedId, Sequence[str], Iterable[Finding]], _Told],
+    ],
+] = {
+    DUPLICATE_CLIENT_ID: (lambda stacked: stacked.processes > 1, _duplicate_id),
+    STALE_CHANNEL: (lambda stacked: stacked.copies > stacked.processes, _stale_channel),
+}
 _TELLERS: Mapping[str, Callable[[Situation, list[Finding]], _Told]] = {
-    DUPLICATE_CLIENT_ID: _duplicate_ids,
-    STALE_CHANNEL: _stale_channels,
     GHOST_MEMBER: _ghosts,
     STRATEGY_MISMATCH: _strategies,
     SUBSCRIPTION_MISMATCH: _subscriptions,
     MANUAL_ASSIGNMENT: _manual_assignment,
     MIXED_MESSAGE_MODEL: _mixed_models,
     BROKER_VIEW_DIVERGENCE: _broker_views,
+    GROUP_NOT_ON_BROKER: _group_not_on_broker,
     ROUTE_DIVERGENCE: _routes,
     ROOM_NOT_SERVED: _rooms,
     CONFIG_OVERLAP: _of_queues(
@@ -518,4 +649,4 @@ _TELLERS: Mapping[str, Callable[[Situation, list[Finding]], _Told]] = {
 }
 
 #: Every fault that a state can show.
-FAULTS = (*_TELLERS, EXPRESSION_MISMATCH)
+FAULTS = (*_TELLERS_OF_ONE_ID, *_TELLERS, EXPRESSION_MISMATCH)

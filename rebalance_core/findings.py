@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from rebalance_core.claims import Claims, Owners, compute_claims, count_owners
 from rebalance_core.client_id import ClientIdFormat, parse_client_id
+from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, own_ids_for
 from rebalance_core.english import named_broker, noun
 from rebalance_core.errors import AllocationError
-from rebalance_core.message_queue import MessageQueue, sort_message_queues
+from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.processes import Process, StackedId, find_processes, find_stacked_ids
-from rebalance_core.state import State
+from rebalance_core.state import POP, PULL, SUBSCRIPTION_SOURCES, State
 from rebalance_core.strategies import AllocationStrategy, own_id
 from rebalance_core.strategies.base import Positions
 from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
@@ -127,11 +128,8 @@ class StackedEffect:
     def remedy(self) -> str:
         """What repairs it, in words."""
         if self.stacked.processes == 1:
-            return "none: the broker drops the stale channel within about 130 s"
-        return (
-            f"give each of the {self.stacked.processes} processes its own instanceName, or let the "
-            "client choose it (4.9.0 and later append the start time)"
-        )
+            return STALE_CHANNEL_REMEDY
+        return own_ids_for([self.stacked.made_by])
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +150,8 @@ class Evaluation:
     most_queues: int
     fewest_queues: int
     strategy_source: StrategySource | None
+    #: Where the weakest-known subscription of a member comes from; None where no member has one.
+    subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
     allocations: tuple[Allocation, ...] = ()
     stacked: tuple[StackedEffect, ...] = ()
@@ -218,6 +218,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         most_queues=_whole(max(shares, default=0.0)),
         fewest_queues=_whole(min(shares, default=0.0)),
         strategy_source=_weakest_source([process for process in processes if process.claims]),
+        subscription_source=_subscription_source(state),
         findings=findings,
         allocations=_allocations(claims),
         stacked=stacked,
@@ -268,7 +269,10 @@ def _why_not_audited(
         return NO_BROKER_ANSWERED, "no broker of the route gave a list of the group's members"
     for process in processes:
         if process.claims and not process.broadcasting and process.strategy.unknown is not None:
-            return STRATEGY_NOT_KNOWN, f"{process.client_id}: {process.strategy.unknown}"
+            return STRATEGY_NOT_KNOWN, (
+                f"{process.client_id}: {process.strategy.unknown}. Nothing is computed for the "
+                "topic: it is judged by what the members hold, which running infos show"
+            )
     return None
 
 
@@ -295,13 +299,23 @@ def _zones(state: State) -> str:
 
 
 def _shared_by_broker(state: State) -> str | None:
-    """Members whose queues the broker or the proxy deals out: they share queues by design."""
+    """Members whose queues the broker or the proxy deals out: they share queues by design.
+
+    A client that leaves the assignment to the broker (``RebalancePushImpl.clientRebalance``) shares
+    the queues of a topic whose mode is POP. With PULL, which is the mode of every retry topic, the
+    broker divides them as the client would (``QueryAssignmentProcessor.doLoadBalance`` 5.1.4). Who
+    assigns for itself asks no broker, so the mode is nothing to it.
+    """
+    is_pull = state.request_mode == PULL or is_retry_topic(state.topic)
+    is_pop = state.request_mode == POP and not is_pull
     for entry in state.client_lists:
         for member in entry.members:
-            if member.client_rebalance is False:
+            if member.client_rebalance is False and not is_pull:
                 return f"{member.client_id} leaves the assignment to the broker (POP)"
             if parse_client_id(member.client_id).format is ClientIdFormat.GRPC:
                 return f"{member.client_id} is a gRPC client, which shares queues by POP"
+            if is_pop and member.client_rebalance is None and member.subscribed:
+                return f"the brokers let the group consume {state.topic} by POP"
     return None
 
 
@@ -345,6 +359,7 @@ def _without_claims(
         most_queues=0,
         fewest_queues=0,
         strategy_source=None,
+        subscription_source=_subscription_source(state),
         findings=findings if coverage == AUDITED else (),
         unreadable=_unreadable(state),
     )
@@ -353,6 +368,12 @@ def _without_claims(
 def _weakest_source(processes: list[Process]) -> StrategySource | None:
     sources = {process.strategy.source for process in processes if not process.broadcasting}
     return next((source for source in reversed(STRATEGY_SOURCES) if source in sources), None)
+
+
+def _subscription_source(state: State) -> str | None:
+    """The weakest of the sources of all members."""
+    sources = {member.subscription_source for member in state.members}
+    return next((each for each in reversed(SUBSCRIPTION_SOURCES) if each in sources), None)
 
 
 #: So many queues are looked at together where they are not all right: bounds the memory.
@@ -408,13 +429,14 @@ def _allocations(claims: Claims) -> tuple[Allocation, ...]:
             strategy=process.strategy.strategy.name if process.strategy.strategy else "",
             strategy_source=process.strategy.source,
             view_brokers=view.brokers,
-            view_weight=view.weight,
+            view_weight=float(claims.weights[number, row]),
             view_queues=len(view.queues),
             view_clients=len(view.client_ids),
             queues=tuple(claims.taken(number, row)),
         )
         for number, view in enumerate(claims.views)
         for row, process in enumerate(claims.processes)
+        if claims.weights[number, row] > 0
     )
 
 

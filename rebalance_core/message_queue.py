@@ -14,6 +14,18 @@ from dataclasses import dataclass
 from functools import total_ordering
 from operator import attrgetter
 
+#: Where a retry topic has the name of its group: ``MixAll.RETRY_GROUP_TOPIC_PREFIX``.
+RETRY_PREFIX = "%RETRY%"
+
+
+def is_retry_topic(topic: str) -> bool:
+    """Whether it holds what a group failed to consume and consumes again.
+
+    >>> is_retry_topic("%RETRY%G_ORDER"), is_retry_topic("ORDER")
+    (True, False)
+    """
+    return topic.startswith(RETRY_PREFIX)
+
 
 def java_string_key(text: str) -> bytes:
     """A sort key that orders strings as ``String.compareTo`` does: by UTF-16 code units.

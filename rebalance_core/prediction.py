@@ -13,17 +13,32 @@ Two kinds of states lie in between, and only the first last:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from rebalance_core.causes import FindingKey, key_of
-from rebalance_core.changes import LIST_SECONDS, Change, Step
+from rebalance_core.changes import LIST_SECONDS, Change, Step, make_plan
+from rebalance_core.errors import ChangeError
 from rebalance_core.faults import Move, find_moves, shown_id
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, Evaluation, evaluate
-from rebalance_core.message_queue import MessageQueue, sort_message_queues
+from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.repairs import Situation
+from rebalance_core.state import State
 from rebalance_core.strategies import own_copy, own_id
+from rebalance_core.views import readable_queues
+
+#: Why a change is not safe, in the order in which it is told.
+#: A state between the steps has a finding that is not there before.
+FINDINGS_BETWEEN = "FINDINGS_BETWEEN"
+#: When all is done there is a finding that is not there before.
+FINDINGS_AFTER = "FINDINGS_AFTER"
+#: Queues go in which messages lie that the group has not consumed.
+MESSAGES_LEFT = "MESSAGES_LEFT"
+#: Queues go of which nobody saw the offsets.
+BACKLOG_NOT_KNOWN = "BACKLOG_NOT_KNOWN"
+#: Who owns what cannot be computed before or after.
+OWNERS_NOT_KNOWN = "OWNERS_NOT_KNOWN"
 
 #: So many states in between are looked at, at most; fewer in groups of thousands of members.
 MOST_STATES = 512
@@ -73,7 +88,9 @@ class WhatIf:
     """What changes do: before and after, the queues that move, and what lies in between.
 
     ``rollout`` has the subsets of ``steps``; ``settling`` the states in which each client works
-    from the lists of before or from those of after, for ``seconds`` at most.
+    from the lists of before or from those of after, for ``seconds`` at most. ``queues_gone`` can be
+    read before and not after. ``backlog`` has the messages that are not consumed, by queue; None
+    where no offsets were collected.
     """
 
     changes: tuple[str, ...]
@@ -85,12 +102,47 @@ class WhatIf:
     rollout: Ways
     settling: Ways
     seconds: int
+    queues_gone: tuple[MessageQueue, ...] = ()
+    backlog: Mapping[MessageQueue, int] | None = None
+
+    @property
+    def dangers(self) -> tuple[str, ...]:
+        """Why it is not safe; nothing where it is.
+
+        Only as sure as ``rollout.exhaustive`` says. Of a topic whose queues are not divided among
+        the clients before and after, such as a broadcasting group's, there is nothing to fear.
+        """
+        if not self.steps:
+            return ()
+        divided = AUDITED in (self.before.coverage, self.after.coverage)
+        lost = self.before.coverage == AUDITED and self.after.coverage != AUDITED
+        unknown = not (self.before.known and self.after.known) or lost
+        backlog = self.backlog or {}
+        told = {
+            FINDINGS_BETWEEN: divided and self.rollout.harmed > 0,
+            FINDINGS_AFTER: bool(self.new_findings),
+            MESSAGES_LEFT: bool(self.messages_left),
+            BACKLOG_NOT_KNOWN: any(queue not in backlog for queue in self.queues_gone),
+            OWNERS_NOT_KNOWN: unknown,
+        }
+        return tuple(danger for danger, is_so in told.items() if is_so)
+
+    @property
+    def safe(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.dangers
+
+    @property
+    def messages_left(self) -> dict[MessageQueue, int]:
+        """The queues that go and have messages that nobody reads until the queues are back."""
+        backlog = self.backlog or {}
+        return {queue: backlog[queue] for queue in self.queues_gone if backlog.get(queue)}
 
     @property
     def safe_to_roll(self) -> bool:
         """Whether no state between the steps, and not the end, has a finding of its own.
 
-        Only as sure as ``rollout.exhaustive`` says.
+        Only as sure as ``rollout.exhaustive`` says. ``safe`` asks for more.
         """
         return self.rollout.harmed == 0 and not self.new_findings
 
@@ -105,8 +157,14 @@ class WhatIf:
         return self.before.coverage == AUDITED and self.after.coverage == AUDITED
 
 
-def what_if(situation: Situation, changes: Sequence[Change]) -> WhatIf:
+def what_if(
+    situation: Situation,
+    changes: Sequence[Change],
+    backlog: Mapping[MessageQueue, int] | None = None,
+) -> WhatIf:
     """What the changes do, one after the other. Raises ChangeError where one cannot be made.
+
+    ``backlog``: messages that are not consumed, by queue; None where nobody collected offsets.
 
     >>> from rebalance_core.changes import leave
     >>> from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
@@ -119,33 +177,70 @@ def what_if(situation: Situation, changes: Sequence[Change]) -> WhatIf:
     >>> told = what_if(Situation(state, StrategyRules()), [leave("c")])
     >>> [(move.queue.queue_id, move.before, move.after) for move in told.moves]
     [(1, ('b',), ('a',)), (2, ('c',), ('b',))]
-    >>> told.safe_to_roll, told.settling.worst.wrong
+    >>> told.safe, told.settling.worst.wrong
     (True, 2)
 
     (In the worst case, for 20 s at most, a knows that c has left and b does not: both take 1, and
     nobody 2.)
     """
-    steps: list[Step] = []
-    after_steps = situation
-    for change in changes:
-        of_change = change.steps(after_steps)
-        for step in of_change:
-            after_steps = step.apply(after_steps)
-        steps += of_change
+    plan = make_plan(situation, changes)
+    steps = plan.steps
     before = evaluate(situation.state, situation.rules)
-    after = evaluate(after_steps.state, after_steps.rules)
+    after = evaluate(plan.after.state, plan.after.rules)
     comparable = before.coverage == AUDITED and after.coverage == AUDITED
     return WhatIf(
         changes=tuple(change.text for change in changes),
         steps=tuple(step.text for step in steps),
         before=before,
         after=after,
-        situation_after=after_steps,
+        situation_after=plan.after,
         moves=find_moves(before, after) if comparable else (),
         rollout=_rollout(situation, steps, before),
         settling=_settling(before, after) if comparable else Ways(0, 0, 0, None),
         seconds=max((change.seconds for change in changes), default=LIST_SECONDS),
+        queues_gone=_queues_gone(situation.state, plan.after.state),
+        backlog=backlog,
     )
+
+
+def what_if_of_group(
+    situations: Mapping[str, Situation],
+    changes: Sequence[Change],
+    backlogs: Mapping[str, Mapping[MessageQueue, int] | None] | None = None,
+) -> dict[str, WhatIf]:
+    """What the changes do to every topic of a group: ``situations`` by topic, of one time.
+
+    A change that one topic does not allow, such as a broker less that does not have it, leaves that
+    topic as it is. A number of queues is not meant of a retry topic, whose number is a setting of
+    the group (``retryQueueNums``). Raises ChangeError where no topic allows a change.
+    """
+    with_numbers = [topic for topic in situations if not is_retry_topic(topic)] or [*situations]
+    possible: dict[str, list[Change]] = {topic: [] for topic in situations}
+    for change in changes:
+        refusals: list[ChangeError] = []
+        topics = with_numbers if change.sets_queues else list(situations)
+        for topic in topics:
+            try:
+                make_plan(situations[topic], [*possible[topic], change])
+            except ChangeError as error:
+                refusals.append(error)
+            else:
+                possible[topic].append(change)
+        if len(refusals) == len(topics):
+            raise refusals[0]
+    return {
+        topic: what_if(situation, possible[topic], (backlogs or {}).get(topic))
+        for topic, situation in situations.items()
+    }
+
+
+def _queues_gone(before: State, after: State) -> tuple[MessageQueue, ...]:
+    """What some route lets consumers read before and no route after."""
+    of_routes = [
+        {queue for route in state.topic_routes for queue in readable_queues(state.topic, route)}
+        for state in (before, after)
+    ]
+    return tuple(sort_message_queues(of_routes[0] - of_routes[1]))
 
 
 def moves_by_client(

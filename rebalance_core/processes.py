@@ -17,8 +17,9 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from rebalance_core.client_id import parse_client_id
+from rebalance_core.client_kinds import SharedId
 from rebalance_core.message_queue import bytewise_order_differs
-from rebalance_core.state import BROADCASTING, ClientList, Member, State
+from rebalance_core.state import BROADCASTING, SURE, ClientList, Member, ProcessCount, State
 from rebalance_core.strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
 
 
@@ -38,6 +39,10 @@ class Process(NamedTuple):
     strategy: ResolvedStrategy
     chooses_queues: bool = False
     silent: bool = False
+    #: The names of the brokers that it does not reach: see ``State.unreachable``.
+    unreachable: tuple[str, ...] = ()
+    #: How likely it subscribes: see ``Member.subscribed_percent``.
+    share: float = 1.0
 
     @property
     def claims(self) -> bool:
@@ -55,7 +60,7 @@ class StackedId:
 
     ``copies_per_list`` is how often each list has it, by broker name and id; ``processes`` how many
     there are: where that is 1, the other copies are stale channels of the one process.
-    ``because`` says in words what tells.
+    ``because`` says in words what tells, ``made_by`` has what tells which client made the id.
     """
 
     client_id: str
@@ -63,6 +68,7 @@ class StackedId:
     processes: int
     client_addrs: tuple[str, ...]
     because: str
+    made_by: SharedId
 
     @property
     def copies(self) -> int:
@@ -83,25 +89,28 @@ def confirmed_processes(copies_per_list: list[int]) -> int:
 
 
 def count_processes(
-    client_id: str, copies_per_list: list[int], lasting: bool, language: str | None = None
+    client_id: str,
+    copies_per_list: list[int],
+    shown: ProcessCount | None = None,
+    language: str | None = None,
 ) -> tuple[int, str]:
     """How many processes use a client id, and in words what tells.
 
-    From the surest to the least sure: lists that stayed so for longer than a stale channel lives;
-    an id that holds a time or a random part, which no two processes have; what two lists confirm.
+    From the surest to the least sure: what its connections showed in time (``shown``); an id that
+    holds a time or a random part, which no two processes have; what two lists confirm.
 
-    >>> count_processes("10.0.0.1@app", [2, 1], lasting=False)[0]
+    >>> count_processes("10.0.0.1@app", [2, 1])[0]
     1
-    >>> count_processes("10.0.0.1@app", [2, 1], lasting=True)[0]
+    >>> count_processes("10.0.0.1@app", [2, 1], ProcessCount("10.0.0.1@app", 2, "both stay"))[0]
     2
-    >>> count_processes("10.0.0.1@1#123456789012345", [2, 2], lasting=False)[0]
+    >>> count_processes("10.0.0.1@1#123456789012345", [2, 2])[0]
     1
     """
     most = max(copies_per_list)
     if most == 1:
         return 1, ""
-    if lasting:
-        return most, "all its connections stayed for longer than a broker keeps a silent one"
+    if shown is not None:
+        return min(shown.processes, most), shown.because
     if not parse_client_id(client_id, language).can_collide:
         return 1, "no two processes make the same id of this kind, so one has reconnected"
     processes = confirmed_processes(copies_per_list)
@@ -114,30 +123,53 @@ def count_processes(
 
 def processes_behind(state: State) -> dict[str, int]:
     """By client id how many processes use it."""
+    shown = _shown_counts(state)
     return {
-        client_id: _count(client_id, lists, state.lasting)[0]
-        for client_id, lists in _copies(state).items()
+        client_id: _count(client_id, lists, shown)[0] for client_id, lists in _copies(state).items()
     }
 
 
-def _count(client_id: str, lists: CopiesPerList, lasting: bool) -> tuple[int, str]:
+def _shown_counts(state: State) -> dict[str, ProcessCount]:
+    return {each.client_id: each for each in state.process_counts}
+
+
+def _count(
+    client_id: str, lists: CopiesPerList, shown: Mapping[str, ProcessCount]
+) -> tuple[int, str]:
     copies = [len(members) for _, members in lists]
     if max(copies) == 1:
         return 1, ""
     language = next((m.language for _, members in lists for m in members if m.language), None)
-    return count_processes(client_id, copies, lasting, language)
+    return count_processes(client_id, copies, shown.get(client_id), language)
 
 
 def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
     """(broker name, broker id, address) of the members whose heartbeats have stopped.
 
-    Only of lists most of whose members are heard: else it is the collector that stopped listening.
+    A broker drops a channel on which nothing came for 120 s, at its next scan 10 s later
+    (``ClientChannelInfo``, ``ConsumerManager.scanNotActiveChannel``): until then, or for longer
+    where it does not, a client that stopped without a word is a ghost. Only of lists of which
+    another member was heard lately: else it is the collector that stopped listening. A client
+    that is silent at one broker and heard at none is silent at all: heartbeats of the others may
+    not be collected.
     """
     silent: set[tuple[str, int, str]] = set()
+    silent_ids: set[str] = set()
+    heard_ids: set[str] = set()
     for entry in state.client_lists:
-        expired = [member for member in entry.members if member.is_expired]
-        if 2 * len(expired) < len(entry.members):
-            silent.update((*entry.broker, m.client_addr) for m in expired)
+        heard = {member.client_id for member in entry.members if member.is_expired is False}
+        heard_ids |= heard
+        if heard:
+            # An old connection of a client that is heard over another one is a stale channel.
+            expired = [m for m in entry.members if m.is_expired and m.client_id not in heard]
+            silent.update((*entry.broker, member.client_addr) for member in expired)
+            silent_ids.update(member.client_id for member in expired)
+    gone = silent_ids - heard_ids
+    if gone:
+        for entry in state.client_lists:
+            silent.update(
+                (*entry.broker, m.client_addr) for m in entry.members if m.client_id in gone
+            )
     return frozenset(silent)
 
 
@@ -161,12 +193,22 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     where it has several, by the list that shows most of them.
     """
     plain = _plain_members(state)
-    return _look_closely(state, rules) if plain is None else _one_each(state, rules, plain)
+    processes = _look_closely(state, rules) if plain is None else _one_each(state, rules, plain)
+    return _with_unreachable(state, processes) if state.unreachable else processes
 
 
 #: All of a member that tells of its process: ``_look_closely`` asks for nothing else of it.
-_TELLING = ("subscribed", "message_model", "chooses_queues", "strategy", "language", "version")
+_TELLING = (
+    "subscribed",
+    "message_model",
+    "chooses_queues",
+    "strategy",
+    "language",
+    "version",
+    "subscribed_percent",
+)
 _what_tells = itemgetter(*map(Member._fields.index, _TELLING))
+_STRATEGY = _TELLING.index("strategy")
 
 
 def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
@@ -189,12 +231,10 @@ def _one_each(
     state: State, rules: StrategyRules, telling: Mapping[str, tuple[Any, ...]]
 ) -> tuple[Process, ...]:
     """One process behind every id, as its member tells."""
-    process_of = _processes_by(state, rules, (strategy for *_, strategy, _, _ in telling.values()))
+    process_of = _processes_by(state, rules, (each[_STRATEGY] for each in telling.values()))
     return tuple(
-        process_of(
-            client_id, subscribed, model == BROADCASTING, chooses, False, name, lang, version
-        )
-        for client_id, (subscribed, model, chooses, name, lang, version) in sorted(telling.items())
+        process_of(client_id, subscribed, model == BROADCASTING, chooses, False, *others)
+        for client_id, (subscribed, model, chooses, *others) in sorted(telling.items())
     )
 
 
@@ -203,8 +243,9 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     silent = silent_members(state)
     process_of = _processes_by(state, rules, (member.strategy for member in state.members))
     processes: list[Process] = []
+    shown = _shown_counts(state)
     for client_id, lists in sorted(_copies(state).items()):
-        count, _ = _count(client_id, lists, state.lasting)
+        count, _ = _count(client_id, lists, shown)
         told = [
             [_traits(m, bool(silent) and (*broker, m.client_addr) in silent) for m in members]
             for broker, members in lists
@@ -215,6 +256,43 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
             alike = Counter(process_of(client_id, *t) for t in _traits_of_several(told, count))
             processes += [each._replace(count=number) for each, number in alike.items()]
     return tuple(processes)
+
+
+def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Process, ...]:
+    """The processes with the brokers that they do not reach: see ``State.unreachable``.
+
+    Of several processes of an id as many do not reach a broker as it does not list. Which ones that
+    are nothing shows; that it is the same ones for every broker is likeliest.
+    """
+    by_everybody = sorted({name for client_id, name in state.unreachable if client_id is None})
+    missing: dict[str, Counter[str]] = defaultdict(Counter)
+    for client_id, name in state.unreachable:
+        if client_id is not None:
+            missing[client_id][name] += 1
+    listed: Counter[tuple[str, str]] = Counter()
+    for entry in state.client_lists:
+        here = Counter(m.client_id for m in entry.members if m.client_id in missing)
+        for client_id, copies in here.items():
+            place = (client_id, entry.broker_name)
+            listed[place] = max(listed[place], copies)
+    of_ids = Counter[str]()
+    for process in processes:
+        of_ids[process.client_id] += process.count
+    found: Counter[Process] = Counter()
+    seen: Counter[str] = Counter()
+    for process in processes:
+        for _ in range(process.count):
+            client_id = process.client_id
+            seen[client_id] += 1
+            rank = of_ids[client_id] - seen[client_id]  # the last one is 0
+            names = [
+                name
+                for name, copies in missing[client_id].items()
+                if rank < min(copies, of_ids[client_id] - listed[client_id, name])
+            ]
+            unreachable = tuple(sorted({*by_everybody, *names}))
+            found[process._replace(count=1, unreachable=unreachable)] += 1
+    return tuple(each._replace(count=count) for each, count in found.items())
 
 
 def _processes_by(
@@ -233,11 +311,22 @@ def _processes_by(
         strategy: str | None,
         language: str | None,
         version: int | None,
+        percent: int,
     ) -> Process:
         resolved = rules.resolve(
             KnownClient(group, client_id, strategy, of_group, language, version, orders_differ)
         )
-        return Process(client_id, 1, subscribed, broadcasting, resolved, chooses_queues, silent)
+        return Process(
+            client_id,
+            1,
+            subscribed,
+            broadcasting,
+            resolved,
+            chooses_queues,
+            silent,
+            (),
+            percent / SURE if subscribed else 1.0,
+        )
 
     return process
 
@@ -258,6 +347,7 @@ class _Traits(NamedTuple):
     strategy: str | None
     language: str | None
     version: int | None
+    percent: int
 
 
 def _traits(member: Member, silent: bool) -> _Traits:
@@ -269,6 +359,7 @@ def _traits(member: Member, silent: bool) -> _Traits:
         member.strategy,
         member.language,
         member.version,
+        member.subscribed_percent,
     )
 
 
@@ -286,6 +377,7 @@ def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
         strategy=next((each.strategy for each in every if each.strategy), None),
         language=spoken.language,
         version=spoken.version,
+        percent=max((each.percent for each in every if each.subscribed), default=SURE),
     )
 
 
@@ -296,6 +388,7 @@ def _traits_of_several(told: list[list[_Traits]], count: int) -> list[_Traits]:
         told[richest],
         key=lambda each: (
             not each.subscribed,
+            -each.percent,
             each.chooses_queues,
             each.silent,
             each.broadcasting,
@@ -324,9 +417,10 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     if models == {BROADCASTING} or not any(_has_copies(entry) for entry in state.client_lists):
         return ()
     stacked = []
+    shown = _shown_counts(state)
     for client_id, lists in sorted(_copies(state).items()):
         if any(len(members) > 1 for _, members in lists):
-            processes, because = _count(client_id, lists, state.lasting)
+            processes, because = _count(client_id, lists, shown)
             addresses = {m.client_addr for _, members in lists for m in members if len(members) > 1}
             stacked.append(
                 StackedId(
@@ -335,9 +429,17 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
                     processes=processes,
                     client_addrs=tuple(sorted(addresses)),
                     because=because,
+                    made_by=SharedId(client_id, *_spoken(lists)),
                 )
             )
     return tuple(stacked)
+
+
+def _spoken(lists: CopiesPerList) -> tuple[str | None, int | None]:
+    """Language and version of one and the same member, of one that gives them if any does."""
+    members = [member for _, of_list in lists for member in of_list]
+    spoken = next((member for member in members if member.language), members[0])
+    return spoken.language, spoken.version
 
 
 def _has_copies(entry: ClientList) -> bool:

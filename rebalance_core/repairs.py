@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
 from rebalance_core.processes import find_processes, processes_behind, silent_members
-from rebalance_core.state import BROADCASTING, CLUSTERING, ClientList, Member, State
+from rebalance_core.state import BROADCASTING, CLUSTERING, SURE, ClientList, Member, State
 from rebalance_core.strategies import AllocationStrategy, own_id
 from rebalance_core.strategies.by_config import ByConfig
 from rebalance_core.strategies.by_machine_room import ByMachineRoom
@@ -29,6 +29,7 @@ MANUAL_ASSIGNMENT = "MANUAL_ASSIGNMENT"
 MIXED_MESSAGE_MODEL = "MIXED_MESSAGE_MODEL"
 STRATEGY_MISMATCH = "STRATEGY_MISMATCH"
 BROKER_VIEW_DIVERGENCE = "BROKER_VIEW_DIVERGENCE"
+GROUP_NOT_ON_BROKER = "GROUP_NOT_ON_BROKER"
 ROUTE_DIVERGENCE = "ROUTE_DIVERGENCE"
 ROOM_NOT_SERVED = "ROOM_NOT_SERVED"
 CONFIG_OVERLAP = "CONFIG_OVERLAP"
@@ -78,6 +79,21 @@ def give_own_ids(situation: Situation) -> Situation:
     return with_members(situation, renamed)
 
 
+def part_copies(situation: Situation) -> Situation:
+    """Every copy of a client id in a list has an id of its own, stale channels as well.
+
+    No repair: it tells in whose slot a queue is.
+    """
+
+    def renamed(entry: ClientList) -> Iterator[Member]:
+        copies: Counter[str] = Counter()
+        for member in sorted(entry.members, key=lambda each: (each.client_id, each.client_addr)):
+            yield member._replace(client_id=own_id(member.client_id, copies[member.client_id]))
+            copies[member.client_id] += 1
+
+    return with_members(situation, renamed)
+
+
 def close_stale_channels(situation: Situation) -> Situation:
     """No list has more copies of an id than there are processes behind it."""
     processes = processes_behind(situation.state)
@@ -111,8 +127,15 @@ def is_stranger(member: Member) -> bool:
 
 
 def unlist_non_subscribers(situation: Situation) -> Situation:
-    """Members that do not subscribe to the topic take no slot."""
-    return _keep(situation, lambda member: not is_stranger(member))
+    """Members that do not subscribe to the topic take no slot; the others subscribe for sure."""
+
+    def subscribing(entry: ClientList) -> Iterator[Member]:
+        for member in entry.members:
+            if not is_stranger(member):
+                is_sure = member.subscribed_percent == SURE
+                yield member if is_sure else member._replace(subscribed_percent=SURE)
+
+    return with_members(situation, subscribing)
 
 
 def unlist_choosers(situation: Situation) -> Situation:
@@ -145,7 +168,8 @@ def lists_of_topic(state: State) -> list[ClientList]:
 def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Situation:
     """Every broker gives the union of all lists, of each id as often as the longest has it.
 
-    With ``only``, a broker's name and id, this one alone does.
+    So every client reaches every broker that has the group. With ``only``, a broker's name and id,
+    this one alone does.
     """
     richest: dict[str, list[Member]] = {}
     for entry in lists_of_topic(situation.state):
@@ -167,7 +191,47 @@ def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Si
         ]
         return (*entry.members, *missing)
 
-    return with_members(situation, completed)
+    return _reaching(
+        with_members(situation, completed),
+        lambda client_id, name: client_id is not None and (only is None or only[0] == name),
+    )
+
+
+def _reaching(situation: Situation, reached: Callable[[str | None, str], bool]) -> Situation:
+    """The situation in which these (client id, broker name) are not unreachable any more."""
+    state = situation.state
+    left = tuple(each for each in state.unreachable if not reached(*each))
+    if left == state.unreachable:
+        return situation
+    return replace(situation, state=replace(state, unreachable=left))
+
+
+def brokers_without_group(state: State) -> tuple[tuple[str, int], ...]:
+    """(name, id) of the brokers that do not have the group while others list its members."""
+    names = {broker for client_id, broker in state.unreachable if client_id is None}
+    return tuple(sorted(each for each in state.offline_brokers if each[0] in names))
+
+
+def add_group_to_brokers(situation: Situation) -> Situation:
+    """The brokers that do not have the group have it, and list the members that the others list."""
+    state = situation.state
+    without = brokers_without_group(state)
+    if not without:
+        return situation
+    longest = max(lists_of_topic(state), key=lambda each: len(each.members), default=None)
+    members = tuple(
+        member._replace(client_addr=f"{member.client_addr} (elsewhere)")
+        for member in (longest.members if longest else ())
+    )
+    listing = replace(
+        state,
+        client_lists=(
+            *state.client_lists,
+            *(ClientList(name, broker_id, members) for name, broker_id in without),
+        ),
+        offline_brokers=tuple(each for each in state.offline_brokers if each not in without),
+    )
+    return _reaching(replace(situation, state=listing), lambda client_id, _: client_id is None)
 
 
 def unify_routes(situation: Situation) -> Situation:
@@ -283,6 +347,7 @@ REPAIRS: Mapping[str, Repair] = {
     MANUAL_ASSIGNMENT: unlist_choosers,
     MIXED_MESSAGE_MODEL: unlist_broadcasters,
     BROKER_VIEW_DIVERGENCE: unify_lists,
+    GROUP_NOT_ON_BROKER: add_group_to_brokers,
     ROUTE_DIVERGENCE: unify_routes,
     ROOM_NOT_SERVED: serve_all_rooms,
     CONFIG_OVERLAP: part_config_lists,

@@ -10,11 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 PERM_READ = 4
 PERM_WRITE = 2
 MASTER_ID = 0
+
+#: In percent: the member subscribes for sure.
+SURE = 100
+
+#: Where it was seen what a member subscribes to, the surest first.
+SUBSCRIPTION_SOURCES = ("HEARTBEAT", "RUNNING_INFO", "GROUP_TABLE")
+
+#: ``MessageRequestMode``: each queue has one client; many clients share a queue.
+PULL = "PULL"
+POP = "POP"
 
 CLUSTERING = "CLUSTERING"
 BROADCASTING = "BROADCASTING"
@@ -42,11 +52,17 @@ class Member(NamedTuple):
     version: int | None = None
     #: Its filter on the topic, as ``normalise_expression`` gives it; None where not known.
     expression: str | None = None
-    #: Whether its last heartbeat is older than a broker keeps a silent member.
-    is_expired: bool = False
+    #: Whether its last heartbeat is older than a broker keeps a silent member; None where no
+    #: heartbeat of it was collected.
+    is_expired: bool | None = None
     #: Whether it chooses its queues itself (``assign()`` of the lite pull consumer, or the pull
     #: consumer): it takes a slot, and what it reads nobody can compute.
     chooses_queues: bool = False
+    #: HEARTBEAT, RUNNING_INFO or GROUP_TABLE: where it was seen what it subscribes to.
+    subscription_source: str | None = None
+    #: Where the group's subscription table alone tells, and has the topic in some polls and lacks
+    #: it in others: in how many percent of them it has it. So likely the member subscribes.
+    subscribed_percent: int = SURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +120,18 @@ class TopicRoute:
     brokers: tuple[RouteBroker, ...]
 
 
+class ProcessCount(NamedTuple):
+    """How many processes use a client id, and in words what shows it."""
+
+    client_id: str
+    processes: int
+    because: str
+
+
+#: (client id, broker name): see ``State``.
+Unreachable: TypeAlias = tuple[str | None, str]
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """All that decides what the members of a group take of a topic, at one moment.
@@ -112,8 +140,16 @@ class State:
     ``(broker_name, broker_id)`` that answered that the group has no member there (code 206). A
     broker that is in neither did not answer: nothing is known of its list.
 
-    ``lasting`` tells that the lists stayed exactly so for longer than a broker keeps a channel on
-    which nothing comes: then every channel in them is alive.
+    Two things only time can show. ``process_counts`` has by client id how many processes use an id
+    that a list has more than once, where its connections show that. ``unreachable`` has
+    (client id, broker name) where the broker did not list the client for longer than a heartbeat
+    takes to list it again: the client does not reach the broker, so it does not get the list of
+    members from it and does not read its queues, whatever it computes. It is there once for each
+    process of the id that does not. A client id of None stands for every client: the broker does
+    not have the group.
+
+    ``request_mode`` is how the brokers let the group consume the topic, PULL or POP; None where no
+    broker was asked, or the brokers' default counts (``MessageRequestModeManager`` 5.1.4).
     """
 
     consumer_group: str
@@ -121,7 +157,9 @@ class State:
     client_lists: tuple[ClientList, ...]
     topic_routes: tuple[TopicRoute, ...]
     offline_brokers: tuple[tuple[str, int], ...] = ()
-    lasting: bool = False
+    process_counts: tuple[ProcessCount, ...] = ()
+    unreachable: tuple[Unreachable, ...] = ()
+    request_mode: str | None = None
 
     @property
     def members(self) -> Iterator[Member]:

@@ -152,7 +152,10 @@ class StrategyRules:
 
     def _make_new(self, name: str, rule_number: int | None, sdk: Sdk) -> AllocationStrategy | str:
         if _needs_parameters(name) and rule_number is None:
-            return f"the parameters of {name} are not in the settings"
+            return (
+                f"the parameters of {name} are not in the settings: add them as [[strategies]] "
+                f'with name = "{name}" and params, and the shares are computed'
+            )
         params = {} if rule_number is None else dict(self._rules[rule_number].params)
         try:
             return make_strategy(name, params, sdk)
@@ -173,9 +176,16 @@ class ChangedRules(StrategyRules):
         answer: Callable[[KnownClient, StrategyRules], ResolvedStrategy],
     ) -> None:
         super().__init__()
-        self._before = before
+        self.before = before
         self._answer = answer
 
     def resolve(self, client: KnownClient) -> ResolvedStrategy:
         """The changed answer."""
-        return self._answer(client, self._before)
+        return self._answer(client, self.before)
+
+
+def unchanged_rules(rules: StrategyRules) -> StrategyRules:
+    """The rules as the settings have them, under all that was changed."""
+    while isinstance(rules, ChangedRules):
+        rules = rules.before
+    return rules

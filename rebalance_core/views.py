@@ -9,6 +9,7 @@ has no master, a random slave (``BrokerData.selectBrokerAddr``).
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,14 +21,28 @@ from rebalance_core.state import MASTER_ID, RouteBroker, State, TopicRoute
 class View:
     """Two lists, both in Java's order, and how likely a client works from just these two.
 
-    ``brokers`` are the broker names whose answer gives this view; the weights of all views of a
-    state add up to 1. Views that hold the same lists are one view.
+    ``brokers`` are the broker names whose answer gives this view, ``draws`` how likely each of
+    them is asked, in the same order; the weights of all views of a state add up to 1. Views that
+    hold the same lists are one view.
     """
 
     queues: tuple[MessageQueue, ...]
     client_ids: tuple[str, ...]
     weight: float
     brokers: tuple[str, ...]
+    draws: tuple[float, ...] = ()
+
+    def weight_for(self, unreachable: Collection[str]) -> float:
+        """How likely the view is drawn by a client that does not reach these brokers.
+
+        Asking such a broker fails, and the client draws again 20 s later: the weights that remain
+        are to be divided by their sum. Source: ``RebalanceImpl.rebalanceByTopic`` 5.3.3, which
+        keeps the queues where it got no list.
+        """
+        if not unreachable or not self.draws:
+            return self.weight
+        drawn = zip(self.brokers, self.draws, strict=True)
+        return sum(draw for broker, draw in drawn if broker not in unreachable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +143,7 @@ def possible_views(state: State) -> Views:
     # A list of queues goes by its number here: it is long, and most states have one alone.
     queue_lists: list[tuple[MessageQueue, ...]] = []
     weights: dict[tuple[int, tuple[str, ...]], float] = defaultdict(float)
-    brokers: dict[tuple[int, tuple[str, ...]], set[str]] = defaultdict(set)
+    draws: dict[tuple[int, tuple[str, ...]], dict[str, float]] = defaultdict(dict)
     asked = answered = 0.0
     for route in state.topic_routes:
         queues = readable_queues(state.topic, route)
@@ -151,11 +166,18 @@ def possible_views(state: State) -> Views:
         for name, known in with_view.items():
             for client_ids in known:
                 view = (number, client_ids)
-                weights[view] += 1 / len(with_view) / len(known)
-                brokers[view].add(name)
+                draw = 1 / len(with_view) / len(known)
+                weights[view] += draw
+                draws[view][name] = draws[view].get(name, 0.0) + draw
     total = sum(weights.values())
     views = tuple(
-        View(queue_lists[view[0]], view[1], weight / total, tuple(sorted(brokers[view])))
+        View(
+            queue_lists[view[0]],
+            view[1],
+            weight / total,
+            tuple(sorted(draws[view])),
+            tuple(draws[view][name] / total for name in sorted(draws[view])),
+        )
         for view, weight in weights.items()
     )
     return Views(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jobs.kinds import PERSISTENT, QUEUE_FINDINGS, STALLED, fault_severity
+from jobs.kinds import OF_ONE_CLIENT, PERSISTENT, QUEUE_FINDINGS, STALLED, fault_severity
 from jobs.reports.show import read_table
 from jobs.storage import Published, Reports
 
@@ -41,6 +41,8 @@ class Finding:
     causes: tuple[str, ...]
     first_seen: datetime
     last_seen: datetime
+    #: Of the time between them; 1.0 as well where the run did not publish it.
+    share_of_time: float = 1.0
 
     @property
     def pair(self) -> tuple[str, str, str]:
@@ -121,7 +123,8 @@ def _id_of_stall(row: Row) -> str:
 
 
 def _id_of_fault(row: Row) -> str:
-    return _hash(row["cluster"], row["consumer_group"], row["topic"], row["fault"])
+    of_one = sorted(row["client_ids"]) if row["fault"] in OF_ONE_CLIENT else ()
+    return _hash(row["cluster"], row["consumer_group"], row["topic"], row["fault"], *of_one)
 
 
 def _of_queue(row: Row, kind: str, before: frozenset[str]) -> Finding:
@@ -141,6 +144,7 @@ def _of_queue(row: Row, kind: str, before: frozenset[str]) -> Finding:
         causes=tuple(row.get("causes") or ()),
         first_seen=row.get("episode_first_seen") or row["first_seen"],
         last_seen=row.get("episode_last_seen") or row["last_seen"],
+        share_of_time=row.get("share_of_time", 1.0),
     )
 
 
@@ -161,6 +165,7 @@ def _of_fault(row: Row, before: frozenset[str]) -> Finding:
         causes=(row["fault"],),
         first_seen=row["first_seen"],
         last_seen=row["last_seen"],
+        share_of_time=row.get("share_of_time", 1.0),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from jobs.alerts.digest import Digest, Finding
 from jobs.kinds import FROZEN_PROCESS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, STALLED, worst
 from jobs.settings import Alerts
-from jobs.text import in_utc, visible
+from jobs.text import in_utc, of_the_time, visible
 from rebalance_core.english import count
 
 #: Slack cuts a message off at 40,000 characters, and nobody reads a screen of evidence.
@@ -69,7 +69,7 @@ def _heading(digest: Digest, findings: Sequence[Finding], pairs: int, alerts: Al
     since = f"; {count(resolved, 'finding')} of the run before resolved" if resolved else ""
     if not findings:
         return f"*Rebalance audit of {date}*: no {new} findings{since}"
-    # A queue whose certainty changed has several rows, and is one finding.
+    # A queue that was so again after a time has several rows, and is one finding.
     worst_last = sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
     severity_of = {each.finding_id: each.severity for each in worst_last}
     counts = Counter(severity_of.values())
@@ -93,6 +93,8 @@ def _of_pair(digest: Digest, pair: tuple[str, str, str], findings: Sequence[Find
         max(each.last_seen for each in findings),
     )
     until = "ongoing" if any(each.ongoing for each in findings) else f"until {_time(last)}"
+    if share := of_the_time(min(each.share_of_time for each in findings)):
+        until += f", for {share} at least"
     lines = [
         f"• *{severity}* {escape(group, _LONGEST_NAME)} / {escape(topic, _LONGEST_NAME)} "
         f"({escape(cluster, _LONGEST_NAME)}): {', '.join(told)}, since {_time(first)}, {until}"

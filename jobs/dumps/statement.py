@@ -14,6 +14,7 @@ CONSUMER_CONNECTION = "consumer_connection"
 TOPIC_ROUTE = "topic_route"
 CONSUMER_RUNNING_INFO = "consumer_running_info"
 CONSUME_STATS = "consume_stats"
+MESSAGE_REQUEST_MODE = "message_request_mode"
 CLIENT_LOG = "client_log"
 
 #: (topic, expression type, expression), as ``contents.SUBSCRIPTION_FIELDS``; a member's are sorted
@@ -72,13 +73,18 @@ class Route(NamedTuple):
 
 
 class InfoQueue(NamedTuple):
-    """A queue that a process holds (``mqTable``)."""
+    """A queue that a process holds (``mqTable``), as its ``ProcessQueueInfo`` says."""
 
     topic: str | None
     broker_name: str | None
     queue_id: int | None
     dropped: bool
     last_pull_at: int | None
+    last_consume_at: int | None = None
+    #: Messages that the process has pulled and not consumed.
+    cached_messages: int | None = None
+    #: The broker gave it the queue's lock; only who consumes in order asks for one.
+    locked: bool | None = None
 
 
 class RunningInfo(NamedTuple):
@@ -112,6 +118,16 @@ class Stats(NamedTuple):
     offsets: tuple[Offset, ...]
 
 
+class RequestMode(NamedTuple):
+    """How a broker lets a group consume a topic (MessageRequestModeSerializeWrapper).
+
+    ``mode``: PULL, each queue has one client, or POP, many clients share a queue.
+    """
+
+    topic: str
+    mode: str
+
+
 class LogLine(NamedTuple):
     """A rebalance line of a client's log; ``printed`` is its time as if it were UTC."""
 
@@ -125,7 +141,9 @@ class LogLine(NamedTuple):
     queues: tuple[tuple[str, str, int], ...]
 
 
-Content: TypeAlias = HeartbeatOfGroup | Connections | Route | RunningInfo | Stats | LogLine | None
+Content: TypeAlias = (
+    HeartbeatOfGroup | Connections | Route | RunningInfo | Stats | RequestMode | LogLine | None
+)
 
 #: By kind the type of its content, to make it again of a tuple that was carried.
 CONTENT_TYPES: dict[str, type[tuple[object, ...]]] = {
@@ -134,6 +152,7 @@ CONTENT_TYPES: dict[str, type[tuple[object, ...]]] = {
     TOPIC_ROUTE: Route,
     CONSUMER_RUNNING_INFO: RunningInfo,
     CONSUME_STATS: Stats,
+    MESSAGE_REQUEST_MODE: RequestMode,
     CLIENT_LOG: LogLine,
 }
 KINDS = tuple(CONTENT_TYPES)

@@ -21,6 +21,7 @@ from jobs.dumps.statement import (
     CONSUMER_RUNNING_INFO,
     HEARTBEAT,
     KINDS,
+    MESSAGE_REQUEST_MODE,
     TOPIC_ROUTE,
     Content,
     Source,
@@ -68,10 +69,11 @@ _KINDS = {
         (*_BROKER, "client_id", "process"),
     ),
     CONSUME_STATS: _Kind(("snapshot_time", "consumer_group"), "consumer_group", _BROKER),
+    MESSAGE_REQUEST_MODE: _Kind(("snapshot_time", "broker_name", "broker_id"), None, _BROKER),
     CLIENT_LOG: _Kind((), None, ("process",)),
 }
 #: These come again and again; the others hold counters and times that always move.
-REPEATED = (HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE)
+REPEATED = (HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, MESSAGE_REQUEST_MODE)
 
 _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")

@@ -24,6 +24,7 @@ from jobs.dumps.statement import (
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
     HEARTBEAT,
+    MESSAGE_REQUEST_MODE,
     TOPIC_ROUTE,
     Connection,
     Connections,
@@ -31,6 +32,7 @@ from jobs.dumps.statement import (
     HeartbeatOfGroup,
     InfoQueue,
     Offset,
+    RequestMode,
     Route,
     RouteBroker,
     RunningInfo,
@@ -41,7 +43,13 @@ from rebalance_core.state import BROADCASTING
 
 #: The kinds that may come as ``error_code`` and ``error_message`` in place of a body, or in the
 #: dashboard's envelope with a status.
-MAY_FAIL = (CONSUMER_CONNECTION, TOPIC_ROUTE, CONSUMER_RUNNING_INFO, CONSUME_STATS)
+MAY_FAIL = (
+    CONSUMER_CONNECTION,
+    TOPIC_ROUTE,
+    CONSUMER_RUNNING_INFO,
+    CONSUME_STATS,
+    MESSAGE_REQUEST_MODE,
+)
 
 #: More queues than this on one broker is no route but a damaged number.
 MOST_QUEUES = 100_000
@@ -72,6 +80,7 @@ _CLASSES = {
     TOPIC_ROUTE: "TopicRouteData",
     CONSUMER_RUNNING_INFO: "ConsumerRunningInfo",
     CONSUME_STATS: "ConsumeStats",
+    MESSAGE_REQUEST_MODE: "MessageRequestModeSerializeWrapper",
 }
 #: Of these bodies hardly one is JSON: where one is not read, the tokenizer says where it broke off.
 _KEYED_BY_QUEUE = (CONSUMER_RUNNING_INFO, CONSUME_STATS)
@@ -358,8 +367,16 @@ def _held(table: Any, text: str) -> tuple[InfoQueue, ...]:
     for queue, value in read_queue_map("mqTable", table, text):
         fields = _map(value)
         dropped = _boolean(fields.get("droped")) or False  # RocketMQ's spelling
-        last_pull_at = _instant_of_millis(_integer(fields.get("lastPullTimestamp"), 64))
-        held.append(InfoQueue(*queue, dropped, last_pull_at))
+        held.append(
+            InfoQueue(
+                *queue,
+                dropped,
+                _instant_of_millis(_integer(fields.get("lastPullTimestamp"), 64)),
+                _instant_of_millis(_integer(fields.get("lastConsumeTimestamp"), 64)),
+                _integer(fields.get("cachedMsgCount"), 64),
+                _boolean(fields.get("locked")),
+            )
+        )
     return tuple(held)
 
 
@@ -419,6 +436,31 @@ def _stats(entries: Iterable[tuple[tuple[str, str, int], Any]]) -> Stats:
     return Stats(tuple(offsets))
 
 
+# ------------------------------------------------------------------ message request modes
+
+
+def _request_modes(body: Fields, _: str) -> Read:
+    """MessageRequestModeSerializeWrapper: by topic and group a SetMessageRequestModeRequestBody.
+
+    Source: ``MessageRequestModeManager`` of a broker (5.1.4), request code 402. A group that is not
+    in it has the mode that the broker is configured with, which the body does not tell.
+    """
+    table = body.get("messageRequestModeMap")
+    if table is None:
+        raise _WrongTypeError
+    modes = []
+    for topic, of_groups in _map(table).items():
+        for group, value in _map(of_groups).items():
+            mode = as_text(_map(value).get("mode"))
+            if group and topic and mode in _MODES:
+                modes.append((group, RequestMode(topic, mode)))
+    return Read(tuple(modes))
+
+
+#: ``MessageRequestMode`` of RocketMQ.
+_MODES = ("PULL", "POP")
+
+
 # ------------------------------------------------------------------ log lines
 
 
@@ -473,4 +515,5 @@ _READERS: Mapping[str, Callable[[Fields, str], Read]] = {
     TOPIC_ROUTE: _route,
     CONSUMER_RUNNING_INFO: _running_info,
     CONSUME_STATS: _consume_stats,
+    MESSAGE_REQUEST_MODE: _request_modes,
 }

@@ -60,7 +60,8 @@ def clip(said: Contents, since: Instant | None, until: Instant | None) -> Conten
 
     Runs without any are gone; contents that no run has any more are dropped by ``merge``.
     """
-    bounds = [f"t >= {since}L"] * (since is not None) + [f"t < {until}L"] * (until is not None)
+    bounds = [f"t.snapshot_time >= {since}L"] * (since is not None)
+    bounds += [f"t.snapshot_time < {until}L"] * (until is not None)
     if not bounds:
         return said
     names = [name for name in said.runs.columns if name != "times"]
@@ -96,14 +97,11 @@ def merge(earlier: Contents, since: Contents) -> Contents:
 def already_evaluated(situations: DataFrame, evaluated: DataFrame) -> DataFrame:
     """Of the saved evaluations those of the situations, and that would come out the same.
 
-    A situation's id tells its lists and its route. What else an evaluation depends on is
-    ``lasting``, which lists become with time.
+    A situation's id is a hash of all that its evaluation depends on.
     """
-    wanted = situations.select("situation_id", "lasting")
-    return evaluated.join(wanted, ["situation_id", "lasting"], "left_semi")
+    return evaluated.join(situations.select("situation_id"), ["situation_id"], "left_semi")
 
 
 def not_evaluated(situations: DataFrame, evaluated: DataFrame) -> DataFrame:
     """The situations that are still to be evaluated."""
-    known = evaluated.select("situation_id", "lasting")
-    return situations.join(known, ["situation_id", "lasting"], "left_anti")
+    return situations.join(evaluated.select("situation_id"), ["situation_id"], "left_anti")

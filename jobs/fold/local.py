@@ -7,7 +7,7 @@ costs a few numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, content_id, record_text
+from jobs.contents import HEARD_SECONDS, MEMBER_FACTS, ROUTE_FACTS, Fact, content_id, record_text
 from jobs.fold.numbers import (
     Array,
     Batch,
@@ -35,10 +35,11 @@ from jobs.fold.numbers import (
     sum_segments,
     text,
 )
-from jobs.fold.runs import POLL_RUNS, RETRY_PREFIX, ROUTE_RUNS
+from jobs.fold.runs import POLL_RUNS, ROUTE_RUNS
 from jobs.instants import SECOND
-from jobs.judge.dossier import CLIENT, DOSSIER, MEMBER_LIST, OFFSETS, PARTS, POLL, ROUTE
+from jobs.judge.dossier import CLIENT, DOSSIER, OFFSETS, PARTS, POLL, POLLED, ROUTE
 from jobs.schemas import ANSWERED, LONG, NOT_ONLINE, ROUTE_BROKERS, STRING
+from rebalance_core.message_queue import RETRY_PREFIX
 
 #: A record of a content: the values of its facts, in order.
 Record: TypeAlias = tuple[Any, ...]
@@ -182,7 +183,14 @@ class _Ids:
 # ---------------------------------------------------------------- what brokers answered
 
 _BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
-_OF_MARKS = ("consume_type", "subscription_source", "pull_consumer", "last_heartbeat_at")
+_POLL_COLUMNS = (*_BROKER, "snapshot_time", "outcome", "connections")
+_OF_MARKS = (
+    "consume_type",
+    "subscription_source",
+    "pull_consumer",
+    "last_heartbeat_at",
+    "is_silent",
+)
 _COMPUTED = ("is_expired", "chooses_queues")
 
 
@@ -192,29 +200,34 @@ def member_runs(
     """What each broker answered, from the rows of its lists and the polls that brought none."""
     columns = {name: Column() for name in _BROKER}
     names = [fact.name for fact in MEMBER_FACTS if fact.name not in _COMPUTED]
-    rows = read(heartbeats, [*_BROKER, "snapshot_time", *names, *_OF_MARKS])
+    columns_read = dict.fromkeys([*_BROKER, "snapshot_time", *names, *_OF_MARKS])
+    rows = read(heartbeats, list(columns_read))
     marked = (_mark_members(batch, heartbeat_expiry_seconds) for batch in rows)
     (*keys, contents), found = _identify(marked, columns, MEMBER_FACTS)
     ids = _Ids(MEMBER_FACTS)
     list_ids = [ids.of(records) for records in found]
-    answers = _Answers(columns)
+    answers = _Answers(columns, has_ids=False)
     answers.add_lists(keys, np.array(list_ids, dtype=object)[contents] if list_ids else [])
     if broker_polls is not None:
-        names = [*_BROKER, "snapshot_time", "outcome", "connections"]
-        for batch in read(broker_polls, names):
+        for batch in read(broker_polls, _with_time(broker_polls, _POLL_COLUMNS)):
             answers.add_outcomes(batch)
     return Contents(answers.runs(), dict(zip(list_ids, found, strict=True)))
 
 
 def member_runs_by_id(broker_polls: Source, member_lists: Source) -> Contents:
     """The same from the ids that the polls have: one narrow row an answer is read."""
-    answers = _Answers({name: Column() for name in _BROKER})
-    names = [*_BROKER, "snapshot_time", "outcome", "connections", "list_id"]
-    for batch in read(broker_polls, names):
+    answers = _Answers({name: Column() for name in _BROKER}, has_ids=True)
+    for batch in read(broker_polls, _with_time(broker_polls, [*_POLL_COLUMNS, "list_id"])):
         answers.add_outcomes(batch)
     runs = answers.runs()
     records = _read_contents(member_lists, "list_id", "members", MEMBER_FACTS, runs)
     return Contents(runs, records)
+
+
+def _with_time(source: Source, names: Sequence[str]) -> list[str]:
+    """The columns, and the time of the answers where the table has it."""
+    has_time = "collected_at" in source.schema.names
+    return [*names, "collected_at"] if has_time else list(names)
 
 
 def _mark_members(batch: Batch, heartbeat_expiry_seconds: int) -> Batch:
@@ -222,7 +235,13 @@ def _mark_members(batch: Batch, heartbeat_expiry_seconds: int) -> Batch:
     silent = pc.subtract(
         micros(batch.column("snapshot_time")), micros(batch.column("last_heartbeat_at"))
     )
-    is_expired = pc.greater(silent, heartbeat_expiry_seconds * SECOND).fill_null(False)
+    is_heard = pc.less_equal(silent, HEARD_SECONDS * SECOND)
+    stopped = batch.column("is_silent").fill_null(False)
+    is_expired = pc.if_else(
+        pc.or_kleene(stopped, pc.greater(silent, heartbeat_expiry_seconds * SECOND)),
+        True,
+        pc.if_else(is_heard, False, pa.scalar(None, pa.bool_())),
+    )
     assigns = pc.and_(
         pc.and_(
             pc.equal(text(batch.column("consume_type")), "CONSUME_ACTIVELY"),
@@ -234,25 +253,55 @@ def _mark_members(batch: Batch, heartbeat_expiry_seconds: int) -> Batch:
     return batch.append_column("is_expired", is_expired).append_column("chooses_queues", chooses)
 
 
-class _Answers:
-    """The answers of brokers as numbers, one row for each poll."""
+#: In place of a time that is not known.
+_NO_TIME = np.iinfo(np.int64).min
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+
+def _collected_at(batch: Batch) -> Numbers:
+    """When each answer came, or _NO_TIME."""
+    if "collected_at" not in batch.schema.names:
+        return np.full(batch.num_rows, _NO_TIME)
+    times = micros(batch.column("collected_at")).fill_null(_NO_TIME)
+    return np.asarray(times.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _polled_runs(
+    keys: Sequence[Numbers], times: Numbers, collected: Numbers
+) -> tuple[Numbers, Array]:
+    """Statements to runs, as ``find_runs``; the times as ``dossier.POLLED``, each once."""
+    order = np.lexsort([collected, times, *reversed(keys)])
+    order = order[segments([each[order] for each in [*keys, times, collected]])]
+    keys, times, collected = [key[order] for key in keys], times[order], collected[order]
+    first, (snapshots, at) = find_runs(keys, times, pa.array(collected))
+    values = pa.array(np.asarray(at.values), LONG, mask=np.asarray(at.values) == _NO_TIME)
+    polled = pa.StructArray.from_arrays([snapshots.values, values], fields=list(POLLED.value_type))
+    return order[first], pa.ListArray.from_arrays(snapshots.offsets, polled)
+
+
+class _Answers:
+    """The answers of brokers as numbers, one row for each poll.
+
+    ``has_ids``: the polls themselves have the ids of their lists.
+    """
+
+    def __init__(self, columns: Mapping[str, Column], *, has_ids: bool) -> None:
+        self._has_ids = has_ids
         self._columns = columns
         self._outcomes = Column()
         self._list_ids = Column()
-        self._rows = Gathered(len(_BROKER) + 3)
+        self._rows = Gathered(len(_BROKER) + 4)
 
     def add_lists(self, keys: Sequence[Numbers], list_ids: Iterable[str]) -> None:
         """Polls that brought a list."""
         numbers = np.array([self._list_ids.number_of(each) for each in list_ids], dtype=np.int64)
         outcome = np.full(len(numbers), self._outcomes.number_of(ANSWERED))
-        self._rows.add(*keys, outcome, numbers)
+        self._rows.add(*keys, outcome, numbers, np.full(len(numbers), _NO_TIME))
 
     def add_outcomes(self, batch: Batch) -> None:
         """Polls that brought none, and of those that brought one the id where there is one.
 
-        An answer with an empty list says what NOT_ONLINE says.
+        An answer with an empty list says what NOT_ONLINE says. Of an answer with a list and without
+        an id the time alone is taken: the list comes by ``add_lists``.
         """
         outcomes = self._outcomes.number(batch.column("outcome"))
         empty = int64(batch.column("connections")) == 0
@@ -262,26 +311,16 @@ class _Answers:
         list_ids = np.zeros(batch.num_rows, np.int64)
         if "list_id" in batch.schema.names:
             list_ids = np.where(is_listed, self._list_ids.number(batch.column("list_id")), 0)
-        # Of a list without rows and without an id nothing is known.
-        rows = ~is_listed | (list_ids > 0)
         keys = _read_keys(batch, self._columns)
-        self._rows.add(*[each[rows] for each in [*keys, outcomes, list_ids]])
+        # With ids nothing is known of a list without one.
+        rows = ~is_listed | (list_ids > 0) | (not self._has_ids)
+        every = [*keys, outcomes, list_ids, _collected_at(batch)]
+        self._rows.add(*[each[rows] for each in every])
 
     def runs(self) -> Rows:
-        """The rows of ``POLL_RUNS``; a list counts over an outcome of the same poll."""
-        rows = self._rows.arrays()
-        order = np.lexsort([-rows[-1], *reversed(rows[:-2])])
-        rows = [each[order] for each in rows]
-        *keys, outcomes, list_ids = rows
-        if len(order):
-            starts = segments(keys)
-            lengths = np.diff(np.append(starts, len(order)))
-            # Within a poll lists come first.
-            has_list = np.repeat(list_ids[starts] > 0, lengths)
-            counts = ~has_list | (list_ids > 0)
-            *keys, outcomes, list_ids = [each[counts] for each in rows]
-        *keys, times = keys
-        first, (all_times,) = find_runs([*keys, outcomes, list_ids], times)
+        """The rows of ``POLL_RUNS``."""
+        *keys, times, outcomes, list_ids, collected = self._rows.arrays()
+        first, all_times = _polled_runs([*keys, outcomes, list_ids], times, collected)
         columns = [
             *[
                 column.values(key[first], POLL_RUNS.field(name).type)
@@ -307,7 +346,7 @@ def route_runs(topic_routes: Source) -> Contents:
     (*keys, times, contents), found = _identify(rows, columns, ROUTE_FACTS, _has_broker)
     ids = _Ids(ROUTE_FACTS)
     route_ids = [ids.of(records) for records in found]
-    first, (all_times,) = find_runs([*keys, contents], times)
+    first, all_times = _polled_runs([*keys, contents], times, np.full(len(times), _NO_TIME))
     runs = [column.values(k[first]) for column, k in zip(columns.values(), keys, strict=True)]
     of_runs: Array = pa.array(route_ids, STRING)
     of_runs = of_runs.take(pa.array(contents[first]))
@@ -318,11 +357,11 @@ def route_runs(topic_routes: Source) -> Contents:
 def route_runs_by_id(route_polls: Source, route_contents: Source) -> Contents:
     """The same from the ids that the polls have."""
     columns = {name: Column() for name in (*_NAMESERVER, "route_id")}
-    gathered = Gathered(len(columns) + 1)
-    for batch in read(route_polls, [*columns, "snapshot_time"]):
-        gathered.add(*_read_keys(batch, columns))
-    *keys, times = gathered.arrays()
-    first, (all_times,) = find_runs(keys, times)
+    gathered = Gathered(len(columns) + 2)
+    for batch in read(route_polls, _with_time(route_polls, [*columns, "snapshot_time"])):
+        gathered.add(*_read_keys(batch, columns), _collected_at(batch))
+    *keys, times, collected = gathered.arrays()
+    first, all_times = _polled_runs(keys, times, collected)
     values = [column.values(k[first]) for column, k in zip(columns.values(), keys, strict=True)]
     runs = pa.table([*values, all_times], schema=ROUTE_RUNS)
     return Contents(runs, _read_contents(route_contents, "route_id", "brokers", ROUTE_FACTS, runs))
@@ -385,28 +424,59 @@ def fold(
     by_list = lists.runs.filter(lists.runs["list_id"].is_valid()).group_by([*group, "list_id"])
     of_groups = by_list.aggregate([])
     topics = {id_: _topics_of(records) for id_, records in lists.records.items()}
-    of_lists = [topics[id_] for id_ in of_groups["list_id"].to_pylist()]
+    list_ids = of_groups["list_id"].to_pylist()
+    of_lists = [topics[id_] for id_ in list_ids]
+    connections = [
+        [[record[place] for record in lists.records[id_]] for id_ in list_ids]
+        for place in (_CLIENT_ID, _CLIENT_ADDR)
+    ]
     subscribers: dict[Subject, dict[str, None]] = {}
     for cluster, name, of_list in zip(
         *[of_groups[each].to_pylist() for each in group], of_lists, strict=True
     ):
         for topic in of_list:
             subscribers.setdefault((cluster, topic), {})[name] = None
+    offsets = DOSSIER.empty_table() if queue_offsets is None else _offsets_part(queue_offsets)
+    for cluster, name, topic in _topics_of_unlisted(offsets, lists.runs, of_groups):
+        subscribers.setdefault((cluster, topic), {})[name] = None
     parts = [
         _part("poll", lists.runs, [lists.runs[field.name] for field in POLL]),
         _part(
             "member_list",
             of_groups,
-            [of_groups["list_id"], pa.array(of_lists, MEMBER_LIST.field("topics").type)],
+            [
+                of_groups["list_id"],
+                *[pa.array(each, pa.list_(STRING)) for each in (of_lists, *connections)],
+            ],
         ),
         _route_part(routes, subscribers),
     ]
     if client_states is not None:
         parts.append(_client_part(client_states))
-    if queue_offsets is not None:
-        parts.append(_offsets_part(queue_offsets))
+    parts.append(offsets)
     rows = pa.concat_tables(parts)
     return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in group]))
+
+
+def _topics_of_unlisted(offsets: Rows, runs: Rows, listed: Rows) -> Iterator[tuple[str, str, str]]:
+    """(cluster, group, topic) of the offsets of groups of which no broker ever had a member.
+
+    Nothing else tells what such a group consumed.
+    """
+    polled, with_list = (
+        set(zip(rows["cluster"].to_pylist(), rows["consumer_group"].to_pylist(), strict=True))
+        for rows in (runs, listed)
+    )
+    topics = pc.struct_field(offsets["offsets"], "topic")
+    columns = (offsets["cluster"], offsets["consumer_group"], topics)
+    for cluster, group, topic in zip(*[each.to_pylist() for each in columns], strict=True):
+        if (cluster, group) in polled - with_list:
+            yield cluster, group, topic
+
+
+_CLIENT_ID, _CLIENT_ADDR = (
+    [fact.name for fact in MEMBER_FACTS].index(name) for name in ("client_id", "client_addr")
+)
 
 
 def _topics_of(records: Iterable[Record]) -> list[str]:

@@ -17,19 +17,16 @@ from jobs.schemas import ANSWERED, STRING
 
 #: Raise it whenever the same rounds give other tables: other ids, other columns, another verdict of
 #: the core. What earlier versions saved is then not taken over.
-STATES_VERSION = 3
+STATES_VERSION = 4
 
-#: One row per broker, group and answer: in which snapshots (times) the broker gave it.
+#: One row per broker, group and answer: when (times) the broker gave it.
 POLL_RUNS = pa.schema([pa.field("cluster", STRING), pa.field("consumer_group", STRING), *POLL])
 
-#: One row per nameserver, topic and route: in which snapshots (times) the nameserver gave it.
+#: One row per nameserver, topic and route: when (times) the nameserver gave it.
 ROUTE_RUNS = pa.schema(
     [pa.field("cluster", STRING)]
     + [ROUTE.field(name) for name in ("topic", "namesrv_addr", "route_id", "times")]
 )
-
-#: Where a retry topic has the name of its group.
-RETRY_PREFIX = "%RETRY%"
 
 
 def uses_ids(

@@ -32,18 +32,23 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, content_sql, record_sql
-from jobs.fold.runs import POLL_RUNS, RETRY_PREFIX, ROUTE_RUNS
+from jobs.contents import HEARD_SECONDS, MEMBER_FACTS, ROUTE_FACTS, Fact, content_sql, record_sql
+from jobs.fold.runs import POLL_RUNS, ROUTE_RUNS
+from jobs.instants import SECOND
 from jobs.judge.dossier import CLIENT, DOSSIER, OFFSETS, PARTS
 from jobs.judge.evaluation import (
+    COUNT_FIELDS,
     EVALUATION,
     MEMBER_FIELDS,
     OFFLINE_FIELDS,
     ROUTE_FIELDS,
     STATE_COLUMNS,
+    UNREACHABLE_FIELDS,
 )
 from jobs.judge.udf import evaluate_rows
 from jobs.schemas import ANSWERED, NOT_ONLINE, ROUTE_BROKERS
+from rebalance_core.message_queue import RETRY_PREFIX
+from rebalance_core.state import SURE
 
 #: What a caller does with rows that are used more than once: to persist them, or nothing.
 Keep = Callable[[DataFrame], DataFrame]
@@ -72,17 +77,22 @@ _NAMESERVER = ("cluster", "topic", "namesrv_addr")
 
 
 def find_runs(statements: DataFrame) -> DataFrame:
-    """Statements with equal columns as one row, and ``times`` in which snapshots they were.
+    """Statements with equal columns as one row, and ``times`` when they were made.
 
     A statement that was collected twice counts once.
     """
-    by = ", ".join(name for name in statements.columns if name != "snapshot_time")
+    by = ", ".join(n for n in statements.columns if n not in ("snapshot_time", "collected_at"))
     return query(
-        "SELECT {by}, array_distinct(collect_list(unix_micros(snapshot_time))) AS times "
-        "FROM {statements} GROUP BY {by}",
-        {"by": by},
+        "SELECT {by}, array_distinct(collect_list({polled})) AS times FROM {statements} "
+        "GROUP BY {by}",
+        {"by": by, "polled": _polled_sql("unix_micros(collected_at)")},
         statements=statements,
     )
+
+
+def _polled_sql(collected_at: str) -> str:
+    """An element of ``dossier.POLLED``."""
+    return f"struct(unix_micros(snapshot_time) AS snapshot_time, {collected_at} AS collected_at)"
 
 
 def query(text: str, words: Mapping[str, str] | None = None, **frames: DataFrame) -> DataFrame:
@@ -130,8 +140,9 @@ def member_runs(
     listed = listed.selectExpr(*_BROKER, f"'{ANSWERED}' AS outcome", "list_id", "times")
     if broker_polls is None:
         return Contents(listed, contents)
-    outcomes = find_runs(_polls(broker_polls, "CAST(NULL AS STRING)").where("list_id IS NULL"))
-    return Contents(_lists_first(listed, outcomes), contents)
+    # Of an answer with a list the poll has the time: the rows of lists have none.
+    outcomes = find_runs(_polls(broker_polls, "CAST(NULL AS STRING)"))
+    return Contents(listed.unionByName(outcomes), contents)
 
 
 def member_runs_by_id(
@@ -140,32 +151,34 @@ def member_runs_by_id(
     """The same from the ids that the polls have: one narrow row an answer is read."""
     polls = _polls(broker_polls, "list_id")
     runs = keep(find_runs(polls.where(f"list_id IS NOT NULL OR outcome <> '{ANSWERED}'")))
-    listed, outcomes = runs.where("list_id IS NOT NULL"), runs.where("list_id IS NULL")
     contents = query(
         "SELECT l.cluster, l.consumer_group, l.list_id, l.members FROM {lists} l LEFT SEMI JOIN "
         "{runs} r USING (cluster, consumer_group, list_id)",
         lists=member_lists,
         runs=runs,
     )
-    return Contents(_lists_first(listed, outcomes), contents)
+    return Contents(runs.select(POLL_RUNS.names), contents)
 
 
 def mark_members(heartbeats: DataFrame, heartbeat_expiry_seconds: int) -> DataFrame:
     """Adds ``is_expired`` and ``chooses_queues``.
 
-    ``is_expired``: the last heartbeat is older than a broker keeps a silent member. False where no
-    heartbeat of the member was collected: nothing is known of it then. It is a flag and not an age,
-    so that a list does not change with every snapshot.
+    ``is_expired``: true where the last heartbeat is older than a broker keeps a silent connection,
+    false where the connection was heard lately; null where neither is so, or where no heartbeat
+    over it was collected. It is a flag and not an age, so that a list does not change with every
+    snapshot.
 
     ``chooses_queues``: a ``DefaultMQPullConsumer``, whose application pulls what it likes, or one
     that pulls and itself says that it subscribes to nothing: it takes its queues by ``assign()``
     (``DefaultLitePullConsumerImpl`` 5.3.3). What the group's table says does not count: the last
     heartbeat of any member wrote it.
     """
+    silent = "unix_micros(snapshot_time) - unix_micros(last_heartbeat_at)"
+    stopped = "is_silent OR " if "is_silent" in heartbeats.columns else ""
     return heartbeats.selectExpr(
         "*",
-        "coalesce(unix_micros(snapshot_time) - unix_micros(last_heartbeat_at) "
-        f"> {heartbeat_expiry_seconds * 1_000_000}L, false) AS is_expired",
+        f"CASE WHEN {stopped}{silent} > {heartbeat_expiry_seconds * SECOND}L THEN true "
+        f"WHEN {silent} <= {HEARD_SECONDS * SECOND}L THEN false END AS is_expired",
         "coalesce(pull_consumer, false) OR coalesce(consume_type = 'CONSUME_ACTIVELY' "
         "AND size(subscriptions) = 0 AND subscription_source <> 'GROUP_TABLE', false) "
         "AS chooses_queues",
@@ -175,37 +188,24 @@ def mark_members(heartbeats: DataFrame, heartbeat_expiry_seconds: int) -> DataFr
 def _polls(broker_polls: DataFrame, list_id: str) -> DataFrame:
     """The polls as statements; an answer with an empty list says what NOT_ONLINE says.
 
-    An answer that has neither a list nor an id is left as ANSWERED: nothing is known of it.
+    An answer that has neither a list nor an id is left as ANSWERED.
     """
     is_empty = f"outcome = '{ANSWERED}' AND connections = 0"
     return broker_polls.selectExpr(
         *_BROKER,
         "snapshot_time",
+        _collected_at(broker_polls),
         f"IF({is_empty}, '{NOT_ONLINE}', outcome) AS outcome",
         f"IF(outcome = '{ANSWERED}' AND NOT ({is_empty}), {list_id}, NULL) AS list_id",
-    ).where(f"list_id IS NOT NULL OR outcome <> '{ANSWERED}'")
-
-
-def _lists_first(listed: DataFrame, outcomes: DataFrame) -> DataFrame:
-    """Both runs; a list counts over an outcome of the same broker and snapshot."""
-    return query(
-        """
-        SELECT {columns} FROM {listed} UNION ALL
-        SELECT {columns} FROM (
-          SELECT o.{outcome_of}, array_except(times, coalesce(listed, array())) AS times
-          FROM {outcomes} o LEFT JOIN (
-            SELECT {broker}, flatten(collect_list(times)) AS listed FROM {listed} GROUP BY {broker}
-          ) USING ({broker})
-        ) WHERE size(times) > 0
-        """,
-        {
-            "broker": ", ".join(_BROKER),
-            "outcome_of": ", o.".join([*_BROKER, "outcome", "list_id"]),
-            "columns": ", ".join(POLL_RUNS.names),
-        },
-        listed=listed,
-        outcomes=outcomes,
     )
+
+
+def _collected_at(rows: DataFrame) -> str:
+    """The column, of tables that were written without it as nulls."""
+    return "collected_at" if "collected_at" in rows.columns else _NO_TIME
+
+
+_NO_TIME = "CAST(NULL AS TIMESTAMP) AS collected_at"
 
 
 # ---------------------------------------------------------------- what nameservers gave
@@ -230,7 +230,10 @@ def route_runs(topic_routes: DataFrame, keep: Keep = DataFrame.persist) -> Conte
 
 def route_runs_by_id(route_polls: DataFrame, route_contents: DataFrame) -> Contents:
     """The same from the ids that the polls have."""
-    runs = find_runs(route_polls.select(*_NAMESERVER, "route_id", "snapshot_time"))
+    polls = route_polls.selectExpr(
+        *_NAMESERVER, "route_id", "snapshot_time", _collected_at(route_polls)
+    )
+    runs = find_runs(polls)
     return Contents(
         runs.select(ROUTE_RUNS.names),
         route_contents.select("cluster", "topic", "route_id", "brokers"),
@@ -263,6 +266,7 @@ def _identify(
         "content": content_sql(f"transform({contents_name}, r -> {record_sql(facts, 'r')})"),
         "contents_name": contents_name,
         "id_name": id_name,
+        "polled": _polled_sql("CAST(NULL AS BIGINT)"),
         "of_seed": ", ".join(
             f"IF({first} IS NULL, 0L, xxhash64({seed}, {hashed})) AS hash{seed}" for seed in (0, 1)
         ),
@@ -275,7 +279,7 @@ def _identify(
     runs = keep(
         query(
             """
-            SELECT {witness}, high, low, collect_list(unix_micros(snapshot_time)) AS times,
+            SELECT {witness}, high, low, collect_list({polled}) AS times,
                    min(snapshot_time) AS snapshot_time
             FROM (
               SELECT {witness}, snapshot_time,
@@ -350,7 +354,8 @@ def fold(
         """
         SELECT cluster, consumer_group, list_id, array_distinct(filter(
           flatten(filter(transform(members, m -> m.subscriptions.topic), t -> t IS NOT NULL)),
-          t -> t IS NOT NULL)) AS topics
+          t -> t IS NOT NULL)) AS topics,
+          members.client_id AS client_ids, members.client_addr AS client_addrs
         FROM {lists}
         """,
         lists=lists.contents,
@@ -358,7 +363,7 @@ def fold(
     parts = [
         _part("poll", lists.runs),
         _part("member_list", topics),
-        _part("route", _routes_of_groups(topics, routes)),
+        _part("route", _routes_of_groups(_subscribed(topics, lists, queue_offsets), routes)),
     ]
     if client_states is not None:
         parts.append(_part("client", _client_runs(client_states)))
@@ -382,6 +387,30 @@ def _part(name: str, rows: DataFrame) -> DataFrame:
         else:
             columns.append(field.name)
     return rows.selectExpr(*columns)
+
+
+def _subscribed(topics: DataFrame, lists: Contents, queue_offsets: DataFrame | None) -> DataFrame:
+    """The topics of each group: those of its lists, and of a group of which no broker ever had a
+    member those of its offsets. Nothing else tells what such a group consumed.
+    """
+    of_lists = topics.select("cluster", "consumer_group", "topics")
+    if queue_offsets is None:
+        return of_lists
+    return query(
+        """
+        SELECT * FROM {of_lists}
+        UNION ALL
+        SELECT cluster, consumer_group, collect_set(topic) AS topics
+        FROM {offsets}
+        LEFT ANTI JOIN {lists} USING (cluster, consumer_group)
+        LEFT SEMI JOIN {polls} USING (cluster, consumer_group)
+        GROUP BY cluster, consumer_group
+        """,
+        of_lists=of_lists,
+        offsets=queue_offsets,
+        lists=lists.contents,
+        polls=lists.runs,
+    )
 
 
 def _routes_of_groups(topics: DataFrame, routes: Contents) -> DataFrame:
@@ -471,8 +500,8 @@ def situation_rows(situations: DataFrame, member_lists: DataFrame, partitions: i
         FROM (
           SELECT /*+ REPARTITION({partitions}, situation_id) */ * FROM (
             SELECT situation_id,
-                   struct(cluster, consumer_group, topic, situation_id, lasting, offline,
-                          {routes} AS routes) AS situation,
+                   struct(cluster, consumer_group, topic, situation_id, request_mode, offline,
+                          counts, unreachable, {routes} AS routes) AS situation,
                    NULL AS members
             FROM {situations}
             UNION ALL
@@ -493,26 +522,25 @@ def situation_rows(situations: DataFrame, member_lists: DataFrame, partitions: i
         for prefix, source, fields in (
             ("member", "members", MEMBER_FIELDS),
             ("offline", "situation.offline", OFFLINE_FIELDS),
+            ("count", "situation.counts", COUNT_FIELDS),
+            ("unreachable", "situation.unreachable", UNREACHABLE_FIELDS),
             ("route", "situation.routes", ROUTE_FIELDS),
         )
         for field in fields
     ]
-    scalars = [f"situation.{name}" for name in (*SITUATION_KEY, "lasting")]
+    scalars = [f"situation.{name}" for name in (*SITUATION_KEY, "request_mode")]
     return collected.selectExpr(*scalars, *arrays)
 
 
 def evaluate(
     states: DataFrame, strategy_rules: list[dict[str, Any]], default_strategy: str
 ) -> DataFrame:
-    """The columns of ``EVALUATION`` for each row of ``situation_rows``, by the pandas UDF.
-
-    ``lasting`` is what a situation was evaluated with that its id does not tell.
-    """
+    """The columns of ``EVALUATION`` for each row of ``situation_rows``, by the pandas UDF."""
     # The overloads know only functionType, which warns; the kind follows from the type hints.
     evaluated = pandas_udf(  # type: ignore[call-overload]
         evaluate_rows(strategy_rules, default_strategy), ddl(EVALUATION)
     )
-    columns = [*SITUATION_KEY, "lasting"]
+    columns = list(SITUATION_KEY)
     return states.select(*columns, evaluated(F.struct(*STATE_COLUMNS)).alias("evaluation")).select(
         *columns, "evaluation.*"
     )
@@ -529,11 +557,14 @@ _OF_MEMBER = {
     **{field: f"each.m.{field}" for field in MEMBER_FIELDS[2:]},
     "version": "coalesce(each.m.version, -1)",
     "subscribed": "each.own IS NOT NULL",
+    "subscribed_percent": "coalesce(IF(each.own IS NULL, NULL, "
+    f"get(filter(each.m.doubtful_topics, d -> d.topic = topic), 0).percent), {SURE})",
     "expression_type": "each.own.expression_type",
     "expression": "each.own.expression",
 }
 _MEMBERS = (
-    "transform(transform(members, m -> struct(m, "
+    "transform(transform(filter(members, m -> coalesce(array_contains(only, m.client_id), "
+    "NOT array_contains(without, m.client_id), true)), m -> struct(m, "
     "get(filter(m.subscriptions, s -> s.topic = topic), 0) AS own)), "
     f"each -> {_struct(_OF_MEMBER)})"
 )

@@ -1,13 +1,21 @@
-"""offsets -> backlog: what was not consumed of a queue when a finding ended, and how it grew."""
+"""offsets -> backlog: what was not consumed of a queue when a finding ended, and how it grew; and
+whether somebody reads it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from jobs.instants import Instant
 from jobs.judge.dossier import QueueOffsets
+from jobs.judge.evaluated import QueueKey
+
+#: So often at least the offset of a queue moves that somebody reads: an administrator who resets
+#: an offset, or a last commit of who had the queue before, moves it once.
+_READ_AGAIN = 2
 
 
 class Backlog(NamedTuple):
@@ -47,6 +55,50 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     growth = messages - _waiting(offsets, start)
     came = int(offsets.broker_offsets[end]) - int(offsets.broker_offsets[start])
     return Backlog(messages, growth, growth / came if came else None)
+
+
+def is_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> bool | None:
+    """Whether somebody reads the queue, as its offsets show in these times (both ends included).
+
+    True: where there was something to read, the offset moved in at least half of the intervals
+    between two polls, and again and again. False: messages waited, and it stood all the time.
+    None: the offsets do not tell.
+
+    >>> seconds, came = np.array([0, 60, 120, 180]), np.array([10, 20, 30, 40])
+    >>> [
+    ...     is_read(QueueOffsets("T", "b", 0, seconds, came, np.array(consumed)), [(0, 180)])
+    ...     for consumed in ([10, 20, 30, 40], [5, 5, 5, 5], [5, 5, 30, 30])
+    ... ]
+    [True, False, None]
+    """
+    if offsets is None:
+        return None
+    moved = stood = 0
+    for since, until in times:
+        start, end = np.searchsorted(offsets.times, since), _last_up_to(offsets, until) + 1
+        waiting = offsets.broker_offsets[start:end] > offsets.consumer_offsets[start:end]
+        came = np.diff(offsets.broker_offsets[start:end]) > 0
+        steps = np.diff(offsets.consumer_offsets[start:end])
+        moved += int(np.count_nonzero(steps > 0))
+        stood += int(np.count_nonzero((steps <= 0) & (waiting[:-1] | came) & waiting[1:]))
+    if moved >= max(_READ_AGAIN, stood):
+        return True
+    return False if stood and not moved else None
+
+
+def unread(offsets: Iterable[QueueOffsets]) -> Mapping[QueueKey, int]:
+    """By queue the messages that wait in it at its last poll; only queues in which some do.
+
+    A change of the route after which clients do not see such a queue any more leaves them unread.
+
+    >>> polls = QueueOffsets("T", "b", 5, np.array([1, 4]), np.array([10, 50]), np.array([10, 20]))
+    >>> unread([polls])
+    {('b', 5): 30}
+    """
+    waiting = {
+        (each.broker_name, each.queue_id): _waiting(each, -1) for each in offsets if each.times.size
+    }
+    return {queue: messages for queue, messages in waiting.items() if messages}
 
 
 def _last_up_to(offsets: QueueOffsets, time: Instant) -> int:

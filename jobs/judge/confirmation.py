@@ -18,8 +18,11 @@ from rebalance_core.findings import CERTAIN, DUPLICATE
 
 
 @dataclass(frozen=True)
-class _Queue:
-    """What the processes held of one queue; all instants are rounds of running infos, ascending."""
+class HeldOfQueue:
+    """What the processes held of one queue; all instants are those of rounds, ascending.
+
+    A process that broadcasts reads every queue for itself, and holds none for the group.
+    """
 
     #: A process held it, no change before explaining that.
     settled: Sequence[Instant]
@@ -31,58 +34,102 @@ class _Queue:
     results: Sequence[Holding]
 
 
+@dataclass
+class Round:
+    """The answers of one round about one topic."""
+
+    #: When the last of them came.
+    moment: Instant
+    #: The phases in which they came: of several, a queue may have gone from one to another.
+    positions: set[int]
+    #: So many processes answered.
+    answered: int
+    #: So many there are.
+    processes: int
+    #: No change explains what any of them holds.
+    is_settled: bool
+
+    @property
+    def is_of_one_phase(self) -> bool:
+        """Whether the answers tell of one moment, as far as the lists and routes show."""
+        return len(self.positions) == 1
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether as many processes answered as there are, all of them in one phase."""
+        return self.is_of_one_phase and self.answered >= self.processes
+
+
 @dataclass(frozen=True)
 class HoldingsOfTopic:
-    """What the processes had of one topic, found by queue and time.
-
-    A round of running infos is complete where as many processes answered as the phase has.
-    """
+    """What the processes had of one topic, found by queue and time."""
 
     holdings: Sequence[Holding]
-    _queues: dict[QueueKey, _Queue] = field(default_factory=dict)
+    _queues: dict[QueueKey, HeldOfQueue] = field(default_factory=dict)
 
-    def of_queue(self, queue: QueueKey) -> _Queue:
+    def of_queue(self, queue: QueueKey) -> HeldOfQueue:
         """Who had the queue, and when. Made when it is asked for: most queues have no finding."""
         if queue not in self._queues:
             self._queues[queue] = self._of_queue(queue)
         return self._queues[queue]
 
-    def _of_queue(self, queue: QueueKey) -> _Queue:
-        holders = self._holders.get(queue, ())
+    def _of_queue(self, queue: QueueKey) -> HeldOfQueue:
+        holders = self.holders(queue)
         held = Counter[Instant]()
         for each in holders:
             held.update(each.rounds)
-        return _Queue(
-            settled=sorted({time for each in holders if each.is_settled for time in each.rounds}),
-            shared=sorted(time for time, processes in held.items() if processes > 1),
-            unheld=[time for time in self._complete if time not in held],
+        return HeldOfQueue(
+            settled=sorted({time for each in holders if each.is_settled for time in each.moments}),
+            shared=sorted(
+                self.rounds[round_].moment
+                for round_, processes in held.items()
+                if processes > 1 and self.rounds[round_].is_of_one_phase
+            ),
+            unheld=[
+                each.moment
+                for round_, each in self.rounds.items()
+                if each.is_complete and round_ not in held
+            ],
             results=sorted(
                 (each for each in holders if each.process.is_log and each.is_settled),
                 key=lambda each: (each.since, each.until, each.process.client_id),
             ),
         )
 
-    @cached_property
-    def settled(self) -> Sequence[Instant]:
-        """The complete rounds in which no change explains what some process holds."""
-        settled = {time for each in self.holdings if each.is_settled for time in each.rounds}
-        return [time for time in self._complete if time in settled]
+    def holders(self, queue: QueueKey) -> Sequence[Holding]:
+        """Each time that a process held the queue for the group."""
+        return self._holders.get(queue, ())
 
     @cached_property
-    def _complete(self) -> Sequence[Instant]:
-        answered = Counter[Instant]()
-        processes: dict[Instant, int] = {}
+    def settled(self) -> Sequence[Instant]:
+        """The complete rounds in which no change explains what the processes hold."""
+        return [
+            each.moment for each in self.rounds.values() if each.is_complete and each.is_settled
+        ]
+
+    @cached_property
+    def rounds(self) -> Mapping[Instant, Round]:
+        """The rounds, in the order of their last answers."""
+        rounds: dict[Instant, Round] = {}
         for each in self.holdings:
-            answered.update(each.rounds)
-            processes.update(dict.fromkeys(each.rounds, each.processes))
-        return sorted(time for time, number in answered.items() if number >= processes[time])
+            for round_, moment in zip(each.rounds, each.moments, strict=True):
+                found = rounds.get(round_)
+                if found is None:
+                    found = rounds[round_] = Round(moment, set(), 0, 0, True)
+                found.moment = max(found.moment, moment)
+                found.positions.add(each.position)
+                found.answered += 1
+                found.processes = max(found.processes, each.processes)
+                found.is_settled &= each.is_settled
+        return dict(sorted(rounds.items(), key=lambda each: each[1].moment))
 
     @cached_property
     def _holders(self) -> Mapping[QueueKey, Sequence[Holding]]:
         holders: dict[QueueKey, list[Holding]] = defaultdict(list)
         for each in self.holdings:
-            for queue in each.held:
-                holders[queue].append(each)
+            if not each.broadcasts:
+                for queue in each.held:
+                    holders[queue].append(each)
         return holders
 
 

@@ -8,23 +8,31 @@ dossier gets what the core said of its situations, as further rows (``JUDGED_DOS
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from jobs.instants import Instant
 from jobs.judge.evaluated import Evaluated
 from jobs.judge.evaluation import EVALUATION
-from jobs.schemas import BOOLEAN, INT, LONG, ROUTE_BROKERS, STRING
+from jobs.schemas import BOOLEAN, INT, LONG, REQUEST_MODE, ROUTE_BROKERS, STRING
+from rebalance_core.state import POP, PULL
+
+pc: Any = pyarrow.compute
 
 #: (name, id) of a broker; 0 is the master.
 Broker: TypeAlias = tuple[str, int]
 
 _TIMES = pa.list_(LONG)
+#: When a witness was asked: the round that the question belongs to, and when it answered (null:
+#: that is not known). In any order.
+POLLED = pa.list_(pa.struct([pa.field("snapshot_time", LONG), pa.field("collected_at", LONG)]))
 
 POLL = pa.struct(
     [
@@ -32,10 +40,9 @@ POLL = pa.struct(
         pa.field("broker_id", LONG),
         # ANSWERED, NOT_ONLINE (also: an empty list) or NO_ANSWER
         pa.field("outcome", STRING),
-        # of what was ANSWERED; else null
+        # of what was ANSWERED; else null. ANSWERED without an id: the list comes in another part
         pa.field("list_id", STRING),
-        # the snapshots, in any order, each once
-        pa.field("times", _TIMES),
+        pa.field("times", POLLED),
     ]
 )
 MEMBER_LIST = pa.struct(
@@ -43,6 +50,9 @@ MEMBER_LIST = pa.struct(
         pa.field("list_id", STRING),
         # the topics that some member of the list subscribes to
         pa.field("topics", pa.list_(STRING)),
+        # of each member its client id and its address
+        pa.field("client_ids", pa.list_(STRING)),
+        pa.field("client_addrs", pa.list_(STRING)),
     ]
 )
 ROUTE = pa.struct(
@@ -51,17 +61,20 @@ ROUTE = pa.struct(
         pa.field("namesrv_addr", STRING),
         pa.field("route_id", STRING),
         pa.field("brokers", ROUTE_BROKERS),
-        pa.field("times", _TIMES),
+        pa.field("times", POLLED),
     ]
 )
 CLIENT = pa.struct(
     [
-        # RUNNING_INFO or CLIENT_LOG
+        # RUNNING_INFO, CLIENT_LOG or REQUEST_MODE
         pa.field("source", STRING),
         pa.field("client_id", STRING),
         pa.field("process", STRING),
         pa.field("start_timestamp", LONG),
         pa.field("error_code", INT),
+        pa.field("language", STRING),
+        pa.field("version", INT),
+        pa.field("message_model", STRING),
         pa.field("consume_type", STRING),
         pa.field("pull_consumer", BOOLEAN),
         pa.field("consume_orderly", BOOLEAN),
@@ -82,6 +95,8 @@ CLIENT = pa.struct(
                 )
             ),
         ),
+        # of each queue, in the same order
+        pa.field("activities", pa.list_(STRING)),
         # of a running info its snapshot, of a log line when it was written (null: not known) ...
         pa.field("times", _TIMES),
         # ... and when each was collected, in the same order
@@ -138,7 +153,6 @@ EVALUATED = pa.struct(
     [
         pa.field("situation_id", STRING),
         pa.field("topic", STRING),
-        pa.field("lasting", BOOLEAN),
         *EVALUATION,
     ]
 )
@@ -149,9 +163,19 @@ class PollRun(NamedTuple):
     """What one broker answered about the group, and in which snapshots (ascending)."""
 
     broker: Broker
-    #: The id of the list; NOT_ONLINE or NO_ANSWER where there is none.
+    #: The id of the list; NOT_ONLINE or NO_ANSWER where there is none; ANSWERED where the list
+    #: comes in another run, and this one has the times of the answers.
     answer: str
     times: tuple[Instant, ...]
+    #: When the broker answered, in the same order; none where all were asked at their snapshot.
+    collected_at: tuple[Instant, ...] = ()
+
+
+class ListedMembers(NamedTuple):
+    """The connections of a list: client ids and addresses, in the same order."""
+
+    client_ids: tuple[str, ...]
+    client_addrs: tuple[str, ...]
 
 
 class RouteBrokerRow(NamedTuple):
@@ -172,15 +196,21 @@ class RouteRun(NamedTuple):
     route_id: str
     brokers: tuple[RouteBrokerRow, ...]
     times: tuple[Instant, ...]
+    #: When the nameserver answered, in the same order; none where all were asked at their snapshot.
+    collected_at: tuple[Instant, ...] = ()
 
 
 class HeldQueue(NamedTuple):
-    """A queue that a client holds or computed; dropped: it is being released."""
+    """A queue that a client holds or computed; dropped: it is being released.
+
+    ``activity``: what the process does not do with it, as in ``client_states.activities``.
+    """
 
     topic: str
     broker_name: str
     queue_id: int
     dropped: bool
+    activity: str | None = None
 
 
 class ClientRun(NamedTuple):
@@ -191,6 +221,9 @@ class ClientRun(NamedTuple):
     process: str | None
     start_timestamp: Instant | None
     error_code: int | None
+    language: str | None
+    version: int | None
+    message_model: str | None
     consume_type: str | None
     pull_consumer: bool | None
     consume_orderly: bool | None
@@ -239,9 +272,14 @@ class Dossier:
     polls: list[PollRun] = field(default_factory=list)
     #: By list id the topics that some member of the list subscribes to.
     list_topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    #: By list id the connections of the list. Made when they are asked for: most groups have one
+    #: list that all brokers give, and nothing to compare.
+    list_members: dict[str, Callable[[], ListedMembers]] = field(default_factory=dict)
     #: By topic, those that no member subscribes to among them.
     routes: dict[str, list[RouteRun]] = field(default_factory=dict)
     clients: list[ClientRun] = field(default_factory=list)
+    #: By topic how its brokers let the group consume it, POP or PULL: see ``_add_request_mode``.
+    request_modes: dict[str, str] = field(default_factory=dict)
     #: By topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
     earlier: list[EarlierFinding] = field(default_factory=list)
@@ -253,10 +291,28 @@ class Dossier:
         there is none: a group must not disappear.
 
         A topic stays with its group in the snapshots in which the group has no member: that is
-        when all its queues have no owner.
+        when all its queues have no owner. Of a group that no list ever had a member of, its offsets
+        tell: the topics in which messages wait that nobody reads.
         """
         subscribed = {topic for topics in self.list_topics.values() for topic in topics}
+        if self.polls and not subscribed:
+            subscribed = {topic for topic, of in self.offsets.items() if _waits_for_a_reader(of)}
         return sorted(subscribed) or ([""] if self.polls else [])
+
+
+def _waits_for_a_reader(queues: Iterable[QueueOffsets]) -> bool:
+    """Whether messages wait in the topic from poll to poll, and no offset of the group moves.
+
+    A group that nobody needs any more has nothing waiting; one whose members no broker lists, as
+    behind a proxy, moves.
+    """
+    waits = False
+    for each in queues:
+        if (each.consumer_offsets[1:] != each.consumer_offsets[:-1]).any():
+            return False
+        waiting = each.broker_offsets > each.consumer_offsets
+        waits |= bool(waiting[-1:].any() and waiting[:-1].any())
+    return waits
 
 
 class DossierReader:
@@ -306,19 +362,41 @@ def _times(value: Any) -> NDArray[np.int64]:
     return np.asarray(value.values.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
+def _polled(value: Any) -> tuple[tuple[Instant, ...], tuple[Instant, ...]]:
+    """The snapshots, ascending and each once, and when the answers of each came last."""
+    snapshots, collected = (
+        np.asarray(each.to_numpy(zero_copy_only=False), dtype=np.int64)
+        for each in _collected(value.values)
+    )
+    order = np.lexsort([collected, snapshots])
+    snapshots, collected = snapshots[order], collected[order]
+    is_last = np.append(snapshots[1:] != snapshots[:-1], True)[: len(snapshots)]
+    return tuple(snapshots[is_last].tolist()), tuple(collected[is_last].tolist())
+
+
+def _collected(polled: Any) -> tuple[Any, Any]:
+    snapshots, collected = polled.field("snapshot_time"), polled.field("collected_at")
+    return snapshots, pc.coalesce(collected, snapshots)
+
+
 def _add_poll(dossier: Dossier, part: Part) -> None:
     list_id = part["list_id"].as_py()
     dossier.polls.append(
         PollRun(
             (part["broker_name"].as_py(), part["broker_id"].as_py()),
             part["outcome"].as_py() if list_id is None else list_id,
-            tuple(np.unique(_times(part["times"])).tolist()),
+            *_polled(part["times"]),
         )
     )
 
 
 def _add_member_list(dossier: Dossier, part: Part) -> None:
-    dossier.list_topics[part["list_id"].as_py()] = tuple(part["topics"].as_py())
+    list_id = part["list_id"].as_py()
+    client_ids, client_addrs = part["client_ids"].values, part["client_addrs"].values
+    dossier.list_topics[list_id] = tuple(part["topics"].as_py())
+    dossier.list_members[list_id] = lambda: ListedMembers(
+        tuple(client_ids.to_pylist()), tuple(client_addrs.to_pylist())
+    )
 
 
 def _add_route(dossier: Dossier, part: Part) -> None:
@@ -333,14 +411,17 @@ def _add_route(dossier: Dossier, part: Part) -> None:
             part["namesrv_addr"].as_py(),
             part["route_id"].as_py(),
             brokers,
-            tuple(np.unique(_times(part["times"])).tolist()),
+            *_polled(part["times"]),
         )
     )
 
 
 def _add_client(dossier: Dossier, part: Part) -> None:
     values: dict[str, Any] = part.as_py()
-    queues = values.pop("queues")
+    if values["source"] == REQUEST_MODE:
+        _add_request_mode(dossier, values["topic"], values["client_rebalance"])
+        return
+    queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)
     in_order = sorted(times, key=lambda each: (each[0] is not None, each[0] or 0, each[1]))
     dossier.clients.append(
@@ -348,10 +429,23 @@ def _add_client(dossier: Dossier, part: Part) -> None:
             **values,
             queues=None
             if queues is None
-            else tuple(HeldQueue(**{**each, "dropped": bool(each["dropped"])}) for each in queues),
+            else tuple(
+                HeldQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
+                for each, activity in zip_longest(queues, activities or ())
+            ),
             times=tuple(in_order),
         )
     )
+
+
+def _add_request_mode(dossier: Dossier, topic: str, client_rebalance: bool) -> None:
+    """POP where some broker said so at some time of the window, else PULL.
+
+    Who changes the mode does it on one broker after the other, and clients follow in their own
+    time: while a queue may be shared, that several clients take it is no fault.
+    """
+    before = dossier.request_modes.get(topic, PULL)
+    dossier.request_modes[topic] = before if client_rebalance else POP
 
 
 def _add_offsets(dossier: Dossier, part: Part) -> None:

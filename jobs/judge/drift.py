@@ -30,10 +30,12 @@ def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Ro
     where the brokers' lists differ, one that is computed at times may well not be held. A log line
     drifts where it equals the result of no view, and then by what all views have in common.
     ``attributed_to`` says what explains it when it was last seen: what lasts longer than a change
-    explains is not explained by it. ``holdings`` are those of ``find_holdings``, in its order.
+    explains is not explained by it. A process that broadcasts reads every queue, whatever is
+    computed. ``holdings`` are those of ``find_holdings``, in its order.
     """
     rows: list[Row] = []
-    for (process, topic), of_process in groupby(holdings, key=_process_and_topic):
+    compared = (each for each in holdings if each.is_computed and not each.broadcasts)
+    for (process, topic), of_process in groupby(compared, key=_process_and_topic):
         for episode in _episodes(of_process):
             rows.append(_row(process, topic, episode, persistence_seconds))
     return rows

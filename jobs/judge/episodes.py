@@ -1,14 +1,15 @@
-"""timeline -> episodes: how long a fault lasted without a break, over all the phases it was in."""
+"""timeline -> episodes: when, and for how much of the time, a fault was there."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain
+from math import fsum
 from typing import NamedTuple, TypeVar
 
-from jobs.instants import SECOND, Instant
+from jobs.instants import Instant
 from jobs.judge.evaluated import (
     Claimant,
     FoundFault,
@@ -17,21 +18,40 @@ from jobs.judge.evaluated import (
     Move,
     QueueKey,
 )
+from jobs.judge.extents import (
+    Extent,
+    Part,
+    Run,
+    extent_of,
+    join_episodes,
+    persistence,
+    runs_of,
+)
 from jobs.judge.timeline import Phase, Timeline
-from jobs.kinds import PERSISTENT, STACKED, TRANSIENT
+from jobs.kinds import OF_ONE_CLIENT, PERSISTENT, STACKED
+from rebalance_core.findings import CERTAIN, POSSIBLE
 from rebalance_core.repairs import STALE_CHANNEL
 
-Shown = TypeVar("Shown")
+__all__ = [
+    "FaultEpisode",
+    "QueueEpisode",
+    "StackedEpisode",
+    "fault_episodes",
+    "persistence",
+    "queue_episodes",
+    "stacked_id_episodes",
+]
+
 Value = TypeVar("Value", str, int)
 
 
 @dataclass(frozen=True)
 class QueueEpisode:
-    """One queue, orphaned or duplicate, over an unbroken run of snapshots with one certainty.
+    """One queue, orphaned or duplicate, over an episode that may have gaps: see ``extents``.
 
-    ``persistence`` and the ``episode_`` times are those of the whole episode, whatever the
-    certainty in it: a fault that flickers between CERTAIN and POSSIBLE is one fault. The other
-    times hold the one certainty exactly.
+    Worked example: the queue has no owner at 10:00, 10:01 and 10:03 for certain and at 10:04 with a
+    probability of 0.6. The episode is from 10:00 to 10:04, CERTAIN (3 of 4 snapshots are), with a
+    probability of 0.9 where it is shown and a share of 0.8: for 0.72 of the time nobody read it.
     """
 
     topic: str
@@ -40,25 +60,36 @@ class QueueEpisode:
     first_seen: Instant
     last_seen: Instant
     snapshots: int
+    #: CERTAIN where at least half of the snapshots that show it are, whatever the others.
     certainty: str
-    #: The highest in the run.
+    #: The mean over the snapshots that show it.
     probability: float
-    #: The lowest in the run.
+    #: The lowest in the episode.
     completeness: float
     #: As of the last phase, like ``strategy_source``.
     claimants: tuple[Claimant, ...]
     strategy_source: str | None
     #: Sorted; those that lasted themselves, all of them where none did.
     causes: tuple[str, ...]
+    #: The same as first_seen and last_seen, which once were those of one certainty.
     episode_first_seen: Instant
     episode_last_seen: Instant
     persistence: str
     ongoing: bool
+    #: Of the snapshots from the first to the last that shows it, those that do.
+    share_of_time: float = 1.0
+    #: The first and the last snapshot of each phase that shows it.
+    times: tuple[tuple[Instant, Instant], ...] = ()
+
+    @property
+    def share(self) -> float:
+        """For which share of the time the queue was so, as far as one can tell."""
+        return self.probability * self.share_of_time
 
 
 @dataclass(frozen=True)
 class FaultEpisode:
-    """One fault of a topic over an unbroken run of snapshots, as its last phase tells it."""
+    """One fault of a topic over an episode that may have gaps, as its last phase tells it."""
 
     topic: str
     fault: str
@@ -77,84 +108,56 @@ class FaultEpisode:
     findings_cleared: int
     findings_left: int
     moves: tuple[Move, ...]
-
-
-def persistence(first_seen: Instant, last_seen: Instant, persistence_seconds: int) -> str:
-    """PERSISTENT where it was seen over at least so many seconds, else TRANSIENT.
-
-    >>> persistence(0, 180 * SECOND, 180), persistence(0, 180 * SECOND - 1, 180)
-    ('PERSISTENT', 'TRANSIENT')
-    """
-    lasts = last_seen - first_seen >= persistence_seconds * SECOND
-    return PERSISTENT if lasts else TRANSIENT
-
-
-def split_episodes(shown: Iterable[Shown], position: Callable[[Shown], int]) -> list[list[Shown]]:
-    """What shows a fault, in time, cut where ``position`` leaves one out (gaps and islands).
-
-    >>> split_episodes([1, 2, 2, 3, 5, 6], position=lambda each: each)
-    [[1, 2, 2, 3], [5, 6]]
-    """
-    episodes: list[list[Shown]] = []
-    last = None
-    for each in shown:
-        now = position(each)
-        if last is None or now - last > 1:
-            episodes.append([])
-        episodes[-1].append(each)
-        last = now
-    return episodes
-
-
-def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueEpisode]:
-    """The episodes of each kind and queue of a topic: a row for each stretch of one certainty."""
-    shown: dict[tuple[str, QueueKey], list[_ShownQueue]] = defaultdict(list)
-    for phase in timeline.phases:
-        for finding in phase.evaluated.findings:
-            shown[finding.kind, finding.queue].append(_ShownQueue(phase, finding))
-    return [
-        _queue_episode(timeline, of_certainty, episode, persistence_seconds)
-        for of_queue in shown.values()
-        for episode in split_episodes(of_queue, lambda each: each.phase.known_position)
-        for _, of_certainty in groupby(episode, lambda each: each.finding.certainty)
-    ]
+    share_of_time: float = 1.0
 
 
 class _ShownQueue(NamedTuple):
     """A phase that shows a queue orphaned or duplicate."""
 
     phase: Phase
+    run: Run
     finding: FoundQueue
 
 
+def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueEpisode]:
+    """The episodes of each kind and queue of a topic, whatever the certainty."""
+    shown: dict[tuple[str, QueueKey], list[_ShownQueue]] = defaultdict(list)
+    for phase, run in zip(timeline.phases, timeline.runs, strict=True):
+        for finding in phase.evaluated.findings:
+            shown[finding.kind, finding.queue].append(_ShownQueue(phase, run, finding))
+    return [
+        _queue_episode(timeline, episode, persistence_seconds)
+        for of_queue in shown.values()
+        for episode in join_episodes(of_queue, lambda each: each.run, timeline.told)
+    ]
+
+
 def _queue_episode(
-    timeline: Timeline,
-    of_certainty: Iterable[_ShownQueue],
-    episode: Sequence[_ShownQueue],
-    persistence_seconds: int,
+    timeline: Timeline, shown: Sequence[_ShownQueue], persistence_seconds: int
 ) -> QueueEpisode:
-    shown = list(of_certainty)
     last = shown[-1]
-    episode_first_seen = episode[0].phase.first_seen
-    episode_last_seen = episode[-1].phase.last_seen
+    extent = _extent(timeline, [each.run for each in shown], persistence_seconds)
+    certain = sum(each.run.snapshots for each in shown if each.finding.certainty == CERTAIN)
+    weighted = fsum(each.finding.probability * each.run.snapshots for each in shown)
     return QueueEpisode(
         topic=timeline.topic,
         kind=last.finding.kind,
         queue=last.finding.queue,
-        first_seen=shown[0].phase.first_seen,
-        last_seen=last.phase.last_seen,
-        snapshots=sum(each.phase.snapshots for each in shown),
-        certainty=last.finding.certainty,
-        probability=max(each.finding.probability for each in shown),
+        certainty=CERTAIN if 2 * certain >= extent.snapshots else POSSIBLE,
+        probability=weighted / extent.snapshots,
         completeness=min(each.phase.evaluated.completeness for each in shown),
         claimants=last.finding.claimants,
         strategy_source=last.phase.evaluated.strategy_source,
         causes=_causes(shown, persistence_seconds),
-        episode_first_seen=episode_first_seen,
-        episode_last_seen=episode_last_seen,
-        persistence=persistence(episode_first_seen, episode_last_seen, persistence_seconds),
-        ongoing=last.phase.last_seen == timeline.end,
+        episode_first_seen=extent.first_seen,
+        episode_last_seen=extent.last_seen,
+        times=tuple((each.phase.first_seen, each.phase.last_seen) for each in shown),
+        **extent._asdict(),
     )
+
+
+def _extent(timeline: Timeline, runs: Sequence[Run], persistence_seconds: int) -> Extent:
+    return extent_of(runs, timeline.told, persistence_seconds)
 
 
 def _causes(shown: Sequence[_ShownQueue], persistence_seconds: int) -> tuple[str, ...]:
@@ -162,59 +165,67 @@ def _causes(shown: Sequence[_ShownQueue], persistence_seconds: int) -> tuple[str
 
     What was to blame for a moment, as while the clients started, is none of what lasts.
     """
-    times: dict[str, tuple[Instant, Instant]] = {}
-    for phase, finding in shown:
+    runs: dict[str, list[Run]] = defaultdict(list)
+    for _, run, finding in shown:
         for cause in finding.causes:
-            first_seen, _ = times.get(cause, (phase.first_seen, 0))
-            times[cause] = first_seen, phase.last_seen
-    every = sorted(times)
+            runs[cause].append(run)
+    every = sorted(runs)
     lasting = [
-        cause for cause in every if persistence(*times[cause], persistence_seconds) == PERSISTENT
+        cause
+        for cause in every
+        if extent_of(runs[cause], 0, persistence_seconds).persistence == PERSISTENT
     ]
     return tuple(lasting or every)
 
 
+class _ShownFault(NamedTuple):
+    """A phase that shows a fault."""
+
+    run: Run
+    fault: FoundFault
+
+
 def fault_episodes(timeline: Timeline, persistence_seconds: int) -> list[FaultEpisode]:
-    """The episodes of each fault of a topic."""
-    shown: dict[str, list[tuple[Phase, FoundFault]]] = defaultdict(list)
-    for phase in timeline.phases:
+    """The episodes of each fault of a topic, of what is about one client id those of each id.
+
+    Where a fault shows on no queue is another matter than where it does: its findings say how bad
+    the one is, and nothing but the fault itself the other.
+    """
+    shown: dict[tuple[bool, str, *tuple[str, ...]], list[_ShownFault]] = defaultdict(list)
+    for phase, run in zip(timeline.phases, timeline.runs, strict=True):
         for fault in phase.evaluated.faults:
-            shown[fault.fault].append((phase, fault))
+            of_one = fault.client_ids if fault.fault in OF_ONE_CLIENT else ()
+            shown[fault.queues_affected > 0, fault.fault, *of_one].append(_ShownFault(run, fault))
     return [
         _fault_episode(timeline, episode, persistence_seconds)
         for of_fault in shown.values()
-        for episode in split_episodes(of_fault, lambda each: each[0].known_position)
+        for episode in join_episodes(of_fault, lambda each: each.run, timeline.told)
     ]
 
 
 def _fault_episode(
-    timeline: Timeline, episode: Sequence[tuple[Phase, FoundFault]], persistence_seconds: int
+    timeline: Timeline, shown: Sequence[_ShownFault], persistence_seconds: int
 ) -> FaultEpisode:
-    first_phase, _ = episode[0]
-    last_phase, last = episode[-1]
+    last = shown[-1].fault
     return FaultEpisode(
         topic=timeline.topic,
         fault=last.fault,
-        first_seen=first_phase.first_seen,
-        last_seen=last_phase.last_seen,
-        snapshots=sum(phase.snapshots for phase, _ in episode),
-        persistence=persistence(first_phase.first_seen, last_phase.last_seen, persistence_seconds),
-        ongoing=last_phase.last_seen == timeline.end,
         evidence=last.evidence,
         remedy=last.remedy,
         client_ids=last.client_ids,
         client_addrs=last.client_addrs,
         broker_names=last.broker_names,
-        queues_affected=max(fault.queues_affected for _, fault in episode),
+        queues_affected=max(each.fault.queues_affected for each in shown),
         findings_cleared=last.findings_cleared,
         findings_left=last.findings_left,
         moves=last.moves,
+        **_extent(timeline, [each.run for each in shown], persistence_seconds)._asdict(),
     )
 
 
 @dataclass(frozen=True)
 class StackedEpisode:
-    """A client id that stood more than once in a broker's list, over an unbroken run of snapshots.
+    """A client id that stood more than once in a broker's list, over an episode that may have gaps.
 
     Evidence and remedy are those of the last phase that knew of most processes.
     """
@@ -237,16 +248,14 @@ class StackedEpisode:
     queues_duplicated: int
     queues_orphaned: int
     remedy: str
+    share_of_time: float
 
 
 class _ShownId(NamedTuple):
     """What one phase, or several put together, say of a stacked id."""
 
     topics: tuple[str, ...]
-    first_seen: Instant
     last_seen: Instant
-    snapshots: int
-    timeline_end: Instant
     stacked: FoundStacked
 
 
@@ -258,62 +267,61 @@ def stacked_id_episodes(
     The id's copies are the group's, whatever the topic: the timelines are put together by the
     group's own runs, and the queues of all topics are added up.
     """
-    informed: set[int] = set()
+    phases: dict[int, dict[str, list[Phase]]] = defaultdict(lambda: defaultdict(list))
     shown: dict[str, dict[int, dict[str, list[_ShownId]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
     for timeline in timelines:
         for phase in timeline.phases:
-            informed.add(phase.group_run)
+            phases[phase.group_run][timeline.topic].append(phase)
             for stacked in phase.evaluated.stacked:
                 shown[stacked.client_id][phase.group_run][timeline.topic].append(
-                    _ShownId(
-                        (timeline.topic,),
-                        phase.first_seen,
-                        phase.last_seen,
-                        phase.snapshots,
-                        timeline.end,
-                        stacked,
-                    )
+                    _ShownId((timeline.topic,), phase.last_seen, stacked)
                 )
-    # Runs of which nothing is known end no episode: the others are numbered.
-    positions = {run: position for position, run in enumerate(sorted(informed))}
+    # Runs of the group of which nothing is known are not among them, and end no episode.
+    parts = {group_run: _part(phases[group_run].values()) for group_run in sorted(phases)}
+    runs = dict(zip(parts, runs_of(list(parts.values())), strict=True))
+    told = max((run.after for run in runs.values()), default=0)
     episodes: list[StackedEpisode] = []
     for by_run in shown.values():
-        # A run is cut where a topic's route changes: its parts follow each other, so that their
-        # snapshots add up; its topics are at the same time, so that their queues do.
+        # A run is cut where a topic's route changes: its parts follow each other, so that the most
+        # of them counts; its topics are at the same time, so that their queues add up.
         of_runs = [
             (
-                positions[run],
-                _merge([_merge(of_topic, sum, max) for of_topic in by_topic.values()], max, sum),
+                runs[group_run],
+                _merge([_merge(of_topic, max) for of_topic in by_topic.values()], sum),
             )
-            for run, by_topic in sorted(by_run.items())
+            for group_run, by_topic in sorted(by_run.items())
         ]
-        for episode in split_episodes(of_runs, lambda each: each[0]):
-            merged = _merge([of_run for _, of_run in episode], sum, max)
-            episodes.append(_stacked_episode(merged, persistence_seconds))
+        for episode in join_episodes(of_runs, lambda each: each[0], told):
+            extent = extent_of([run for run, _ in episode], told, persistence_seconds)
+            episodes.append(_stacked_episode(_merge([it for _, it in episode], max), extent))
     return episodes
 
 
-def _merge(
-    shown: Sequence[_ShownId],
-    snapshots: Callable[[Iterable[int]], int],
-    queues: Callable[[Iterable[int]], int],
-) -> _ShownId:
-    """All of it as one: the widest times, all values, and of the numbers the most.
+def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
+    """The part of the window in which the group's lists stayed so, from the phases of its topics.
 
-    ``snapshots`` and ``queues`` put these numbers together.
+    It has the snapshots of the topic with most: of another the route was not known for a time.
     """
+    by_topic = list(of_topics)
+    every = list(chain.from_iterable(by_topic))
+    return Part(
+        min(phase.first_seen for phase in every),
+        max(phase.last_seen for phase in every),
+        max(sum(phase.snapshots for phase in of_topic) for of_topic in by_topic),
+    )
+
+
+def _merge(shown: Sequence[_ShownId], queues: Callable[[Iterable[int]], int]) -> _ShownId:
+    """All of it as one: every value, and of numbers the most; ``queues`` puts its own together."""
     if len(shown) == 1:
         return shown[0]
     every = [each.stacked for each in shown]
     most = max(shown, key=lambda each: (each.stacked.processes, each.last_seen)).stacked
     return _ShownId(
         topics=_union(each.topics for each in shown),
-        first_seen=min(each.first_seen for each in shown),
         last_seen=max(each.last_seen for each in shown),
-        snapshots=snapshots(each.snapshots for each in shown),
-        timeline_end=max(each.timeline_end for each in shown),
         stacked=most._replace(
             client_addrs=_union(each.client_addrs for each in every),
             versions=_union(each.versions for each in every),
@@ -329,7 +337,7 @@ def _union(parts: Iterable[Iterable[Value]]) -> tuple[Value, ...]:
     return tuple(sorted({value for part in parts for value in part}))
 
 
-def _stacked_episode(shown: _ShownId, persistence_seconds: int) -> StackedEpisode:
+def _stacked_episode(shown: _ShownId, extent: Extent) -> StackedEpisode:
     stacked = shown.stacked
     return StackedEpisode(
         topics=shown.topics,
@@ -339,15 +347,11 @@ def _stacked_episode(shown: _ShownId, persistence_seconds: int) -> StackedEpisod
         client_addrs=tuple(sorted(set(stacked.client_addrs))),
         versions=stacked.versions,
         languages=stacked.languages,
-        first_seen=shown.first_seen,
-        last_seen=shown.last_seen,
-        snapshots=shown.snapshots,
-        persistence=persistence(shown.first_seen, shown.last_seen, persistence_seconds),
-        ongoing=shown.last_seen == shown.timeline_end,
         verdict=STACKED if stacked.processes > 1 else STALE_CHANNEL,
         evidence=stacked.evidence,
         slots_wasted=stacked.slots_wasted,
         queues_duplicated=stacked.queues_duplicated,
         queues_orphaned=stacked.queues_orphaned,
         remedy=stacked.remedy,
+        **extent._asdict(),
     )

@@ -104,6 +104,7 @@ class Evaluated:
     idle_clients: int
     imbalance: int
     strategy_source: str | None
+    subscription_source: str | None
     findings: tuple[FoundQueue, ...]
     faults: tuple[FoundFault, ...]
     stacked: tuple[FoundStacked, ...]
@@ -137,6 +138,7 @@ _SCALARS = (
     "idle_clients",
     "imbalance",
     "strategy_source",
+    "subscription_source",
 )
 
 

@@ -32,11 +32,13 @@ from rebalance_core import (
     normalise_expression,
     parse_client_id,
 )
-from rebalance_core.state import CLUSTERING
+from rebalance_core.state import CLUSTERING, ProcessCount
 
 #: The facts of a member whatever the topic; what it subscribes to is narrowed to the state's topic.
 #: A version of -1 is not known.
-ANY_TOPIC_FIELDS = tuple(fact.name for fact in MEMBER_FACTS if fact.name != "subscriptions")
+ANY_TOPIC_FIELDS = tuple(
+    fact.name for fact in MEMBER_FACTS if fact.name not in ("doubtful_topics", "subscriptions")
+)
 
 
 def _fields(**types: pa.DataType) -> pa.StructType:
@@ -55,6 +57,7 @@ EVALUATION = _fields(
     idle_clients=INT,
     imbalance=INT,
     strategy_source=STRING,
+    subscription_source=STRING,
     findings=pa.list_(
         _fields(
             kind=STRING,
@@ -121,6 +124,7 @@ MEMBER_FIELDS = (
     "broker_id",
     *ANY_TOPIC_FIELDS,
     "subscribed",
+    "subscribed_percent",
     "expression_type",
     "expression",
 )
@@ -138,6 +142,11 @@ def _place(record: tuple[Any, ...]) -> tuple[Any, ...]:
 _in_order = itemgetter(*map(MEMBER_FIELDS.index, Member._fields))
 
 OFFLINE_FIELDS = ("broker_name", "broker_id")
+#: What time shows of the members: see the core's ``State``.
+PROCESS_COUNTS = pa.list_(_fields(client_id=STRING, processes=INT, because=STRING))
+UNREACHABLE = pa.list_(_fields(client_id=STRING, broker_name=STRING))
+COUNT_FIELDS = ProcessCount._fields
+UNREACHABLE_FIELDS = ("client_id", "broker_name")
 #: Where broker_name is null, the nameserver does not know the topic.
 ROUTE_FIELDS = ("namesrv_addr", *[fact.name for fact in ROUTE_FACTS])
 
@@ -145,9 +154,11 @@ ROUTE_FIELDS = ("namesrv_addr", *[fact.name for fact in ROUTE_FACTS])
 STATE_COLUMNS = (
     "consumer_group",
     "topic",
-    "lasting",
+    "request_mode",
     *[f"member_{field}" for field in MEMBER_FIELDS],
     *[f"offline_{field}" for field in OFFLINE_FIELDS],
+    *[f"count_{field}" for field in COUNT_FIELDS],
+    *[f"unreachable_{field}" for field in UNREACHABLE_FIELDS],
     *[f"route_{field}" for field in ROUTE_FIELDS],
 )
 
@@ -157,10 +168,12 @@ def to_state(row: Mapping[Any, Any]) -> State:
     return make_state(
         row["consumer_group"],
         row["topic"],
-        lasting=bool(row["lasting"]),
         members=_records(row, "member", MEMBER_FIELDS),
         offline=_records(row, "offline", OFFLINE_FIELDS),
         routes=_records(row, "route", ROUTE_FIELDS),
+        counts=_records(row, "count", COUNT_FIELDS),
+        unreachable=_records(row, "unreachable", UNREACHABLE_FIELDS),
+        request_mode=row["request_mode"],
     )
 
 
@@ -168,10 +181,12 @@ def make_state(
     consumer_group: str,
     topic: str,
     *,
-    lasting: bool,
     members: Iterable[tuple[Any, ...]],
     offline: Iterable[tuple[Any, ...]],
     routes: Iterable[tuple[Any, ...]],
+    counts: Iterable[tuple[Any, ...]] = (),
+    unreachable: Iterable[tuple[Any, ...]] = (),
+    request_mode: str | None = None,
 ) -> State:
     """The core's state from records of ``MEMBER_FIELDS``, ``OFFLINE_FIELDS``, ``ROUTE_FIELDS``.
 
@@ -224,7 +239,12 @@ def make_state(
             for namesrv_addr, of_nameserver in sorted(brokers.items())
         ),
         offline_brokers=tuple((name, broker_id) for name, broker_id in offline),
-        lasting=lasting,
+        process_counts=tuple(
+            ProcessCount(client_id, int(processes), because)
+            for client_id, processes, because in counts
+        ),
+        unreachable=tuple((client_id, broker_name) for client_id, broker_name in unreachable),
+        request_mode=request_mode,
     )
 
 
@@ -257,6 +277,7 @@ def to_row(evaluation: Evaluation, situation: Situation) -> dict[str, Any]:
         "idle_clients": evaluation.idle_clients,
         "imbalance": evaluation.most_queues - evaluation.fewest_queues,
         "strategy_source": evaluation.strategy_source,
+        "subscription_source": evaluation.subscription_source,
         "findings": [
             {
                 "kind": finding.kind,

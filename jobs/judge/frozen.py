@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from jobs.instants import Instant
+from jobs.judge.confirmation import HoldingsOfTopic
 from jobs.judge.episodes import FaultEpisode, persistence
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.stalls import NOT_KNOWN, Flags, Intervals, Longs, spans
+from jobs.judge.words import between, queues_in_words
 from jobs.kinds import FROZEN_PROCESS
-from jobs.text import time_of_day
-from rebalance_core.english import list_of, noun, queues_of
+from jobs.schemas import NOT_LOCKED
+from rebalance_core.english import noun
 
-#: More names than this in one sentence nobody reads; the columns have them all.
-_MOST_NAMES = 5
+#: Whether another topic's queue of a client moved, from when to when.
+MovesElsewhere = Callable[[str, Instant, Instant], bool]
 
 _REMEDY = (
     "see whether the process is stopped, in a long garbage collection or blocked in its "
@@ -26,23 +27,61 @@ _REMEDY = (
 )
 
 
-def frozen_processes(intervals: Intervals, persistence_seconds: int) -> list[FaultEpisode]:
+def frozen_processes(
+    intervals: Intervals,
+    persistence_seconds: int,
+    holdings: HoldingsOfTopic | None = None,
+    moves_elsewhere: MovesElsewhere = lambda *_: False,
+) -> list[FaultEpisode]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
-    Where one of its queues moves the process lives: that is a message that cannot be consumed, or a
-    lock. A client that shares a queue is left out: either may be the one that stands still. When
-    nobody at all moved, that this client did not says nothing about it.
+    Its queues are those that it says it holds, where it answered between the two polls, else those
+    that are computed for it. Where one of its queues moves, of whatever topic, the process lives:
+    that is a message that cannot be consumed, or a lock. A client that shares a queue is left out:
+    either may be the one that stands still. When nobody at all moved, that this client did not
+    says nothing about it.
     """
     faults: list[FaultEpisode] = []
     for client_id, had in _suspects(intervals).items():
-        rows = np.array(sorted({row for row, _ in had}), np.int64)
-        held, frozen = _held_and_frozen(intervals, rows, had)
+        said = _said(intervals, holdings, client_id)
+        rows = np.union1d(
+            np.array([row for row, _ in had], np.int64), np.flatnonzero(said.holds.any(axis=1))
+        )
+        held, frozen = _held_and_frozen(intervals, rows, had, said)
         polls = np.flatnonzero(held.any(axis=0))
         for start, end in spans(frozen[polls]):
-            faults.append(
-                _fault(intervals, client_id, rows, held, polls[start:end], persistence_seconds)
-            )
+            of_run = polls[start:end]
+            says = bool(said.answered[of_run].any())
+            fault = _fault(intervals, client_id, rows, held, of_run, persistence_seconds, says=says)
+            if not moves_elsewhere(client_id, fault.first_seen, fault.last_seen):
+                faults.append(fault)
     return faults
+
+
+class _Said(NamedTuple):
+    """What a client said that it holds of the topic, between a poll and the one before.
+
+    Between two equal answers in one phase it holds the same.
+    """
+
+    #: By poll whether it answered.
+    answered: Flags
+    #: [queue, poll]; a queue whose lock it waits for is none that it could move.
+    holds: Flags
+
+
+def _said(intervals: Intervals, holdings: HoldingsOfTopic | None, client_id: str) -> _Said:
+    shape = len(intervals.queues), len(intervals.times)
+    said = _Said(np.zeros(shape[1], np.bool_), np.zeros(shape, np.bool_))
+    places = {queue: row for row, queue in enumerate(intervals.queues)}
+    for each in holdings.holdings if holdings else ():
+        if each.process.client_id == client_id and not each.process.is_log:
+            first, last = np.searchsorted(intervals.times, [each.since, each.until])
+            said.answered[first : last + 1] = True
+            for queue in each.held:
+                if queue in places and each.activities.get(queue) != NOT_LOCKED:
+                    said.holds[places[queue], first : last + 1] = True
+    return said
 
 
 def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], bool]]:
@@ -63,7 +102,7 @@ def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], boo
 
 
 def _held_and_frozen(
-    intervals: Intervals, rows: Longs, had: Mapping[tuple[int, int], bool]
+    intervals: Intervals, rows: Longs, had: Mapping[tuple[int, int], bool], said: _Said
 ) -> tuple[Flags, Flags]:
     """[queue, poll] which intervals count of the queues that a client had, and by poll whether all
     of these stalled.
@@ -76,7 +115,8 @@ def _held_and_frozen(
         is_sole[place, number] = sole
     situation = intervals.situation[rows]
     places = np.arange(len(rows))[:, np.newaxis]
-    held = intervals.counts[rows] & intervals.any_keeps_up & is_owner[places, situation]
+    owns = np.where(said.answered, said.holds[rows], is_owner[places, situation])
+    held = intervals.counts[rows] & intervals.any_keeps_up & owns
     lives = held & ~(intervals.stalled[rows] & is_sole[places, situation])
     return held, np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
 
@@ -88,6 +128,8 @@ def _fault(
     held: Flags,
     polls: Longs,
     persistence_seconds: int,
+    *,
+    says: bool,
 ) -> FaultEpisode:
     """The fault of a client over these polls."""
     in_run = np.zeros_like(held)
@@ -104,7 +146,7 @@ def _fault(
         snapshots=len(polls) + 1,
         persistence=persistence(first_seen, last_seen, persistence_seconds),
         ongoing=bool(last_seen == intervals.times[-1]),
-        evidence=_evidence(client_id, queues, first_seen, last_seen, waiting),
+        evidence=_evidence(client_id, queues, first_seen, last_seen, waiting, says=says),
         remedy=_REMEDY,
         client_ids=(client_id,),
         client_addrs=(),
@@ -122,22 +164,15 @@ def _evidence(
     first_seen: Instant,
     last_seen: Instant,
     waiting: int,
+    *,
+    says: bool,
 ) -> str:
-    held = list_of(
-        (
-            queues_of(broker_name, [queue_id for _, queue_id in of_broker])
-            for broker_name, of_broker in groupby(queues, key=lambda queue: queue[0])
-        ),
-        _MOST_NAMES,
-        "more brokers",
-    )
+    """``says``: the client itself says that it holds them; else they are computed for it."""
+    named = queues_in_words(queues)
+    are = noun(len(queues), "is", "are")
+    owned = f"{client_id} holds {named}" if says else f"{named} {are} computed for {client_id}"
     moved = "none of them moved" if len(queues) > 1 else "it did not move"
     return (
-        f"{client_id} holds {held}; {moved} from {_time_of_day(first_seen)} to "
-        f"{_time_of_day(last_seen)} UTC while other clients' queues did; "
+        f"{owned}; {moved} {between(first_seen, last_seen)} while other clients' queues did; "
         f"{waiting} {noun(waiting, 'message waits', 'messages wait')}"
     )
-
-
-def _time_of_day(moment: Instant) -> str:
-    return time_of_day(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=moment))

@@ -55,6 +55,7 @@ def group_health(
         "idle_clients": end.idle_clients,
         "imbalance": end.imbalance,
         "strategy_source": end.strategy_source,
+        "subscription_source": end.subscription_source,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, findings),
         "duplicate_queue_minutes": _queue_minutes(DUPLICATE, findings),
         "worst_severity": worst(severities) if severities else None,
@@ -62,9 +63,9 @@ def group_health(
 
 
 def _queue_minutes(kind: str, findings: Iterable[Row]) -> float:
-    """How long the queues were so, each weighted by its probability."""
+    """How long the queues were so, each weighted by its probability and its share of the time."""
     minutes = fsum(
-        (row["last_seen"] - row["first_seen"]) / _MINUTE * row["probability"]
+        (row["last_seen"] - row["first_seen"]) / _MINUTE * row["probability"] * row["share_of_time"]
         for row in findings
         if row["kind"] == kind
     )
@@ -100,6 +101,7 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
         "idle_clients": 0,
         "imbalance": 0,
         "strategy_source": None,
+        "subscription_source": None,
         "orphan_queue_minutes": 0.0,
         "duplicate_queue_minutes": 0.0,
         "worst_severity": None,

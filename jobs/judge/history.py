@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import compress
 
 from jobs.instants import Instant
 from jobs.judge.backlog import backlog
@@ -23,18 +25,32 @@ from jobs.judge.episodes import (
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.frozen import frozen_processes
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
-from jobs.judge.holdings import Holding, find_holdings
+from jobs.judge.held import CAUSES, Witnesses, held_faults, held_findings
+from jobs.judge.holdings import find_holdings
 from jobs.judge.known_issues import mark_known
+from jobs.judge.load import group_load, with_load
 from jobs.judge.reassignments import find_reassignments
-from jobs.judge.route_changes import route_changes
+from jobs.judge.reconnecting import blame
+from jobs.judge.rounds import find_rounds, with_rounds
+from jobs.judge.route_changes import (
+    find_route_changes,
+    queues_left_route,
+    readable_queues,
+    route_changes,
+)
+from jobs.judge.secret_ids import secret_faults
 from jobs.judge.severity import FaultSeverity, consumes_in_order, finding_severity, stall_severity
+from jobs.judge.silent import clients_not_answering
 from jobs.judge.situations import Situations
 from jobs.judge.stalls import find_intervals, stall_episodes
 from jobs.judge.statuses import finding_id, former_findings, status
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import build_timeline
-from rebalance_core.findings import DUPLICATE, ORPHANED
+from jobs.judge.unlisted import find_refuted, is_read_all_the_same, unlisted_consumers
+from jobs.judge.unsteady import unsteady_members
+from jobs.judge.why import Processes
+from rebalance_core.findings import DUPLICATE, ORPHANED, STRATEGY_NOT_KNOWN
 
 __all__ = ["Row", "judge"]
 
@@ -58,42 +74,83 @@ def judge(
     faults = [
         fault for timeline in timelines.values() for fault in fault_episodes(timeline, seconds)
     ]
-    changes = {topic: route_changes(topic, dossier.routes.get(topic, ())) for topic in by_topic}
-    faults += [fault for of_topic in changes.values() for fault in of_topic]
+    changes = {topic: find_route_changes(dossier.routes.get(topic, ())) for topic in by_topic}
+    for topic, of_topic in changes.items():
+        routes, offsets = dossier.routes.get(topic, ()), dossier.offsets.get(topic, ())
+        faults += route_changes(topic, of_topic)
+        faults += queues_left_route(topic, of_topic, routes, offsets, seconds)
+    faults += secret_faults(dossier, terms.masking)
+
+    reassignments = {topic: find_reassignments(timeline) for topic, timeline in timelines.items()}
+    unsteady = unsteady_members(dossier, timelines, reassignments, faults, terms)
+    faults += unsteady
 
     holdings = find_holdings(
         dossier,
         timelines,
-        {topic: [each.first_seen for each in of_topic] for topic, of_topic in changes.items()},
+        {topic: [each.collected_at for each in of_topic] for topic, of_topic in changes.items()},
     )
-    episodes = [
+    witnesses = Witnesses(
+        index_holdings(holdings),
+        find_drift(holdings, seconds),
+        {
+            (each.topic, each.broker_name, each.queue_id): each
+            for queues in dossier.offsets.values()
+            for each in queues
+        },
+        dossier.clients,
+        {
+            stretch.situation.situation_id: readable_queues(stretch.situation.routes)
+            for of_topic in by_topic.values()
+            for stretch in of_topic
+            if evaluated[stretch.situation.situation_id].coverage == STRATEGY_NOT_KNOWN
+        },
+    )
+    computed = [
         episode for timeline in timelines.values() for episode in queue_episodes(timeline, seconds)
     ]
-    findings = _queue_findings(dossier, episodes, holdings, terms)
+    refuted = find_refuted(computed, witnesses.offsets)
+    held = held_findings(witnesses, timelines, seconds)
+    episodes = [each for each, is_read in zip(computed, refuted, strict=True) if not is_read] + held
+    faults += unlisted_consumers(compress(computed, refuted), witnesses.offsets)
+    faults += held_faults(held, witnesses)
+    faults += clients_not_answering(dossier.clients, timelines, seconds)
+    findings = _queue_findings(dossier, episodes, witnesses, terms)
+    blame(findings, unsteady)
 
     stalls: list[Row] = []
     orphaned = _orphaned(episodes)
+    processes = Processes(witnesses.holdings, timelines, witnesses.offsets)
     for topic in dossier.offsets:
         # Offsets may tell of a topic that no member was seen to subscribe to.
         stretches = by_topic.get(topic, ())
         intervals = find_intervals(dossier, topic, stretches, evaluated, orphaned.get(topic, {}))
         stalls += stall_episodes(intervals, seconds)
-        faults += frozen_processes(intervals, seconds)
+        faults += frozen_processes(
+            intervals,
+            seconds,
+            witnesses.holdings.get(topic),
+            partial(processes.moves_in_another_topic, topic),
+        )
     for row in stalls:
+        row.update(processes.explain(row, faults))
         row["severity"] = stall_severity(row["persistence"], row["backlog_growth"])
 
-    of_topic = _by_topic(findings)
+    findings_of_topic = _by_topic(findings)
     stalls_of_topic = _by_topic(stalls)
     health = [
-        group_health(topic, stretches, evaluated, of_topic[topic], stalls_of_topic[topic])
+        group_health(topic, stretches, evaluated, findings_of_topic[topic], stalls_of_topic[topic])
         for topic, stretches in by_topic.items()
     ]
     audited = {row["topic"] for row in health if row["audited_snapshots"]}
     health += [
         topic_without_group(topic, routes)
         for topic, routes in dossier.routes.items()
-        if topic not in by_topic
+        # Where no list tells, it may have come by the offsets: other groups may have members.
+        if topic not in by_topic and (dossier.list_topics or topic not in dossier.offsets)
     ]
+    load = group_load(dossier.consumer_group, by_topic, evaluated)
+    rounds = find_rounds(dossier)
 
     tables = {
         "duplicate_queues": [row for row in findings if row["kind"] == DUPLICATE],
@@ -112,43 +169,38 @@ def judge(
         "state_runs": [
             row for topic, stretches in by_topic.items() for row in state_runs(topic, stretches)
         ],
-        "reassignments": [
-            row for timeline in timelines.values() for row in find_reassignments(timeline)
-        ],
-        "allocation_drift": find_drift(holdings, seconds),
-        "group_health": health,
+        "reassignments": [row for of_topic in reassignments.values() for row in of_topic],
+        "allocation_drift": list(witnesses.drift),
+        "group_health": [with_rounds(with_load(row, load), rounds, seconds) for row in health],
+        "group_load": load.rows(),
     }
     for rows in tables.values():
         for row in rows:
             row["cluster"] = dossier.cluster
             row["consumer_group"] = dossier.consumer_group
-    mark_known(tables, dossier.cluster, dossier.consumer_group, terms.known_issues)
+    mark_known(tables, dossier.cluster, dossier.consumer_group, terms.known_issues, terms.masking)
     return tables
 
 
 def _queue_findings(
     dossier: Dossier,
     episodes: Iterable[QueueEpisode],
-    holdings: Sequence[Holding],
+    witnesses: Witnesses,
     terms: Terms,
 ) -> list[Row]:
     """The rows of orphaned_queues and duplicate_queues, with their ``kind``."""
-    offsets = {
-        (each.topic, each.broker_name, each.queue_id): each
-        for of_topic in dossier.offsets.values()
-        for each in of_topic
-    }
     orderly = consumes_in_order(dossier.clients)
     open_before = {each.finding_id for each in dossier.earlier}
-    held = index_holdings(holdings)
     rows: list[Row] = []
     for episode in episodes:
         broker_name, queue_id = episode.queue
         left = backlog(
-            offsets.get((episode.topic, broker_name, queue_id)),
+            witnesses.offsets.get((episode.topic, broker_name, queue_id)),
             episode.first_seen,
             episode.last_seen,
         )
+        held = confirm(episode, witnesses.holdings)
+        is_read = is_read_all_the_same(episode, witnesses.offsets)
         row: Row = {
             **vars(episode),
             "broker_name": broker_name,
@@ -157,7 +209,7 @@ def _queue_findings(
             "severity": finding_severity(
                 episode.kind,
                 episode.persistence,
-                episode.probability,
+                episode.share,
                 left.unread_share,
                 orderly,
                 terms,
@@ -165,7 +217,10 @@ def _queue_findings(
             "backlog": left.messages,
             "backlog_growth": left.growth,
             "orderly": orderly,
-            "confirmed": confirm(episode, held),
+            "confirmed": held,
+            "computed": CAUSES.isdisjoint(episode.causes),
+            "held": held,
+            "moved": None if is_read is None or episode.kind == DUPLICATE else not is_read,
             "finding_id": finding_id(
                 dossier.cluster,
                 dossier.consumer_group,
@@ -189,8 +244,8 @@ def _orphaned(
     )
     for episode in episodes:
         if episode.kind == ORPHANED:
-            whole = (episode.episode_first_seen, episode.episode_last_seen)
-            times[episode.topic][episode.queue].add(whole)
+            whole = ((episode.first_seen, episode.last_seen),)
+            times[episode.topic][episode.queue].update(episode.times or whole)
     return {
         topic: {queue: sorted(of_queue) for queue, of_queue in of_topic.items()}
         for topic, of_topic in times.items()

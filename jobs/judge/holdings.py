@@ -10,9 +10,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise, zip_longest
 from math import floor
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from jobs.instants import SECOND, Instant
@@ -20,6 +21,8 @@ from jobs.judge.dossier import ClientRun, Dossier
 from jobs.judge.evaluated import Allocated, QueueKey
 from jobs.judge.timeline import Phase, Timeline
 from jobs.kinds import ROUTE_CHANGED
+from rebalance_core.findings import STRATEGY_NOT_KNOWN
+from rebalance_core.state import BROADCASTING
 
 RUNNING_INFO = "RUNNING_INFO"
 CLIENT_LOG = "CLIENT_LOG"
@@ -31,6 +34,9 @@ OTHER_LIST = "OTHER_LIST"
 _ROUTE_LAG: Instant = 50 * SECOND
 #: ... and rebalances every 20 s (``RebalanceService``).
 _REBALANCE: Instant = 20 * SECOND
+
+#: ``mqTable`` is filled in by these for sure; of a client in no list the language is not known.
+_FILL_IN_THEIR_TABLE = (None, "JAVA", "GO")
 
 
 class Process(NamedTuple):
@@ -64,8 +70,9 @@ class Share(NamedTuple):
 class Holding:
     """What one process had of one topic, in one stretch of time within one phase.
 
-    A stretch of running infos has the ``rounds`` that follow each other with one answer; the
-    stretch of a log line has none: the line is in force from ``since`` until ``until``.
+    A stretch of running infos has the ``rounds`` that follow each other with one answer, and when
+    each of these answers came; the stretch of a log line has none: the line is in force from
+    ``since`` until ``until``.
     """
 
     process: Process
@@ -73,11 +80,16 @@ class Holding:
     since: Instant
     until: Instant
     rounds: tuple[Instant, ...]
+    #: When it answered in each round, in the same order: what is held is compared with what was
+    #: computed then, however long the round took.
+    moments: tuple[Instant, ...]
     held: tuple[QueueKey, ...]
     #: What its client id takes, under each view of the phase; none where it does not subscribe.
     computed: tuple[Share, ...]
     #: Those of the group in the phase.
     processes: int
+    #: The phase's place in time within the topic.
+    position: int
     #: No change before it explains a difference any more.
     is_settled: bool
     #: What explains a difference: ROUTE_CHANGED, STATE_CHANGED or OTHER_LIST.
@@ -86,6 +98,12 @@ class Holding:
     client_count: int | None = None
     #: The line was printed in this very phase: its lengths tell which of the views it had.
     lengths_tell: bool = False
+    #: It reads every queue for itself (message model BROADCASTING): it is nobody's owner.
+    broadcasts: bool = False
+    #: False: nothing is computed in the phase, for the members' strategy is not known.
+    is_computed: bool = True
+    #: Of the queues that it does not get on with: what it does not do, see ``HeldQueue``.
+    activities: Mapping[QueueKey, str] = field(default_factory=dict)
 
     @property
     def observations(self) -> int:
@@ -159,6 +177,8 @@ class _Segment(NamedTuple):
     #: When the route last changed by then.
     changed_at: Instant | None
     settled_at: Instant
+    #: Up to when it is sure to hold.
+    holds_until: Instant
 
     @property
     def first_seen(self) -> Instant:
@@ -171,22 +191,23 @@ class _Segment(NamedTuple):
     def explains(self, moment: Instant) -> str | None:
         """What explains that a process holds something else at that moment.
 
-        When the first phase began nobody saw.
+        When the first phase began nobody saw. Between two phases either may be in force.
         """
+        if moment > self.holds_until:
+            return STATE_CHANGED
         if self.changed_at is not None and moment <= self.changed_at + _ROUTE_LAG:
             return ROUTE_CHANGED
         if not self.is_first and moment < self.first_seen + _REBALANCE:
             return STATE_CHANGED
         return None
 
-    def cut(self, rounds: tuple[Instant, ...]) -> Iterator[tuple[Instant, ...]]:
-        """The rounds, cut where another reason explains a difference, or none any more."""
-        edges = [self.settled_at]
+    def cut(self, moments: Sequence[Instant], start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The places from start to end, cut where another reason explains a difference, or none."""
+        edges = [self.settled_at, self.holds_until + 1]
         if self.changed_at is not None:
             edges.append(self.changed_at + _ROUTE_LAG + 1)
-        places = {0, len(rounds), *[bisect_left(rounds, edge) for edge in edges]}
-        for start, end in pairwise(sorted(places)):
-            yield rounds[start:end]
+        places = {start, end, *[bisect_left(moments, edge, start, end) for edge in edges]}
+        yield from pairwise(sorted(places))
 
 
 class _Segments:
@@ -214,6 +235,20 @@ class _Segments:
         end = len(self._phases) if until is None else bisect_right(self._first_seen, until)
         return map(self._segment, range(start, end))
 
+    def in_force(self, moments: Sequence[Instant]) -> Iterator[tuple[_Segment, int, int]]:
+        """Each with the places of the moments, in time, at which it was in force: from its first
+        snapshot until the first one of the next.
+        """
+        first = max(bisect_right(self._first_seen, moments[0]) - 1, 0)
+        for place in range(first, bisect_right(self._first_seen, moments[-1])):
+            start = bisect_left(moments, self._first_seen[place])
+            if place + 1 < len(self._phases):
+                end = bisect_left(moments, self._first_seen[place + 1])
+            else:
+                end = bisect_right(moments, self._holds_until(place))
+            if start < end:
+                yield self._segment(place), start, end
+
     def near(self, moment: Instant) -> Iterator[_Segment]:
         """Those whose lists a line may have been computed from that was printed then."""
         start = bisect_left(self._near_until, moment)
@@ -227,8 +262,10 @@ class _Segments:
     def _make(self, place: int) -> _Segment:
         phase = self._phases[place]
         if phase.situation_id not in self._shares:
-            self._shares[phase.situation_id] = _shares(
-                phase.evaluated.allocations(), self._client_ids
+            self._shares[phase.situation_id] = (
+                _Shares(dict.fromkeys(self._client_ids, ()), {}, frozenset())
+                if phase.evaluated.coverage == STRATEGY_NOT_KNOWN
+                else _shares(phase.evaluated.allocations(), self._client_ids)
             )
         changed = bisect_right(self._changes, phase.first_seen)
         changed_at = self._changes[changed - 1] if changed else None
@@ -236,7 +273,18 @@ class _Segments:
         if changed_at is not None:
             settled_at = max(settled_at, changed_at + _ROUTE_LAG)
         shares = self._shares[phase.situation_id]
-        return _Segment(phase, shares, place == 0, changed_at, settled_at)
+        return _Segment(phase, shares, place == 0, changed_at, settled_at, self._holds_until(place))
+
+    def _holds_until(self, place: int) -> Instant:
+        """Up to when a phase is sure to hold: until its last snapshot, and until the next phase
+        where that is the same again. After the last phase nobody looked: for a while it counts.
+        """
+        phase = self._phases[place]
+        if place + 1 == len(self._phases):
+            return phase.last_seen + _ROUTE_LAG
+        following = self._phases[place + 1]
+        is_same = following.situation_id == phase.situation_id
+        return following.first_seen - 1 if is_same else phase.last_seen
 
 
 # ---------------------------------------------------------------- running infos
@@ -251,11 +299,23 @@ def _held(run: ClientRun) -> Mapping[str, tuple[QueueKey, ...]]:
     return {topic: tuple(queues) for topic, queues in by_topic.items()}
 
 
+def _activities(run: ClientRun) -> Mapping[str, Mapping[QueueKey, str]]:
+    """By topic what the process does not do with queues that it holds."""
+    by_topic: dict[str, dict[QueueKey, str]] = defaultdict(dict)
+    for queue in run.queues or ():
+        if queue.activity is not None and not queue.dropped:
+            by_topic[queue.topic][queue.broker_name, queue.queue_id] = queue.activity
+    return by_topic
+
+
 class _Answer(NamedTuple):
     """What a process answered, of all its topics, in rounds that follow each other."""
 
     held: Mapping[str, tuple[QueueKey, ...]]
+    activities: Mapping[str, Mapping[QueueKey, str]]
+    broadcasts: bool
     rounds: tuple[Instant, ...]
+    moments: tuple[Instant, ...]
 
 
 def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_Answer]]]:
@@ -267,7 +327,18 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_An
     for run in clients:
         if run.source == RUNNING_INFO and _shows_its_queues(run):
             by_process[Process(RUNNING_INFO, run.client_id, run.start_timestamp, None)].append(run)
-    return [(process, list(_in_time(runs))) for process, runs in by_process.items()]
+    return [
+        (process, list(_in_time(runs)))
+        for process, runs in by_process.items()
+        if not _leaves_its_table_empty(runs)
+    ]
+
+
+def _leaves_its_table_empty(runs: Sequence[ClientRun]) -> bool:
+    """Whether it never shows a queue and need not: an SDK that may not fill in the table."""
+    return not any(run.queues for run in runs) and any(
+        run.language not in _FILL_IN_THEIR_TABLE for run in runs
+    )
 
 
 def _in_time(runs: Sequence[ClientRun]) -> Iterator[_Answer]:
@@ -277,10 +348,13 @@ def _in_time(runs: Sequence[ClientRun]) -> Iterator[_Answer]:
         for snapshot, observed_at in run.times
         if snapshot is not None
     )
-    held = [_held(run) for run in runs]
-    answered_by = {snapshot: number for snapshot, _, number in observed}
-    for number, rounds in groupby(answered_by, key=answered_by.__getitem__):
-        yield _Answer(held[number], tuple(rounds))
+    latest = {snapshot: (observed_at, number) for snapshot, observed_at, number in observed}
+    in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
+    for number, answers in groupby(in_time, key=itemgetter(1)):
+        run = runs[number]
+        moments, _, rounds = zip(*answers, strict=True)
+        broadcasts = run.message_model == BROADCASTING
+        yield _Answer(_held(run), _activities(run), broadcasts, rounds, moments)
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
@@ -305,24 +379,28 @@ def _of_answers(
 ) -> Iterator[Holding]:
     for answer in answers:
         held = answer.held.get(topic, ())
-        for segment in segments.within(answer.rounds[0], answer.rounds[-1]):
+        for segment, first, last in segments.in_force(answer.moments):
             computed = segment.shares.by_client.get(process.client_id)
             if computed is None:
                 continue
-            start = bisect_left(answer.rounds, segment.first_seen)
-            end = bisect_right(answer.rounds, segment.last_seen)
-            for rounds in segment.cut(answer.rounds[start:end]):
+            for start, end in segment.cut(answer.moments, first, last):
+                moments = answer.moments[start:end]
                 yield Holding(
                     process,
                     topic,
-                    rounds[0],
-                    rounds[-1],
-                    rounds,
+                    moments[0],
+                    moments[-1],
+                    answer.rounds[start:end],
+                    moments,
                     held,
                     computed,
                     segment.phase.evaluated.processes,
-                    is_settled=rounds[0] >= segment.settled_at,
-                    explained_by=segment.explains(rounds[0]),
+                    segment.phase.position,
+                    is_settled=segment.settled_at <= moments[0] <= segment.holds_until,
+                    explained_by=segment.explains(moments[0]),
+                    broadcasts=answer.broadcasts,
+                    is_computed=segment.phase.evaluated.coverage != STRATEGY_NOT_KNOWN,
+                    activities=answer.activities.get(topic, {}),
                 )
 
 
@@ -428,9 +506,11 @@ def _stretches(
                             since,
                             until,
                             (),
+                            (),
                             line.held.get(topic, ()),
                             computed,
                             segment.phase.evaluated.processes,
+                            segment.phase.position,
                             is_settled=explained_by != ROUTE_CHANGED,
                             explained_by=explained_by,
                             queue_count=line.queue_count,

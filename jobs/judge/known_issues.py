@@ -9,6 +9,7 @@ from typing import NamedTuple
 from jobs.judge.tables import Row
 from jobs.judge.terms import KnownIssueTerms
 from jobs.kinds import QUEUE_FINDINGS, STALLED
+from jobs.masking import Masking
 
 #: The column with the reason why a finding is known; null where it is not.
 KNOWN_ISSUE = "known_issue"
@@ -62,19 +63,22 @@ def mark_known(
     cluster: str,
     consumer_group: str,
     entries: Iterable[KnownIssueTerms],
+    masking: Masking,
 ) -> None:
     """Sets ``known_issue`` of each finding of a group: the reason of the first entry it matches.
 
     All that an entry says has to fit. Where several names are concerned (the clients of a fault,
     the topics of a client id), a pattern has to match each; a finding that has no such name is not
-    matched by a pattern for it.
+    matched by a pattern for it. A client may be named by its true id, or as reports show it.
     """
     place = {"clusters": [cluster], "groups": [consumer_group]}
     # Few entries are about any one group: the others are not looked at again.
     of_group = [each for each in entries if _match(each, place)]
     for table, find in _FINDING.items():
         for row in tables.get(table, ()):
-            row[KNOWN_ISSUE] = _reason(find(row), of_group) if of_group else None
+            row[KNOWN_ISSUE] = None
+            for named in (row, masking.mask_all(row)) if of_group else ():
+                row[KNOWN_ISSUE] = row[KNOWN_ISSUE] or _reason(find(named), of_group)
 
 
 def _reason(finding: _Finding, entries: Iterable[KnownIssueTerms]) -> str | None:

@@ -1,4 +1,4 @@
-"""dossier -> moment: all that is to be said of one topic at one time.
+"""dossier -> moments: all that is to be said of one topic at one time, or of each topic of a group.
 
 What ``explain`` and ``what-if`` answer from: the same situation, the same evaluation and the same
 history as the published tables have.
@@ -7,7 +7,7 @@ history as the published tables have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from jobs.errors import InputError
 from jobs.instants import Instant, to_datetime
@@ -18,9 +18,10 @@ from jobs.judge.history import Row, judge
 from jobs.judge.situations import Stretch
 from jobs.judge.steps import MemberFacts, situations_of, state_of
 from jobs.judge.terms import Terms
+from jobs.masking import Masking
 from jobs.schemas import DUPLICATE_QUEUES, GROUP_FAULTS, ORPHANED_QUEUES, STALLED_QUEUES
 from jobs.text import iso
-from rebalance_core import State, StrategyRules, near_names
+from rebalance_core import MessageQueue, State, StrategyRules, near_names
 
 
 @dataclass(frozen=True)
@@ -51,27 +52,40 @@ class Moment:
     held: tuple[Held, ...] = ()
     backlog: Mapping[QueueKey, int] | None = None
     backlog_at: Instant | None = None
+    #: What of the client ids must not be shown.
+    masking: Masking = field(default_factory=Masking)
+
+    @property
+    def unread(self) -> dict[MessageQueue, int] | None:
+        """``backlog`` by the core's queues."""
+        if self.backlog is None:
+            return None
+        topic = self.state.topic
+        return {MessageQueue(topic, *queue): number for queue, number in self.backlog.items()}
 
 
 #: The tables that say since when something is so.
 _EPISODES = (ORPHANED_QUEUES, DUPLICATE_QUEUES, STALLED_QUEUES, GROUP_FAULTS)
 
 
-def find_moment(
+def find_moments(
     dossier: Dossier,
     members: Mapping[str, Sequence[MemberFacts]],
-    topic: str,
+    topic: str | None,
     at: Instant | None,
     terms: Terms,
     rules: StrategyRules,
-) -> Moment:
+) -> list[Moment]:
     """The moment of the last snapshot up to ``at``, or of the last one; ``members`` by list id.
 
-    Raises InputError where there is no snapshot so early, or the group has no such topic; it names
-    what comes near.
+    Of one topic, or of each topic of the group where ``topic`` is None, sorted by topic. Raises
+    InputError where there is no snapshot so early, or the group has no such topic, or none at all;
+    it names what comes near.
     """
     group, topics = dossier.consumer_group, set(dossier.topics()) - {""}
-    if topic not in topics:
+    if topic is None and not topics:
+        raise InputError(f"no member of {group} subscribes to a topic")
+    if topic is not None and topic not in topics:
         raise InputError(
             f"no member of {group} subscribes to the topic {topic!r}: {near_names(topic, topics)}"
         )
@@ -84,16 +98,34 @@ def find_moment(
         )
     snapshot_time = early[-1]
     found = situations_of(dossier, terms)
-    stretch = _at(found.by_topic[topic], snapshot_time)
     evaluated = {
         situation_id: _evaluated(evaluate_state(state_of(group, situation, members), rules))
         for situation_id, situation in found.distinct().items()
     }
     judged = judge(dossier, found, evaluated, terms)
+    return [
+        replace(
+            _moment(
+                dossier, members, _at(found.by_topic[each], snapshot_time), snapshot_time, judged
+            ),
+            masking=terms.masking,
+        )
+        for each in ([topic] if topic is not None else sorted(topics))
+    ]
+
+
+def _moment(
+    dossier: Dossier,
+    members: Mapping[str, Sequence[MemberFacts]],
+    stretch: Stretch,
+    snapshot_time: Instant,
+    judged: Mapping[str, Sequence[Row]],
+) -> Moment:
+    topic = stretch.situation.topic
     backlog, backlog_at = _backlog(dossier, topic, snapshot_time)
     return Moment(
         cluster=dossier.cluster,
-        state=state_of(group, stretch.situation, members),
+        state=state_of(dossier.consumer_group, stretch.situation, members),
         snapshot_time=snapshot_time,
         first_seen=stretch.first_seen,
         last_seen=stretch.last_seen,

@@ -14,7 +14,16 @@ from jobs.judge.dossier import ClientRun
 from jobs.judge.episodes import FaultEpisode
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
-from jobs.kinds import CRITICAL, FROZEN_PROCESS, INFO, PERSISTENT, SEVERITIES, WARNING, lasts
+from jobs.kinds import (
+    CRITICAL,
+    FROZEN_PROCESS,
+    INFO,
+    PERSISTENT,
+    QUEUES_LEFT_ROUTE,
+    SEVERITIES,
+    WARNING,
+    lasts,
+)
 from rebalance_core.findings import DUPLICATE, ORPHANED
 
 #: Messages that came and were not read pile up from this share on.
@@ -88,6 +97,9 @@ class FaultSeverity:
         """
         if fault.persistence != PERSISTENT:
             return INFO
+        if fault.fault == QUEUES_LEFT_ROUTE:
+            # Messages lie there, and nobody can read them: no row of a queue tells.
+            return CRITICAL
         harms = [harm for culprit in _culprits(fault) for harm in self._harms.get(culprit, ())]
         overlapping = [
             severity

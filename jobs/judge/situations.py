@@ -1,50 +1,67 @@
-"""dossier -> situations: the stretches in which a group's lists and its topic's route stayed so.
+"""dossier -> situations: from when to when all that the members could see of a topic stayed so.
 
-Groups and routes are polled on their own schedules. A route holds from the snapshot that brought it
-until the next one that brings another, but no longer than ``route_max_age_seconds`` after the last
-one that did: then it is not known.
+At each snapshot of the group: what every broker lists (``answers``), what their lists come to where
+they differ (``membership``), how many processes use an id (``channels``), and the route that every
+nameserver gave last, at most ``route_max_age_seconds`` before.
 """
 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from jobs.contents import value_text
 from jobs.instants import SECOND, Instant
+from jobs.judge.answers import (
+    NOTHING,
+    Answers,
+    Numbers,
+    broker_answers,
+    in_force,
+    nameserver_answers,
+    snapshots_of,
+    times_of,
+)
+from jobs.judge.channels import ProcessCounts, channels_of
 from jobs.judge.dossier import Broker, Dossier, RouteBrokerRow, RouteRun
+from jobs.judge.membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
+from rebalance_core.state import ProcessCount, Unreachable
 
-#: What all witnesses of a subject said at one time: each witness with the id of what it said.
-Said: TypeAlias = tuple[tuple[Any, str], ...]
-#: What every broker that was asked answered in one snapshot: the id of its list, or an outcome.
-Answers: TypeAlias = tuple[tuple[Broker, str], ...]
-#: What every nameserver that was asked gave in one snapshot: the id of its route.
-Given: TypeAlias = tuple[tuple[str, str], ...]
+#: What every broker that was asked gives at one snapshot: the id of its list, or an outcome.
+Given: TypeAlias = tuple[tuple[Broker, str], ...]
+#: What every nameserver gives at one snapshot: the id of its route.
+GivenRoutes: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Situation(NamedTuple):
     """All that the members could see of a topic: what is evaluated, once however often it was so.
 
-    ``situation_id`` is a hash of all of it but ``lasting``: whether the lists, addresses included,
-    once stayed so for longer than a broker keeps a channel on which nothing comes. ``routes`` has
-    the brokers by nameserver; none: the route is not known.
+    ``situation_id`` is a hash of all of it. ``routes`` has the brokers by nameserver; none: the
+    route is not known.
     """
 
     situation_id: str
     topic: str
-    lasting: bool
-    answers: Answers
+    answers: Given
+    #: Where a broker's list is not what it was when the round ended.
+    patches: tuple[Patch, ...]
+    process_counts: tuple[ProcessCount, ...]
+    unreachable: tuple[Unreachable, ...]
     routes: tuple[tuple[str, tuple[RouteBrokerRow, ...]], ...]
+    #: PULL or POP, as the brokers say; None: they were not asked, or have no word of the group.
+    request_mode: str | None = None
 
 
 class Stretch(NamedTuple):
-    """A stretch of snapshots in which one situation held.
+    """Snapshots that follow each other, in which one situation held.
 
-    ``group_run`` counts the unbroken runs of the group's lists, whatever the topic.
+    ``group_run`` counts the changes of what the group's lists come to, whatever the topic.
     """
 
     situation: Situation
@@ -55,9 +72,9 @@ class Stretch(NamedTuple):
 
 
 class Run(NamedTuple):
-    """An unbroken run of snapshots with one content; a missing snapshot ends no run."""
+    """Snapshots that follow each other, with one content."""
 
-    content: Said
+    content: tuple[tuple[Any, str], ...]
     times: tuple[Instant, ...]
 
 
@@ -80,18 +97,164 @@ def find_situations(
     dossier: Dossier, heartbeat_expiry_seconds: int, route_max_age_seconds: int
 ) -> Situations:
     """The situations of each topic of the group."""
-    group_runs = find_runs((run.broker, run.answer, run.times) for run in dossier.polls)
-    lasting = {
-        run.content
-        for run in group_runs
-        if run.times[-1] - run.times[0] > heartbeat_expiry_seconds * SECOND
-    }
+    group = _GroupInTime.of(dossier, heartbeat_expiry_seconds)
     return Situations(
         {
-            topic: _of_topic(dossier, topic, group_runs, lasting, route_max_age_seconds * SECOND)
+            topic: _of_topic(dossier, topic, group, route_max_age_seconds * SECOND)
             for topic in dossier.topics()
         }
     )
+
+
+class _OfLists(NamedTuple):
+    """What the group's lists come to at a snapshot."""
+
+    answers: Given
+    process_counts: tuple[ProcessCount, ...]
+    shown: Shown
+
+
+@dataclass(frozen=True)
+class _GroupInTime:
+    """By snapshot of the group when its round ended, and what its lists come to."""
+
+    snapshots: Numbers
+    ends: Numbers
+    #: By snapshot the place in ``contents``.
+    places: Numbers
+    contents: Sequence[_OfLists]
+    #: By snapshot how often the content changed by then.
+    runs: Numbers
+
+    @classmethod
+    def of(cls, dossier: Dossier, heartbeat_expiry_seconds: int) -> _GroupInTime:
+        answers = broker_answers(dossier.polls)
+        snapshots = snapshots_of(answers)
+        polls = {each.witness: in_force(each, snapshots) for each in answers}
+        ends = times_of(answers, polls, snapshots)
+        lists = Lists(dossier)
+        shown = find_membership(lists, answers, polls, ends)
+        counts = ProcessCounts(
+            channels_of(dossier, answers), dossier.clients, heartbeat_expiry_seconds
+        )
+        rows = [_contents(each, polls[each.witness]) for each in answers]
+        # What the brokers gave repeats itself: where nothing else is shown, changes alone count.
+        cuts = np.arange(len(snapshots)) if counts or shown else _changes(rows, len(snapshots))
+        known: dict[_OfLists, int] = {}
+        found = []
+        for number in cuts.tolist():
+            content = _OfLists(
+                _given(answers, [int(row[number]) for row in rows]),
+                _process_counts(counts, answers, polls, number),
+                shown.get(number, NOTHING_SHOWN),
+            )
+            found.append(known.setdefault(content, len(known)))
+        lengths = np.diff(np.append(cuts, len(snapshots)))
+        places = np.repeat(np.array(found, np.int64), lengths)
+        changes = np.append(0, np.cumsum(np.diff(places) != 0)) if len(places) else places
+        return cls(snapshots, ends, places, list(known), changes)
+
+
+def _contents(answers: Answers[Any], polls: Numbers) -> Numbers:
+    """By snapshot the place of what the witness gave, or NOTHING."""
+    contents: Numbers = np.where(polls >= 0, answers.contents[np.maximum(polls, 0)], NOTHING)
+    return contents
+
+
+def _changes(rows: Sequence[Numbers], snapshots: int) -> Numbers:
+    """The numbers of the snapshots at which a row changes, the first one among them."""
+    changed = np.zeros(snapshots, np.bool_)
+    changed[:1] = True
+    for row in rows:
+        changed[1:] |= row[1:] != row[:-1]
+    return np.flatnonzero(changed)
+
+
+def _given(answers: Sequence[Answers[Broker]], contents: Sequence[int]) -> Given:
+    return tuple(
+        (each.witness, each.names[place])
+        for each, place in zip(answers, contents, strict=True)
+        if place != NOTHING and each.names[place] != "ANSWERED"
+    )
+
+
+def _process_counts(
+    counts: ProcessCounts,
+    answers: Sequence[Answers[Broker]],
+    polls: Mapping[Broker, Numbers],
+    number: int,
+) -> tuple[ProcessCount, ...]:
+    if not counts:
+        return ()
+    return counts.at(
+        {
+            each.witness: int(each.collected_at[polls[each.witness][number]])
+            for each in answers
+            if polls[each.witness][number] != NOTHING
+        }
+    )
+
+
+# ---------------------------------------------------------------- routes
+
+
+def routes_in_force(
+    routes: Sequence[RouteRun], snapshots: Numbers, ends: Numbers, max_age: Instant
+) -> tuple[Numbers, list[GivenRoutes | None]]:
+    """What the nameservers gave, and the snapshots from which on they gave it, ascending.
+
+    None where no route is known.
+
+    A nameserver's route holds until that nameserver gives another, at most ``max_age``. Where it
+    was asked before the route changed, and another nameserver after it, the new one counts: its
+    next answer shows it.
+    """
+    nameservers = nameserver_answers(routes)
+    rows = []
+    for each in nameservers:
+        places = each.at(snapshots)
+        polled = each.snapshots[np.maximum(places, 0)]
+        is_held = (places >= 0) & (snapshots - polled < max_age)
+        rows.append(np.where(is_held, places, NOTHING))
+    contents = [_contents(each, row) for each, row in zip(nameservers, rows, strict=True)]
+    cuts = _changes(contents, len(snapshots)).tolist()
+    since: list[int] = []
+    found: list[GivenRoutes | None] = []
+    for cut, next_cut in pairwise([*cuts, len(snapshots)]):
+        for number in range(cut, next_cut):
+            held = [
+                (each, int(row[number]))
+                for each, row in zip(nameservers, rows, strict=True)
+                if row[number] != NOTHING
+            ]
+            names = {each.witness: each.name_of(poll) for each, poll in held}
+            agree = len(set(names.values())) <= 1
+            if not agree:
+                names |= _caught_up(held, int(ends[number]))
+            since.append(number)
+            found.append(tuple(names.items()) or None)
+            if agree:
+                break
+    return np.array(since, np.int64), found
+
+
+def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[str, str]:
+    """The nameservers that were asked too early to give the route that another one gives."""
+    found: dict[str, str] = {}
+    for one, poll in held:
+        if poll + 1 >= len(one.contents):
+            continue
+        later, at = one.name_of(poll + 1), int(one.collected_at[poll])
+        if later == one.name_of(poll):
+            continue
+        for other, other_poll in held:
+            if (
+                other is not one
+                and at < int(other.collected_at[other_poll]) <= end
+                and other.name_of(other_poll) == later
+            ):
+                found[one.witness] = later
+    return found
 
 
 def find_runs(said: Iterable[tuple[Any, str, Iterable[Instant]]]) -> list[Run]:
@@ -104,7 +267,7 @@ def find_runs(said: Iterable[tuple[Any, str, Iterable[Instant]]]) -> list[Run]:
     for witness, answer, times in said:
         for time in times:
             by_time[time].append((witness, answer))
-    runs: list[tuple[Said, list[Instant]]] = []
+    runs: list[tuple[tuple[tuple[Any, str], ...], list[Instant]]] = []
     for time in sorted(by_time):
         content = tuple(sorted(by_time[time]))
         if runs and runs[-1][0] == content:
@@ -114,82 +277,75 @@ def find_runs(said: Iterable[tuple[Any, str, Iterable[Instant]]]) -> list[Run]:
     return [Run(content, tuple(times)) for content, times in runs]
 
 
-class _Interval(NamedTuple):
-    """From when (inclusive) until when (exclusive) a route was known; None: none was."""
-
-    content: Given | None
-    since: Instant
-    until: Instant
-
-
-_BEGINNING: Instant = -(1 << 62)
-_END: Instant = 1 << 62
-
-
-def route_intervals(routes: Sequence[RouteRun], max_age: Instant) -> list[_Interval]:
-    """All time, cut where another route of a topic is known, or none any more."""
-    runs = find_runs((run.namesrv_addr, run.route_id, run.times) for run in routes)
-    intervals: list[_Interval] = []
-    until = _BEGINNING
-    for number, run in enumerate(runs):
-        since = run.times[0]
-        if until < since:
-            intervals.append(_Interval(None, until, since))
-        change = runs[number + 1].times[0] if number + 1 < len(runs) else _END
-        until = min(change, run.times[-1] + max_age)
-        if since < until:
-            intervals.append(_Interval(run.content, since, until))
-        until = max(since, until)
-    if until < _END:
-        intervals.append(_Interval(None, until, _END))
-    return intervals
+# ---------------------------------------------------------------- both together
 
 
 def _of_topic(
-    dossier: Dossier,
-    topic: str,
-    group_runs: Sequence[Run],
-    lasting: set[Said],
-    route_max_age: Instant,
+    dossier: Dossier, topic: str, group: _GroupInTime, route_max_age: Instant
 ) -> list[Stretch]:
     routes = dossier.routes.get(topic, [])
     brokers = {(run.namesrv_addr, run.route_id): run.brokers for run in routes}
-    intervals = route_intervals(routes, route_max_age)
-    known: dict[tuple[Said, Said | None], Situation] = {}
+    by_id = {run.route_id: run.brokers for run in routes}
+    since, given = routes_in_force(routes, group.snapshots, group.ends, route_max_age)
+    changes = np.flatnonzero(np.append(True, np.diff(group.runs) != 0)[: len(group.runs)])
+    cuts = np.union1d(changes, since)
+    known: dict[tuple[int, GivenRoutes | None], Situation] = {}
     stretches: list[Stretch] = []
-    for number, run in enumerate(group_runs):
-        for interval in intervals:
-            if interval.since > run.times[-1]:
-                break
-            if interval.until <= run.times[0]:
-                continue
-            start = bisect_left(run.times, interval.since)
-            end = bisect_left(run.times, interval.until)
-            if start == end:
-                continue
-            key = (run.content, interval.content)
-            if key not in known:
-                known[key] = Situation(
-                    situation_id=_situation_id(dossier, topic, run.content, interval.content),
-                    topic=topic,
-                    lasting=run.content in lasting,
-                    answers=run.content,
-                    routes=tuple(
-                        (namesrv_addr, brokers[namesrv_addr, route_id])
-                        for namesrv_addr, route_id in interval.content or ()
-                    ),
-                )
-            stretches.append(
-                Stretch(known[key], number, run.times[start], run.times[end - 1], end - start)
-            )
+    for start, end in pairwise([*cuts.tolist(), len(group.snapshots)]):
+        place = int(group.places[start])
+        of_nameservers = given[int(np.searchsorted(since, start, side="right")) - 1]
+        key = (place, of_nameservers)
+        if key not in known:
+            of_routes = {
+                (name, route_id): brokers.get((name, route_id), by_id[route_id])
+                for name, route_id in of_nameservers or ()
+            }
+            of_lists = group.contents[place]
+            known[key] = _situation(dossier, topic, of_lists, of_nameservers, of_routes)
+        last_seen, run = int(group.snapshots[end - 1]), int(group.runs[start])
+        last = stretches[-1] if stretches else None
+        if last is not None and last.situation is known[key] and last.group_run == run:
+            more = last.snapshots + end - start
+            stretches[-1] = last._replace(last_seen=last_seen, snapshots=more)
+        else:
+            first_seen = int(group.snapshots[start])
+            stretches.append(Stretch(known[key], run, first_seen, last_seen, end - start))
     return stretches
 
 
-def _situation_id(
+def _situation(
     dossier: Dossier,
     topic: str,
-    answers: Said,
-    given: Given | None,
-) -> str:
-    text = value_text((dossier.cluster, dossier.consumer_group, topic, answers, given))
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    of_lists: _OfLists,
+    given: GivenRoutes | None,
+    brokers: Mapping[tuple[str, str], tuple[RouteBrokerRow, ...]],
+) -> Situation:
+    routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
+    # Of brokers that have no queue of the topic nobody reads anything.
+    of_route = {each.broker_name for _, of_nameserver in routes for each in of_nameserver}
+    unreachable = tuple(each for each in of_lists.shown.unreachable if each[1] in of_route)
+    patches = of_lists.shown.patches
+    request_mode = dossier.request_modes.get(topic)
+    text = value_text(
+        (
+            dossier.cluster,
+            dossier.consumer_group,
+            topic,
+            of_lists.answers,
+            tuple(map(tuple, patches)),
+            tuple(map(tuple, of_lists.process_counts)),
+            unreachable,
+            given,
+            request_mode,
+        )
+    )
+    return Situation(
+        hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
+        topic,
+        of_lists.answers,
+        patches,
+        of_lists.process_counts,
+        unreachable,
+        routes,
+        request_mode,
+    )

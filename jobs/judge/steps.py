@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.contents import MEMBER_FACTS
-from jobs.judge.dossier import Dossier, DossierReader, read_dossiers
-from jobs.judge.evaluation import ANY_TOPIC_FIELDS, make_state
+from jobs.judge.dossier import Broker, Dossier, DossierReader, read_dossiers
+from jobs.judge.evaluation import ANY_TOPIC_FIELDS, PROCESS_COUNTS, UNREACHABLE, make_state
 from jobs.judge.history import Row, judge
 from jobs.judge.situations import Situation, Situations, find_situations
 from jobs.judge.tables import to_table
 from jobs.judge.terms import Terms
+from jobs.masking import Masking
 from jobs.packed import pack
 from jobs.schemas import (
     ALLOCATIONS,
-    BOOLEAN,
     LONG,
     NO_ANSWER,
     NOT_ONLINE,
@@ -33,15 +33,20 @@ from jobs.schemas import (
     STRING,
 )
 from rebalance_core import State
+from rebalance_core.state import SURE
 
 _NAMED: list[pa.Field[Any]] = [pa.field("broker_name", STRING), pa.field("broker_id", LONG)]
-_ANSWER = [*_NAMED, pa.field("list_id", STRING)]
+#: Of a list these clients alone, or all but these; null: all.
+_SOME_CLIENTS = [pa.field(name, pa.list_(STRING)) for name in ("only", "without")]
+_ANSWER = [*_NAMED, pa.field("list_id", STRING), *_SOME_CLIENTS]
 _ROUTE = [pa.field("namesrv_addr", STRING), pa.field("brokers", ROUTE_BROKERS)]
 _COLUMNS: dict[str, Any] = {
     **dict.fromkeys(("cluster", "consumer_group", "topic", "situation_id"), STRING),
-    "lasting": BOOLEAN,
+    "request_mode": STRING,
     "answers": pa.list_(pa.struct(_ANSWER)),
     "offline": pa.list_(pa.struct(_NAMED)),
+    "counts": PROCESS_COUNTS,
+    "unreachable": UNREACHABLE,
     "routes": pa.list_(pa.struct(_ROUTE)),
     **dict.fromkeys(("first_seen", "last_seen", "stretches"), LONG),
 }
@@ -83,14 +88,25 @@ def _situation_rows(dossier: Dossier, terms: Terms) -> Iterator[Row]:
                 "consumer_group": dossier.consumer_group,
                 "topic": situation.topic,
                 "situation_id": situation_id,
-                "lasting": situation.lasting,
+                "request_mode": situation.request_mode,
                 "answers": [
-                    {"broker_name": name, "broker_id": broker_id, "list_id": list_id}
-                    for (name, broker_id), list_id in listed(situation)
+                    {
+                        "broker_name": each.broker[0],
+                        "broker_id": each.broker[1],
+                        "list_id": each.list_id,
+                        "only": each.only,
+                        "without": each.without,
+                    }
+                    for each in listed(situation)
                 ],
                 "offline": [
                     {"broker_name": name, "broker_id": broker_id}
                     for name, broker_id in offline(situation)
+                ],
+                "counts": [each._asdict() for each in situation.process_counts],
+                "unreachable": [
+                    {"client_id": client_id, "broker_name": name}
+                    for client_id, name in situation.unreachable
                 ],
                 "routes": [
                     {"namesrv_addr": name, "brokers": [each._asdict() for each in brokers]}
@@ -107,14 +123,42 @@ def situations_of(dossier: Dossier, terms: Terms) -> Situations:
     return find_situations(dossier, terms.heartbeat_expiry_seconds, terms.route_max_age_seconds)
 
 
-def listed(situation: Situation) -> list[tuple[tuple[str, int], str]]:
-    """The brokers that gave a list, each with the list's id."""
-    return [each for each in situation.answers if each[1] not in (NOT_ONLINE, NO_ANSWER)]
+class ListPart(NamedTuple):
+    """Of a broker's list the members of ``only`` these clients, or all ``without`` these."""
+
+    broker: Broker
+    list_id: str
+    only: tuple[str, ...] | None = None
+    without: tuple[str, ...] | None = None
+
+    def has(self, client_id: str) -> bool:
+        """Whether the members of the client belong to the part."""
+        if self.only is not None:
+            return client_id in self.only
+        return self.without is None or client_id not in self.without
+
+
+def listed(situation: Situation) -> list[ListPart]:
+    """The lists that the brokers gave, part by part: see ``membership.Patch``."""
+    patches = {patch.broker: patch for patch in situation.patches}
+    parts: list[ListPart] = []
+    for broker, answer in situation.answers:
+        patch = patches.get(broker)
+        if answer not in (NOT_ONLINE, NO_ANSWER):
+            parts.append(ListPart(broker, answer, None, patch and patch.client_ids))
+        if patch is not None and patch.later != NOT_ONLINE:
+            parts.append(ListPart(broker, patch.later, patch.client_ids))
+    return parts
 
 
 def offline(situation: Situation) -> list[tuple[str, int]]:
     """The brokers that answered that the group has no member there."""
-    return [broker for broker, answer in situation.answers if answer == NOT_ONLINE]
+    patched = {patch.broker for patch in situation.patches if patch.later != NOT_ONLINE}
+    return [
+        broker
+        for broker, answer in situation.answers
+        if answer == NOT_ONLINE and broker not in patched
+    ]
 
 
 def state_of(
@@ -127,13 +171,16 @@ def state_of(
     return make_state(
         consumer_group,
         topic,
-        lasting=situation.lasting,
         members=(
-            (name, broker_id, *_of_topic(member, topic))
-            for (name, broker_id), list_id in listed(situation)
-            for member in members[list_id]
+            (*part.broker, *_of_topic(member, topic))
+            for part in listed(situation)
+            for member in members[part.list_id]
+            if part.has(member[_CLIENT_ID])
         ),
         offline=offline(situation),
+        counts=situation.process_counts,
+        unreachable=situation.unreachable,
+        request_mode=situation.request_mode,
         routes=(
             (namesrv_addr, *broker)
             for namesrv_addr, brokers in situation.routes
@@ -145,20 +192,23 @@ def state_of(
 #: What a nameserver gives that does not know the topic.
 _NO_BROKER = (None, None, 0, 0, 0, None)
 _VERSION = ANY_TOPIC_FIELDS.index("version")
+_CLIENT_ID = ANY_TOPIC_FIELDS.index("client_id")
 
 
 def _of_topic(member: MemberFacts, topic: str) -> tuple[Any, ...]:
     """The facts as ``evaluation.MEMBER_FIELDS`` has them, but for the broker."""
-    *any_topic, subscriptions = member
+    *any_topic, doubtful_topics, subscriptions = member
     if any_topic[_VERSION] is None:
         any_topic[_VERSION] = -1
     for of_topic, expression_type, expression in subscriptions or ():
         if of_topic == topic:
-            return (*any_topic, True, expression_type, expression)
-    return (*any_topic, False, None, None)
+            percent = dict(doubtful_topics).get(topic, SURE) if doubtful_topics else SURE
+            return (*any_topic, True, percent, expression_type, expression)
+    return (*any_topic, False, SURE, None, None)
 
 
-assert MEMBER_FACTS[-1].name == "subscriptions"  # noqa: S101 - what _of_topic relies on
+#: What _of_topic relies on.
+assert [each.name for each in MEMBER_FACTS[-2:]] == ["doubtful_topics", "subscriptions"]  # noqa: S101
 
 
 def judgement_batches(
@@ -174,7 +224,7 @@ def judgement_batches(
         rows: dict[str, list[Row]] = defaultdict(list)
         for batch in batches:
             # At once: those of a giant group are more than one row of Spark can hold.
-            yield pack(_as_they_are(batch, saves=saves))
+            yield pack(_as_they_are(batch, terms.masking, saves=saves))
             for dossier in reader.read(batch):
                 _judge(dossier, terms, rows)
                 if sum(map(len, rows.values())) >= _ROWS_AT_ONCE:
@@ -186,9 +236,14 @@ def judgement_batches(
     return step
 
 
-def _as_they_are(batch: pa.RecordBatch, *, saves: bool) -> Iterator[tuple[str, pa.Table]]:
-    """The pieces of tables that are parts of dossiers."""
-    yield ALLOCATIONS.name, allocation_rows(batch)
+def _as_they_are(
+    batch: pa.RecordBatch, masking: Masking, *, saves: bool
+) -> Iterator[tuple[str, pa.Table]]:
+    """The pieces of tables that are parts of dossiers.
+
+    What is saved for the next audit has the true ids, for that audit compares them.
+    """
+    yield ALLOCATIONS.name, masked_client_ids(allocation_rows(batch), masking)
     if saves:
         yield from ((name, saved_rows(batch, name)) for name in SAVED_PARTS)
 
@@ -197,7 +252,8 @@ def _judge(dossier: Dossier, terms: Terms, rows: dict[str, list[Row]]) -> None:
     """Adds the rows of the dossier's group."""
     judged = judge(dossier, situations_of(dossier, terms), dossier.evaluated, terms)
     for name, of_table in judged.items():
-        rows[name] += of_table
+        # The last thing that is done: until here the order of the true ids counts.
+        rows[name] += terms.masking.mask_all(of_table)
 
 
 def _packed(rows: dict[str, list[Row]]) -> pa.RecordBatch:
@@ -226,6 +282,13 @@ def saved_rows(batch: pa.RecordBatch, name: str) -> pa.Table:
 
 
 _TABLES = {table.name: table for table in REPORT_TABLES}
+
+
+def masked_client_ids(rows: pa.Table, masking: Masking) -> pa.Table:
+    """The rows with what their column ``client_id`` holds of secrets masked."""
+    column = rows.schema.get_field_index("client_id")
+    masked = [masking.mask_column(chunk) for chunk in rows.column(column).chunks]
+    return rows.set_column(column, rows.schema.field(column), pa.chunked_array(masked, STRING))
 
 
 def allocation_rows(batch: pa.RecordBatch) -> pa.Table:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from jobs.masking import Masking
+
 
 @dataclass(frozen=True)
 class KnownIssueTerms:
@@ -32,4 +34,5 @@ class Terms:
     route_max_age_seconds: int
     warning_probability: float
     critical_probability: float
+    masking: Masking
     known_issues: tuple[KnownIssueTerms, ...] = ()

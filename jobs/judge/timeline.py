@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 from jobs.instants import Instant
 from jobs.judge.evaluated import Evaluated
+from jobs.judge.extents import Part, Run, runs_of
 from jobs.judge.situations import Stretch
 from rebalance_core.findings import POSSIBLE
 
@@ -26,8 +28,6 @@ class Phase(NamedTuple):
     evaluated: Evaluated
     #: 1, 2, ... in time within the topic.
     position: int
-    #: Counts the phases that are not blind.
-    known_position: int
     #: It cannot tell whether what was found before has ended: see ``build_timeline``.
     is_blind: bool
 
@@ -43,6 +43,21 @@ class Timeline:
     def end(self) -> Instant:
         """The last snapshot that says who owns what; only of a timeline with phases."""
         return self.phases[-1].last_seen
+
+    @cached_property
+    def runs(self) -> Sequence[Run]:
+        """Of each phase its run, as episodes count them."""
+        return runs_of(
+            [
+                Part(each.first_seen, each.last_seen, each.snapshots, not each.is_blind)
+                for each in self.phases
+            ]
+        )
+
+    @property
+    def told(self) -> int:
+        """How many snapshots tell what has ended."""
+        return self.runs[-1].after if self.runs else 0
 
 
 def build_timeline(
@@ -61,26 +76,22 @@ def build_timeline(
         if (evaluation := evaluated[stretch.situation.situation_id]).known
     ]
     blind = _blind([evaluation for _, evaluation in informed])
-    phases: list[Phase] = []
-    known_position = 0
-    for position, ((stretch, evaluation), is_blind) in enumerate(
-        zip(informed, blind, strict=True), start=1
-    ):
-        known_position += not is_blind
-        phases.append(
-            Phase(
-                topic,
-                stretch.situation.situation_id,
-                stretch.group_run,
-                stretch.first_seen,
-                stretch.last_seen,
-                stretch.snapshots,
-                evaluation,
-                position,
-                known_position,
-                is_blind,
-            )
+    phases = (
+        Phase(
+            topic,
+            stretch.situation.situation_id,
+            stretch.group_run,
+            stretch.first_seen,
+            stretch.last_seen,
+            stretch.snapshots,
+            evaluation,
+            position,
+            is_blind,
         )
+        for position, ((stretch, evaluation), is_blind) in enumerate(
+            zip(informed, blind, strict=True), start=1
+        )
+    )
     return Timeline(topic, tuple(phases))
 
 

@@ -220,7 +220,7 @@ def judge_all(found: Found, terms: Terms, earlier: pa.Table | None) -> TablesInM
             for situation_id, row in group.rows.items()
         }
         for name, of_table in judge(dossier, group.situations, evaluated, terms).items():
-            rows[name] += of_table
+            rows[name] += terms.masking.mask_all(of_table)
         for situation in group.situations.distinct().values():
             place = {
                 "cluster": dossier.cluster,
@@ -229,7 +229,10 @@ def judge_all(found: Found, terms: Terms, earlier: pa.Table | None) -> TablesInM
                 "state_id": situation.situation_id,
             }
             of_situation = group.rows[situation.situation_id]["allocations"]
-            rows[ALLOCATIONS.name] += [place | allocation for allocation in of_situation]
+            rows[ALLOCATIONS.name] += [
+                place | each | {"client_id": terms.masking.mask(each["client_id"])}
+                for each in of_situation
+            ]
     tables = tuple(
         table
         for table in REPORT_TABLES

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.judge.moment import Moment
+from jobs.masking import Masking
 from jobs.pipeline.moments import Question, moment_of_frames
 from jobs.pipeline.terms import strategy_rules
-from jobs.reports.explain import explain_lines, what_if_lines
+from jobs.reports.explain import explain_lines
+from jobs.reports.what_if import what_if_group_lines, what_if_lines, what_if_values
 from jobs.settings import Settings
 from rebalance_core import Change, Situation, WhatIf
 from rebalance_core import what_if as predict
+from rebalance_core import what_if_of_group as predict_group
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +73,7 @@ class Prediction:
     text: Text
     told: WhatIf
     _spark: SparkSession
+    _masking: Masking
 
     def __repr__(self) -> str:
         return str(self.text)
@@ -79,7 +83,7 @@ class Prediction:
         """One row per queue that changes hands: broker_name, queue_id, and who takes it."""
         rows = [
             (move.queue.broker_name, move.queue.queue_id, list(move.before), list(move.after))
-            for move in self.told.moves
+            for move in self._masking.mask_all(self.told.moves)
         ]
         return self._spark.createDataFrame(rows, _MOVE)
 
@@ -115,12 +119,13 @@ def what_if(
         heartbeats, topic_routes, broker_polls, client_states, queue_offsets, question, chosen
     )
     told, text = predict_moment(moment, changes, chosen)
-    return Prediction(text, told, heartbeats.sparkSession)
+    return Prediction(text, told, heartbeats.sparkSession, chosen.masking.to_masking())
 
 
 def explain_moment(moment: Moment, settings: Settings) -> Text:
     """The text of ``explain`` for a moment that was found."""
-    return Text("\n".join(explain_lines(Situation(moment.state, strategy_rules(settings)), moment)))
+    lines = explain_lines(Situation(moment.state, strategy_rules(settings)), moment)
+    return _masked(lines, settings)
 
 
 def predict_moment(
@@ -128,8 +133,49 @@ def predict_moment(
 ) -> tuple[WhatIf, Text]:
     """What the changes do to a moment that was found, and the text of it."""
     situation = Situation(moment.state, strategy_rules(settings))
-    told = predict(situation, changes)
-    return told, Text("\n".join(what_if_lines(situation, told, moment)))
+    told = predict(situation, changes, moment.unread)
+    return told, _masked(what_if_lines(situation, told, moment), settings)
+
+
+@dataclass(frozen=True)
+class GroupPrediction:
+    """What changes would do to every topic of a group that was asked about.
+
+    ``text`` for a person, ``values`` for a program (the keys of ``--format json``), both without
+    the secrets that client ids hold. ``safe``: no topic has a state on the way, or an end, that
+    speaks against it.
+    """
+
+    text: Text
+    values: dict[str, Any]
+    safe: bool
+
+
+def predict_moments(
+    moments: Sequence[Moment], changes: Sequence[Change], settings: Settings
+) -> GroupPrediction:
+    """What the changes do to the topics of a group; each moment is of one topic.
+
+    Of one topic alone the text is that of ``predict_moment``. Raises ChangeError where no topic
+    allows a change.
+    """
+    rules = strategy_rules(settings)
+    situations = {each.state.topic: Situation(each.state, rules) for each in moments}
+    told = predict_group(situations, changes, {each.state.topic: each.unread for each in moments})
+    predictions = [(each, told[each.state.topic]) for each in moments]
+    if len(moments) == 1:
+        (moment,) = moments
+        topic = moment.state.topic
+        lines = what_if_lines(situations[topic], told[topic], moment)
+    else:
+        lines = what_if_group_lines(predictions)
+    values = settings.masking.to_masking().mask_all(what_if_values(predictions))
+    return GroupPrediction(_masked(lines, settings), values, all(t.safe for t in told.values()))
+
+
+def _masked(lines: Iterable[str], settings: Settings) -> Text:
+    """The lines as they are shown: without the secrets that client ids hold."""
+    return Text(settings.masking.to_masking().mask("\n".join(lines)))
 
 
 def in_utc(time: datetime | None) -> datetime | None:

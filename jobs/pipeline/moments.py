@@ -1,4 +1,4 @@
-"""Where a moment comes from that somebody asks about: dump files, snapshot tables, DataFrames.
+"""Where moments come from that somebody asks about: dump files, snapshot tables, DataFrames.
 
 One group is folded and judged in this process, by the functions that a night is folded and judged
 by: see ``audit_on_driver``.
@@ -21,7 +21,7 @@ from jobs.fold.local import fold, member_runs, member_runs_by_id, route_runs, ro
 from jobs.fold.numbers import only
 from jobs.instants import to_instant
 from jobs.judge.dossier import read_dossiers
-from jobs.judge.moment import Moment, find_moment
+from jobs.judge.moment import Moment, find_moments
 from jobs.pipeline.audit_on_driver import Sources, read_sources
 from jobs.pipeline.continuing import Inputs
 from jobs.pipeline.ingest_on_driver import tables_of_dumps
@@ -51,17 +51,18 @@ if TYPE_CHECKING:
 class Question:
     """What somebody asks about. ``at``: the last snapshot up to it; None: the last one.
 
-    ``cluster`` may be None where the group is in one cluster alone.
+    ``topic`` None: every topic of the group. ``cluster`` may be None where the group is in one
+    cluster alone.
     """
 
     group: str
-    topic: str
+    topic: str | None
     at: datetime | None = None
     cluster: str | None = None
 
 
-def moment_of_dumps(paths: Sequence[str], question: Question, settings: Settings) -> Moment:
-    """The moment as ``ingest`` and ``audit`` would make it of these dump files.
+def moments_of_dumps(paths: Sequence[str], question: Question, settings: Settings) -> list[Moment]:
+    """The moments as ``ingest`` and ``audit`` would make them of these dump files, one per topic.
 
     Raises InputError where there is no such file, group, topic or time; it names what comes near.
     """
@@ -82,10 +83,16 @@ def moment_of_dumps(paths: Sequence[str], question: Question, settings: Settings
         only(tables[QUEUE_OFFSETS.name], consumer_group=question.group),
     )
     aside = f" ({refused} lines were not understood)" if refused else ""
-    return _moment(sources, question, settings, _groups(tables.values()), aside)
+    return _moments(sources, question, settings, _groups(tables.values()), aside)
 
 
-def moment_of_tables(snapshots: Location, question: Question, settings: Settings) -> Moment:
+def moment_of_dumps(paths: Sequence[str], question: Question, settings: Settings) -> Moment:
+    """The one moment of a question that names a topic: see ``moments_of_dumps``."""
+    (moment,) = moments_of_dumps(paths, question, settings)
+    return moment
+
+
+def moments_of_tables(snapshots: Location, question: Question, settings: Settings) -> list[Moment]:
     """The same of snapshot tables; only heartbeats and routes must be there.
 
     Raises ContractError where a table has not the columns that it must have.
@@ -100,7 +107,13 @@ def moment_of_tables(snapshots: Location, question: Question, settings: Settings
             (snapshots / table.name).parquet().to_table(["consumer_group"])["consumer_group"]
         ).to_pylist()
     }
-    return _moment(sources, question, settings, groups)
+    return _moments(sources, question, settings, groups)
+
+
+def moment_of_tables(snapshots: Location, question: Question, settings: Settings) -> Moment:
+    """The one moment of a question that names a topic: see ``moments_of_tables``."""
+    (moment,) = moments_of_tables(snapshots, question, settings)
+    return moment
 
 
 def moment_of_frames(
@@ -112,7 +125,7 @@ def moment_of_frames(
     question: Question,
     settings: Settings,
 ) -> Moment:
-    """The same of DataFrames; the rows of the one group come to this process.
+    """The same of DataFrames, of one topic; the rows of the one group come to this process.
 
     Raises ContractError where a table has not the columns that it must have.
     """
@@ -140,16 +153,17 @@ def moment_of_frames(
     if not listed.num_rows and not (polls is not None and polls.num_rows):
         names = check_contract(HEARTBEATS, heartbeats).select("consumer_group").distinct()
         groups = {row[0] for row in names.collect()}
-    return _moment(sources, question, settings, groups)
+    (moment,) = _moments(sources, question, settings, groups)
+    return moment
 
 
-def _moment(
+def _moments(
     sources: Sources,
     question: Question,
     settings: Settings,
     groups: Iterable[str],
     aside: str = "",
-) -> Moment:
+) -> list[Moment]:
     rows = fold(sources.lists, sources.routes, sources.client_states, sources.queue_offsets)
     dossiers = {
         dossier.cluster: dossier
@@ -160,7 +174,7 @@ def _moment(
         if question.group in groups:
             raise InputError(f"no answer of a broker about {question.group} here{aside}")
         raise _unknown("group", question.group, groups, aside)
-    return find_moment(
+    return find_moments(
         dossiers[_one_cluster(question, dossiers)],
         sources.lists.records,
         question.topic,

@@ -19,6 +19,7 @@ def terms_of(settings: Settings, known_issues: Iterable[KnownIssue] = ()) -> Ter
         route_max_age_seconds=settings.route_max_age_seconds,
         warning_probability=settings.severity.warning_probability,
         critical_probability=settings.severity.critical_probability,
+        masking=settings.masking.to_masking(),
         known_issues=tuple(map(_known_issue, known_issues)),
     )
 

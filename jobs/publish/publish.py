@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from jobs.known_issues import KnownIssue, KnownIssues
+from jobs.masking import Masking
 from jobs.progress import Progress
 from jobs.publish.run import Result, Seen, Task
 from jobs.publish.tables import copy_table
-from jobs.schemas import GROUP_FAULTS, QUARANTINE, REPORT_TABLES, SNAPSHOT_TABLES
+from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH, QUARANTINE, REPORT_TABLES, SNAPSHOT_TABLES
 from jobs.settings import SEVERITIES
 from jobs.storage import Location, Published, Reports
 from jobs.text import iso
@@ -71,6 +72,7 @@ def publish(
     """
     folder = Reports(task.reports)
     run_id = task.run.run_id
+    masking = task.settings.masking.to_masking()
     counts: dict[str, int] = {}
     for name in result.reports.names():
         with progress.step(name) as step:
@@ -79,7 +81,7 @@ def publish(
     quarantine = task.snapshots / QUARANTINE.name
     if quarantine.files():
         location = folder.table(QUARANTINE.name, place.date, run_id)
-        counts[QUARANTINE.name] = copy_table(QUARANTINE, quarantine.parquet(), location)
+        counts[QUARANTINE.name] = copy_table(QUARANTINE, quarantine.parquet(), location, masking)
     state_counts = {}
     if result.states is not None:
         for name in result.states.names():
@@ -105,7 +107,9 @@ def publish(
             },
             "rows": counts,
             "findings": count_findings(folder, place.date, run_id),
-            "known_issues": _count_known(folder, place, run_id, task.known_issues),
+            "assumptions": count_assumptions(folder, place.date, run_id),
+            "rounds": count_rounds(folder, place.date, run_id, task.settings.persistence_seconds),
+            "known_issues": _count_known(folder, place, run_id, task.known_issues, masking),
             "previous": previous and {"date": previous.date, "run_id": previous.run_id},
             "inputs": {
                 "snapshots": str(task.snapshots),
@@ -154,6 +158,54 @@ def count_findings(folder: Reports, published_date: str, run_id: str) -> dict[st
     return counts
 
 
+def count_assumptions(folder: Reports, published_date: str, run_id: str) -> dict[str, int]:
+    """How many audited groups rest on an assumption: ``groups``, and how many of them on which.
+
+    ``strategy``: nobody saw the strategy of some member (``strategy_source`` is assumed).
+    ``subscriptions``: of some member only the group's table tells what it subscribes to
+    (``subscription_source`` is GROUP_TABLE). Running infos of all members show both.
+    """
+    dataset = folder.table(GROUP_HEALTH.name, published_date, run_id).parquet()
+    assumed = {
+        "strategy": ds.field("strategy_source") == "assumed",
+        "subscriptions": ds.field("subscription_source") == "GROUP_TABLE",
+    }
+    audited = ds.field("coverage") == "AUDITED"
+    key = ["cluster", "consumer_group"]
+    groups = {
+        name: {
+            (row["cluster"], row["consumer_group"])
+            for row in dataset.to_table(columns=key, filter=audited & is_assumed).to_pylist()
+        }
+        for name, is_assumed in assumed.items()
+    }
+    return {
+        "groups": len(set().union(*groups.values())),
+        **{name: len(of_name) for name, of_name in groups.items()},
+    }
+
+
+def count_rounds(
+    folder: Reports, published_date: str, run_id: str, persistence_seconds: int
+) -> dict[str, Any]:
+    """How the rounds of questions were, in seconds.
+
+    ``longest_seconds``: the usual round of the group whose rounds take longest;
+    ``interval_seconds``: the longest usual time between two rounds of a group;
+    ``groups_too_wide``: the groups whose rounds take longer than a fault has to last.
+    """
+    dataset = folder.table(GROUP_HEALTH.name, published_date, run_id).parquet()
+    key = ["cluster", "consumer_group"]
+    rows = dataset.to_table(columns=[*key, "round_seconds", "round_interval_seconds"])
+    too_wide: Any = pc.greater(rows["round_seconds"], persistence_seconds)  # type: ignore[call-overload]
+    wide = rows.filter(too_wide)
+    return {
+        "longest_seconds": pc.max(rows["round_seconds"]).as_py(),
+        "interval_seconds": pc.max(rows["round_interval_seconds"]).as_py(),
+        "groups_too_wide": wide.select(key).group_by(key).aggregate([]).num_rows,
+    }
+
+
 def _count_values(
     rows: pa.Table, columns: Sequence[str], statuses: Sequence[str]
 ) -> dict[str, int]:
@@ -168,7 +220,7 @@ def _count_values(
 
 
 def _count_known(
-    folder: Reports, place: Place, run_id: str, known_issues: KnownIssues
+    folder: Reports, place: Place, run_id: str, known_issues: KnownIssues, masking: Masking
 ) -> list[dict[str, Any]]:
     """Every entry, whether it has expired, and how many rows of which tables it marked."""
     marked: dict[str, dict[str, int]] = defaultdict(dict)
@@ -179,10 +231,10 @@ def _count_known(
             marked[str(reason)][name] = rows
     return [
         {
-            "reason": entry.reason,
+            "reason": masking.mask(entry.reason),
             "expires": entry.expires.isoformat(),
             "expired": entry not in place.known_issues,
-            "marked": marked[entry.reason],
+            "marked": marked[masking.mask(entry.reason)],
         }
         for entry in known_issues.known_issues
     ]

@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from jobs.masking import Masking
 from jobs.schemas import Table
 from jobs.storage import Location
 
 _FILE = "part-0.parquet"
+_TEXTS = (pa.string(), pa.binary())
 
 
 def write_table(rows: pa.Table, location: Location) -> int:
@@ -25,17 +27,25 @@ def write_table(rows: pa.Table, location: Location) -> int:
     return rows.num_rows
 
 
-def copy_table(table: Table, source: ds.Dataset, location: Location) -> int:
-    """Copies a table, batch by batch; the number of its rows."""
+def copy_table(table: Table, source: ds.Dataset, location: Location, masking: Masking) -> int:
+    """Copies a table batch by batch, its texts masked; the number of its rows."""
     location.file_system.create_dir(location.base, recursive=True)
     rows = 0
     path = (location / _FILE).base
     with pq.ParquetWriter(path, table.schema, filesystem=location.file_system) as writer:
         for batch in source.to_batches(columns=table.schema.names):
             if batch.num_rows:
-                writer.write_batch(batch.cast(table.schema))
+                writer.write_batch(_masked(batch.cast(table.schema), masking))
                 rows += batch.num_rows
     return rows
+
+
+def _masked(batch: pa.RecordBatch, masking: Masking) -> pa.RecordBatch:
+    columns = [
+        masking.mask_column(column) if field.type in _TEXTS else column
+        for column, field in zip(batch.columns, batch.schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from jobs.kinds import (
     INFO,
+    OF_ONE_CLIENT,
     PERSISTENT,
     QUEUE_FINDINGS,
     SEVERITIES,
@@ -26,7 +27,7 @@ from jobs.kinds import (
     worst,
 )
 from jobs.rendering.tables import PLACE, Place, Tables, place_of
-from jobs.text import span
+from jobs.text import of_the_time, span
 from rebalance_core.english import count, list_of
 
 #: The tables of findings, by kind, in the order in which they are told.
@@ -42,7 +43,7 @@ _HOW = {
 class ToldFault:
     """One fault of a place: its worst run, and how many runs of it there were.
 
-    Of ``FROZEN_PROCESS`` one per client, of every other fault one.
+    Of what is about one client id one per id (``kinds.OF_ONE_CLIENT``), of every other fault one.
     """
 
     fault: str
@@ -57,6 +58,7 @@ class ToldFault:
     queues_affected: int
     findings_cleared: int
     findings_left: int
+    share_of_time: float | None = None
     known_issue: str | None = None
 
     @property
@@ -76,14 +78,24 @@ class ToldFault:
 
     @property
     def time(self) -> str:
-        """When its worst run was."""
-        return span(self.first_seen, self.last_seen)
+        """When its worst run was, and for how much of that time."""
+        return time_with_gaps(self.first_seen, self.last_seen, self.share_of_time)
 
     @property
     def weight(self) -> tuple[bool, bool, float]:
         """The larger, the more it explains: whether it lasts and goes on, queues times seconds."""
         seconds = (self.last_seen - self.first_seen).total_seconds() + 1
         return self.lasts, self.ongoing, self.queues_affected * seconds
+
+
+def time_with_gaps(first_seen: datetime, last_seen: datetime, share: float | None) -> str:
+    """From when until when, and for how much of it, where there are gaps.
+
+    >>> time_with_gaps(datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 11), 0.88)
+    '2026-11-20 10:00:00 to 11:00:00, 88 % of the time'
+    """
+    parts = span(first_seen, last_seen), of_the_time(share)
+    return ", ".join(part for part in parts if part)
 
 
 class Grade(NamedTuple):
@@ -136,8 +148,8 @@ class Problem:
 
     @property
     def ongoing(self) -> bool:
-        """Whether it is there in the group's last snapshot."""
-        return any(each.ongoing for each in self._counted)
+        """Whether it is there at the end; where nothing of it is graded, whether a fault is."""
+        return any(each.ongoing for each in self._counted or self.faults)
 
     @property
     def counts(self) -> bool:
@@ -151,7 +163,7 @@ class Problem:
             return self._told(self.lasting)
         lasting = [fault for fault in self.faults if fault.lasts]
         if self.passing and not lasting:
-            return f"{self._told(self.passing)}, for a moment"
+            return f"{self._told(self.passing)}, {'just begun' if self.ongoing else 'for a moment'}"
         first, *others = dict.fromkeys(fault.kind.title for fault in lasting or self.faults)
         return list_of([first, *(title[0].lower() + title[1:] for title in others)])
 
@@ -269,7 +281,7 @@ _FAULT_COLUMNS = [each.name for each in fields(ToldFault) if each.name != "runs"
 def _faults(tables: Tables) -> Iterable[tuple[dict[str, Any], ToldFault]]:
     runs: dict[tuple[Any, ...], list[tuple[dict[str, Any], ToldFault]]] = defaultdict(list)
     for row in tables.read("group_faults", [*PLACE, *_FAULT_COLUMNS, "client_ids"]).to_pylist():
-        client_ids = tuple(row["client_ids"]) if row["fault"] == "FROZEN_PROCESS" else ()
+        client_ids = tuple(row["client_ids"]) if row["fault"] in OF_ONE_CLIENT else ()
         told = {name: row[name] for name in _FAULT_COLUMNS}
         told["severity"] = fault_severity(row["severity"], row["fault"], row["persistence"])
         key = (place_of(row), row["fault"], client_ids)

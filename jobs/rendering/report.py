@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,13 @@ import pyarrow as pa
 from jobs.kinds import SEVERITIES, worst
 from jobs.rendering.drawings import Drawing, colour, draw_allocation, draw_timeline
 from jobs.rendering.pictures import AfterRepair, States, after_repair, number_clients, timeline
-from jobs.rendering.problems import FINDINGS, Problem, ToldFault, find_problems
+from jobs.rendering.problems import (
+    FINDINGS,
+    Problem,
+    ToldFault,
+    find_problems,
+    time_with_gaps,
+)
 from jobs.rendering.tables import Place, Tables, by_place, place_of
 from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published
@@ -31,7 +37,10 @@ _MOST_OWNERS = 40
 
 @dataclass(frozen=True)
 class FindingLine:
-    """Findings of a topic that differ in nothing but the queue."""
+    """Findings of a topic that differ in nothing but the queue.
+
+    ``time`` is from when until when, and for how much of it where there are gaps.
+    """
 
     kind: str
     severity: str
@@ -205,7 +214,12 @@ class Report:
     @property
     def passed(self) -> list[Problem]:
         """The problems that passed by themselves."""
-        return [p for p in self.problems if not p.is_known and not p.counts]
+        return [p for p in self.problems if not (p.is_known or p.counts or p.ongoing)]
+
+    @property
+    def begun(self) -> list[Problem]:
+        """The problems that are there at the end and do not count: too new, or too improbable."""
+        return [p for p in self.problems if p.ongoing and not (p.is_known or p.counts)]
 
     def of_severity(self, severity: str) -> list[Problem]:
         """The problems that count, of one severity."""
@@ -218,6 +232,18 @@ class Report:
     def detail_of(self, problem: Problem) -> Detail | None:
         """The details of a problem, where the page has room for them."""
         return next((each for each in self.details if each.problem is problem), None)
+
+    @property
+    def assumptions(self) -> Mapping[str, int]:
+        """How many groups rest on an assumption, and on which; 0 where a run does not say."""
+        found: Mapping[str, int] = self.published.summary.get("assumptions") or {"groups": 0}
+        return found
+
+    @property
+    def groups_too_wide(self) -> int:
+        """The groups whose rounds of questions take too long to compare what brokers list."""
+        rounds: Mapping[str, int] = self.published.summary.get("rounds") or {}
+        return rounds.get("groups_too_wide", 0)
 
     @property
     def clusters(self) -> list[str]:
@@ -257,7 +283,8 @@ def _verdict(
     problems: Sequence[Problem], coverage: Coverage, unreadable: Sequence[Unreadable]
 ) -> Verdict:
     counted = [problem for problem in problems if problem.counts]
-    passed = [p for p in problems if not p.counts and not p.is_known]
+    passed = [p for p in problems if not (p.counts or p.is_known or p.ongoing)]
+    begun = [p for p in problems if p.ongoing and not (p.counts or p.is_known)]
     remarks = []
     if counted:
         level = worst(problem.severity for problem in counted)
@@ -278,13 +305,18 @@ def _verdict(
             if ongoing
             else "None of them is there in the last snapshot any more."
         )
-    elif passed:
+    elif passed or begun:
         level, sentence = "INFO", "Nothing lasting was found."
     else:
         level, sentence = "OK", "Nothing was found."
     if passed:
         remarks.append(
             f"In {count(len(passed), 'topic')} something passed by itself (a deploy, a restart)."
+        )
+    if begun:
+        remarks.append(
+            f"In {count(len(begun), 'topic')} something is there at the end that is too new or too "
+            "improbable to count: the next run tells."
         )
     if known := sum(problem.is_known for problem in problems):
         remarks.append(f"{count(known, 'topic')} with a known issue: not counted.")
@@ -313,6 +345,7 @@ _FINDING = (
     "causes",
     "backlog",
     "known_issue",
+    "share_of_time",
 )
 _FAULT = (
     "fault",
@@ -427,7 +460,7 @@ def _finding_lines(topic: str, findings: dict[str, list[dict[str, Any]]]) -> lis
                 kind=key[0],
                 severity=row["severity"],
                 queues=_ranges(topic, rows),
-                time=span(row["first_seen"], row["last_seen"]),
+                time=time_with_gaps(row["first_seen"], row["last_seen"], row["share_of_time"]),
                 ongoing=row["ongoing"],
                 persistence=row["persistence"],
                 certainty=row["certainty"] or "",

@@ -1,4 +1,4 @@
-"""A situation in words and as a small picture: who takes what, why, what is wrong, what if.
+"""A situation in words and as a small picture: who takes what, why, what is wrong.
 
 For terminals and notebooks: plain text, no colour needed. Lines are made of ids and names that
 strangers chose, so each is shown by ``visible`` as it leaves here.
@@ -14,25 +14,24 @@ from typing import Any, NamedTuple
 from jobs.instants import Instant, to_datetime
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.moment import Moment
-from jobs.text import iso, visible
+from jobs.kinds import OF_ONE_CLIENT
+from jobs.masking import Masking
+from jobs.text import iso, of_the_time, visible
 from rebalance_core import (
     Evaluation,
     Fault,
     MessageQueue,
     Situation,
-    WhatIf,
     apply_change,
     evaluate,
     find_causes,
     find_faults,
     leave,
-    moves_by_client,
     sort_message_queues,
 )
 from rebalance_core.english import count, list_of, named_broker, names, noun
 from rebalance_core.faults import find_moves, queue_ranges, shown_id
 from rebalance_core.findings import AUDITED, CERTAIN, DUPLICATE, ORPHANED
-from rebalance_core.prediction import Between, Ways
 from rebalance_core.processes import find_processes
 from rebalance_core.views import possible_views
 
@@ -40,7 +39,6 @@ from rebalance_core.views import possible_views
 _WIDTH = 100
 _MOST_CLIENTS = 40
 _MOST_QUEUES = 120
-_MOST_LINES = 40
 #: For so few clients it is told what each one's leaving would do.
 _MOST_LEAVING = 12
 #: So many queues with a backlog are named.
@@ -49,15 +47,10 @@ _MOST_BACKLOGS = 8
 
 def explain_lines(situation: Situation, moment: Moment) -> Iterator[str]:
     """Who takes what of a topic, why, what is wrong, what causes and repairs it, and what if."""
-    return _shown(_explained(situation, moment))
+    return in_lines(_explained(situation, moment))
 
 
-def what_if_lines(situation: Situation, told: WhatIf, moment: Moment) -> Iterator[str]:
-    """What changes would do: who takes what then, what moves, and what lies in between."""
-    return _shown(_predicted(situation, told, moment))
-
-
-def _shown(lines: Iterable[str]) -> Iterator[str]:
+def in_lines(lines: Iterable[str]) -> Iterator[str]:
     """The lines with what strangers chose made visible, and long ones folded."""
     for line in map(visible, lines):
         indent = " " * (len(line) - len(line.lstrip(" ")) + 4)
@@ -74,17 +67,17 @@ def _explained(situation: Situation, moment: Moment) -> Iterator[str]:
     evaluation = evaluate(situation.state, situation.rules)
     causes = find_causes(situation, evaluation)
     faults = find_faults(situation, evaluation, causes)
-    yield from _heading(situation, moment)
-    yield f"{_size(evaluation)}; {_wrong(evaluation)}"
+    yield from heading(situation, moment)
+    yield f"{size_of(evaluation)}; {wrong_of(evaluation)}"
     if evaluation.reason:
         yield f"{evaluation.coverage}: {evaluation.reason}"
-    yield from _picture("Who takes what", evaluation)
-    yield _LEGEND
+    yield from picture("Who takes what", evaluation, moment.masking)
+    yield LEGEND
     yield from _why(situation)
     if evaluation.findings:
         yield from _findings(evaluation)
     for fault in faults:
-        yield from _fault(fault)
+        yield from fault_lines(fault)
     yield from _since(moment)
     yield from _held(moment)
     yield from _backlog(moment)
@@ -94,58 +87,39 @@ def _explained(situation: Situation, moment: Moment) -> Iterator[str]:
         if cure in causes.after:
             after = causes.after[cure]
             are = noun(len(cure), "is", "are")
-            yield from _picture(f"When {list_of(cure)} {are} mended ({_wrong(after)})", after)
-    yield from _leaving(situation, evaluation)
-
-
-def _predicted(situation: Situation, told: WhatIf, moment: Moment) -> Iterator[str]:
-    yield from _heading(situation, moment)
-    yield ""
-    for number, change in enumerate(told.changes):
-        yield f"{'What if' if number == 0 else '    and'}: {change}"
-    yield ""
-    yield f"Before: {_size(told.before)}; {_wrong(told.before)}"
-    yield f"After:  {_size(told.after)}; {_wrong(told.after)}"
-    for when, evaluation in (("before", told.before), ("after", told.after)):
-        if evaluation.coverage != AUDITED:
-            yield f"Not known {when} it: {evaluation.coverage}, {evaluation.reason}"
-    if not told.steps:
-        yield "Nothing changes: it is so already."
-        return
-    yield from _picture("Before", told.before)
-    yield from _picture("After", told.after)
-    yield _LEGEND
-    if told.comparable:
-        yield from _moves(told)
-        yield from _on_the_way(told)
-    if told.new_findings:
-        yield from _new_faults(told)
+            title = f"When {list_of(cure)} {are} mended ({wrong_of(after)})"
+            yield from picture(title, after, moment.masking)
+    yield from _leaving(situation, evaluation, moment.masking)
 
 
 # ------------------------------------------------------------------ parts of both
 
 
-def _heading(situation: Situation, moment: Moment) -> Iterator[str]:
+def heading(situation: Situation, moment: Moment) -> Iterator[str]:
+    """The group, the topic and the time."""
     state = situation.state
     yield f"{state.consumer_group} on {state.topic}, cluster {moment.cluster}"
     so = ""
     if moment.first_seen != moment.last_seen:
-        so = f" (the same from {_clock(moment.first_seen)} to {_clock(moment.last_seen)})"
-    yield f"as of {_clock(moment.snapshot_time)}{so}"
+        so = f" (the same from {clock(moment.first_seen)} to {clock(moment.last_seen)})"
+    yield f"as of {clock(moment.snapshot_time)}{so}"
 
 
-def _clock(time: Instant) -> str:
+def clock(time: Instant) -> str:
+    """The time as ISO 8601."""
     return iso(to_datetime(time))
 
 
-def _size(evaluation: Evaluation) -> str:
+def size_of(evaluation: Evaluation) -> str:
+    """How many queues, processes and client ids there are."""
     ids = len({allocation.client_id for allocation in evaluation.allocations})
     behind = "" if ids in (0, evaluation.processes) else f" behind {count(ids, 'client id')}"
     processes = count(evaluation.processes, "process", "processes")
     return f"{count(evaluation.queues, 'queue')}, {processes}{behind}"
 
 
-def _wrong(evaluation: Evaluation) -> str:
+def wrong_of(evaluation: Evaluation) -> str:
+    """How many queues are taken by several or by nobody."""
     if evaluation.coverage != AUDITED:
         return "not audited"
     kinds = Counter(finding.kind for finding in evaluation.findings)
@@ -157,10 +131,10 @@ def _wrong(evaluation: Evaluation) -> str:
 # ------------------------------------------------------------------ the picture
 
 
-def _picture(title: str, evaluation: Evaluation) -> Iterator[str]:
-    """Clients by queues, and a last row that marks what is wrong; ``_LEGEND`` says how."""
-    marks = _marks(evaluation)
-    queues = sort_message_queues({*marks, *_taken(evaluation)})
+def picture(title: str, evaluation: Evaluation, masking: Masking) -> Iterator[str]:
+    """Clients by queues, and a last row that marks what is wrong; ``LEGEND`` says how."""
+    marks = queue_marks(evaluation)
+    queues = sort_message_queues({*marks, *taken_queues(evaluation)})
     yield ""
     if not queues:
         yield f"{title}: nothing is taken"
@@ -175,7 +149,12 @@ def _picture(title: str, evaluation: Evaluation) -> Iterator[str]:
         of_wanted = [row for row in clients if row[0] in wanted]
         clients = (of_wanted or clients)[:_MOST_CLIENTS]
     yield title
-    lines = [_Line(_label(row), str(row[1]) if row[1] > 1 else "#", rows[row]) for row in clients]
+    # Before a label is cut: what is left of a secret then would not be recognised.
+    labels = [masking.mask(_label(row)) for row in clients]
+    lines = [
+        _Line(label, str(row[1]) if row[1] > 1 else "#", rows[row])
+        for label, row in zip(labels, clients, strict=True)
+    ]
     width = min(max([len(_WRONG), *(len(line.label) for line in lines)]), _WIDTH // 2)
     for block in _blocks(shown, _WIDTH - width - 4):
         yield from _block(block, lines, marks, width)
@@ -193,7 +172,7 @@ class _Line(NamedTuple):
     shares: dict[MessageQueue, float]
 
 
-_LEGEND = (
+LEGEND = (
     "(# takes it, 2: two processes do, ~ at times, . does not; "
     "D duplicate, O orphaned, d and o at times)"
 )
@@ -219,11 +198,13 @@ def _rows(evaluation: Evaluation) -> dict[_RowKey, dict[MessageQueue, float]]:
     return rows
 
 
-def _taken(evaluation: Evaluation) -> set[MessageQueue]:
+def taken_queues(evaluation: Evaluation) -> set[MessageQueue]:
+    """The queues that somebody takes, under some view at least."""
     return {queue for allocation in evaluation.allocations for queue in allocation.queues}
 
 
-def _marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
+def queue_marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
+    """By queue the letters that mark what is wrong with it."""
     marks: dict[MessageQueue, str] = {}
     for finding in evaluation.findings:
         letter = finding.kind[0]
@@ -342,6 +323,8 @@ def _traits(situation: Situation) -> dict[str, list[str]]:
             text = "takes a slot and no queue: its last heartbeat is too old"
         elif process.broadcasting:
             text = "reads every queue and takes a slot: broadcasts"
+        elif process.share < 1:
+            text += f", if it subscribes at all, which is {process.share:.0%} probable"
         times = f" (x{process.count})" if process.count > 1 else ""
         traits[text].append(f"{shown_id(process.client_id)}{times}")
     return traits
@@ -363,7 +346,8 @@ def _findings(evaluation: Evaluation) -> Iterator[str]:
         yield f"  {text}, {how}: {queue_ranges(finding.queue for finding in found)}"
 
 
-def _fault(fault: Fault) -> Iterator[str]:
+def fault_lines(fault: Fault) -> Iterator[str]:
+    """A fault, its repair, and what the repair does."""
     yield ""
     yield f"{fault.fault}: {fault.evidence}"
     yield f"  repair: {fault.remedy}"
@@ -374,41 +358,41 @@ def _fault(fault: Fault) -> Iterator[str]:
         )
 
 
-def _leaving(situation: Situation, evaluation: Evaluation) -> Iterator[str]:
+def _leaving(situation: Situation, evaluation: Evaluation, masking: Masking) -> Iterator[str]:
     """What each client's leaving would do: the smallest of the what-ifs, and the commonest."""
     clients = sorted({a.client_id for a in evaluation.allocations if a.subscribed})
     if evaluation.coverage != AUDITED or not 1 < len(clients) <= _MOST_LEAVING:
         return
     yield ""
     yield "What if a process of it leaves (more: rebalance-audit what-if --help)"
-    width = max(len(visible(client_id)) for client_id in clients)
+    shown = {client_id: visible(masking.mask(client_id)) for client_id in clients}
+    width = max(map(len, shown.values()))
     for client_id in clients:
         changed = apply_change(situation, leave(client_id))
         after = evaluate(changed.state, changed.rules)
         moved = len(find_moves(evaluation, after))
-        yield f"  {visible(client_id):<{width}}  queues that move: {moved:,}; {_wrong(after)}"
+        yield f"  {shown[client_id]:<{width}}  queues that move: {moved:,}; {wrong_of(after)}"
 
 
 # ------------------------------------------------------------------ time, holdings, backlog
 
 _KINDS = (("orphaned_queues", "orphaned"), ("duplicate_queues", "duplicate"))
+#: What queues have in common that are told together.
+_ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 
 
 def _since(moment: Moment) -> Iterator[str]:
     """Since when each finding and fault is there, and how much waits because of it."""
     lines: list[str] = []
     for table, kind in _KINDS:
-        of_episode: dict[tuple[Instant, Instant, str, str], list[Mapping[str, Any]]] = defaultdict(
-            list
-        )
+        of_episode: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
         for row in moment.episodes[table]:
-            times = (row["episode_first_seen"], row["episode_last_seen"])
-            of_episode[*times, row["persistence"], row["severity"]].append(row)
-        for (first, last, persistence, severity), rows in sorted(of_episode.items()):
+            of_episode[tuple(row[name] for name in _ALIKE)].append(row)
+        for _, rows in sorted(of_episode.items()):
             waiting = sum(row["backlog"] or 0 for row in rows)
             backlog = f", {count(waiting, 'message')} not consumed" if waiting else ""
             lines.append(
-                f"  {kind} {_span(first, last)} ({persistence}, {severity}): "
+                f"  {kind} {_when(rows[0])} ({rows[0]['persistence']}, {rows[0]['severity']}): "
                 f"{_queue_ranges(moment, rows)}{backlog}"
             )
     for row in moment.episodes["stalled_queues"]:
@@ -418,19 +402,24 @@ def _since(moment: Moment) -> Iterator[str]:
             f"{list_of(row['owners']) or 'nobody'}"
         )
     for row in moment.episodes["group_faults"]:
-        lines.append(
-            f"  {row['fault']} {_span(row['first_seen'], row['last_seen'])} ({row['persistence']})"
-        )
+        whose = f" of {shown_id(row['client_ids'][0])}" if row["fault"] in OF_ONE_CLIENT else ""
+        lines.append(f"  {row['fault']}{whose} {_when(row)} ({row['persistence']})")
     if lines:
         yield ""
         yield "Since when"
         yield from lines
 
 
+def _when(row: Mapping[str, Any]) -> str:
+    """From when to when, and for how much of it, where there are gaps."""
+    share = of_the_time(row["share_of_time"])
+    return f"{_span(row['first_seen'], row['last_seen'])}{share and f', {share}'}"
+
+
 def _span(first: Instant, last: Instant) -> str:
     if first == last:
-        return f"in the snapshot of {_clock(first)}"
-    return f"from {_clock(first)} to {_clock(last)}"
+        return f"in the snapshot of {clock(first)}"
+    return f"from {clock(first)} to {clock(last)}"
 
 
 def _queue_ranges(moment: Moment, rows: Iterable[Mapping[str, Any]]) -> str:
@@ -449,7 +438,7 @@ def _held(moment: Moment) -> Iterator[str]:
     yield "What the processes hold, as their last running infos say"
     for held in moment.held[:_MOST_CLIENTS]:
         queues = _ranges(moment, held.queues) if held.queues else "no queue"
-        yield f"  {shown_id(held.client_id)}: {queues} (at {_clock(held.said_at)})"
+        yield f"  {shown_id(held.client_id)}: {queues} (at {clock(held.said_at)})"
     if len(moment.held) > _MOST_CLIENTS:
         yield f"  and {len(moment.held) - _MOST_CLIENTS} more"
     holders = Counter(queue for held in moment.held for queue in held.queues)
@@ -464,105 +453,7 @@ def _backlog(moment: Moment) -> Iterator[str]:
         return
     yield ""
     in_all = sum(moment.backlog.values())
-    yield f"Not consumed at {_clock(moment.backlog_at)}: {count(in_all, 'message')}"
+    yield f"Not consumed at {clock(moment.backlog_at)}: {count(in_all, 'message')}"
     most = sorted(moment.backlog.items(), key=lambda each: (-each[1], each[0]))
     for (broker_name, queue_id), waiting in [each for each in most if each[1]][:_MOST_BACKLOGS]:
         yield f"  {broker_name} {queue_id}: {count(waiting, 'message')}"
-
-
-# ------------------------------------------------------------------ what a change does
-
-
-def _moves(told: WhatIf) -> Iterator[str]:
-    yield ""
-    if not told.moves:
-        yield "No queue moves."
-        return
-    yield f"{len(told.moves):,} of {count(_queues_in_all(told), 'queue')} change hands"
-    for number, (client_id, (gives, takes)) in enumerate(moves_by_client(told.moves).items()):
-        if number == _MOST_LINES:
-            yield "  ..."
-            break
-        parts = [
-            f"{verb} {queue_ranges(queues)}"
-            for verb, queues in (("gives up", gives), ("takes", takes))
-            if queues
-        ]
-        yield f"  {client_id} {', '.join(parts)}"
-    yield ""
-    yield "  queue                      from -> to"
-    for move in told.moves[:_MOST_LINES]:
-        queue = f"{move.queue.broker_name} {move.queue.queue_id}"
-        before, after = (" + ".join(each) or "nobody" for each in (move.before, move.after))
-        yield f"  {queue:<25}  {before} -> {after}"
-    if len(told.moves) > _MOST_LINES:
-        yield f"  and {len(told.moves) - _MOST_LINES:,} more"
-
-
-def _queues_in_all(told: WhatIf) -> int:
-    of = [_taken(evaluation) | set(_marks(evaluation)) for evaluation in (told.before, told.after)]
-    return len(set().union(*of))
-
-
-def _on_the_way(told: WhatIf) -> Iterator[str]:
-    """Whether it can be done step by step, and what happens while clients find out."""
-    yield ""
-    yield from _rollout(told)
-    worst = told.settling.worst
-    if worst is None:
-        return
-    yield (
-        f"While the clients find out, for up to {told.seconds} s after all is done (a client that "
-        f"crashes stays listed for some 120 s more), up to {count(worst.wrong, 'queue')} may be "
-        f"taken by both or by nobody{_looked_at(told.settling)}."
-    )
-    who = f"when only these know: {names(worst.done, 4)}" if worst.done else "before anybody knows"
-    yield f"  Worst, {who}:"
-    yield f"    {_what_is_wrong(worst)}"
-
-
-def _rollout(told: WhatIf) -> Iterator[str]:
-    steps, rollout = count(len(told.steps), "step"), told.rollout
-    if rollout.worst is not None:
-        yield (
-            f"NOT safe in a rolling way, step by step ({steps}): states in between have "
-            "duplicates or orphans that were not there before, for as long as the rollout stands "
-            f"there: {rollout.harmed} of {rollout.looked_at}{_looked_at(rollout)}."
-        )
-        yield f"  Worst, with this done and no more: {names(rollout.worst.done, 4)}:"
-        yield f"    {_what_is_wrong(rollout.worst)}"
-    elif told.new_findings:
-        yield "NOT safe: when all is done there are findings that were not there before."
-    elif len(told.steps) == 1:
-        yield "Safe: it is one step, and its end has no finding that was not there before."
-    else:
-        sure = "Safe" if rollout.exhaustive else "No harm was found"
-        yield (
-            f"{sure} in a rolling way, step by step ({steps}): no state in between has a "
-            f"duplicate or an orphan that was not there before{_looked_at(rollout)}."
-        )
-
-
-def _looked_at(ways: Ways) -> str:
-    if ways.states == 0:
-        return ""
-    if ways.exhaustive:
-        return f" (all {ways.states} states looked at)" if ways.states > 1 else ""
-    states = f"{ways.states:,}" if ways.states < 10**9 else f"about 10^{len(str(ways.states)) - 1}"
-    return f" ({ways.looked_at} of {states} states looked at: another may be worse)"
-
-
-def _what_is_wrong(between: Between) -> str:
-    parts = [
-        f"{queue_ranges(queues)} {noun(len(queues), 'is', 'are')} taken by {whom}"
-        for queues, whom in ((between.duplicates, "several"), (between.orphans, "nobody"))
-        if queues
-    ]
-    return "; ".join(parts)
-
-
-def _new_faults(told: WhatIf) -> Iterator[str]:
-    """Why there are findings when all is done."""
-    causes = find_causes(told.situation_after, told.after)
-    for fault in find_faults(told.situation_after, told.after, causes):
-        yield from _fault(fault)

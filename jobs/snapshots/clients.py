@@ -1,4 +1,5 @@
-"""What clients say of themselves, in running infos and in their logs: rows of ``client_states``."""
+"""Who consumes how: what clients say of themselves, in running infos and in their logs, and how
+brokers let a group consume: rows of ``client_states``."""
 
 from __future__ import annotations
 
@@ -9,11 +10,16 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
-from jobs.dumps.statement import LogLine, RunningInfo, Statement
+from jobs.dumps.statement import InfoQueue, LogLine, RequestMode, RunningInfo, Statement
 from jobs.instants import SECOND, Instant
+from jobs.schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING, REQUEST_MODE
 
 RUNNING_INFO_SOURCE = "RUNNING_INFO"
 CLIENT_LOG_SOURCE = "CLIENT_LOG"
+
+#: A pull waits for messages for up to 30 s (``ConsumerPullTimeoutMillis``), and is tried again 3 s
+#: after an error; ``ConsumerRunningInfo.analyzeProcessQueue`` too takes 60 s for too long.
+_IDLE = 60 * SECOND
 
 #: (cluster, process or else client id)
 Log: TypeAlias = tuple[str, str]
@@ -28,10 +34,18 @@ _FIXED_OFFSET = re.compile(r"(?:GMT|UTC)([+-])(\d{1,2})(?::(\d{2}))?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
 
 
-def running_info_row(statement: Statement) -> dict[str, Any]:
+#: So many fields of an ``InfoQueue`` are published; the others are read for its activity.
+_HELD = InfoQueue._fields.index("last_pull_at") + 1
+
+#: The language of a client's SDK and the ordinal of its MQVersion, as brokers list them.
+SdkOfClient: TypeAlias = tuple[str | None, int | None]
+
+
+def running_info_row(statement: Statement, sdk: SdkOfClient = (None, None)) -> dict[str, Any]:
     """The row of an answer to getConsumerRunningInfo, or of the error that came in its place."""
     source, info = statement.source, statement.content
-    row = {
+    language, version = sdk
+    row: dict[str, Any] = {
         "cluster": statement.cluster,
         "snapshot_time": statement.snapshot_time,
         "observed_at": statement.collected_at,
@@ -43,9 +57,64 @@ def running_info_row(statement: Statement) -> dict[str, Any]:
         "process": source.process,
         "error_code": source.code,
         "error_message": source.message,
+        "language": language,
+        "version": version,
     }
+    if not isinstance(info, RunningInfo):
+        return row
     # Its fields have the names of the columns.
-    return row | info._asdict() if isinstance(info, RunningInfo) else row
+    row |= info._asdict()
+    if info.queues is not None:
+        row["queues"] = [queue[:_HELD] for queue in info.queues]
+        row["activities"] = activities(info, statement.collected_at)
+    return row
+
+
+def activities(info: RunningInfo, observed_at: Instant) -> list[str | None]:
+    """Of each queue of the answer what the process does not do with it; None: nothing is wrong.
+
+    A coarse word and no number, so that a client that gets on says the same in each answer. What
+    it does not consume is measured on its own clock, by the latest time in the answer.
+
+    >>> lately, long_ago = 1_000 * SECOND, 900 * SECOND
+    >>> queues = (InfoQueue("T", "b", 0, False, lately, long_ago, cached_messages=5),)
+    >>> activities(RunningInfo(*[None] * 8, queues), lately)
+    ['NOT_CONSUMING']
+    """
+    queues = info.queues or ()
+    times = (time for each in queues for time in (each.last_pull_at, each.last_consume_at))
+    now = max((time for time in times if time is not None), default=observed_at)
+    return [_activity(each, bool(info.consume_orderly), now, observed_at) for each in queues]
+
+
+def _activity(
+    queue: InfoQueue, consumes_in_order: bool, now: Instant, observed_at: Instant
+) -> str | None:
+    if queue.dropped:
+        return None
+    if consumes_in_order and queue.locked is False:
+        return NOT_LOCKED
+    if queue.cached_messages:
+        consumed_at = queue.last_consume_at
+        return NOT_CONSUMING if consumed_at and now - consumed_at > _IDLE else None
+    pulled_at = queue.last_pull_at
+    return NOT_PULLING if pulled_at and observed_at - pulled_at > _IDLE else None
+
+
+def request_mode_row(statement: Statement, mode: RequestMode) -> dict[str, Any]:
+    """The row of what a broker says of how a group consumes a topic, whichever client it is."""
+    return {
+        "cluster": statement.cluster,
+        "snapshot_time": statement.snapshot_time,
+        "observed_at": statement.collected_at,
+        "source": REQUEST_MODE,
+        "consumer_group": statement.subject,
+        "client_id": "",
+        "broker_name": statement.source.broker_name,
+        "broker_id": statement.source.broker_id,
+        "topic": mode.topic,
+        "client_rebalance": mode.mode != "POP",
+    }
 
 
 def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None) -> dict[str, Any]:

@@ -16,8 +16,10 @@ from jobs.dumps.statement import (
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
     Connections,
+    Content,
     HeartbeatOfGroup,
     LogLine,
+    RequestMode,
     RunningInfo,
     Statement,
     Stats,
@@ -33,9 +35,18 @@ from jobs.schemas import (
     QUEUE_OFFSETS,
 )
 from jobs.snapshots.answers import outcome_of_poll
-from jobs.snapshots.clients import Log, log_line_row, log_of, logged_at, running_info_row
+from jobs.snapshots.clients import (
+    Log,
+    SdkOfClient,
+    log_line_row,
+    log_of,
+    logged_at,
+    request_mode_row,
+    running_info_row,
+)
+from jobs.snapshots.group_tables import GroupTables
 from jobs.snapshots.lists import ListRows
-from jobs.snapshots.members import GroupTables, Members
+from jobs.snapshots.members import Members
 from jobs.snapshots.offsets import OffsetRows
 from jobs.snapshots.tables import PIECE_ROWS, table_of_rows
 
@@ -62,6 +73,7 @@ def group_tables(
     members, offsets = Members(), OffsetRows()
     polls: dict[tuple[Instant, Broker], Statement] = {}
     client_states: list[dict[str, Any]] = []
+    sdks = _Sdks()
     statement = None
     for statement in statements:
         content, time = statement.content, statement.collected_at
@@ -72,16 +84,17 @@ def group_tables(
             key = _round(statement), _broker(statement)
             polls.pop(key, None)
             polls[key] = statement
+            sdks.add(key[1], content)
         elif isinstance(content, Stats):
             offsets.add(_round(statement), content)
         elif isinstance(content, LogLine):
             members.add_log_line(time, content)
             client_states.append(_log_line(statement, content, terms))
+        elif isinstance(content, RequestMode):
+            client_states.append(request_mode_row(statement, content))
         elif statement.kind == CONSUMER_RUNNING_INFO:
-            if isinstance(content, RunningInfo) and statement.source.code is None:
-                client_id = cast("str", statement.source.client_id)
-                members.add_running_info(time, client_id, content)
-            client_states.append(running_info_row(statement))
+            client_id = cast("str", statement.source.client_id)
+            client_states.append(_running_info(statement, client_id, members, sdks.of(client_id)))
         if len(client_states) >= PIECE_ROWS:
             yield CLIENT_STATES.name, table_of_rows(CLIENT_STATES, client_states)
             client_states = []
@@ -95,6 +108,25 @@ def group_tables(
         yield from _poll_tables(list(polls.values()), members, terms)
 
 
+class _Sdks:
+    """The SDK of each client, as the latest list that has it says."""
+
+    def __init__(self) -> None:
+        self._lists: dict[Broker, Content] = {}
+        self._of_client: dict[str, SdkOfClient] = {}
+
+    def add(self, broker: Broker, answer: Content) -> None:
+        """A broker's answer; one that repeats itself is the very same object, and costs nothing."""
+        if isinstance(answer, Connections) and self._lists.get(broker) is not answer:
+            self._lists[broker] = answer
+            for each in answer.connections:
+                self._of_client[each.client_id] = each.language, each.version
+
+    def of(self, client_id: str) -> SdkOfClient:
+        """The SDK of a client; (None, None) where no list has had it."""
+        return self._of_client.get(client_id, (None, None))
+
+
 def _broker(poll: Statement) -> Broker:
     # A poll without either is refused when its line is read, as is one without its round.
     return cast("Broker", (poll.source.broker_name, poll.source.broker_id))
@@ -102,6 +134,14 @@ def _broker(poll: Statement) -> Broker:
 
 def _round(statement: Statement) -> Instant:
     return cast("Instant", statement.snapshot_time)
+
+
+def _running_info(
+    statement: Statement, client_id: str, members: Members, sdk: SdkOfClient
+) -> dict[str, Any]:
+    if isinstance(statement.content, RunningInfo) and statement.source.code is None:
+        members.add_running_info(statement.collected_at, client_id, statement.content)
+    return running_info_row(statement, sdk)
 
 
 def _log_line(statement: Statement, line: LogLine, terms: SnapshotTerms) -> dict[str, Any]:
@@ -117,7 +157,7 @@ def _poll_tables(
     cluster, group = polls[0].cluster, polls[0].subject
     tables = GroupTables(
         [
-            (poll.collected_at, poll.content.subscriptions)
+            (poll.collected_at, _broker(poll), poll.content)
             for poll in polls
             if isinstance(poll.content, Connections)
         ]

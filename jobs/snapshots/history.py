@@ -45,9 +45,15 @@ class History(Generic[Value]):
         What a process is it has been since it started, and a collector may have begun to listen
         later. Of two values of one instant the one that was added later counts.
         """
+        found = self.nearest_since(time)
+        return None if found is None else found[1]
+
+    def nearest_since(self, time: Instant) -> tuple[Instant, Value] | None:
+        """The same value, and from when on it was so."""
         if not self._values:
             return None
-        return self._values[max(bisect_right(self._times, time) - 1, 0)]
+        number = max(bisect_right(self._times, time) - 1, 0)
+        return self._times[number], self._values[number]
 
     def next_change(self, time: Instant) -> Instant:
         """Until when ``nearest`` stays what it is at the time."""

@@ -14,14 +14,42 @@ from itertools import repeat
 import numpy as np
 import pyarrow as pa
 
-from jobs.contents import MEMBER_FACTS, content_id, record_text
+from jobs.contents import HEARD_SECONDS, MEMBER_FACTS, content_id, record_text
 from jobs.dumps.statement import Connections
 from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import Broker
 from jobs.schemas import HEARTBEATS, MEMBER_LISTS, MEMBERS
+from jobs.snapshots.group_tables import GroupTables, Shown, share_of_others
 from jobs.snapshots.history import NEVER
-from jobs.snapshots.members import GROUP_TABLE, GroupTables, Member, Members, member_at
+from jobs.snapshots.members import GROUP_TABLE, Member, Members, member_at
 from jobs.snapshots.tables import PIECE_ROWS, table_of
+
+#: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
+#: not come, they were not lost: the client stopped ...
+_SILENCE: Instant = 75 * SECOND
+#: ... within the 30 s after its last heartbeat, in the middle of them as likely as not.
+_STOPPED_AFTER: Instant = 15 * SECOND
+
+
+def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instant | None) -> bool:
+    """Whether the client has stopped to send heartbeats, as what came later shows.
+
+    ``heartbeats`` are those of the client over any of its connections, so that one that reconnects
+    is not silent; ``heard_until`` is when the last one of any member came: until then somebody
+    listened. A broker drops a client that stopped without a word 120 to 130 s later; until then its
+    slot is in everybody's list.
+
+    >>> _is_silent(50 * SECOND, [0, 200 * SECOND], None), _is_silent(10 * SECOND, [0], 99 * SECOND)
+    (True, False)
+    >>> _is_silent(50 * SECOND, [0, 60 * SECOND], None), _is_silent(50 * SECOND, [0], None)
+    (False, False)
+    """
+    number = bisect_right(heartbeats, time)
+    following = heartbeats[number] if number < len(heartbeats) else heard_until
+    if not number or following is None:
+        return False
+    last = heartbeats[number - 1]
+    return following - last > _SILENCE and time - last > _STOPPED_AFTER
 
 
 class _Resolved:
@@ -33,11 +61,13 @@ class _Resolved:
         self.numbers: list[int] = []
         #: When the heartbeats over each connection came.
         self.heartbeats: list[array[int]] = []
+        #: Of each member when the heartbeats of its client came, over any connection.
+        self.of_clients: list[array[int]] = []
         self.until: Instant = NEVER
         #: What the group's tables showed, where some member's subscriptions are from there.
-        self.around: object = None
+        self.shown: Shown | None = None
         #: The ids of the list, by which of its members are expired.
-        self.ids: dict[tuple[bool, ...], str] = {}
+        self.ids: dict[tuple[bool | None, ...], str] = {}
 
 
 class ListRows:
@@ -51,16 +81,17 @@ class ListRows:
         self._expiry = heartbeat_expiry_seconds * SECOND
         self._numbers: dict[Member, int] = {}
         self._known: list[Member] = []
-        self._texts: dict[tuple[int, bool], str] = {}
+        self._texts: dict[tuple[int, bool | None], str] = {}
         self._last: dict[Broker, _Resolved] = {}
         #: By list id the numbers of its members, and which of them are expired.
-        self._lists: dict[str, tuple[Sequence[int], Sequence[bool]]] = {}
+        self._lists: dict[str, tuple[Sequence[int], Sequence[bool | None]]] = {}
         self._clear()
 
     def _clear(self) -> None:
         self._rows: list[int] = []
         self._snapshot_times: list[Instant] = []
         self._last_heartbeats: list[Instant | None] = []
+        self._silent: list[bool] = []
 
     @property
     def rows(self) -> int:
@@ -74,25 +105,42 @@ class ListRows:
         if not answer.connections:
             return None
         resolved = self._last.get(broker)
-        if resolved is None or not self._holds(resolved, time, answer):
+        if resolved is None or not self._holds(resolved, time, broker, answer):
             resolved = self._last[broker] = self._resolve(time, broker, answer)
-        last_heartbeats = [
-            heartbeats[number - 1] if (number := bisect_right(heartbeats, time)) else None
-            for heartbeats in resolved.heartbeats
-        ]
+        heard_until = self._members.heard_until(broker)
+        flags: list[bool | None] = []
+        for heartbeats, of_client in zip(resolved.heartbeats, resolved.of_clients, strict=True):
+            number = bisect_right(heartbeats, time)
+            last = heartbeats[number - 1] if number else None
+            is_silent = last is not None and _is_silent(time, of_client, heard_until)
+            self._last_heartbeats.append(last)
+            self._silent.append(is_silent)
+            flags.append(self._is_expired(snapshot_time, last, is_silent=is_silent))
         self._rows += resolved.numbers
         self._snapshot_times += repeat(snapshot_time, len(resolved.numbers))
-        self._last_heartbeats += last_heartbeats
-        # A flag and not an age, so that a list does not become another one with every poll. False
-        # where no heartbeat of the member was collected: nothing is known of it then.
-        latest_expired = snapshot_time - self._expiry
-        expired = tuple([last is not None and last < latest_expired for last in last_heartbeats])
+        expired = tuple(flags)
         list_id = resolved.ids.get(expired)
         if list_id is None:
             list_id = resolved.ids[expired] = self._list_id(resolved.numbers, expired)
         return list_id
 
-    def _holds(self, resolved: _Resolved, time: Instant, answer: Connections) -> bool:
+    def _is_expired(
+        self, time: Instant, last_heartbeat: Instant | None, *, is_silent: bool
+    ) -> bool | None:
+        """True: silent, or for longer than a broker keeps a connection. False: heard lately. None:
+        neither, or no heartbeat over the connection was collected.
+
+        A flag and not an age, so that a list does not become another one with every poll.
+        """
+        if last_heartbeat is None:
+            return None
+        if is_silent or time - last_heartbeat > self._expiry:
+            return True
+        return False if time - last_heartbeat <= HEARD_SECONDS * SECOND else None
+
+    def _holds(
+        self, resolved: _Resolved, time: Instant, broker: Broker, answer: Connections
+    ) -> bool:
         """Whether all that was true of the members of a list still is."""
         before = resolved.answer
         return (
@@ -100,18 +148,24 @@ class ListRows:
             and before.connections == answer.connections
             and before.consume_type == answer.consume_type
             and before.message_model == answer.message_model
-            and (resolved.around is None or resolved.around == self._tables.around(time))
+            and (resolved.shown is None or resolved.shown == self._tables.at(time, broker))
         )
 
     def _resolve(self, time: Instant, broker: Broker, answer: Connections) -> _Resolved:
         resolved = _Resolved(answer)
+        shown = self._tables.at(time, broker)
+        members: list[Member] = []
         for connection in answer.connections:
-            member, until = member_at(time, broker, connection, answer, self._members, self._tables)
+            member, until = member_at(time, broker, connection, answer, self._members, shown)
             if member.subscription_source == GROUP_TABLE:
-                resolved.around = member.subscriptions
+                resolved.shown = shown
             resolved.until = min(resolved.until, until)
-            resolved.numbers.append(self._number(member))
             resolved.heartbeats.append(self._members.of_connection(broker, connection).heartbeats)
+            resolved.of_clients.append(self._members.heartbeats_of(broker, connection.client_id))
+            members.append(member)
+        if resolved.shown is not None and shown.doubtful_topics:
+            members = _with_shares_of_others(members)
+        resolved.numbers = [self._number(member) for member in members]
         return resolved
 
     def _number(self, member: Member) -> int:
@@ -120,12 +174,12 @@ class ListRows:
             self._known.append(member)
         return number
 
-    def _list_id(self, numbers: Sequence[int], expired: Sequence[bool]) -> str:
+    def _list_id(self, numbers: Sequence[int], expired: Sequence[bool | None]) -> str:
         list_id = content_id([self._text(*each) for each in zip(numbers, expired, strict=True)])
         self._lists.setdefault(list_id, (numbers, expired))
         return list_id
 
-    def _text(self, number: int, is_expired: bool) -> str:
+    def _text(self, number: int, is_expired: bool | None) -> str:
         text = self._texts.get((number, is_expired))
         if text is None:
             facts = self._known[number].facts(is_expired=is_expired)
@@ -149,6 +203,7 @@ class ListRows:
                 "consumer_group": group,
                 "snapshot_time": self._snapshot_times,
                 "last_heartbeat_at": self._last_heartbeats,
+                "is_silent": self._silent,
             },
         )
         self._clear()
@@ -157,7 +212,7 @@ class ListRows:
     def member_lists(self, cluster: str, group: str) -> Iterator[pa.Table]:
         """The rows of ``member_lists``: each list that came in, once."""
         ids: list[str] = []
-        members: list[tuple[int, bool]] = []
+        members: list[tuple[int, bool | None]] = []
         ends = [0]
         for list_id, (numbers, expired) in self._lists.items():
             ids.append(list_id)
@@ -174,10 +229,10 @@ class ListRows:
         cluster: str,
         group: str,
         ids: list[str],
-        members: list[tuple[int, bool]],
+        members: list[tuple[int, bool | None]],
         ends: list[int],
     ) -> pa.Table:
-        positions: dict[tuple[int, bool], int] = {}
+        positions: dict[tuple[int, bool | None], int] = {}
         position = [positions.setdefault(each, len(positions)) for each in members]
         facts = [self._known[number].facts(is_expired=expired) for number, expired in positions]
         structs = pa.array(facts, type=MEMBERS.value_type).take(pa.array(position))
@@ -193,3 +248,29 @@ class ListRows:
                 ),
             },
         )
+
+
+def _with_shares_of_others(members: Sequence[Member]) -> list[Member]:
+    """The members of a list, where the shares of doubtful topics are those of the members of which
+    only the table tells: what the others say themselves is certain."""
+    sure = [
+        {topic for topic, *_ in each.subscriptions}
+        for each in members
+        if each.doubtful_topics is None
+    ]
+    return [
+        each._replace(
+            doubtful_topics=tuple(
+                (
+                    topic,
+                    share_of_others(
+                        percent, len(members), len(sure), sum(topic in have for have in sure)
+                    ),
+                )
+                for topic, percent in each.doubtful_topics
+            )
+        )
+        if each.doubtful_topics
+        else each
+        for each in members
+    ]

@@ -2,19 +2,20 @@
 
 A broker's list (ConsumerConnection) has the connections, but its subscription table is the
 group's: the last heartbeat of any member overwrites it, so that in a mixed group it flips. What a
-member subscribes to is therefore taken from its own last full heartbeat over that connection,
-else from its running info, else from its heartbeats to other brokers (a collector may hear one
-broker alone), else from the group's table; the row says which.
+member subscribes to is therefore what it said last itself: in a full heartbeat over that
+connection, as long as heartbeats over it are heard; else in its running info or in a heartbeat to
+another broker, whichever is later (a collector may hear one broker alone, or stop to hear it). The
+group's table counts for a member that said nothing at all. The row says which.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from jobs.contents import MEMBER_FACTS
+from jobs.contents import HEARD_SECONDS, MEMBER_FACTS
 from jobs.dumps.statement import (
     Connection,
     Connections,
@@ -27,11 +28,8 @@ from jobs.dumps.statement import (
 from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import Broker
 from jobs.snapshots.clients import CLIENT_LOG_SOURCE, RUNNING_INFO_SOURCE
-from jobs.snapshots.history import History
-
-#: A member's heartbeat overwrites the group's table every 30 s, an expired member is gone after
-#: 120 s: within this time every member's subscription has shown in the table.
-GROUP_TABLE_SECONDS = 120
+from jobs.snapshots.group_tables import Doubt, Shown
+from jobs.snapshots.history import NEVER, History
 
 #: A running info shows the class alone, a log line also what it wraps: MACHINE_ROOM_NEARBY-AVG.
 NEARBY = "MACHINE_ROOM_NEARBY"
@@ -41,6 +39,7 @@ ConnectionKey = tuple[str | None, int | None, str, str | None]
 
 #: The source of a subscription of which no word of the client itself is there.
 GROUP_TABLE = "GROUP_TABLE"
+HEARTBEAT_SOURCE = "HEARTBEAT"
 
 
 class Profile(NamedTuple):
@@ -68,6 +67,9 @@ class Member(NamedTuple):
     strategy_source: str | None
     client_rebalance: bool | None
     pull_consumer: bool | None
+    #: The topics to which only some members subscribe, where nothing shows which: see
+    #: ``group_tables``.
+    doubtful_topics: tuple[Doubt, ...] | None = None
 
     @property
     def chooses_queues(self) -> bool:
@@ -85,7 +87,7 @@ class Member(NamedTuple):
         )
         return bool(self.pull_consumer) or assigns
 
-    def facts(self, *, is_expired: bool) -> tuple[Any, ...]:
+    def facts(self, *, is_expired: bool | None) -> tuple[Any, ...]:
         """The values of ``contents.MEMBER_FACTS``."""
         return tuple(
             is_expired if fact.name == "is_expired" else getattr(self, fact.name)
@@ -104,6 +106,20 @@ class OfConnection:
         #: Those with subscriptions, see ``HeartbeatOfGroup.is_full``.
         self.full = History[HeartbeatOfGroup]()
 
+    def heard_before(self, time: Instant) -> Instant:
+        """When the last heartbeat by then came, else the first one."""
+        return self.heartbeats[max(bisect_right(self.heartbeats, time) - 1, 0)]
+
+    def heard_after(self, time: Instant) -> Instant:
+        """When the next heartbeat came, or NEVER."""
+        number = bisect_right(self.heartbeats, time)
+        return self.heartbeats[number] if number < len(self.heartbeats) else NEVER
+
+    def heard_nearest(self, time: Instant) -> Instant:
+        """When the heartbeat came that is nearest to the time."""
+        either = self.heard_before(time), self.heard_after(time)
+        return min(either, key=lambda heard: abs(heard - time))
+
 
 class OfClient:
     """What a client says of itself, over whichever connection."""
@@ -111,7 +127,9 @@ class OfClient:
     __slots__ = ("client_rebalance", "heartbeat", "info", "nearby", "pull_consumer", "strategy")
 
     def __init__(self) -> None:
-        #: Each distinct full heartbeat, from when it first came over any connection.
+        #: Its last full heartbeat that said anything new, over any connection. Several processes
+        #: of one id repeat themselves without end: a repetition over the same connection is no
+        #: news.
         self.heartbeat = History[HeartbeatOfGroup]()
         #: Of its running infos.
         self.info = History[Profile]()
@@ -134,7 +152,9 @@ class Members:
     def __init__(self) -> None:
         self._connections: dict[ConnectionKey, OfConnection] = {}
         self._clients: dict[str, OfClient] = {}
-        self._heard: set[HeartbeatOfGroup] = set()
+        self._heard: dict[tuple[str | None, int | None], Instant] = {}
+        #: By (broker name, broker id, client id) when its heartbeats came, over any connection.
+        self._heartbeats: dict[tuple[str | None, int | None, str], array[int]] = {}
 
     def add_heartbeat(self, time: Instant, source: Source, content: HeartbeatOfGroup) -> None:
         """A heartbeat that came over a connection."""
@@ -143,11 +163,13 @@ class Members:
         if connection is None:
             connection = self._connections[key] = OfConnection()
         connection.heartbeats.append(time)
-        if content.is_full:
+        self._heard[source.broker_name, source.broker_id] = time
+        self._heartbeats.setdefault(
+            (source.broker_name, source.broker_id, content.client_id), array("q")
+        ).append(time)
+        if content.is_full and connection.full.nearest(time) != content:
             connection.full.add(time, content)
-            if content not in self._heard:
-                self._heard.add(content)
-                self._client(content.client_id).heartbeat.add(time, content)
+            self._client(content.client_id).heartbeat.add(time, content)
 
     def add_running_info(self, time: Instant, client_id: str, info: RunningInfo) -> None:
         """An answer to getConsumerRunningInfo."""
@@ -172,6 +194,14 @@ class Members:
         key = (*broker, connection.client_id, connection.client_addr)
         return self._connections.get(key, _SILENT_CONNECTION)
 
+    def heartbeats_of(self, broker: Broker, client_id: str) -> array[int]:
+        """When the heartbeats of a client came to a broker, over any connection, ascending."""
+        return self._heartbeats.get((*broker, client_id), _NO_HEARTBEATS)
+
+    def heard_until(self, broker: Broker) -> Instant | None:
+        """When the last heartbeat of any member at a broker was collected."""
+        return self._heard.get(broker)
+
     def of_client(self, client_id: str) -> OfClient:
         """What a client says of itself."""
         return self._clients.get(client_id, _SILENT_CLIENT)
@@ -183,6 +213,7 @@ class Members:
         return client
 
 
+_NO_HEARTBEATS: array[int] = array("q")
 _SILENT_CONNECTION = OfConnection()
 _SILENT_CLIENT = OfClient()
 
@@ -193,34 +224,50 @@ def _add_strategy(client: OfClient, time: Instant, strategy: str, source: str) -
         client.nearby.add(time, strategy)
 
 
-class GroupTables:
-    """What the subscription tables of a group showed, over all brokers' lists, in time."""
+class _Words(NamedTuple):
+    """What a client says of itself, where, and since when."""
 
-    def __init__(self, polls: Sequence[tuple[Instant, Subscriptions]]) -> None:
-        """``polls``: when a table was read, ascending, and what it showed."""
-        numbers: dict[Subscriptions, int] = {}
-        self._times = [time for time, _ in polls]
-        self._shown = [numbers.setdefault(table, len(numbers)) for _, table in polls]
-        self._tables = list(numbers)
-        self._unions: dict[frozenset[int], Subscriptions] = {}
+    since: Instant
+    source: str
+    words: HeartbeatOfGroup | Profile
 
-    def around(self, time: Instant) -> Subscriptions:
-        """All that they showed within GROUP_TABLE_SECONDS of a time.
 
-        One reading of a table that flips does not tell who subscribes to what: a member of which
-        nothing else is known counts as subscribing to all that any broker's table showed.
-        """
-        reach = GROUP_TABLE_SECONDS * SECOND
-        first, last = (
-            bisect_left(self._times, time - reach),
-            bisect_right(self._times, time + reach),
-        )
-        shown = frozenset(self._shown[first:last])
-        union = self._unions.get(shown)
-        if union is None:
-            union = tuple(sorted({each for number in shown for each in self._tables[number]}))
-            self._unions[shown] = union
-        return union
+def _last_words(time: Instant, own: OfConnection, client: OfClient) -> tuple[list[_Words], Instant]:
+    """What a client says over a connection and elsewhere, the words that count first; until when.
+
+    The words over the connection count while it is heard: several processes may have one id, and
+    each has its own connections. Once it is heard no more, what the client said last counts,
+    wherever; what it says first counts for the time before.
+    """
+    histories: tuple[tuple[str, History[Any]], ...] = (
+        (HEARTBEAT_SOURCE, own.full),
+        (RUNNING_INFO_SOURCE, client.info),
+        (HEARTBEAT_SOURCE, client.heartbeat),
+    )
+    said = [
+        _Words(own.heard_before(time) if history is own.full else found[0], source, found[1])
+        for source, history in histories
+        if (found := history.nearest_since(time)) is not None
+    ]
+    until = min(own.full.next_change(time), client.next_change(time))
+    if len({each.words.subscriptions for each in said}) < 2:
+        return said, until
+    last = min(
+        said,
+        key=lambda each: (
+            each.words.subscriptions is None,
+            each.since > time,
+            abs(time - each.since),
+        ),
+    ).words.subscriptions
+    own_words = own.full.nearest(time)
+    if own_words is not None and own_words.subscriptions != last:
+        heard, reach = own.heard_nearest(time), HEARD_SECONDS * SECOND
+        if abs(time - heard) <= reach:
+            return said, min(until, heard + reach + 1)
+        until = min(until, own.heard_after(time) - reach)
+    # Of equal words the first witness counts, so that a repetition does not change the row.
+    return sorted(said, key=lambda each: each.words.subscriptions != last), until
 
 
 def member_at(
@@ -229,25 +276,23 @@ def member_at(
     connection: Connection,
     answer: Connections,
     members: Members,
-    tables: GroupTables,
+    shown: Shown,
 ) -> tuple[Member, Instant]:
     """What is true of a connection of a broker's list at the time of a poll, and until when.
 
-    Where the group's table had to serve (GROUP_TABLE) it holds only while ``around`` is the same.
+    ``shown`` is what the group's tables tell then. Where they had to serve (GROUP_TABLE) it holds
+    only while they tell the same.
     """
     own = members.of_connection(broker, connection)
     client = members.of_client(connection.client_id)
-    witnesses = (
-        ("HEARTBEAT", own.full.nearest(time)),
-        ("RUNNING_INFO", client.info.nearest(time)),
-        ("HEARTBEAT", client.heartbeat.nearest(time)),
-    )
-    heard = [(name, words) for name, words in witnesses if words is not None]
+    heard, until = _last_words(time, own, client)
     subscribed = [
-        (words.subscriptions, name) for name, words in heard if words.subscriptions is not None
+        (words.subscriptions, source)
+        for _, source, words in heard
+        if words.subscriptions is not None
     ]
     subscriptions, subscription_source = (
-        subscribed[0] if subscribed else (tables.around(time), GROUP_TABLE)
+        subscribed[0] if subscribed else (shown.subscriptions, GROUP_TABLE)
     )
     strategy, strategy_source = client.strategy.nearest(time) or (None, None)
     if strategy == NEARBY:
@@ -258,16 +303,17 @@ def member_at(
         connection.client_addr,
         connection.language,
         connection.version,
-        _first(*[words.consume_type for _, words in heard], answer.consume_type),
-        _first(*[words.message_model for _, words in heard], answer.message_model),
+        _first(*[each.words.consume_type for each in heard], answer.consume_type),
+        _first(*[each.words.message_model for each in heard], answer.message_model),
         subscriptions,
         subscription_source,
         strategy,
         strategy_source,
         client.client_rebalance.nearest(time),
         client.pull_consumer.nearest(time),
+        None if subscribed else shown.doubtful_topics or None,
     )
-    return member, min(own.full.next_change(time), client.next_change(time))
+    return member, until
 
 
 def _first(*values: str | None) -> str | None:

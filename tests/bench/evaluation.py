@@ -45,6 +45,7 @@ def state_row(
             ],
             "is_expired": fault == "ghost" and n == 2,
             "chooses_queues": False,
+            "subscription_source": "HEARTBEAT",
             "message_model": "CLUSTERING",
             "strategy": strategy,
             "client_rebalance": None,
@@ -73,7 +74,6 @@ def state_row(
             "topic": topic,
             "members": listed,
             "offline": None,
-            "lasting": False,
             "routes": routes,
         }
     )

@@ -173,14 +173,23 @@ def to_member(row: Row, topic: str, expiry: timedelta) -> Member:
         expression=(
             normalise_expression(own[0]["expression_type"], own[0]["expression"]) if own else None
         ),
-        is_expired=heard is not None and row["snapshot_time"] - heard > expiry,
+        is_expired=_is_expired(row["snapshot_time"], heard, expiry),
         chooses_queues=chooses,
+        subscription_source=row["subscription_source"],
         message_model=row["message_model"] or "CLUSTERING",
         strategy=row["strategy"],
         client_rebalance=row["client_rebalance"],
         language=row["language"],
         version=row["version"],
     )
+
+
+def _is_expired(time: datetime, last_heartbeat: datetime | None, expiry: timedelta) -> bool | None:
+    """True: silent for longer than a broker keeps a connection. False: heard lately."""
+    if last_heartbeat is None:
+        return None
+    silent = time - last_heartbeat
+    return silent > expiry if silent > expiry or silent <= timedelta(seconds=90) else None
 
 
 def to_routes(rows: list[Row]) -> tuple[TopicRoute, ...]:

@@ -23,6 +23,7 @@ from jobs.judge.history import judge
 from jobs.judge.situations import Situations
 from jobs.judge.terms import Terms
 from jobs.kinds import DRIFTS, FAULTS, KINDS, QUEUE_FINDINGS, SEVERITIES, UNREADABLE, VERDICTS
+from jobs.masking import Masking
 from jobs.schemas import ALLOCATIONS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES
 from rebalance_core import REPAIRS, Member
 
@@ -74,7 +75,7 @@ MADE_ELSEWHERE = {ALLOCATIONS.name, QUARANTINE.name}
 
 
 def test_every_report_table_is_made_by_one_step() -> None:
-    terms = Terms(180, 130, 900, 0.01, 0.5)
+    terms = Terms(180, 130, 900, 0.01, 0.5, Masking())
     made = judge(Dossier("C", "G"), Situations({}), {}, terms).keys()
     assert made | MADE_ELSEWHERE == {table.name for table in REPORT_TABLES}
     assert not made & MADE_ELSEWHERE
@@ -89,13 +90,13 @@ def test_what_is_graded_has_its_severity_published() -> None:
 # ---------------------------------------------------------------- facts about a member
 
 #: What depends on the topic: the core is given it from the member's subscriptions.
-OF_TOPIC = {"subscribed", "expression"}
-SUBSCRIPTIONS = "subscriptions"
+OF_TOPIC = {"subscribed", "subscribed_percent", "expression"}
+NARROWED = {"doubtful_topics", "subscriptions"}
 FACTS = [fact.name for fact in MEMBER_FACTS]
 
 
 def test_the_core_has_every_fact_about_a_member_and_no_other() -> None:
-    assert set(Member._fields) == {*FACTS, *OF_TOPIC} - {SUBSCRIPTIONS}
+    assert set(Member._fields) == {*FACTS, *OF_TOPIC} - NARROWED
 
 
 #: Of each fact a value that the core takes over as it is, and another.
@@ -109,20 +110,20 @@ VALUES = {
     "client_rebalance": (True, False),
     "is_expired": (False, True),
     "chooses_queues": (False, True),
+    "subscription_source": ("HEARTBEAT", "GROUP_TABLE"),
 }
 
 
-@pytest.mark.parametrize("changed", [name for name in FACTS if name != SUBSCRIPTIONS])
+@pytest.mark.parametrize("changed", [name for name in FACTS if name not in NARROWED])
 def test_a_fact_makes_another_list_and_reaches_the_core(changed: str) -> None:
     members, ids = [], []
     for number in (0, 1):
         facts = {name: values[number * (name == changed)] for name, values in VALUES.items()}
-        ids.append(content_id([record_text(MEMBER_FACTS, (*facts.values(), []))]))
+        ids.append(content_id([record_text(MEMBER_FACTS, (*facts.values(), None, []))]))
         of_state = make_state(
             "G",
             "T",
-            lasting=False,
-            members=[("x", 0, *facts.values(), True, "TAG", "*")],
+            members=[("x", 0, *facts.values(), True, 100, "TAG", "*")],
             offline=(),
             routes=(),
         )

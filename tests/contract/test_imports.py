@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 #: The steps of the work, and what each may use of the others: words that both sides share.
 STEPS = {
+    "collect": {"dumps.parsing"},
     "dumps": set(),
     "snapshots": {"dumps", "judge.dossier"},
     "fold": {"judge.dossier", "judge.evaluation", "judge.udf"},

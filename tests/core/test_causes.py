@@ -67,6 +67,15 @@ FAULTY: dict[str, Callable[[], Situation]] = {
     "MIXED_MESSAGE_MODEL": lambda: Situation(
         lists("a", "b", member(client_id="c", message_model="BROADCASTING")), PLAIN
     ),
+    "GROUP_NOT_ON_BROKER": lambda: Situation(
+        replace(
+            one_list_each({"x": ["a", "b"], "z": ["a", "b"]}),
+            topic_routes=(route(*[route_broker(broker_name=name) for name in "xyz"]),),
+            offline_brokers=(("y", 0),),
+            unreachable=((None, "y"),),
+        ),
+        PLAIN,
+    ),
     "BROKER_VIEW_DIVERGENCE": lambda: Situation(
         one_list_each({"broker-a": ["a", "b", "c"], "broker-b": ["a", "b"]}, queues=8), PLAIN
     ),
@@ -223,10 +232,66 @@ def test_what_no_repair_clears_is_unexplained() -> None:
     assert faults_of(situation)[UNEXPLAINED].left == 4
 
 
-@pytest.mark.parametrize("heard", [0, 1])
-def test_where_most_heartbeats_are_old_it_is_the_collector_and_no_ghost(heard: int) -> None:
-    silent = [member(client_id=each, is_expired=True) for each in "ab"]
-    assert causes_of(Situation(lists(*silent, *"cd"[:heard]), PLAIN)) == set()
+@pytest.mark.parametrize(
+    ("heard", "causes"),
+    [
+        # Nobody is heard: it is the collector that stopped listening, or never listened to c.
+        ({"a": False, "b": False}, set()),
+        ({"a": False, "b": False, "c": None}, set()),
+        # One is heard: the collector listens, however many are silent.
+        ({"a": False, "b": False, "c": True}, {"GHOST_MEMBER"}),
+        ({"a": False, "c": True}, {"GHOST_MEMBER"}),
+    ],
+)
+def test_a_silent_member_is_a_ghost_where_another_member_of_its_list_is_heard(
+    heard: dict[str, bool | None], causes: set[str]
+) -> None:
+    members = [
+        member(client_id=client_id, is_expired=None if each is None else not each)
+        for client_id, each in heard.items()
+    ]
+    assert causes_of(Situation(lists(*members), PLAIN)) == causes
+
+
+def test_a_client_that_is_silent_at_one_broker_and_heard_at_none_is_a_ghost_everywhere() -> None:
+    # The heartbeats of broker-b are not collected.
+    listed = {
+        name: [member(client_id=each, is_expired=heard) for each, heard in of_list.items()]
+        for name, of_list in {
+            "broker-a": {"a": True, "b": False, "c": None},
+            "broker-b": {"a": None, "b": None, "c": False},
+        }.items()
+    }
+    situation = Situation(one_list_each(listed, queues=6), PLAIN)  # type: ignore[arg-type]
+    assert causes_of(situation) == {"GHOST_MEMBER"}
+    assert faults_of(situation)["GHOST_MEMBER"].left == 0
+    found = find_processes(situation.state, PLAIN)
+    assert [each.client_id for each in found if each.silent] == ["a"]
+
+
+def test_members_that_subscribe_with_a_probability_alone_make_findings_as_probable_as_that() -> (
+    None
+):
+    # The group's table has the topic in a quarter of the polls; b says itself that it subscribes.
+    doubtful = [member(client_id=each, subscribed_percent=25) for each in "acd"]
+    situation = Situation(lists(*doubtful, "b"), PLAIN)
+    evaluation = evaluate(situation.state, situation.rules)
+    found = {(f.queue.queue_id, f.kind, f.certainty, f.probability) for f in evaluation.findings}
+    assert found == {(queue, "ORPHANED", "POSSIBLE", 0.75) for queue in (0, 1, 4, 5, 6, 7)}
+    (fault,) = faults_of(situation).values()
+    assert fault.fault == "SUBSCRIPTION_MISMATCH"
+    assert "has T in about 25 % of the polls" in fault.evidence
+    assert "perhaps taken by nobody" in fault.evidence
+    assert "running infos" in fault.remedy
+    assert (fault.client_ids, fault.cleared, fault.left) == ((), 6, 0)
+
+
+def test_of_a_client_the_surest_of_its_lists_tells_whether_it_subscribes() -> None:
+    # broker-b's table has the topic in every poll: only members that subscribe are listed there.
+    of_a = [member(client_id=each, subscribed_percent=50) for each in "ab"]
+    situation = Situation(one_list_each({"broker-a": of_a, "broker-b": ["a"]}), PLAIN)
+    shares = {each.client_id: each.share for each in find_processes(situation.state, PLAIN)}
+    assert shares == {"a": 1.0, "b": 0.5}
 
 
 def test_a_ghost_claims_nothing_and_takes_its_slot() -> None:
@@ -302,9 +367,69 @@ def test_a_shared_id_is_told_so_that_a_tired_operator_understands() -> None:
         "has no owner"
     )
     assert told.remedy.startswith("give each process its own instanceName")
+    assert "in place of app-DUP, which was set" in told.remedy
     moved = {move.queue.queue_id: (move.before, move.after) for move in told.moves}
     assert moved[0] == (("10.0.2.10@app-DUP",) * 2, ("10.0.2.10@app-DUP",))
     assert moved[3] == ((), ("10.0.2.10@app-DUP (process 2)",))
+
+
+def twice(client_id: str, strategy: str | None = None) -> list[object]:
+    return [
+        member(client_id=client_id, client_addr=f"{client_id}:{port}", strategy=strategy)
+        for port in (1, 2)
+    ]
+
+
+def test_each_shared_id_is_a_fault_of_its_own_with_its_own_queues() -> None:
+    """Five slots for eight queues: a has the first two slots, b the next two, c the last."""
+    situation = Situation(lists(*twice("a"), *twice("b"), "c"), PLAIN)
+    evaluation = evaluate(situation.state, situation.rules)
+    of_a, of_b = find_faults(situation, evaluation, find_causes(situation, evaluation))
+
+    assert (of_a.fault, of_a.client_ids, of_a.client_addrs) == (
+        "DUPLICATE_CLIENT_ID",
+        ("a",),
+        ("a:1", "a:2"),
+    )
+    assert of_a.evidence == (
+        "a is used by 2 processes, a:1 and a:2; both take queues 0-1 of broker-a; the share of the "
+        "later copies (2 queues: queues 2-3 of broker-a) has no owner"
+    )
+    assert "both take queues 4-5 of broker-a; the share of the later copies (1 " in of_b.evidence
+    assert (of_a.queues_affected, of_b.queues_affected) == (4, 3)
+    # What a repair does is told for all of them mended.
+    assert (of_a.cleared, of_a.left, of_a.moves) == (7, 0, of_b.moves)
+
+
+def test_each_old_connection_is_a_fault_of_its_own_with_the_queues_in_its_slot() -> None:
+    """No two processes make such an id: slots 2 and 4 of five are old connections."""
+    first, second = "10.0.0.1@1#123456789012345", "10.0.0.2@1#123456789012346"
+    members = ["10.0.0.0@b", *twice(first), *twice(second)]
+    situation = Situation(
+        one_list_each({"broker-a": members, "broker-b": members}, queues=5), PLAIN
+    )
+    evaluation = evaluate(situation.state, situation.rules)
+    of_first, of_second = find_faults(situation, evaluation, find_causes(situation, evaluation))
+
+    assert (of_first.fault, of_first.client_ids) == ("STALE_CHANNEL", (first,))
+    assert of_first.evidence.endswith("takes a slot; queue 2 of broker-a is taken by nobody")
+    assert (of_second.client_ids, of_second.queues_affected) == ((second,), 1)
+
+
+def test_the_moves_of_very_many_shared_ids_are_told_once() -> None:
+    """Of a thousand ids, each with the moves of all of them, there would be a million."""
+
+    def moves(number: int) -> list[int]:
+        ids = [f"a{each:02}" for each in range(number)]
+        members = [each for name in ids for each in twice(name)]
+        situation = Situation(one_list_each({"broker-a": members}, queues=22), PLAIN)
+        evaluation = evaluate(situation.state, situation.rules)
+        found = find_faults(situation, evaluation, find_causes(situation, evaluation))
+        assert [fault.client_ids for fault in found] == [(name,) for name in ids]
+        return [len(fault.moves) for fault in found]
+
+    assert moves(11) == [22] + 10 * [0]
+    assert len(set(moves(10))) == 1
 
 
 def test_different_filters_are_a_fault_without_a_finding() -> None:

@@ -31,7 +31,9 @@ from rebalance_core import (
     use_strategy,
     what_if,
 )
+from rebalance_core.changes import make_plan
 from rebalance_core.errors import near_names
+from rebalance_core.processes import find_processes
 from rebalance_core.repairs import give_own_ids, unify_lists
 from rebalance_core.strategies import own_id
 from tests.support.generators import client_ids, distinct_client_ids
@@ -121,7 +123,7 @@ def test_a_client_that_joins_does_not_take_after_one_that_does_not_subscribe() -
 
 
 def test_who_joins_takes_after_its_own_id_before_others_and_never_after_a_broadcaster() -> None:
-    def joined(client_id: str, *there: object) -> tuple[str | None, str, bool, bool]:
+    def joined(client_id: str, *there: object) -> tuple[str | None, str, bool, bool | None]:
         changed = apply_change(situation(one_list(list(there))), join(client_id))  # type: ignore[arg-type]
         new = changed.state.client_lists[0].members[-1]
         assert new.client_id == client_id
@@ -130,9 +132,9 @@ def test_who_joins_takes_after_its_own_id_before_others_and_never_after_a_broadc
     a = member(client_id="a", strategy="AVG")
     ghost = member(client_id="b", strategy="AVG_BY_CIRCLE", is_expired=True)
     reader = member(client_id="0", strategy="CONFIG", message_model="BROADCASTING")
-    assert joined("b", a, ghost) == ("AVG_BY_CIRCLE", "CLUSTERING", True, False)
-    assert joined("c", ghost, a, reader) == ("AVG", "CLUSTERING", True, False)
-    assert joined("c", reader) == (None, "CLUSTERING", True, False)
+    assert joined("b", a, ghost) == ("AVG_BY_CIRCLE", "CLUSTERING", True, None)
+    assert joined("c", ghost, a, reader) == ("AVG", "CLUSTERING", True, None)
+    assert joined("c", reader) == (None, "CLUSTERING", True, None)
 
 
 def test_who_joins_a_group_that_is_offline_is_listed_by_every_broker() -> None:
@@ -465,8 +467,73 @@ def test_few_names_are_listed_of_many() -> None:
 def test_a_stale_channel_goes_with_the_last_copy() -> None:
     # Three connections, two processes: the third is stale, and stays with one of them.
     lists = one_list_each({"x": ["a", "a", "a"], "y": ["a", "a"]})
-    changed = apply_change(situation(replace(lists, lasting=False)), own_ids())
+    changed = apply_change(situation(lists), own_ids())
     assert [sorted(each) for each in ids(changed.state)] == [
         ["a", own_id("a", 1), own_id("a", 1)],
         ["a", own_id("a", 1)],
     ]
+
+
+# ------------------------------------------------------------------ who joins after other changes
+
+
+def strategies(of: Situation) -> dict[str, str]:
+    processes = find_processes(of.state, of.rules)
+    return {
+        each.client_id: each.strategy.strategy.name for each in processes if each.strategy.strategy
+    }
+
+
+def test_who_joins_starts_with_the_strategy_that_a_change_before_gives_to_everybody() -> None:
+    plan = make_plan(situation(one_list(["a", "b"])), [use_strategy("AVG_BY_CIRCLE"), join("c")])
+    assert [step.text for step in plan.steps][-1] == "c has joined"
+    assert strategies(plan.after) == dict.fromkeys("abc", "AVG_BY_CIRCLE")
+    # Also where it is the first of the steps that is done: it is deployed with the new settings.
+    alone = plan.steps[-1].apply(situation(one_list(["a", "b"])))
+    assert strategies(alone) == {"a": "AVG", "b": "AVG", "c": "AVG_BY_CIRCLE"}
+
+
+def test_who_joins_uses_it_though_nobody_else_had_to_change() -> None:
+    """A rule of the settings that names the clients that are there does not name the new one."""
+    rules = StrategyRules([StrategyRule(".*", "AVG_BY_CIRCLE", "[ab]")])
+    there = situation(one_list(["a", "b"]), rules)
+    assert strategies(make_plan(there, [join("c")]).after)["c"] == "AVG"
+    plan = make_plan(there, [use_strategy("AVG_BY_CIRCLE"), join("c")])
+    assert [step.text for step in plan.steps] == ["c has joined"]
+    assert strategies(plan.after)["c"] == "AVG_BY_CIRCLE"
+
+
+def test_of_a_strategy_of_some_clients_who_joins_takes_no_part() -> None:
+    plan = make_plan(
+        situation(one_list(["a", "b"])), [use_strategy("AVG_BY_CIRCLE", None, "a"), join("c")]
+    )
+    assert strategies(plan.after) == {"a": "AVG_BY_CIRCLE", "b": "AVG", "c": "AVG"}
+
+
+def test_the_last_of_several_strategies_is_that_of_who_joins() -> None:
+    changes = [use_strategy("CONSISTENT_HASH"), use_strategy("AVG_BY_CIRCLE"), join("c")]
+    assert strategies(make_plan(situation(one_list(["a"])), changes).after)["c"] == "AVG_BY_CIRCLE"
+
+
+def test_who_joins_after_own_ids_has_one_of_its_own() -> None:
+    plan = make_plan(situation(one_list(["a", "a", "b"])), [own_ids(), join("a"), join("c")])
+    assert sorted(m.client_id for m in plan.after.state.members) == [
+        "a", own_id("a", 1), own_id("a", 2), "b", "c",
+    ]  # fmt: skip
+    assert not evaluate(plan.after.state, PLAIN).findings
+
+
+UNIQUE = "10.0.0.1@1#123456789012345"
+
+
+def test_a_second_process_of_an_id_with_a_start_time_is_one_process_more() -> None:
+    """Such an id twice in a list is one process that reconnected: but here a process joins."""
+    there = one_list([UNIQUE, "z"], queues=6)
+    joined = apply_change(situation(there), join(UNIQUE))
+    assert evaluate(joined.state, PLAIN).processes == 3
+    assert after(there, join(UNIQUE)) == {UNIQUE: [[0, 1], [0, 1]], "z": [[4, 5]]}
+    assert after(there, join(UNIQUE, 2), leave(UNIQUE))[UNIQUE] == [[0, 1], [0, 1]]
+    assert after(there, join(UNIQUE), leave(UNIQUE)) == after(there)
+    assert after(there, join(UNIQUE), own_ids()) == {
+        UNIQUE: [[0, 1]], own_id(UNIQUE, 1): [[2, 3]], "z": [[4, 5]],
+    }  # fmt: skip

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core import StrategyRule, StrategyRules, evaluate, make_strategy
+from rebalance_core.client_kinds import own_ids_for
 from rebalance_core.processes import find_processes
+from rebalance_core.state import ProcessCount
 from rebalance_core.views import possible_views
 from tests.support.generators import distinct_client_ids, stacked_client_ids
 from tests.support.snapshots import (
@@ -283,6 +285,13 @@ def test_what_depends_on_the_view_is_possible_however_likely():
             id="a POP client",
         ),
         pytest.param(
+            replace(one_list(["a", "a"]), request_mode="POP"),
+            "SHARED_BY_BROKER",
+            "the brokers let the group consume T by POP",
+            True,
+            id="a topic that the group consumes by POP",
+        ),
+        pytest.param(
             one_list(["a", "host@1@0@16r6jvdv1x"]),
             "SHARED_BY_BROKER",
             "host@1@0@16r6jvdv1x is a gRPC client, which shares queues by POP",
@@ -322,6 +331,27 @@ def test_a_state_that_is_not_audited_says_why_and_has_no_finding(of_state, cover
     assert (evaluation.coverage, evaluation.known) == (coverage, known)
     assert evaluation.reason.startswith(reason)
     assert (evaluation.findings, evaluation.stacked) == ((), ())
+
+
+def test_of_a_topic_that_is_pulled_an_id_that_stands_twice_is_one_however_the_client_assigns():
+    by_broker = [
+        member(client_id="a", client_addr=f"h:{n}", client_rebalance=False) for n in (1, 2)
+    ]
+    stacked = one_list([*by_broker, "b"])
+    assert evaluate(stacked, RULES).coverage == "SHARED_BY_BROKER", "it may be POP: nobody asked"
+    # The broker divides the queues as the clients would.
+    assert evaluate(replace(stacked, request_mode="PULL"), RULES).findings
+    # What failed is consumed again by PULL, whatever the mode of the topics of the group is.
+    retry = replace(stacked, topic="%RETRY%G", request_mode="POP")
+    assert evaluate(retry, RULES).coverage == "AUDITED"
+    assert evaluate(retry, RULES).findings
+
+
+def test_who_assigns_for_itself_is_not_asked_for_the_mode_of_the_broker():
+    for_itself = [
+        member(client_id="a", client_addr=f"h:{n}", client_rebalance=True) for n in (1, 2)
+    ]
+    assert evaluate(replace(one_list(for_itself), request_mode="POP"), RULES).findings
 
 
 def test_where_javas_strategy_throws_the_reason_is_its_message():
@@ -406,8 +436,9 @@ def test_a_stacked_id_says_what_repairs_it():
     (stacked,) = evaluate(two_processes_share_one_client_id(), RULES).stacked
     (stale,) = evaluate(one_process_reconnected(), RULES).stacked
 
-    assert stacked.remedy.startswith("give each of the 2 processes its own instanceName")
-    assert stale.remedy.startswith("none: the broker drops the stale channel")
+    assert stacked.remedy == own_ids_for([stacked.stacked.made_by])
+    assert stacked.remedy.startswith("give each process its own instanceName")
+    assert stale.remedy.startswith("none: the broker drops a silent channel")
 
 
 # ---------------------------------------------------------------- what holds of every state
@@ -451,7 +482,11 @@ def test_members_that_all_see_the_same_and_share_no_id_take_every_queue_once(
 @given(client_ids=stacked_client_ids(), queues=st.integers(1, 20), strategy=_strategies)
 def test_the_effects_of_stacked_ids_add_up_to_the_findings(client_ids, queues, strategy):
     # Two processes, whatever their id looks like: the list has been so for long.
-    stacked = replace(one_list(client_ids, queues), lasting=True)
+    shown = tuple(
+        ProcessCount(client_id, client_ids.count(client_id), "they stay")
+        for client_id in sorted(set(client_ids))
+    )
+    stacked = replace(one_list(client_ids, queues), process_counts=shown)
     evaluation = evaluate(stacked, StrategyRules(default=strategy))
 
     every = [queue(n) for n in range(queues)]
@@ -549,3 +584,67 @@ def test_brokers_in_several_zones_are_told_of_and_the_group_is_recomputed_all_th
 
     assert (evaluation.coverage, evaluation.findings) == ("AUDITED", ())
     assert evaluation.reason.startswith("the brokers are in the zones x, y")
+
+
+def cut_off(*unreachable):
+    """Three brokers of which z does not list c."""
+    lists = one_list_each({"x": ["a", "b", "c"], "y": ["a", "b", "c"], "z": ["a", "b"]})
+    brokers = [
+        route_broker(broker_name=name, read_queue_nums=4, write_queue_nums=4) for name in "xyz"
+    ]
+    return evaluate(replace(lists, topic_routes=(route(*brokers),), unreachable=unreachable), RULES)
+
+
+def test_a_client_reads_no_queue_of_a_broker_that_it_does_not_reach():
+    found = {
+        (f.kind, f.queue.broker_name, f.queue.queue_id): f for f in cut_off(("c", "z")).findings
+    }
+    # c computes z's queues; b takes them where it draws the list of z, which lacks c.
+    for number in range(4):
+        orphan = found["ORPHANED", "z", number]
+        assert math.isclose(orphan.probability, 2 / 3)
+        assert ("DUPLICATE", "z", number) not in found
+    assert all("c" not in {each.client_id for each in f.claimants} for f in found.values())
+
+
+def test_a_client_does_not_get_the_list_of_a_broker_that_it_does_not_reach():
+    of_c = [a for a in cut_off(("c", "z")).allocations if a.client_id == "c"]
+    assert [(a.view_brokers, a.view_weight) for a in of_c] == [(("x", "y"), 1.0)]
+    of_b = [a for a in cut_off(("c", "z")).allocations if a.client_id == "b"]
+    assert math.isclose(sum(a.view_weight for a in of_b), 1.0)
+
+
+def test_who_is_missing_for_a_moment_only_may_be_given_the_list_without_it():
+    momentary = cut_off()
+    assert {a.view_brokers for a in momentary.allocations if a.client_id == "c"} == {
+        ("x", "y"),
+        ("z",),
+    }
+
+
+def test_queues_of_a_broker_without_the_group_are_orphaned_for_sure():
+    lists = one_list_each({"x": ["a", "b"]}, queues=4)
+    both = replace(
+        lists,
+        topic_routes=(route(*[route_broker(broker_name=name) for name in "xy"]),),
+        offline_brokers=(("y", 0),),
+        unreachable=((None, "y"),),
+    )
+    found = evaluate(both, RULES).findings
+    assert {(f.kind, f.queue.broker_name, f.certainty) for f in found} == {
+        ("ORPHANED", "y", "CERTAIN")
+    }
+
+
+def test_who_is_not_listed_at_a_broker_asks_the_nameserver_that_does_not_give_it():
+    # ns-2 lost z: its one client, c, does not heartbeat to z, and computes without it.
+    lists = one_list_each({"x": ["a", "b", "c"], "z": ["a", "b"]}, queues=3)
+    x, z = (route_broker(broker_name=name, read_queue_nums=3) for name in "xz")
+    differing = replace(
+        lists,
+        topic_routes=(route(x, z, namesrv_addr="ns-1"), route(x, namesrv_addr="ns-2")),
+        unreachable=(("c", "z"),),
+    )
+    allocations = evaluate(differing, RULES).allocations
+    assert {a.view_queues for a in allocations if a.client_id == "c"} == {3}
+    assert {a.view_queues for a in allocations if a.client_id in "ab"} == {6}

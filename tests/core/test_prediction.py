@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebalance_core import (
     Change,
+    ChangeError,
     Situation,
     State,
     StrategyRule,
@@ -19,15 +22,17 @@ from rebalance_core import (
     leave,
     moves_by_client,
     own_ids,
+    remove_broker,
     resize,
     subscribe_all,
     use_strategy,
     what_if,
+    what_if_of_group,
 )
 from rebalance_core.faults import Move
 from rebalance_core.prediction import MOST_STATES, Between, _subsets
 from tests.support.generators import client_ids, distinct_client_ids
-from tests.support.snapshots import member, one_list, one_list_each, queue
+from tests.support.snapshots import member, one_list, one_list_each, queue, route, route_broker
 
 AVG = StrategyRules([StrategyRule(".*", "AVG")])
 
@@ -267,3 +272,95 @@ def test_a_growing_topic_orphans_no_queue_that_nobody_knows_of() -> None:
     assert told.seconds == 50
     assert told.settling.worst is not None
     assert {q.queue_id for q in told.settling.worst.orphans} <= {0, 1, 2, 3}
+
+
+# ------------------------------------------------------------------ messages in queues that go
+
+
+def test_queues_with_messages_must_not_go() -> None:
+    fewer = [resize(4)]
+    empty = {queue(number): 0 for number in range(8)}
+    left = what_if(plain("a", "b"), fewer, empty | {queue(5): 3})
+    assert left.queues_gone == tuple(queue(number) for number in range(4, 8))
+    assert (left.messages_left, left.dangers) == ({queue(5): 3}, ("MESSAGES_LEFT",))
+    # What lies in the queues that stay is consumed as before.
+    assert what_if(plain("a", "b"), fewer, empty | {queue(0): 3}).safe
+
+
+def test_queues_that_nobody_saw_the_offsets_of_are_not_safe_to_remove() -> None:
+    seen = {queue(number): 0 for number in range(7)}
+    for backlog in (None, seen):
+        assert what_if(plain("a"), [resize(4)], backlog).dangers == ("BACKLOG_NOT_KNOWN",)
+    assert what_if(plain("a"), [resize(7)], seen).dangers == ("BACKLOG_NOT_KNOWN",)
+    assert what_if(plain("a"), [resize(9)]).safe
+
+
+def test_what_some_nameserver_still_gives_is_not_gone() -> None:
+    routes = (route(route_broker()), route(route_broker(read_queue_nums=2), namesrv_addr="ns-2"))
+    state = replace(one_list(["a"]), topic_routes=routes)
+    told = what_if(Situation(state, AVG), [resize(2)])
+    assert told.queues_gone == (queue(2), queue(3))
+    halfway = what_if(Situation(replace(state, topic_routes=routes[1:]), AVG), [resize(2)])
+    assert halfway.queues_gone == ()
+
+
+def test_what_cannot_be_computed_is_not_safe_but_what_is_not_divided_is() -> None:
+    assert what_if(plain("a"), [use_strategy("MACHINE_ROOM")]).dangers == ("OWNERS_NOT_KNOWN",)
+    everybody = one_list([member(client_id="a", message_model="BROADCASTING")])
+    assert what_if(Situation(everybody, AVG), [leave("a")]).dangers == ("FINDINGS_AFTER",)
+    two = one_list([member(client_id=each, message_model="BROADCASTING") for each in "ab"])
+    assert what_if(Situation(two, AVG), [leave("a")]).safe
+
+
+def test_a_change_that_is_done_already_is_safe_whatever_else_is_wrong() -> None:
+    assert what_if(plain("a", "a"), [resize(8)]).safe
+
+
+# ------------------------------------------------------------------ every topic of a group
+
+RETRY = "%RETRY%G"
+
+
+def group(*clients: str, **queues: int) -> dict[str, Situation]:
+    """Of a group with these topics, each with so many queues, and its retry topic."""
+    sizes = {"T": 8, RETRY: 1} | queues
+    return {
+        topic: Situation(replace(one_list(list(clients), queues=number), topic=topic), AVG)
+        for topic, number in sizes.items()
+    }
+
+
+def test_who_leaves_leaves_every_topic() -> None:
+    told = what_if_of_group(group("a", "b", U=6), [leave("b")])
+    assert {topic: each.after.processes for topic, each in told.items()} == {
+        "T": 1, RETRY: 1, "U": 1,
+    }  # fmt: skip
+    assert all(each.safe for each in told.values())
+
+
+def test_a_number_of_queues_is_not_meant_of_the_retry_topic() -> None:
+    told = what_if_of_group(group("a", "b", U=6), [resize(12)])
+    assert {topic: each.after.queues for topic, each in told.items()} == {
+        "T": 12, RETRY: 1, "U": 12,
+    }  # fmt: skip
+    alone = {RETRY: group("a")[RETRY]}
+    assert what_if_of_group(alone, [resize(2)])[RETRY].after.queues == 2
+
+
+def test_a_topic_that_does_not_have_the_broker_stays_as_it_is() -> None:
+    topics = group("a", "b")
+    state = topics["T"].state
+    wider = replace(
+        state, topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),)
+    )
+    topics["T"] = Situation(wider, AVG)
+    told = what_if_of_group(topics, [remove_broker("broker-b")])
+    assert {topic: len(each.steps) for topic, each in told.items()} == {"T": 1, RETRY: 0}
+    with pytest.raises(ChangeError, match="a broker of T, came 'broker-c'"):
+        what_if_of_group(topics, [remove_broker("broker-c")])
+
+
+def test_each_topic_has_its_own_backlog() -> None:
+    empty = {queue(number): 0 for number in range(8)}
+    told = what_if_of_group(group("a", U=8), [resize(4)], {"T": empty})
+    assert {topic for topic, each in told.items() if each.safe} == {"T", RETRY}

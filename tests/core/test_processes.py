@@ -16,6 +16,7 @@ from rebalance_core.processes import (
     find_processes,
     find_stacked_ids,
 )
+from rebalance_core.state import ProcessCount
 from tests.support.snapshots import (
     client_list,
     member,
@@ -216,24 +217,28 @@ NANO = "10.0.0.11@1#123456789012345"
 
 
 @pytest.mark.parametrize(
-    ("client_id", "copies", "lasting", "processes", "because"),
+    ("client_id", "copies", "shown", "processes", "because"),
     [
-        ("10.0.0.1@app", [2, 2], False, 2, "the lists of several brokers confirm it"),
-        ("10.0.0.1@app", [2, 1], False, 1, "no second broker's list has it as often"),
-        ("10.0.0.1@app", [2], False, 2, "only one broker's list has it"),
+        ("10.0.0.1@app", [2, 2], None, 2, "the lists of several brokers confirm it"),
+        ("10.0.0.1@app", [2, 1], None, 1, "no second broker's list has it as often"),
+        ("10.0.0.1@app", [2], None, 2, "only one broker's list has it"),
         # Reconnected to both brokers at once: two lists agree, and no process has its like.
-        (NANO, [2, 2], False, 1, "no two processes make the same id"),
-        (NANO, [2], False, 1, "no two processes make the same id"),
-        # A stale channel is gone within 130 s: a cloned machine, or a broker one cannot reach.
-        (NANO, [2, 2], True, 2, "stayed for longer than a broker keeps a silent one"),
-        ("10.0.0.1@app", [2, 1], True, 2, "stayed for longer than a broker keeps a silent one"),
+        (NANO, [2, 2], None, 1, "no two processes make the same id"),
+        (NANO, [2], None, 1, "no two processes make the same id"),
+        # What its connections showed counts: a cloned machine, or a broker one cannot reach.
+        (NANO, [2, 2], 2, 2, "they stay"),
+        ("10.0.0.1@app", [2, 1], 2, 2, "they stay"),
+        ("10.0.0.1@app", [2, 2], 1, 1, "they stay"),
+        # Two processes, one of which is in no list any more.
+        ("10.0.0.1@app", [2, 2], 3, 2, "they stay"),
     ],
 )
 def test_time_tells_before_the_id_and_the_id_before_the_lists(
-    client_id, copies, lasting, processes, because
+    client_id, copies, shown, processes, because
 ):
     lists = {f"broker-{n}": [client_id] * count for n, count in enumerate(copies)}
-    of_state = replace(one_list_each(lists), lasting=lasting)
+    counts = () if shown is None else (ProcessCount(client_id, shown, "they stay"),)
+    of_state = replace(one_list_each(lists), process_counts=counts)
 
     (stacked,) = find_stacked_ids(of_state)
 
@@ -278,10 +283,12 @@ TOLD = {
     "strategy": st.sampled_from([None, None, "", "AVG", "CONSISTENT_HASH"]),
     "language": st.sampled_from(["JAVA", "JAVA", "GO", "", None]),
     "version": st.sampled_from([401, 401, 300, None]),
-    "is_expired": st.sampled_from([False] * 9 + [True]),
+    "is_expired": st.sampled_from([False] * 5 + [None] * 4 + [True]),
     "chooses_queues": st.sampled_from([False] * 9 + [True]),
     "expression": st.sampled_from(["TAG *", "TAG a"]),
     "client_rebalance": st.sampled_from([None, False]),
+    "subscription_source": st.sampled_from(["HEARTBEAT", "GROUP_TABLE"]),
+    "subscribed_percent": st.sampled_from([100] * 9 + [50]),
 }
 TRAITS = st.fixed_dictionaries(TOLD)
 RULES = StrategyRules(
@@ -312,9 +319,9 @@ def lists_of_a_group(draw):
     )
 
 
-@given(lists=lists_of_a_group(), lasting=st.booleans())
-def test_what_is_plain_is_found_the_same_by_a_closer_look(lists, lasting):
-    of_state = replace(state(client_lists=lists), lasting=lasting)
+@given(lists=lists_of_a_group())
+def test_what_is_plain_is_found_the_same_by_a_closer_look(lists):
+    of_state = state(client_lists=lists)
     event("plain" if _plain_members(of_state) else "not plain, or empty")
 
     assert find_processes(of_state, RULES) == _look_closely(of_state, RULES)
@@ -338,3 +345,30 @@ def test_a_fact_about_a_member_is_among_those_that_a_closer_look_is_compared_ove
 )
 def test_a_closer_look_is_for_copies_late_heartbeats_and_lists_that_contradict(lists, plain):
     assert (_plain_members(one_list_each(lists)) is not None) == plain
+
+
+def test_as_many_processes_of_an_id_are_cut_off_as_a_broker_does_not_list():
+    lists = one_list_each({"x": ["a", "a", "b"], "y": ["a", "b"]})
+    shown = (ProcessCount("a", 2, "they stay"),)
+    of_state = replace(lists, process_counts=shown, unreachable=(("a", "y"),))
+
+    assert [(p.client_id, p.count, p.unreachable) for p in find_processes(of_state, RULES)] == [
+        ("a", 1, ()),
+        ("a", 1, ("y",)),
+        ("b", 1, ()),
+    ]
+
+
+def test_a_stale_channel_elsewhere_cuts_no_process_off():
+    lists = one_list_each({"x": ["a", "a"], "y": ["a"]})
+    shown = (ProcessCount("a", 1, "one was replaced"),)
+    of_state = replace(lists, process_counts=shown, unreachable=(("a", "y"),))
+
+    assert [(p.count, p.unreachable) for p in find_processes(of_state, RULES)] == [(1, ())]
+
+
+def test_a_broker_without_the_group_is_reached_by_nobody():
+    lists = one_list_each({"x": ["a", "b"]})
+    of_state = replace(lists, unreachable=((None, "y"),))
+
+    assert {p.unreachable for p in find_processes(of_state, RULES)} == {("y",)}

@@ -86,7 +86,8 @@ def test_an_observed_strategy_that_needs_parameters_is_not_known_without_a_rule(
     strategy = StrategyRules([StrategyRule("other", "AVG")]).resolve(KnownClient("G", "a", name))
 
     assert strategy.strategy is None
-    assert strategy.unknown == f"the parameters of {name} are not in the settings"
+    assert strategy.unknown.startswith(f"the parameters of {name} are not in the settings")
+    assert f'name = "{name}"' in strategy.unknown
 
 
 def test_the_parameters_of_another_strategys_rule_are_not_used():

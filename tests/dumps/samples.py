@@ -16,6 +16,7 @@ _ENVELOPES: dict[str, dict[str, Any]] = {
     "topic_route": {"namesrv_addr": "ns-1:9876", "topic": TOPIC},
     "consumer_running_info": {"consumer_group": GROUP, "client_id": "10.0.0.1@1"},
     "consume_stats": {"consumer_group": GROUP},
+    "message_request_mode": {"broker_name": "broker-a", "broker_id": 0},
     "client_log": {"process": "host-1"},
 }
 _UNPOLLED = ("heartbeat", "client_log")
@@ -37,6 +38,8 @@ BODIES: dict[str, str] = {
     '"subscriptionSet":[{"subString":"*","topic":"T"}]}',
     "consume_stats": '{"offsetTable":{{"brokerName":"broker-a","queueId":3,"topic":"T"}:'
     '{"brokerOffset":9,"consumerOffset":7,"lastTimestamp":1767603600000}}}',
+    "message_request_mode": '{"messageRequestModeMap":{"T":{"G":{"consumerGroup":"G",'
+    '"mode":"POP","popShareQueueNum":4,"topic":"T"}}}}',
     "client_log": "2026-01-05 09:00:00,000 INFO RocketmqClient - rebalanced result changed. "
     "allocateMessageQueueStrategyName=AVG, group=G, topic=T, clientId=10.0.0.1@1, mqAllSize=4, "
     "cidAllSize=2, rebalanceResultSize=1, rebalanceResultSet=[MessageQueue [topic=T, "

@@ -28,7 +28,7 @@ from jobs.dumps.statement import KINDS, Source, Statement
 from jobs.dumps.statements import Reader, Refused
 from tests.dumps.samples import BODIES, line
 
-HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, LOG = KINDS
+HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, LOG = KINDS
 
 
 def batch(*lines: tuple[str, int, int, bytes]) -> pa.RecordBatch:

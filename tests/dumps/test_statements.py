@@ -18,6 +18,7 @@ from jobs.dumps.statement import (
     InfoQueue,
     LogLine,
     Offset,
+    RequestMode,
     Route,
     RouteBroker,
     RunningInfo,
@@ -29,7 +30,7 @@ from jobs.dumps.statements import Reader, Refused
 from jobs.dumps.typed import STRATEGY_PACKAGE
 from tests.dumps.samples import BODIES, NINE, line
 
-HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, LOG = KINDS
+HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, LOG = KINDS
 BROKER = ("broker-a", 0)
 TAGS = (("T", "TAG", "*"),)
 
@@ -726,6 +727,27 @@ def test_a_queue_that_does_not_say_that_it_was_dropped_was_not() -> None:
 
 
 # ------------------------------------------------------------------ offsets
+
+
+def test_a_broker_tells_the_mode_of_each_of_its_groups() -> None:
+    """As a 5.1.4 broker answers request 402."""
+    modes = {
+        "T": {"G": {"mode": "POP", "popShareQueueNum": 4}, "H": {"mode": "PULL"}},
+        "U": {"G": {"mode": "POP"}},
+    }
+    statements = read(line(MODES, body={"messageRequestModeMap": modes}))
+    assert [(each.subject, each.content) for each in statements] == [
+        ("G", RequestMode("T", "POP")),
+        ("H", RequestMode("T", "PULL")),
+        ("G", RequestMode("U", "POP")),
+    ]
+    assert read(line(MODES, body={"messageRequestModeMap": {}})) == []
+
+
+def test_a_mode_that_is_none_says_nothing() -> None:
+    modes = {"T": {"G": {"mode": "PUSH"}, "H": {}, "": {"mode": "POP"}}, "U": None}
+    assert read(line(MODES, body={"messageRequestModeMap": modes})) == []
+    assert "expected MessageRequestModeSerializeWrapper" in reason(line(MODES, body={"x": 1}))
 
 
 def test_offsets_that_are_not_both_there_are_none() -> None:

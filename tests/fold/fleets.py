@@ -65,6 +65,8 @@ class _Group:
         self.random = random_
         self.key = {"cluster": cluster, "consumer_group": group}
         self.rounds = rounds
+        #: No broker ever lists a member of every fifth group: its offsets alone tell its topics.
+        self.is_never_listed = int(group[1:]) % 5 == 3
         self.members = [self._member() for _ in range(random_.randint(1, 4))]
 
     def _subscriptions(self) -> Rows:
@@ -88,10 +90,14 @@ class _Group:
             "message_model": choice(["CLUSTERING", None]),
             "subscriptions": self._subscriptions(),
             "subscription_source": choice(["HEARTBEAT", "GROUP_TABLE", None]),
+            "doubtful_topics": choice(
+                [None, None, [], [{"topic": choice(TOPICS), "percent": choice([5, 50])}]]
+            ),
             "strategy": choice(["AVG", *TEXTS[:2], None]),
             "client_rebalance": choice([True, False, None]),
             "pull_consumer": choice([True, False, False, None]),
             "last_heartbeat_at": choice([None, _at(-30), _at(0), _at(0.000001)]),
+            "is_silent": choice([None, False, True]),
         }
 
     def add_to(self, rows: dict[str, Rows]) -> None:
@@ -103,12 +109,16 @@ class _Group:
                 key = {**self.key, "snapshot_time": _at(60 * minute), "broker_name": broker_name}
                 key["broker_id"] = broker_id
                 listed = [each for each in self.members if random_.random() < 0.9]
+                if self.is_never_listed:
+                    listed = []
                 outcome = random_.choice(["ANSWERED"] * 5 + ["NOT_ONLINE", "NO_ANSWER"])
                 if outcome == "ANSWERED" or random_.random() < 0.1:
                     rows["heartbeats"] += [{**key, **each} for each in listed]
                 if random_.random() < 0.9:
                     count = len(listed) if random_.random() < 0.9 else 0
-                    rows["broker_polls"].append({**key, "outcome": outcome, "connections": count})
+                    at = random_.choice([None, _at(60 * minute), _at(60 * minute + 4)])
+                    poll = {"outcome": outcome, "connections": count, "collected_at": at}
+                    rows["broker_polls"].append({**key, **poll})
             for queue in range(2):
                 offset = {"broker_offset": random_.randint(0, 3), "consumer_offset": 1}
                 queue_key = {"topic": "T", "broker_name": "b", "queue_id": queue}
@@ -119,10 +129,11 @@ class _Group:
     def _client_state(self, minute: int) -> dict[str, Any]:
         choice = self.random.choice
         is_line = choice([True, False])
+        polled = ("RUNNING_INFO", "REQUEST_MODE")[minute % 2]
         queue = {"topic": "T", "broker_name": "b", "queue_id": 1, "dropped": choice([True, False])}
         return {
             **self.key,
-            "source": "CLIENT_LOG" if is_line else "RUNNING_INFO",
+            "source": "CLIENT_LOG" if is_line else polled,
             "snapshot_time": None if is_line else _at(60 * minute),
             "logged_at": choice([None, _at(60 * minute + 1)]) if is_line else None,
             "observed_at": _at(60 * minute + 2),
@@ -131,6 +142,7 @@ class _Group:
             "error_code": choice([None, None, 1]),
             "start_timestamp": choice([None, _at(0)]),
             "consume_orderly": choice([None, False]),
+            "client_rebalance": (None, False, True)[minute % 3],
             "topic": choice([None, "T"]),
             "queue_count": choice([None, 0]),
             "queues": choice([None, [], [{**queue, "last_pull_at": _at(minute)}], [queue, queue]]),

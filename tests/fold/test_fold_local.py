@@ -47,6 +47,17 @@ def test_ids_give_what_the_rows_give(seed):
     assert parts_of(from_ids) == fold_plainly(tables)
 
 
+def test_a_group_that_no_broker_ever_listed_has_the_routes_of_its_offsets_topics():
+    dossiers = {
+        (each.cluster, each.consumer_group): each
+        for each in read_dossiers(fold(fleet(2, groups=4)).to_batches())
+    }
+    never_listed = dossiers["c", "G3"]
+    assert not never_listed.list_topics
+    assert "T" in never_listed.offsets
+    assert "T" in never_listed.routes
+
+
 def test_rows_that_come_in_small_batches_and_in_any_order_are_put_together(monkeypatch):
     tables = fleet(1, groups=2)
     monkeypatch.setattr(numbers, "_ROWS_AT_A_TIME", 3)
@@ -123,8 +134,8 @@ def broker_poll(**values):
         ("ANSWERED", 0, ["NOT_ONLINE"]),
         ("NOT_ONLINE", 0, ["NOT_ONLINE"]),
         ("NO_ANSWER", 0, ["NO_ANSWER"]),
-        # A list that came and that is not there: nothing is known of the broker.
-        ("ANSWERED", 2, []),
+        # A list that came and that is not there: the answer's time alone.
+        ("ANSWERED", 2, ["ANSWERED"]),
     ],
 )
 def test_what_a_poll_without_rows_says(outcome, connections, found):

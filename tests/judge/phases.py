@@ -19,6 +19,7 @@ from jobs.judge.evaluated import (
 from jobs.judge.situations import Situation, Stretch
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
+from jobs.masking import Masking
 
 TOPIC = "T"
 TERMS = Terms(
@@ -27,6 +28,7 @@ TERMS = Terms(
     route_max_age_seconds=900,
     warning_probability=0.1,
     critical_probability=0.5,
+    masking=Masking(),
 )
 
 
@@ -48,6 +50,7 @@ def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evalua
         "idle_clients": 0,
         "imbalance": 0,
         "strategy_source": "assumed",
+        "subscription_source": "HEARTBEAT",
         "findings": (),
         "faults": (),
         "stacked": (),
@@ -126,7 +129,7 @@ def stretch(
     situation_id: str, first: float, last: float, *, topic: str = TOPIC, group_run: int = 0
 ) -> Stretch:
     """Of a snapshot a minute."""
-    situation = Situation(situation_id, topic, False, (), ())
+    situation = Situation(situation_id, topic, (), (), (), (), ())
     return Stretch(situation, group_run, at(first), at(last), int(last - first) // 60 + 1)
 
 
@@ -140,7 +143,6 @@ def phase(position: int, first: float, last: float, **overrides: Any) -> Phase:
         "last_seen": at(last),
         "snapshots": int(last - first) // 60 + 1,
         "position": position,
-        "known_position": position,
         "is_blind": False,
     }
     of_phase = {name: value for name, value in overrides.items() if name in values}
@@ -169,4 +171,5 @@ def route(
     brokers: Sequence[RouteBrokerRow], *seconds: float, namesrv_addr: str = "ns-1"
 ) -> RouteRun:
     """What a nameserver gave at these seconds."""
-    return RouteRun(namesrv_addr, repr(brokers), tuple(brokers), tuple(map(at, seconds)))
+    times = tuple(map(at, seconds))
+    return RouteRun(namesrv_addr, repr(brokers), tuple(brokers), times, times)

@@ -61,6 +61,19 @@ def test_one_holder_in_a_round_that_all_answered_refutes_both():
     assert confirmed([info("a", 60, [0, 1]), info("b", 60, [2, 3])]) == (False, False)
 
 
+def test_who_reads_every_queue_for_itself_holds_none_for_the_group():
+    for_itself = info("b", 60, [0, 1, 2, 3], message_model="BROADCASTING")
+    assert confirmed([info("a", 60, [0, 1]), for_itself]) == (False, True)
+
+
+def test_a_slow_round_over_a_change_tells_of_no_one_moment():
+    # b takes queue 0 over at 100 s: a was asked before, and b after.
+    segments = [("one", 0, 90), ("two", 100, 600)]
+    clients = [info("a", 60, [0, 1]), info("b", 60, [0, 2], observed=120)]
+    assert confirmed(clients, segments=segments) == (None, None)
+    assert confirmed(clients) == (True, True)
+
+
 def test_a_round_in_which_not_all_answered_shows_what_is_held_and_not_what_is_not():
     round_ = [info("a", 60, [0, 1]), info("b", 60, [0, 2])]
     assert confirmed(round_, processes=3) == (True, None)

@@ -1,18 +1,12 @@
-"""timeline -> episodes: how long a fault lasted without a break, over all its phases."""
+"""timeline -> episodes: when, and for how much of the time, a fault was there."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.episodes import (
-    fault_episodes,
-    queue_episodes,
-    split_episodes,
-    stacked_id_episodes,
-)
+from jobs.judge.episodes import fault_episodes, queue_episodes, stacked_id_episodes
 from jobs.judge.evaluated import Claimant, Move
 from tests.judge.phases import at, fault, finding, phase, stacked_id, timeline
 
@@ -47,32 +41,99 @@ def test_a_fault_that_goes_through_several_states_is_one_episode():
     )
 
     assert (whole.kind, whole.queue) == ("ORPHANED", ("broker-a", 0))
-    assert (whole.certainty, whole.probability, whole.completeness) == ("POSSIBLE", 0.75, 0.5)
+    # In two snapshots it was 0.25, in two 0.75.
+    assert (whole.certainty, whole.probability, whole.completeness) == ("POSSIBLE", 0.5, 0.5)
     # Who claims it, and where the strategy comes from, is as it was last.
     assert (whole.claimants, whole.strategy_source) == ((Claimant("b", 2, 0.25),), "observed")
     assert times(whole) == (0, 180, 4, "PERSISTENT", False)
 
 
-def test_a_fault_that_was_mended_in_between_is_two_episodes():
-    found = (finding(),)
-    first, second = episodes(
-        phase(1, 0, 120, findings=found), phase(2, 180, 240), phase(3, 300, END, findings=found)
-    )
+def minutes(shown, **overrides):
+    """A phase for each minute: ``x`` shows the orphan, ``.`` does not, ``-`` is missing."""
+    return [
+        phase(n + 1, 60 * n, 60 * n, findings=(finding(**overrides),) if mark == "x" else ())
+        for n, mark in enumerate(shown)
+        if mark != "-"
+    ]
 
-    assert times(first) == (0, 120, 3, "TRANSIENT", False)
-    assert times(second) == (300, END, 6, "PERSISTENT", True)
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        # First and last minute, snapshots, persistence, ongoing; share of the time.
+        ("xxxx", [(0, 3, 4, "PERSISTENT", True, 1.0)]),
+        # A pod that is up at every other poll: nobody reads the queue in between.
+        ("x.x.x.x.", [(0, 6, 4, "PERSISTENT", True, 4 / 7)]),
+        ("x.x.x.x..", [(0, 6, 4, "PERSISTENT", False, 4 / 7)]),
+        # It was seen over 240 s, and shown for 180 s of them; over 120 s, and for 120 s.
+        ("x.x.x...", [(0, 4, 3, "PERSISTENT", False, 0.6)]),
+        ("x.x.....", [(0, 2, 2, "TRANSIENT", False, 2 / 3)]),
+        # A group that is scaled to zero for 60 % of the time.
+        ("xxx..xxx..xxx..", [(0, 12, 9, "PERSISTENT", True, 9 / 13)]),
+        # It comes again at the end, and goes on; a gap that long was never before.
+        ("xxx..xxx..x", [(0, 10, 7, "PERSISTENT", True, 7 / 11)]),
+        (
+            "xxx.xxx..x",
+            [(0, 6, 6, "PERSISTENT", False, 6 / 7), (9, 9, 1, "TRANSIENT", True, 1.0)],
+        ),
+        # What is gone for most of the time is there for moments.
+        ("x..x..x..x", [(n, n, 1, "TRANSIENT", n == 9, 1.0) for n in (0, 3, 6, 9)]),
+        # A moment on its eve, or long after it, is no part of a fault.
+        (
+            "x..xxxxx...x",
+            [
+                (0, 0, 1, "TRANSIENT", False, 1.0),
+                (3, 7, 5, "PERSISTENT", False, 1.0),
+                (11, 11, 1, "TRANSIENT", True, 1.0),
+            ],
+        ),
+        # Snapshots that are missing are no gap, and make nothing last.
+        ("x---x", [(0, 4, 2, "PERSISTENT", True, 1.0)]),
+        ("xx---x....", [(0, 5, 3, "PERSISTENT", False, 1.0)]),
+        ("x---x.....", [(0, 4, 2, "TRANSIENT", False, 1.0)]),
+    ],
+)
+def test_what_was_so_for_most_of_the_time_is_one_episode(shown, expected):
+    found = [
+        (
+            each.first_seen // at(60),
+            each.last_seen // at(60),
+            each.snapshots,
+            each.persistence,
+            each.ongoing,
+            pytest.approx(each.share_of_time),
+        )
+        for each in episodes(*minutes(shown))
+    ]
+    assert found == expected
+
+
+def test_a_gap_of_more_than_half_an_hour_ends_an_episode_however_long_it_was_before():
+    hours = "x" * 300
+    (one,) = episodes(*minutes(f"{hours}{'.' * 29}{hours}"))
+    assert times(one)[:2] == (0, 628 * 60)
+
+    assert len(episodes(*minutes(f"{hours}{'.' * 30}{hours}"))) == 2
+    # Where nothing is known of that time, nothing says that it has ended.
+    assert len(episodes(*minutes(f"{hours}{'-' * 30}{hours}"))) == 1
+
+
+def test_an_episode_knows_the_phases_that_show_it():
+    """A stall is explained by an orphan at that time, and not by one before and after it."""
+    (whole,) = episodes(*minutes("x.xx"))
+    assert whole.times == tuple((at(60 * n), at(60 * n)) for n in (0, 2, 3))
 
 
 def test_an_episode_goes_on_over_a_blind_phase():
     """Fewer lists were known there: that they agree does not say that it has ended."""
     (whole,) = episodes(
         phase(1, 0, 60, findings=(finding(0.5),)),
-        phase(2, 120, 180, known_position=1, is_blind=True),
-        phase(3, 240, 300, known_position=2, findings=(finding(0.5),)),
+        phase(2, 120, 180, is_blind=True),
+        phase(3, 240, 300, findings=(finding(0.5),)),
     )
 
-    # The snapshots are those that show it.
-    assert times(whole) == (0, 300, 4, "PERSISTENT", True)
+    # The snapshots are those that show it, and the blind ones are no gap.
+    assert (*times(whole), whole.share_of_time) == (0, 300, 4, "PERSISTENT", True, 1.0)
 
 
 def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
@@ -82,22 +143,38 @@ def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
     assert (exact.persistence, shorter.persistence) == ("PERSISTENT", "TRANSIENT")
 
 
-def test_a_change_of_certainty_splits_the_rows_and_not_the_episode():
-    """A fault that flickers between CERTAIN and POSSIBLE is one fault."""
-    rows = episodes(
-        phase(1, 0, 60, findings=(finding(),)),
-        phase(2, 120, 120, findings=(finding(0.5),)),
-        phase(3, 180, 240, findings=(finding(0.25),)),
-        phase(4, 300, END, findings=(finding(),)),
+@pytest.mark.parametrize(
+    ("probabilities", "certainty", "probability"),
+    [
+        ([1.0, 1.0], "CERTAIN", 1.0),
+        ([0.5, 0.25], "POSSIBLE", 0.375),
+        # Certain for half of the time that it is shown: for certain somebody, or nobody, read it.
+        ([1.0, 1.0, 0.5, 0.25], "CERTAIN", 0.6875),
+        ([1.0, 0.5, 0.25], "POSSIBLE", 1.75 / 3),
+    ],
+)
+def test_an_episode_is_one_row_whatever_the_certainty_of_its_phases(
+    probabilities, certainty, probability
+):
+    (row,) = episodes(
+        *(phase(n, 60 * n, 60 * n, findings=(finding(p),)) for n, p in enumerate(probabilities))
     )
 
-    assert [(each.certainty, each.probability, *times(each)) for each in rows] == [
-        ("CERTAIN", 1.0, 0, 60, 2, "PERSISTENT", False),
-        ("POSSIBLE", 0.5, 120, 240, 3, "PERSISTENT", False),
-        ("CERTAIN", 1.0, 300, END, 6, "PERSISTENT", True),
-    ]
-    whole = {(each.episode_first_seen, each.episode_last_seen) for each in rows}
-    assert whole == {(at(0), at(END))}
+    assert (row.certainty, row.probability) == (certainty, pytest.approx(probability))
+    assert (row.episode_first_seen, row.episode_last_seen) == (row.first_seen, row.last_seen)
+
+
+def test_the_share_of_the_time_is_that_of_the_snapshots_and_of_the_probability():
+    """10:00, 10:01 and 10:03 for certain, 10:04 with 0.6: 0.72 of the time nobody read it."""
+    (row,) = episodes(
+        phase(1, 0, 60, findings=(finding(),)),
+        phase(2, 120, 120),
+        phase(3, 180, 180, findings=(finding(),)),
+        phase(4, 240, 240, findings=(finding(0.6),)),
+    )
+
+    assert (row.probability, row.share_of_time) == (pytest.approx(0.9), 0.8)
+    assert row.share == pytest.approx(0.72)
 
 
 def test_the_kinds_and_queues_have_episodes_of_their_own():
@@ -123,12 +200,12 @@ def test_the_causes_of_an_episode_are_those_that_lasted_else_those_of_all_its_st
     first, second = episodes(
         caused(1, 0, 60, "STALE_CHANNEL"),
         caused(2, 120, 150, "GHOST_MEMBER", "STALE_CHANNEL"),
-        # Mended, and back: another episode has causes of its own.
-        phase(3, 240, 240),
-        caused(4, 300, 300, "BROKER_VIEW_DIVERGENCE"),
-        caused(5, 360, 360, "ROUTE_DIVERGENCE", "CONFIG_GAP"),
-        caused(6, 420, 480, "CONFIG_GAP"),
-        caused(7, 540, END, "ROUTE_DIVERGENCE", "CONFIG_GAP"),
+        # Mended for long, and back: another episode has causes of its own.
+        phase(3, 180, 660),
+        caused(4, 720, 720, "BROKER_VIEW_DIVERGENCE"),
+        caused(5, 780, 780, "ROUTE_DIVERGENCE", "CONFIG_GAP"),
+        caused(6, 840, 900, "CONFIG_GAP"),
+        caused(7, 960, 1020, "ROUTE_DIVERGENCE", "CONFIG_GAP"),
     )
 
     assert first.causes == ("GHOST_MEMBER", "STALE_CHANNEL")
@@ -163,18 +240,46 @@ def test_a_fault_of_several_states_is_one_episode_as_the_last_has_it_with_the_mo
     assert times(episode) == (0, 300, 6, "PERSISTENT", False)
 
 
-def test_the_faults_have_episodes_of_their_own_and_one_that_was_mended_has_two():
+def test_the_faults_have_episodes_of_their_own_with_gaps():
+    both = (fault(), fault("STALE_CHANNEL"))
     rows = faults(
-        phase(1, 0, 120, faults=(fault(), fault("STALE_CHANNEL"))),
+        phase(1, 0, 120, faults=both),
         phase(2, 180, 240, faults=(fault("STALE_CHANNEL"),)),
         phase(3, 300, END, faults=(fault(),)),
     )
 
-    assert [(each.fault, *times(each)) for each in rows] == [
-        ("STALE_CHANNEL", 0, 240, 5, "PERSISTENT", False),
-        ("STRATEGY_MISMATCH", 0, 120, 3, "TRANSIENT", False),
-        ("STRATEGY_MISMATCH", 300, END, 6, "PERSISTENT", True),
+    assert [(each.fault, *times(each), each.share_of_time) for each in rows] == [
+        ("STALE_CHANNEL", 0, 240, 5, "PERSISTENT", False, 1.0),
+        ("STRATEGY_MISMATCH", 0, END, 9, "PERSISTENT", True, 9 / 11),
     ]
+
+
+def test_a_fault_that_goes_on_without_its_queues_is_told_of_both_times():
+    """Nameservers differ for long; their clients' queues were wrong for a moment of it."""
+    rows = faults(
+        phase(1, 0, 60, faults=(fault("ROUTE_DIVERGENCE", queues_affected=4),)),
+        phase(2, 120, END, faults=(fault("ROUTE_DIVERGENCE", queues_affected=0),)),
+    )
+
+    assert [(each.queues_affected, *times(each)) for each in rows] == [
+        (4, 0, 60, 2, "TRANSIENT", False),
+        (0, 120, END, 9, "PERSISTENT", True),
+    ]
+
+
+def test_a_fault_that_is_about_one_client_has_an_episode_for_each():
+    """Another process that reconnects later is another matter, and has its own addresses."""
+    a, b = (fault("STALE_CHANNEL", client_ids=(of,)) for of in "ab")
+    rows = faults(phase(1, 0, 120, faults=(a, b)), phase(2, 180, 240, faults=(b,)))
+    assert [(each.client_ids, *times(each)[:2]) for each in rows] == [
+        (("a",), 0, 120),
+        (("b",), 0, 240),
+    ]
+
+    # Who is to blame changes, and the strategies still differ.
+    c, d = (fault(client_ids=(of,)) for of in "cd")
+    (mismatch,) = faults(phase(1, 0, 120, faults=(c,)), phase(2, 180, 240, faults=(d,)))
+    assert (mismatch.client_ids, *times(mismatch)[:2]) == (("d",), 0, 240)
 
 
 def stacked(*timelines):
@@ -208,21 +313,23 @@ def test_a_stacked_id_has_the_queues_of_all_its_topics_and_the_snapshots_of_its_
     assert times(episode) == (0, END, 11, "PERSISTENT", True)
 
 
-def test_a_stacked_id_that_was_gone_for_a_run_of_its_group_has_two_episodes():
+def test_a_stacked_id_that_was_gone_for_longer_than_it_was_there_has_two_episodes():
     a, b = stacked_id("a"), stacked_id("b")
     rows = stacked(
         timeline(
             phase(1, 0, 60, stacked=(a, b)),
-            phase(2, 120, 120, stacked=(b,)),
-            phase(3, 180, 240, stacked=(a, b)),
-            phase(4, 300, 300),
+            phase(2, 120, 240, stacked=(b,)),
+            phase(3, 300, 360, stacked=(a, b)),
+            phase(4, 420, 480),
+            phase(5, 540, 540, stacked=(b,)),
         )
     )
 
-    assert [(each.client_id, *times(each)) for each in rows] == [
-        ("a", 0, 60, 2, "TRANSIENT", False),
-        ("a", 180, 240, 2, "TRANSIENT", False),
-        ("b", 0, 240, 5, "PERSISTENT", False),
+    assert [(each.client_id, *times(each), each.share_of_time) for each in rows] == [
+        ("a", 0, 60, 2, "TRANSIENT", False, 1.0),
+        ("a", 300, 360, 2, "TRANSIENT", False, 1.0),
+        ("b", 0, 360, 7, "PERSISTENT", False, 1.0),
+        ("b", 540, 540, 1, "TRANSIENT", True, 1.0),
     ]
 
 
@@ -277,23 +384,51 @@ def test_of_phases_that_know_of_equally_many_processes_the_last_gives_the_eviden
     assert episode.evidence == "h:1 and h:3"
 
 
-@given(st.lists(st.integers(0, 30), unique=True).map(sorted))
-def test_episodes_are_the_longest_runs_of_positions_without_a_gap(positions):
-    split = split_episodes(positions, lambda each: each)
-
-    assert [each for episode in split for each in episode] == positions
-    assert all(each == list(range(each[0], each[-1] + 1)) for each in split)
-    assert all(last[-1] + 1 < first[0] for last, first in pairwise(split))
-
-
 @given(st.lists(st.sampled_from([None, 0.5, 1.0]), max_size=12))
-def test_the_rows_of_a_queue_cover_just_the_phases_that_show_it(probabilities):
+def test_every_phase_that_shows_a_queue_is_in_one_episode_which_it_outweighs(probabilities):
     phases = [
-        phase(n + 1, 60 * n, 60 * n + 30, findings=() if p is None else (finding(p),))
-        for n, p in enumerate(probabilities)
+        phase(n + 1, 60 * n, 60 * n, findings=() if p is None else (finding(p),))
+        # Over at the end.
+        for n, p in enumerate([*probabilities, None])
     ]
     rows = episodes(*phases)
 
-    assert sum(each.snapshots for each in rows) == len([p for p in probabilities if p])
+    shown = {at(60 * n) for n, p in enumerate(probabilities) if p}
+    assert {first for row in rows for first, _ in row.times} == shown
+    assert sum(row.snapshots for row in rows) == len(shown)
     for row in rows:
-        assert row.episode_first_seen <= row.first_seen <= row.last_seen <= row.episode_last_seen
+        first, last = row.first_seen // at(60), row.last_seen // at(60)
+        inside = [p is not None for p in probabilities[first : last + 1]]
+        assert row.share_of_time == sum(inside) / len(inside)
+        for place in range(1, len(inside) + 1):
+            assert 2 * sum(inside[:place]) >= place
+            assert 2 * sum(inside[-place:]) >= place
+
+
+@given(st.lists(st.booleans(), max_size=14))
+def test_episodes_are_the_same_read_backwards_and_could_not_be_longer(shown):
+    def spans(marks):
+        # Over at the end.
+        found = episodes(*minutes("".join("x" if mark else "." for mark in [*marks, False])))
+        return [(each.first_seen // at(60), each.last_seen // at(60)) for each in found]
+
+    forwards = spans(shown)
+    mirrored = sorted((len(shown) - 1 - last, len(shown) - 1 - first) for first, last in forwards)
+    assert sorted(spans(shown[::-1])) == mirrored
+
+    def fits(first, last):
+        inside = shown[first : last + 1]
+        return all(
+            2 * sum(part) >= len(part)
+            for place in range(1, len(inside) + 1)
+            for part in (inside[:place], inside[-place:])
+        )
+
+    longer = [
+        (first, last)
+        for first, mark in enumerate(shown)
+        for last in range(first, len(shown))
+        if mark and shown[last] and fits(first, last)
+        if not any(a <= first and last <= b for a, b in forwards)
+    ]
+    assert not longer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.judge.confirmation import index_holdings
 from jobs.judge.episodes import FaultEpisode
 from jobs.judge.frozen import frozen_processes
 from tests.judge.witnesses import (
@@ -14,7 +15,9 @@ from tests.judge.witnesses import (
     allocated,
     at,
     burst,
+    holdings_of,
     in_seconds,
+    info,
     intervals_of,
     offsets,
     steady,
@@ -46,8 +49,8 @@ def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_w
         snapshots=7,
         persistence="PERSISTENT",
         ongoing=False,
-        evidence="b holds queue 3 of broker-a and queues 0-1 of broker-b; none of them moved from "
-        "00:00:27 to 00:02:03 UTC while other clients' queues did; 60 messages wait",
+        evidence="queue 3 of broker-a and queues 0-1 of broker-b are computed for b; none of them "
+        "moved from 00:00:27 to 00:02:03 UTC while other clients' queues did; 60 messages wait",
         remedy="see whether the process is stopped, in a long garbage collection or blocked in its "
         "listener, and restart it; its queues go to others about 130 s after its last heartbeat, "
         "at once if it shuts down in order",
@@ -64,7 +67,7 @@ def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_w
 def test_one_queue_and_one_message_are_written_in_the_singular():
     queues = [offsets(0, steady(0, 60)), offsets(3, {0: (1, 0), 60: (1, 0)})]
     (fault,) = frozen_processes(intervals_of(queues), 60)
-    assert fault.evidence.startswith("b holds queue 3 of broker-a; it did not move from")
+    assert fault.evidence.startswith("queue 3 of broker-a is computed for b; it did not move from")
     assert fault.evidence.endswith("1 message waits")
     assert fault.ongoing
 
@@ -192,7 +195,9 @@ def test_names_are_names_whatever_is_in_them():
     (fault,) = frozen_processes(intervals_of(queues, owners={"one": taken}, topic=hostile), 60)
     assert fault.topic == hostile
     assert fault.client_ids == (client_id,)
-    assert fault.evidence.startswith(f"{client_id} holds queues 3, 5 of {broker}; none of them")
+    assert fault.evidence.startswith(
+        f"queues 3, 5 of {broker} are computed for {client_id}; none of them"
+    )
 
 
 def test_of_many_brokers_the_first_are_named():
@@ -200,5 +205,25 @@ def test_of_many_brokers_the_first_are_named():
     taken = [allocated("a", [0]), allocated("b", [(name, 0) for name in names])]
     queues = [offsets(0, steady(0, 60)), *[offsets(0, stuck(0, 60), name) for name in names]]
     (fault,) = frozen_processes(intervals_of(queues, owners={"one": taken}), 60)
-    assert "queue 0 of b3, queue 0 of b4 and 3 more brokers; none of them" in fault.evidence
+    assert "queue 0 of b3, queue 0 of b4 and 3 more brokers are computed for " in fault.evidence
     assert fault.broker_names == tuple(names)
+
+
+def test_a_client_that_says_that_it_does_not_hold_the_queues_is_not_blamed_for_them():
+    # They are computed for b; it answers, and holds none of them.
+    answers = [info("b", range(0, 300, 30), []), info("a", range(0, 300, 30), [0, 1, 2])]
+    (holdings,) = index_holdings(holdings_of(answers, allocations=OWNERS)).values()
+    assert frozen_processes(intervals_of(burst()), 60) != []
+    assert frozen_processes(intervals_of(burst()), 60, holdings) == []
+
+
+def test_a_client_that_says_that_it_holds_them_holds_them():
+    queues = [offsets(3, stuck(0, 60, 120)), offsets(0, steady(0, 60, 120))]
+    answers = [info("b", (30, 90), [3]), info("a", (30, 90), [0, 1, 2])]
+    (holdings,) = index_holdings(holdings_of(answers, allocations=OWNERS)).values()
+    (fault,) = frozen_processes(intervals_of(queues), 60, holdings)
+    assert fault.evidence.startswith("b holds queue 3 of broker-a; it did not move")
+
+
+def test_a_client_that_moves_a_queue_of_another_topic_lives():
+    assert frozen_processes(intervals_of(burst()), 60, None, lambda *_: True) == []

@@ -16,11 +16,12 @@ BROADCASTING = evaluated(coverage="BROADCASTING", reason="why all", strategy_sou
 BY_ID = {"good": GOOD, "bad": BAD, "none": NONE, "all": BROADCASTING}
 
 
-def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=240):
+def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=240, share=1.0):
     return {
         "kind": kind,
         "severity": severity,
         "probability": probability,
+        "share_of_time": share,
         "first_seen": at(first),
         "last_seen": at(last),
     }
@@ -46,13 +47,14 @@ def test_a_healthy_topic():
         "idle_clients": 0,
         "imbalance": 1,
         "strategy_source": "assumed",
+        "subscription_source": "HEARTBEAT",
         "orphan_queue_minutes": 0.0,
         "duplicate_queue_minutes": 0.0,
         "worst_severity": None,
     }
 
 
-def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability():
+def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability_and_share_of_the_time():
     row = health(
         ("good", 0, 60),
         ("bad", 120, 240),
@@ -60,12 +62,13 @@ def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability():
             finding(severity="CRITICAL"),
             finding(severity="WARNING", probability=0.5, last=180),
             finding("DUPLICATE", last=180),
+            finding("DUPLICATE", first=0, share=0.75),
         ],
         stalls=[{"severity": "INFO"}],
     )
 
-    # 2 min of one queue, 1 min of another at a half.
-    assert (row["orphan_queue_minutes"], row["duplicate_queue_minutes"]) == (2.5, 1.0)
+    # 2 min of one queue, 1 min of another at a half; 1 min of one, 4 min of one with gaps.
+    assert (row["orphan_queue_minutes"], row["duplicate_queue_minutes"]) == (2.5, 4.0)
     assert row["worst_severity"] == "CRITICAL"
     # As it was last; but for the completeness, which is the lowest.
     assert (row["reason"], row["members"], row["completeness"]) == ("why bad", 3, 0.5)

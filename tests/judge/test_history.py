@@ -14,7 +14,17 @@ from jobs.judge.statuses import finding_id
 from jobs.judge.tables import to_table
 from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES
-from tests.judge.phases import TERMS, at, broker, evaluated, fault, finding, route, stacked_id
+from tests.judge.phases import (
+    TERMS,
+    allocated,
+    at,
+    broker,
+    evaluated,
+    fault,
+    finding,
+    route,
+    stacked_id,
+)
 
 #: Made by Arrow, without a Python object for each row.
 ELSEWHERE = {"allocations", "quarantine"}
@@ -103,6 +113,29 @@ def test_findings_are_known_by_the_terms():
 
     assert [row["known_issue"] for row in tables["orphaned_queues"]] == ["OPS-1"]
     assert [row["known_issue"] for row in tables["duplicate_queues"]] == [None]
+
+
+def test_members_that_come_and_go_are_a_fault_of_the_group_that_is_told_once():
+    """Another member is there at every other minute, in both topics."""
+    polls = [
+        PollRun(("broker-a", 0), "alone", MINUTES[::2]),
+        PollRun(("broker-a", 0), "both", MINUTES[1::2]),
+    ]
+    topics = {"both": ("%RETRY%G", "T"), "alone": ("%RETRY%G", "T")}
+    routes = {topic: [route([broker()], *range(0, 660, 60))] for topic in topics["both"]}
+    of = dossier(polls=polls, list_topics=topics, routes=routes)
+    alone, both = [allocated("h@1", range(4))], [allocated("h@1", (0, 1)), allocated("i@1", (2, 3))]
+
+    situations = find_situations(of, TERMS.heartbeat_expiry_seconds, TERMS.route_max_age_seconds)
+    by_id = {
+        situation_id: evaluated(both if "both" in dict(situation.answers).values() else alone)
+        for situation_id, situation in situations.distinct().items()
+    }
+    (flapping,) = judge(of, situations, by_id, TERMS)["group_faults"]
+
+    assert (flapping["fault"], flapping["topic"]) == ("FLAPPING", "T")
+    assert (flapping["client_ids"], flapping["severity"]) == (("i@1",), "WARNING")
+    assert flapping["evidence"].startswith("i@1 joined 5 times; members joined or left 10 times")
 
 
 def test_a_change_of_the_route_is_a_fault_of_each_topic_that_the_group_reads():

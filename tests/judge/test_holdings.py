@@ -55,8 +55,8 @@ def test_an_equal_answer_after_another_one_is_another_holding():
 def test_of_two_answers_in_one_round_the_one_observed_last_counts():
     # Two brokers forwarded the question, and between them the process got queue 1.
     clients = [info("a", 60, [0, 1], observed=3), info("a", 60, [0], observed=1)]
-    assert stretches(clients) == [("a", 60, 60, [0, 1])]
-    assert stretches(clients[::-1]) == [("a", 60, 60, [0, 1])]
+    assert stretches(clients) == [("a", 63, 63, [0, 1])]
+    assert stretches(clients[::-1]) == [("a", 63, 63, [0, 1])]
 
 
 def test_an_answer_that_shows_nothing_does_not_hide_one_that_does():

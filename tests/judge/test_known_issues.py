@@ -8,6 +8,7 @@ import pytest
 
 from jobs.judge.known_issues import KNOWN_ISSUE, MARKED_TABLES, mark_known
 from jobs.judge.terms import KnownIssueTerms
+from jobs.masking import Masking
 from jobs.schemas import REPORT_TABLES
 
 CLUSTER = "DefaultCluster"
@@ -35,7 +36,7 @@ def queue(topic="T", broker="broker-a", queue_id=0, clients=()):
 
 def reasons(table, rows, *entries, group="G"):
     """The reason of each row, by its place."""
-    mark_known({table: rows}, CLUSTER, group, entries)
+    mark_known({table: rows}, CLUSTER, group, entries, Masking())
     return [row[KNOWN_ISSUE] for row in rows]
 
 
@@ -65,6 +66,21 @@ def test_all_that_an_entry_says_has_to_fit(known, is_marked):
     found = [queue(clients=("10.0.0.1@a", "10.0.0.2@a"))]
 
     assert reasons("duplicate_queues", found, known) == ["why" if is_marked else None]
+
+
+def test_a_client_id_with_a_secret_is_known_by_itself_and_as_reports_show_it():
+    client_id = "10.0.0.1@user|12345678|T|1"
+    shown = Masking().mask(client_id)
+    assert shown != client_id
+
+    def known(name):
+        found = [queue(clients=(client_id,))]
+        (reason,) = reasons("duplicate_queues", found, entry(clients=re.escape(name)))
+        assert found[0]["claimants"][0]["client_id"] == client_id
+        return reason
+
+    assert known(client_id) == known(shown) == "why"
+    assert known(shown.replace("T", "U")) is None
 
 
 def test_the_first_entry_that_matches_marks_a_finding():

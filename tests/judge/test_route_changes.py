@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.route_changes import route_changes
+from jobs.judge.route_changes import find_route_changes, queues_left_route, route_changes
 from tests.judge.phases import at, broker, route
+from tests.judge.witnesses import offsets
 
 A, B = broker("broker-a"), broker("broker-b")
 
@@ -13,7 +14,7 @@ A, B = broker("broker-a"), broker("broker-b")
 def changes(*routes, namesrv_addr="ns-1"):
     """Of a route a minute."""
     runs = [route(of_time, 60 * minute) for minute, of_time in enumerate(routes)]
-    return route_changes("T", runs)
+    return route_changes("T", find_route_changes(runs))
 
 
 def test_more_queues_are_one_change_at_their_first_poll():
@@ -50,12 +51,12 @@ def test_what_leaves_the_readable_queues_alone_is_no_change(then):
 
 def test_one_more_nameserver_that_says_the_same_is_no_change():
     routes = [route([A, B], 0, 60), route([A, B], 60, namesrv_addr="ns-2")]
-    assert route_changes("T", routes) == []
+    assert find_route_changes(routes) == []
 
 
 def test_the_first_route_is_no_change():
     assert changes([A]) == []
-    assert route_changes("T", []) == []
+    assert find_route_changes([]) == []
 
 
 @pytest.mark.parametrize(
@@ -77,3 +78,74 @@ def test_a_broker_that_loses_read_or_leaves_is_a_change_as_is_its_return(gone):
 def test_a_topic_that_no_nameserver_knows_any_more_has_no_readable_queues():
     (change,) = changes([A], [])
     assert change.evidence.startswith("the readable queues changed from broker-a 4 to none;")
+
+
+def test_nameservers_that_are_asked_at_different_times_and_differ_are_no_change():
+    routes = [
+        route([A, B], 0, 120, 240),
+        route([A], 60, 180, 300, namesrv_addr="ns-2"),
+    ]
+    assert find_route_changes(routes) == []
+
+
+def test_the_change_of_one_nameserver_is_a_change_once():
+    routes = [
+        route([A], 0, 120),
+        route([A, B], 240, 360),
+        route([A], 60, 180, namesrv_addr="ns-2"),
+        route([A, B], 300, namesrv_addr="ns-2"),
+    ]
+    assert [each.first_seen for each in find_route_changes(routes)] == [at(240)]
+
+
+# ---------------------------------------------------------------- queues that left the route
+
+BEFORE, AFTER = [broker("broker-a", 4)], [broker("broker-a", 2)]
+DAY = 1_767_571_200
+
+
+def left(*routes, waiting=(), seconds=180):
+    """The faults; a route a minute, and the offsets of queues as polls by second."""
+    runs = [route(of_time, DAY + 60 * minute) for minute, of_time in enumerate(routes)]
+    queues = [offsets(queue_id, polls) for queue_id, polls in waiting]
+    return queues_left_route("T", find_route_changes(runs), runs, queues, seconds)
+
+
+def test_queues_that_left_the_route_with_messages_unread_are_a_lasting_fault():
+    unread = {0: (100, 40), 60: (100, 50)}
+    (fault,) = left(BEFORE, BEFORE, *[AFTER] * 5, waiting=[(2, unread), (3, unread)])
+    assert (fault.fault, fault.persistence, fault.ongoing) == (
+        "QUEUES_LEFT_ROUTE",
+        "PERSISTENT",
+        True,
+    )
+    assert fault.evidence == (
+        "queues 2-3 of broker-a left the route at 00:02:00 UTC with 100 messages unread (120 at "
+        "the first poll): no client reads them"
+    )
+
+
+def test_it_is_over_when_the_queues_are_back():
+    unread = {0: (100, 40)}
+    (fault,) = left(BEFORE, AFTER, AFTER, BEFORE, BEFORE, waiting=[(2, unread)])
+    assert (fault.first_seen - DAY * 10**6, fault.last_seen - DAY * 10**6) == (at(60), at(180))
+    assert (fault.persistence, fault.ongoing) == ("TRANSIENT", False)
+
+
+@pytest.mark.parametrize(
+    "polls",
+    [
+        pytest.param({0: (100, 100), 60: (120, 120)}, id="nothing waits"),
+        # It reads 60 a minute: five messages are on their way.
+        pytest.param({0: (60, 55), 60: (120, 115)}, id="what waits is about to be read"),
+        pytest.param({0: (100, 40), 60: (100, 50), 240: (100, 100)}, id="read in the end"),
+    ],
+)
+def test_queues_that_were_read_leave_nothing_behind(polls):
+    assert left(BEFORE, BEFORE, *[AFTER] * 5, waiting=[(2, polls)]) == []
+
+
+def test_a_broker_that_left_is_to_come_back():
+    (fault,) = left([A, B], *[[B]] * 5, waiting=[(0, {0: (9, 1)})])
+    assert fault.remedy.startswith("bring broker-a back into the route")
+    assert fault.broker_names == ("broker-a",)

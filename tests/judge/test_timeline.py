@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -62,7 +62,7 @@ def phases_of(names):
 
 
 @pytest.mark.parametrize(
-    ("states", "known_positions"),
+    ("states", "telling"),
     [
         # A broker did not answer, and those that did agree: perhaps it is the one that differs.
         (["differ", "agree of 2", "differ"], [1, 1, 2]),
@@ -85,12 +85,24 @@ def phases_of(names):
         (["differ, one route", "agree, one route", "differ"], [1, 2, 3]),
     ],
 )
-def test_where_fewer_lists_are_known_that_they_agree_ends_nothing(states, known_positions):
+def test_where_fewer_lists_are_known_that_they_agree_ends_nothing(states, telling):
+    """``telling`` counts the phases that are not blind."""
     phases = phases_of(states)
 
     assert [each.position for each in phases] == list(range(1, len(states) + 1))
-    assert [each.known_position for each in phases] == known_positions
-    assert [each.is_blind for each in phases[1:]] == [a == b for a, b in pairwise(known_positions)]
+    assert list(accumulate(not each.is_blind for each in phases)) == telling
+
+
+def test_blind_phases_and_those_of_which_nothing_is_known_do_not_tell_what_has_ended():
+    stretches = [stretch("differ", 0, 60), stretch("agree of 2", 120, 120), stretch("?", 180, 240)]
+    stretches.append(stretch("differ", 300, 300))
+    by_id = {name: state(name) for name in ("differ", "agree of 2")} | {"?": UNKNOWN}
+
+    runs = build_timeline("T", stretches, by_id).runs
+
+    assert [(run.before, run.after) for run in runs] == [(0, 2), (2, 2), (2, 3)]
+    # Each snapshot stands for a minute, the last one before the gap as well.
+    assert [run.covers for run in runs] == [at(120), at(60), at(60)]
 
 
 def is_blind(states, number):

@@ -70,6 +70,7 @@ def evaluated(
         idle_clients=0,
         imbalance=0,
         strategy_source="observed",
+        subscription_source="HEARTBEAT",
         findings=(),
         faults=(),
         stacked=(),
@@ -85,7 +86,7 @@ def timeline(
     return Timeline(
         TOPIC,
         tuple(
-            Phase(TOPIC, name, place, at(first), at(last), 1, situations[name], place, place, False)
+            Phase(TOPIC, name, place, at(first), at(last), 1, situations[name], place, False)
             for place, (name, first, last) in enumerate(segments, start=1)
         ),
     )
@@ -94,7 +95,7 @@ def timeline(
 def stretches(segments: Iterable[tuple[str, float]], topic: str = TOPIC) -> list[Stretch]:
     """Stretches as (situation, first second)."""
     return [
-        Stretch(Situation(name, topic, False, (), ()), number, at(first), at(first), 1)
+        Stretch(Situation(name, topic, (), (), (), (), ()), number, at(first), at(first), 1)
         for number, (name, first) in enumerate(segments)
     ]
 
@@ -154,6 +155,7 @@ def holdings_of(
     allocations: Iterable[Allocated] | Mapping[str, Iterable[Allocated]] = AGREED,
     changes: Sequence[float] = (),
     processes: int = 2,
+    coverage: str = "AUDITED",
 ) -> list[Holding]:
     """``find_holdings`` of client runs; one situation for ten minutes unless others are given.
 
@@ -161,7 +163,7 @@ def holdings_of(
     """
     names = [name for name, _, _ in segments]
     by_name = allocations if isinstance(allocations, Mapping) else dict.fromkeys(names, allocations)
-    situations = {name: evaluated(taken, processes) for name, taken in by_name.items()}
+    situations = {name: evaluated(taken, processes, coverage) for name, taken in by_name.items()}
     return find_holdings(
         Dossier("DefaultCluster", GROUP, clients=list(clients)),
         {TOPIC: timeline(segments, situations)},

@@ -38,7 +38,11 @@ def test_a_running_info_and_a_log_line_are_one_row_each():
             message_model="CLUSTERING",
             consume_type="CONSUME_PASSIVELY",
             consume_orderly=True,
-            queues=(InfoQueue("T", "broker-a", 3, True, instant(60)),),
+            # That it consumes nothing is said beside what it holds; one that is released needs not.
+            queues=(
+                InfoQueue("T", "broker-a", 3, True, instant(60)),
+                InfoQueue("T", "broker-a", 4, False, instant(30), locked=False),
+            ),
         ),
         log_line("b", "AVG", seconds=60, printed=0),
         heartbeat("a", "T"),
@@ -66,8 +70,16 @@ def test_a_running_info_and_a_log_line_are_one_row_each():
                     "queue_id": 3,
                     "dropped": True,
                     "last_pull_at": at(60),
-                }
+                },
+                {
+                    "topic": "T",
+                    "broker_name": "broker-a",
+                    "queue_id": 4,
+                    "dropped": False,
+                    "last_pull_at": at(30),
+                },
             ],
+            activities=[None, "NOT_LOCKED"],
         ),
         row(
             observed_at=at(60),

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from jobs.dumps.rows import ROWS, encode
 from jobs.packed import unpack
 from jobs.snapshots import tables as pieces
+from jobs.snapshots.group_tables import GroupTables
 from jobs.snapshots.groups import SnapshotTerms, group_tables, in_time
-from jobs.snapshots.members import GroupTables, Members, member_at
+from jobs.snapshots.members import Members, member_at
 from jobs.snapshots.steps import table_batches
 from tests.snapshots import builders
 from tests.snapshots.builders import heartbeat, instant, log_line, poll, running_info, stats
@@ -100,11 +101,14 @@ def test_what_is_resolved_once_for_many_polls_is_what_each_poll_resolves_to(stat
         elif each.kind == "consumer_connection":
             last[each.snapshot_time, each.source.broker_name] = each
     polls = in_time(last.values())
-    shown = GroupTables([(each.collected_at, each.content.subscriptions) for each in polls])
+    tables = GroupTables(
+        [(each.collected_at, (each.source.broker_name, 0), each.content) for each in polls]
+    )
     names = ("client_addr", "subscription_source", "strategy", "client_rebalance", "pull_consumer")
     expected = []
     for each in polls:
         broker = each.source.broker_name, each.source.broker_id
+        shown = tables.at(each.collected_at, broker)
         for connection in each.content.connections:
             member, _ = member_at(
                 each.collected_at, broker, connection, each.content, members, shown

@@ -78,8 +78,11 @@ def test_the_id_is_that_of_the_members_facts():
         "message_model": "CLUSTERING",
         "strategy": "AVG",
         "client_rebalance": None,
-        "is_expired": False,
+        # Of neither a heartbeat was collected.
+        "is_expired": None,
         "chooses_queues": False,
+        "subscription_source": "RUNNING_INFO",
+        "doubtful_topics": None,
         "subscriptions": shown("T2"),
     }
     texts = [
@@ -107,22 +110,51 @@ def test_what_a_member_newly_says_makes_the_list_another_one_and_what_it_repeats
 
 @pytest.mark.parametrize(
     ("last_heartbeat", "is_expired"),
-    [(0, True), (379.5, True), (380, False), (490, False), (None, False)],
+    [
+        (0, True),
+        # Two heartbeats did not come: it stopped, and the next one is of another life.
+        (425.5, True),
+        # One that was lost.
+        (426, False),
+        (490, False),
+        (None, None),
+    ],
 )
-def test_a_member_is_expired_once_its_last_heartbeat_is_older_than_a_broker_keeps_it(
-    last_heartbeat, is_expired
-):
-    # Of a member of which no heartbeat was collected nothing is known; one after the poll is late.
+def test_a_member_is_expired_from_when_it_stopped_to_send_heartbeats(last_heartbeat, is_expired):
+    # Where no heartbeat was collected nothing tells; one after the poll is too late for it.
     heard = [] if last_heartbeat is None else [heartbeat("a", "T", seconds=last_heartbeat)]
     rows = tables(*heard, heartbeat("a", "T", seconds=501), poll("a", seconds=500), expiry=120)
     assert rows["member_lists"][0]["members"][0]["is_expired"] is is_expired
 
 
+@pytest.mark.parametrize(
+    ("others_until", "is_expired"),
+    [
+        # Others are heard for long after it: it stopped, from 15 s after its last heartbeat on.
+        (200, [False, True, True, True]),
+        # Nobody is heard any more: it is the collector that stopped to listen.
+        (30, [False, False, None, True]),
+    ],
+)
+def test_a_member_that_is_heard_no_more_stopped_if_others_are_heard(others_until, is_expired):
+    others = [heartbeat("b", "T", seconds=each) for each in range(0, others_until + 1, 10)]
+    polls = [poll("a", "b", seconds=each) for each in (10, 40, 100, 150)]
+    rows = tables(heartbeat("a", "T", seconds=0), *others, *polls, expiry=120)
+    lists = {row["list_id"]: row["members"] for row in rows["member_lists"]}
+    found = [
+        next(each["is_expired"] for each in lists[list_id] if each["client_id"] == "a")
+        for list_id in ids(rows)
+    ]
+    assert found == is_expired
+
+
 def test_one_member_expires_with_the_time_of_the_snapshot_and_its_list_is_another_one():
     rows = tables(
         heartbeat("a", "T"),
-        heartbeat("b", "T", seconds=170),
-        *[poll("a", "b", seconds=each) for each in (60, 119, 180, 240)],
+        heartbeat("b", "T", seconds=0),
+        heartbeat("b", "T", seconds=60),
+        heartbeat("b", "T", seconds=120),
+        *[poll("a", "b", seconds=each) for each in (5, 10, 60, 120)],
         expiry=120,
     )
     one, two, three, four = ids(rows)
@@ -140,3 +172,95 @@ def test_expiry_counts_from_the_snapshot_and_what_is_said_from_when_the_broker_w
     )
     (row,) = rows["heartbeats"]
     assert (row["subscriptions"], row["last_heartbeat_at"]) == (shown("T2"), at(125))
+
+
+def flipping(has_topic: str, *, every: float = 30, ids: str = "abc", broker: str = "broker-a"):
+    """Polls of a broker whose group's table has T2 in some (x) and lacks it in others (-)."""
+    return [
+        poll(*ids, topics=["T1", "T2"] if has == "x" else ["T1"], seconds=n * every, broker=broker)
+        for n, has in enumerate(has_topic)
+    ]
+
+
+def doubts(rows: Rows) -> dict[str, list[dict[str, int]]]:
+    """By client id the distinct values of doubtful_topics, in order of time."""
+    found: dict[str, list[dict[str, int]]] = {}
+    for row in sorted(rows["heartbeats"], key=lambda row: row["snapshot_time"]):
+        topics = {each["topic"]: each["percent"] for each in row["doubtful_topics"] or ()}
+        of_client = found.setdefault(row["client_id"], [])
+        if topics not in of_client[-1:]:
+            of_client.append(topics)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("has_topic", "every", "found"),
+    [
+        # Half of the members subscribe to T2; one of four does.
+        ("x-x-" * 10, 30, [{"T2": 50}]),
+        ("x---" * 10, 30, [{"T2": 25}]),
+        # Again and again, but not at regular times; few polls, far from each other.
+        ("xx-x--xxx-x-x--x-xx-", 30, [{"T2": 55}]),
+        ("x-x--x-x", 300, [{"T2": 50}]),
+        # One change is a deploy that adds the topic, two are one that was rolled back.
+        ("-" * 20 + "x" * 20, 30, [{}]),
+        ("-" * 20 + "x" * 20 + "-" * 20, 30, [{}]),
+        # A rolling deploy: the table flips until the last member is new, five minutes at most.
+        ("-" * 20 + "x-x-x-x-x-" + "x" * 20, 30, [{}]),
+        # It is polled about as often as members write it: it changes seldom, and again and again.
+        (("-" * 25 + "x" * 25) * 2, 30, [{"T2": 50}]),
+        # It flipped for a while: before and after nothing is in doubt.
+        ("-" * 30 + "x-" * 15 + "x" * 30, 30, [{}, {"T2": 50}, {}]),
+    ],
+)
+def test_a_table_that_flips_again_and_again_makes_a_topic_doubtful(has_topic, every, found):
+    rows = tables(*flipping(has_topic, every=every))
+    assert doubts(rows) == dict.fromkeys("abc", found)
+
+
+def test_a_doubtful_topic_is_in_the_subscriptions_at_every_poll_and_the_list_stays_the_same():
+    rows = tables(*flipping("x-x--x-x", every=300))
+    assert all(row["subscriptions"] == shown("T1", "T2") for row in rows["heartbeats"])
+    assert len(set(ids(rows))) == 1
+
+
+def test_who_says_itself_what_it_subscribes_to_is_not_in_doubt_and_the_others_are_the_rest():
+    # Of four members half subscribe: a does, so it is one of the other three, in steps of 5 %.
+    rows = tables(running_info("a", "T1", "T2"), *flipping("x-x-" * 10, ids="abcd"))
+    assert doubts(rows) == {"a": [{}], **{each: [{"T2": 35}] for each in "bcd"}}
+
+
+def test_a_broker_at_which_all_members_subscribe_clears_the_doubt_of_its_list_alone():
+    # Members of T1 alone send no heartbeat to a broker that has T2 alone.
+    rows = tables(
+        *flipping("x-x-" * 10, ids="ab"),
+        *flipping("xxxx" * 10, ids="cd", broker="broker-b"),
+        # Too few polls to see it flip.
+        *flipping("xxx", ids="ef", broker="broker-c"),
+    )
+    assert doubts(rows) == {
+        **{each: [{"T2": 50}] for each in "abef"},
+        **{each: [{}] for each in "cd"},
+    }
+
+
+def test_changes_that_lie_far_apart_with_other_connections_do_not_belong_together():
+    pods = [*["abc"] * 30, *["abd"] * 60, *["abe"] * 30]
+    has_topic = "-" * 15 + "x" * 30 + "-" * 30 + "x" * 45
+    rows = tables(
+        *[
+            poll(*ids, topics=["T1", "T2"] if has == "x" else ["T1"], seconds=30 * n)
+            for n, (ids, has) in enumerate(zip(pods, has_topic, strict=True))
+        ]
+    )
+    assert not any(row["doubtful_topics"] for row in rows["heartbeats"])
+
+
+def test_a_flip_that_comes_with_other_connections_is_a_deploy():
+    rows = tables(
+        *[
+            poll("a", f"pod-{n}", topics=["T1", "T2"][: 1 + n % 2], seconds=30 * n)
+            for n in range(40)
+        ]
+    )
+    assert not any(row["doubtful_topics"] for row in rows["heartbeats"])

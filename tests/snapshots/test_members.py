@@ -114,6 +114,71 @@ def test_a_member_may_go_back_to_what_it_said_before():
     assert found == [shown("T1"), shown("T2"), shown("T1")]
 
 
+def test_a_member_goes_back_to_what_it_said_before_though_another_connection_is_heard():
+    # broker-b's heartbeats are not collected: what the client says to broker-a counts there too.
+    said = [("T1", 0), ("T2", 60), ("T1", 120), ("T1", 150)]
+    rows = tables(
+        *[heartbeat("a", topic, seconds=when) for topic, when in said],
+        *[poll("a", seconds=when + 10, broker="broker-b") for _, when in said],
+        # Long after: broker-a is neither polled nor heard any more.
+        poll("a", seconds=9000, broker="broker-b"),
+    )
+    found = [row["subscriptions"] for row in rows["heartbeats"]]
+    assert found == [shown(topic) for topic in ("T1", "T2", "T1", "T1", "T1")]
+
+
+@pytest.mark.parametrize(
+    ("polled", "topic", "source"),
+    [
+        # Over its own connection it was heard less than 90 s ago.
+        (150, "T1", "HEARTBEAT"),
+        # That connection is silent, and the client said something else since.
+        (151, "T2", "RUNNING_INFO"),
+        (269, "T2", "RUNNING_INFO"),
+        # 90 s before it is heard again: what a process is it has been since before.
+        (270, "T1", "HEARTBEAT"),
+        (500, "T1", "HEARTBEAT"),
+    ],
+)
+def test_what_a_member_said_last_counts_once_its_connection_is_not_heard(polled, topic, source):
+    rows = tables(
+        *[heartbeat("a", "T1", seconds=each) for each in (0, 30, 60, 360, 390)],
+        running_info("a", "T1", seconds=0),
+        running_info("a", "T2", seconds=70),
+        *[poll("a", seconds=each) for each in (65, polled)],
+    )
+    row = rows["heartbeats"][-1]
+    assert (row["subscriptions"], row["subscription_source"]) == (shown(topic), source)
+
+
+def test_a_list_that_stays_the_same_is_looked_at_again_when_other_words_count():
+    polled = (110, 140, 150, 151, 200, 269, 270, 300)
+    rows = tables(
+        *[heartbeat("a", "T1", seconds=each) for each in (0, 30, 60, 360, 390)],
+        running_info("a", "T2", seconds=70),
+        *[poll("a", seconds=each) for each in polled],
+    )
+    found = [each["topic"] for row in rows["heartbeats"] for each in row["subscriptions"]]
+    assert found == ["T1"] * 3 + ["T2"] * 3 + ["T1"] * 2
+
+
+def test_processes_that_share_an_id_keep_their_own_words_whatever_the_others_say():
+    said = [("T1", "a:1"), ("T2", "a:2")]
+    rows = tables(
+        *[
+            heartbeat("a", topic, seconds=each, address=address)
+            for topic, address in said
+            for each in range(0, 300, 30)
+        ],
+        *[poll("a", "a", seconds=each) for each in (5, 95, 250)],
+    )
+    found = {
+        (row["client_addr"], *[it["topic"] for it in row["subscriptions"]])
+        for row in rows["heartbeats"]
+    }
+    assert found == {("a:1", "T1"), ("a:2", "T2")}
+
+
 @pytest.mark.parametrize(
     ("name", "value", "before"),
     [

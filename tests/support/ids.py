@@ -31,25 +31,28 @@ def ids_locally(
     """
     lists = member_runs(heartbeats, broker_polls, heartbeat_expiry_seconds)
     routes = route_runs(topic_routes)
-    polls = [
-        {
-            **{name: run[name] for name in _POLL},
-            "snapshot_time": time,
-            "outcome": run["outcome"],
-            "connections": len(lists.records[run["list_id"]]) if run["list_id"] else 0,
-            "list_id": run["list_id"],
-        }
-        for run in lists.runs.to_pylist()
+    polls: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for run in sorted(lists.runs.to_pylist(), key=lambda each: each["list_id"] is None):
+        for time in run["times"]:
+            place = {name: run[name] for name in _POLL} | {"snapshot_time": time["snapshot_time"]}
+            of_list = {
+                "outcome": run["outcome"],
+                "connections": len(lists.records[run["list_id"]]) if run["list_id"] else 0,
+                "list_id": run["list_id"],
+                "collected_at": None,
+            }
+            # The time of an answer comes in another run than its list, which comes first here.
+            poll = polls.setdefault(tuple(place.values()), place | of_list)
+            if time["collected_at"] is not None:
+                poll["collected_at"] = max(time["collected_at"], poll["collected_at"] or 0)
+    answered = [each for each in polls.values() if each["list_id"] or each["outcome"] != "ANSWERED"]
+    asked = [
+        {name: run[name] for name in ROUTE_POLLS.schema.names if name in run} | time
+        for run in routes.runs.to_pylist()
         for time in run["times"]
     ]
-    asked = [
-        {**{name: run[name] for name in ROUTE_POLLS.schema.names if name in run}}
-        | {"snapshot_time": t}
-        for run in routes.runs.to_pylist()
-        for t in run["times"]
-    ]
     return {
-        "broker_polls": pa.Table.from_pylist(polls, BROKER_POLLS.schema),
+        "broker_polls": pa.Table.from_pylist(answered, BROKER_POLLS.schema),
         "member_lists": pa.Table.from_pylist(member_list_rows(lists), MEMBER_LISTS.schema),
         "route_polls": pa.Table.from_pylist(asked, ROUTE_POLLS.schema),
         "route_contents": pa.Table.from_pylist(route_content_rows(routes), ROUTE_CONTENTS.schema),
@@ -91,9 +94,10 @@ def route_content_rows(routes: Contents) -> list[dict[str, Any]]:
 
 def _member(record: tuple[Any, ...]) -> dict[str, Any]:
     member = dict(zip([fact.name for fact in MEMBER_FACTS], record, strict=True))
-    if member["subscriptions"] is not None:
-        member["subscriptions"] = [
-            each and dict(zip(SUBSCRIPTION_FIELDS, each, strict=True))
-            for each in member["subscriptions"]
-        ]
+    for name, fields in (
+        ("subscriptions", SUBSCRIPTION_FIELDS),
+        ("doubtful_topics", ("topic", "percent")),
+    ):
+        if member[name] is not None:
+            member[name] = [each and dict(zip(fields, each, strict=True)) for each in member[name]]
     return member

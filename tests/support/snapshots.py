@@ -51,12 +51,13 @@ _ports = count(10000)
 
 
 def member(**overrides: Any) -> Member:
-    """One connection, with an address of its own."""
+    """One connection, with an address of its own, over which heartbeats are heard."""
     values: dict[str, Any] = {
         "client_id": "10.0.0.1@app",
         "client_addr": f"10.0.0.1:{next(_ports)}",
         "language": "JAVA",
         "version": 401,
+        "is_expired": False,
     }
     return Member(**values | overrides)
 

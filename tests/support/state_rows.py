@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from jobs.judge.evaluation import MEMBER_FIELDS, OFFLINE_FIELDS, ROUTE_FIELDS
+from jobs.judge.evaluation import (
+    COUNT_FIELDS,
+    MEMBER_FIELDS,
+    OFFLINE_FIELDS,
+    ROUTE_FIELDS,
+    UNREACHABLE_FIELDS,
+)
 
 
 def in_columns(of_row: dict[str, Any]) -> dict[str, Any]:
@@ -18,6 +24,7 @@ def in_columns(of_row: dict[str, Any]) -> dict[str, Any]:
         return each | {
             "version": -1 if each["version"] is None else each["version"],
             "subscribed": bool(own),
+            "subscribed_percent": 100,
             "expression_type": first.get("expression_type"),
             "expression": first.get("expression"),
         }
@@ -27,8 +34,10 @@ def in_columns(of_row: dict[str, Any]) -> dict[str, Any]:
         "member": (MEMBER_FIELDS, members and [of_member(each) for each in members]),
         "offline": (OFFLINE_FIELDS, of_row["offline"]),
         "route": (ROUTE_FIELDS, of_row["routes"]),
+        "count": (COUNT_FIELDS, of_row.get("counts")),
+        "unreachable": (UNREACHABLE_FIELDS, of_row.get("unreachable")),
     }
-    return {name: of_row[name] for name in ("consumer_group", "topic", "lasting")} | {
+    return {name: of_row[name] for name in ("consumer_group", "topic")} | {
         f"{prefix}_{field}": None if each is None else array([record[field] for record in each])
         for prefix, (fields, each) in records.items()
         for field in fields

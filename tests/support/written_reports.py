@@ -37,6 +37,7 @@ _USUAL = {
     "status": "NEW",
     "coverage": "AUDITED",
     "completeness": 1.0,
+    "share_of_time": 1.0,
 }
 
 

@@ -203,6 +203,24 @@ def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Pa
     assert line.endswith(", ongoing")
 
 
+def test_a_topic_whose_findings_have_gaps_says_for_how_much_of_the_time(tmp_path: Path) -> None:
+    rows = [orphan("1", share_of_time=0.53), orphan("2", share_of_time=0.88), orphan("3")]
+    (line,) = told(tmp_path, orphaned_queues=rows)
+    assert line.endswith(", ongoing, for 53 % of the time at least")
+
+
+def test_each_client_with_a_fault_of_its_own_is_a_finding_of_its_own(tmp_path: Path) -> None:
+    """Who was told of one client that reconnects is told of the next one, too."""
+    rows = [
+        report_row("group_faults", fault=fault, client_ids=[client_id], severity="WARNING")
+        for fault in ("RECONNECTING", "FLAPPING")
+        for client_id in "ab"
+    ]
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", {"group_faults": rows}))
+    kinds = {each.finding_id: each.kind for each in found.findings}
+    assert sorted(kinds.values()) == ["FLAPPING", "RECONNECTING", "RECONNECTING"]
+
+
 def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None:
     def frozen(**values: Any) -> dict[str, Any]:
         return report_row("group_faults", fault="FROZEN_PROCESS", queues_affected=1, **values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from jobs.pipeline.moments import (
     moment_of_dumps,
     moment_of_frames,
     moment_of_tables,
+    moments_of_tables,
 )
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.settings import Settings
@@ -135,10 +137,18 @@ def test_a_moment_is_that_of_the_last_snapshot_up_to_it(snapshots: Location) -> 
     assert last.state.topic_routes == ()
 
 
-def test_a_list_lasts_once_a_broker_would_have_dropped_who_is_silent(snapshots: Location) -> None:
-    # The same lists for 200 s, longer than the 130 that a broker waits: then a copy joins.
-    assert of_tables(snapshots, "T", 200).state.lasting
-    assert not of_tables(snapshots, "T2", 231).state.lasting
+def test_a_moment_has_how_many_processes_the_connections_of_an_id_show(snapshots: Location) -> None:
+    # Before the copy joins there is nothing to count.
+    assert of_tables(snapshots, "T", 200).state.process_counts == ()
+    # It is listed for one round, and gone in the next: one process that connected again.
+    (count,) = of_tables(snapshots, "T2", 231).state.process_counts
+    assert (count.client_id, count.processes) == ("x", 1)
+
+
+def test_of_a_group_there_is_a_moment_for_each_topic(snapshots: Location) -> None:
+    moments = moments_of_tables(snapshots, Question("G", None, at(231)), SETTINGS)
+    assert [moment.state.topic for moment in moments] == ["T", "T2"]
+    assert moments[1] == of_tables(snapshots, "T2", 231)
 
 
 @pytest.mark.spark
@@ -162,7 +172,7 @@ def in_order(moment: Moment) -> object:
     )
     known = sorted((r.namesrv_addr, sorted(map(repr, r.brokers))) for r in state.topic_routes)
     times = (moment.snapshot_time, moment.first_seen, moment.last_seen)
-    return lists, known, sorted(state.offline_brokers), state.lasting, times, moment.episodes
+    return lists, known, sorted(state.offline_brokers), state.process_counts, times, moment.episodes
 
 
 @pytest.mark.spark
@@ -237,7 +247,9 @@ def test_lists_that_differ_are_told_with_their_odds(capsys: pytest.CaptureFixtur
     assert main(["explain", *source]) == 0
     text = capsys.readouterr().out
     assert "  asked of broker-c (33% of the times): 12 queues, 2 client ids\n" in text
-    assert "  10.0.15.3@app    .  .  .  .    .  .  .  .    ~  ~  ~  ~\n" in text
+    # It does not reach broker-c, so it reads no queue there, whatever it computes.
+    assert "  10.0.15.3@app    .  .  .  .    .  .  .  .    .  .  .  .\n" in text
+    assert "  wrong                         od od          o  o  o  o\n" in text
     assert "  taken by several, at times, at most 22% of them: queues 0-1 of broker-b" in text
 
 
@@ -245,7 +257,8 @@ def test_what_if_tells_what_moves_and_whether_it_is_safe(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     source = ["--dumps", str(CAPTURES / "S4"), "--group", "G_S4", "--topic", "T_S4B"]
-    assert main(["what-if", *source, "--strategy", "AVG_BY_CIRCLE", "--queues", "broker-a=5"]) == 0
+    # Exit code 1: it is not safe.
+    assert main(["what-if", *source, "--strategy", "AVG_BY_CIRCLE", "--queues", "broker-a=5"]) == 1
     text = capsys.readouterr().out
     for part in (
         "What if: every client uses AVG_BY_CIRCLE\n    and: broker-a has 5 queues of the topic\n",
@@ -263,9 +276,24 @@ def test_what_if_tells_what_moves_and_whether_it_is_safe(
     assert capsys.readouterr().out.endswith("Nothing changes: it is so already.\n")
 
 
+def test_what_if_of_every_topic_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["what-if", *S2[:4], *SETTLED, "--format", "json"]
+    assert main([*arguments, "--own-ids"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["safe"]
+    assert [topic["topic"] for topic in values["topics"]] == ["%RETRY%G_S2", "T_S2"]
+    # A third process with the id: the duplicates stay, and a queue more has no owner.
+    assert main([*arguments, "--join", "10.0.2.10@app-DUP"]) == 1
+    assert "FINDINGS_AFTER" in json.loads(capsys.readouterr().out)["dangers"]
+    assert main([*arguments, "--queues", "2"]) == 1
+    _, of_topic = json.loads(capsys.readouterr().out)["topics"]
+    assert [each["messages_left"] for each in of_topic["queues_gone"]] == [0] * 6
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
+        (["explain", *S2[:4]], 2, "the following arguments are required: --topic"),
         (["explain", *S2[:2], "--group", "G_S3", "--topic", "T_S2"], 3, "did you mean 'G_S2'?"),
         (["explain", *S2[:4], "--topic", "T_S3"], 3, "did you mean 'T_S2'?"),
         (["explain", *S2, "--at", "2026-11-20T00:00:00Z"], 3, "no snapshot of G_S2 up to"),

@@ -127,6 +127,18 @@ def test_with_nothing_wrong_it_says_so() -> None:
     assert page.texts["h2"][0] == "Nothing lasting is wrong"
 
 
+def test_how_many_groups_rest_on_an_assumption_is_said_with_what_to_collect() -> None:
+    def page(**assumptions: int) -> str:
+        run = published(assumptions=assumptions)
+        tables = RowTables(group_health=[health()])
+        return " ".join(to_html(build_report(run, tables, 10), "r").split())
+
+    assert "12 groups rest on an assumption: collect running infos" in page(
+        groups=12, strategy=12, subscriptions=3
+    )
+    assert "rest on an assumption" not in page(groups=0, strategy=0, subscriptions=0)
+
+
 def test_a_known_issue_is_told_with_its_reason_and_not_in_the_verdict() -> None:
     known = finding(known_issue="OPS-1: moved next week")
     html = to_html(report(group_health=[health()], orphaned_queues=[known]), "r")
@@ -271,6 +283,28 @@ def test_what_passed_and_what_is_known_have_lists_of_their_own() -> None:
     assert listed("Worst first") == ["T", "G"]
     assert listed("Deploys, restarts and what else repaired itself") == ["passed"]
     assert listed("Known, and not counted in the verdict") == ["known"]
+
+
+def test_what_had_gaps_says_for_how_much_of_the_time_it_was_there() -> None:
+    gaps = {"share_of_time": 0.88}
+    told = report(
+        orphaned_queues=[finding(**gaps)], group_faults=[fault(**gaps)], group_health=[health()]
+    )
+    html = to_html(told, "r")
+    assert "to 10:19:00, 88 % of the time <strong>still there</strong>" in html
+    assert "to 10:19:00, 88 % of the time, still there)" in html
+
+
+def test_what_is_still_there_never_says_that_it_passed() -> None:
+    begun = {"severity": "INFO", "persistence": "TRANSIENT"}
+    told = report(
+        orphaned_queues=[finding(**begun)], group_faults=[fault(**begun)], group_health=[health()]
+    )
+    html = to_html(told, "r")
+    body = html[html.index('id="findings"') : html.index('id="kind-')]
+    assert "passed by itself" not in body
+    assert "There at the end, and not counted" in body
+    assert "certain, just begun" in body
 
 
 def test_what_is_still_there_says_so() -> None:

@@ -45,6 +45,10 @@ def test_what_passed_by_itself_does_not_count() -> None:
     assert not problem.counts
     assert problem.statuses == set()
     assert problem.headline == "1 queue consumed by several, for a moment"
+    begun = passed | {"ongoing": True}
+    problem = only(RowTables(duplicate_queues=[begun]))
+    assert (problem.ongoing, problem.counts) == (True, False)
+    assert problem.headline == "1 queue consumed by several, just begun"
 
 
 def test_a_finding_that_depends_on_the_broker_asked_is_at_times() -> None:
@@ -177,7 +181,7 @@ def test_a_fault_that_passed_does_not_count_and_is_told_all_the_same() -> None:
     assert with_both.headline == both
 
 
-def test_a_fault_is_told_by_its_worst_run_and_each_frozen_process_by_itself() -> None:
+def test_a_fault_is_told_by_its_worst_run_and_what_is_about_one_client_by_itself() -> None:
     runs = [
         fault(evidence="over", ongoing=False, queues_affected=9),
         fault(evidence="long", last_seen=minute(30)),
@@ -186,8 +190,9 @@ def test_a_fault_is_told_by_its_worst_run_and_each_frozen_process_by_itself() ->
     ]
     problem = only(RowTables(group_faults=runs))
     assert [(each.evidence, each.runs) for each in problem.faults] == [("wide", 4)]
-    frozen = [fault("FROZEN_PROCESS", client_ids=[each]) for each in ("a", "b", "b")]
-    problem = only(RowTables(group_faults=frozen))
-    assert sorted(each.runs for each in problem.faults) == [1, 2]
+    for of_one in ("FROZEN_PROCESS", "DUPLICATE_CLIENT_ID", "RECONNECTING"):
+        rows = [fault(of_one, client_ids=[each]) for each in ("a", "b", "b")]
+        problem = only(RowTables(group_faults=rows))
+        assert sorted(each.runs for each in problem.faults) == [1, 2]
     topics = [fault(topic=each) for each in ("T1", "T2")]
     assert [len(each.faults) for each in find_problems(RowTables(group_faults=topics))] == [1, 1]

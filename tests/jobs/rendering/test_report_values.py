@@ -38,6 +38,15 @@ def report(top: int = 10, **tables: list[dict[str, Any]]) -> Report:
             ["In 1 topic something passed by itself (a deploy, a restart)."],
         ),
         (
+            [finding(**INFO | {"ongoing": True})],
+            "INFO",
+            "Nothing lasting was found.",
+            [
+                "In 1 topic something is there at the end that is too new or too improbable to "
+                "count: the next run tells."
+            ],
+        ),
+        (
             [finding(known_issue="OPS-1")],
             "OK",
             "Nothing was found.",
@@ -303,6 +312,7 @@ def test_problems_are_told_apart_by_what_is_to_be_done_with_them() -> None:
             finding(topic="bad", status="PERSISTING"),
             finding(topic="warned", severity="WARNING"),
             finding(topic="passed", status=None, **INFO),
+            finding(topic="begun", status=None, **INFO | {"ongoing": True}),
             finding(topic="known", known_issue="OPS-1", status="PERSISTING"),
         ],
     )
@@ -312,6 +322,7 @@ def test_problems_are_told_apart_by_what_is_to_be_done_with_them() -> None:
 
     assert topics(told.counted) == ["bad", "warned"]
     assert topics(told.passed) == ["passed"]
+    assert topics(told.begun) == ["begun"]
     assert topics(told.known) == ["known"]
     assert topics(told.of_severity("CRITICAL")) == ["bad"]
     assert topics(told.of_severity("WARNING")) == ["warned"]

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from jobs.instants import SECOND, to_instant
 from jobs.judge.moment import Moment
-from jobs.reports.explain import explain_lines, what_if_lines
+from jobs.reports.explain import explain_lines
+from jobs.reports.what_if import what_if_lines
 from rebalance_core import (
     Change,
     Situation,
@@ -69,6 +70,7 @@ def test_members_that_take_no_queue_are_told_with_the_reason() -> None:
                 member(client_id="other", subscribed=False),
                 member(client_id="silent", is_expired=True),
                 member(client_id="reads all", message_model="BROADCASTING"),
+                member(client_id="perhaps", subscribed_percent=35),
             ]
         )
     )
@@ -78,6 +80,7 @@ def test_members_that_take_no_queue_are_told_with_the_reason() -> None:
         "  takes a slot and no queue: does not subscribe to the topic: other",
         "  takes a slot and no queue: its last heartbeat is too old: silent",
         "  reads every queue and takes a slot: broadcasts: reads all",
+        "  strategy AVG (configured), if it subscribes at all, which is 35% probable: perhaps",
     ):
         assert f"{line}\n" in text, line
 

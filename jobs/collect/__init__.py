@@ -1,0 +1,11 @@
+"""nameservers and brokers -> a dump: the admin side of the remoting protocol, read only.
+
+questions.py   what may be asked: ten requests, and no way to ask another
+frames.py      a request or an answer as bytes, and back
+signature.py   the account, and how a request is signed
+client.py      one question to one address, one answer or one reason
+rounds.py      one round: what is asked of whom, and what follows from an answer
+memory.py      what a round leaves for the next one
+files.py       the folder of dumps: a round's file is there whole, or not there
+collector.py   round after round, with the figures of each
+"""

@@ -1,0 +1,314 @@
+"""One question to one address: an answer, or the reason why there is none.
+
+One connection an address, on which several questions are under way at a time. An address that did
+not answer in time is given up until ``forget``: it would cost every later question its time-out.
+What fails is no exception but an ``Answer`` that says so: a round goes on, whatever happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from ssl import SSLContext
+from typing import NamedTuple
+
+from jobs.collect.frames import Frame, FrameError, encode, read_frame
+from jobs.collect.questions import Question, RequestCode
+from jobs.collect.signature import Account
+from jobs.instants import Instant
+
+#: In place of a response code, for what no server answers: RocketMQ has no codes below 0.
+NO_ANSWER = -1
+NOT_REACHED = -2
+NOT_UNDERSTOOD = -3
+OK = 0
+
+#: ``MQVersion`` V4_9_4: from it on a nameserver writes routes as JSON.
+VERSION = 401
+
+#: Questions under way, of all addresses together.
+IN_ALL = 64
+#: A connection that was idle for so long is not used again: what lies between may have dropped it
+#: without a word, and a server closes it after 120 s.
+_IDLE_SECONDS = 30.0
+#: Bytes that a stream keeps before it makes the server wait.
+_STREAM_BYTES = 1 << 20
+
+
+class Answer(NamedTuple):
+    """What came of a question.
+
+    ``code`` is the server's, or one of the negative ones above; ``remark`` says why it is not OK.
+    """
+
+    address: str
+    code: int
+    remark: str | None
+    body: bytes
+    collected_at: Instant
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the body is what was asked for."""
+        return self.code == OK
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """How the servers are asked.
+
+    ``seconds`` for an answer, connecting and asking again included. ``per_address`` questions at a
+    time at one address, ``rate`` questions a second at one address (None: as they come).
+    ``connect_to``: where an address is reached, if not by itself.
+    """
+
+    seconds: float = 5.0
+    per_address: int = 4
+    rate: float | None = None
+    most_bytes: int = 32 << 20
+    version: int = VERSION
+    account: Account | None = None
+    tls: SSLContext | None = None
+    connect_to: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Traffic:
+    """What was sent and received since the client was made; of answers the bodies count."""
+
+    requests: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    #: By address and code: the answers that were not OK.
+    errors: Counter[tuple[str, int]] = field(default_factory=Counter)
+    #: By the same: what the last of them said.
+    last_errors: dict[tuple[str, int], str] = field(default_factory=dict)
+
+
+class _ClosedError(Exception):
+    """The connection ended before the answer came."""
+
+
+class RemotingClient:
+    """Asks nameservers and brokers; use it as ``async with``."""
+
+    def __init__(
+        self, options: ClientOptions, clock: Callable[[], Instant], slots: Semaphore | None = None
+    ) -> None:
+        self.options = options
+        self.traffic = Traffic()
+        self._clock = clock
+        self._slots = slots or Semaphore(IN_ALL)
+        self._lanes: defaultdict[str, Semaphore] = defaultdict(
+            lambda: Semaphore(options.per_address)
+        )
+        self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._connections: dict[str, _Connection] = {}
+        self._given_up: dict[str, str] = {}
+        self._next_at: dict[str, float] = {}
+        self._opaque = 0
+
+    async def __aenter__(self) -> RemotingClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        readings = [each.reading for each in self._connections.values()]
+        await asyncio.gather(*readings, return_exceptions=True)
+        self._connections.clear()
+
+    def forget(self) -> None:
+        """Asks again what was given up: at the begin of a round."""
+        self._given_up.clear()
+
+    @property
+    def given_up(self) -> Mapping[str, str]:
+        """The addresses that are asked no more, and why."""
+        return self._given_up
+
+    async def ask(self, address: str, question: Question) -> Answer:
+        """What the address answers; it raises for a code that is not in the list, nothing else."""
+        code = RequestCode(question.code)
+        async with self._lanes[address]:
+            if address in self._given_up:
+                return self._answer_for_given_up(address)
+            await self._pace(address)
+            async with self._slots:
+                answer = await self._asked(address, code, question)
+        if not answer.is_ok:
+            what = f"{address}: {code.name} ({code:d}): error {answer.code}: {answer.remark}"
+            self.traffic.errors[address, answer.code] += 1
+            self.traffic.last_errors[address, answer.code] = what
+        return answer
+
+    async def _asked(self, address: str, code: RequestCode, question: Question) -> Answer:
+        seconds = self.options.seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._asked_twice(address, question)
+        except TimeoutError:
+            reason = f"{address}: no answer to {code.name} ({code:d}) within {seconds:g} s"
+            # The broker passes this one on: the silent one may be the client.
+            if code is not RequestCode.GET_CONSUMER_RUNNING_INFO:
+                self._give_up(address, reason)
+            return self._failed(address, NO_ANSWER, reason)
+        except FrameError as error:
+            reason = f"{address}: the answer to {code.name} ({code:d}) is no frame: {error}"
+            self._give_up(address, reason)
+            return self._failed(address, NOT_UNDERSTOOD, reason)
+        except (OSError, ValueError, OverflowError) as error:
+            reason = f"{address}: cannot connect: {_told(error)}"
+            self._give_up(address, reason)
+            return self._failed(address, NOT_REACHED, reason)
+        except _ClosedError as error:
+            reason = f"{address}: closed the connection twice, at {code.name} ({code:d}): {error}"
+            self._give_up(address, reason)
+            return self._failed(address, NOT_REACHED, reason)
+
+    async def _asked_twice(self, address: str, question: Question) -> Answer:
+        """The answer; a question whose connection ended is asked once more over a new one."""
+        try:
+            return await self._asked_once(address, question)
+        except _ClosedError:
+            if address in self._given_up:
+                return self._answer_for_given_up(address)
+            return await self._asked_once(address, question)
+
+    async def _asked_once(self, address: str, question: Question) -> Answer:
+        connection = await self._connected(address)
+        self._opaque = (self._opaque + 1) & 0x7FFFFFFF
+        fields = dict(question.fields)
+        if self.options.account is not None:
+            fields = self.options.account.sign(fields)
+        request = Frame(
+            code=question.code, opaque=self._opaque, version=self.options.version, fields=fields
+        )
+        data = encode(request)
+        self.traffic.requests += 1
+        self.traffic.sent_bytes += len(data)
+        frame = await connection.ask(self._opaque, data)
+        return Answer(address, frame.code, frame.remark, frame.body, self._clock())
+
+    async def _connected(self, address: str) -> _Connection:
+        async with self._opening[address]:
+            connection = self._connections.get(address)
+            if connection is not None and connection.is_idle:
+                connection.close()
+            if connection is None or connection.is_closed:
+                host, port = split_address(self.options.connect_to.get(address, address))
+                reader, writer = await asyncio.open_connection(
+                    host, port, ssl=self.options.tls, limit=_STREAM_BYTES
+                )
+                connection = _Connection(reader, writer, self.options.most_bytes, self.traffic)
+                self._connections[address] = connection
+            return connection
+
+    async def _pace(self, address: str) -> None:
+        if self.options.rate is not None:
+            now = asyncio.get_running_loop().time()
+            at = max(now, self._next_at.get(address, now))
+            self._next_at[address] = at + 1 / self.options.rate
+            await asyncio.sleep(at - now)
+
+    def _give_up(self, address: str, reason: str) -> None:
+        """Asks the address no more; what is under way there ends at once."""
+        self._given_up.setdefault(address, reason)
+        if connection := self._connections.get(address):
+            connection.close()
+
+    def not_asked(self, address: str, reason: str) -> Answer:
+        """The answer to what was not sent, and why it was not."""
+        return self._failed(address, NOT_REACHED, f"{address}: not asked: {reason}")
+
+    def _answer_for_given_up(self, address: str) -> Answer:
+        return self.not_asked(address, f"given up in this round: {self._given_up[address]}")
+
+    def _failed(self, address: str, code: int, reason: str) -> Answer:
+        return Answer(address, code, reason, b"", self._clock())
+
+
+class _Connection:
+    """A connection and the questions that wait on it."""
+
+    def __init__(
+        self, reader: StreamReader, writer: StreamWriter, most_bytes: int, traffic: Traffic
+    ) -> None:
+        self._reader, self._writer = reader, writer
+        self._most_bytes, self._traffic = most_bytes, traffic
+        self._waiting: dict[int, asyncio.Future[Frame]] = {}
+        self.is_closed = False
+        self._used_at = asyncio.get_running_loop().time()
+        self.reading = asyncio.create_task(self._read())
+
+    async def ask(self, opaque: int, data: bytes) -> Frame:
+        """The answer of this number; _ClosedError or FrameError where the connection ends."""
+        if self.is_closed:
+            raise _ClosedError("it was closed before")
+        answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._waiting[opaque] = answer
+        try:
+            self._writer.write(data)
+            return await answer
+        finally:
+            # A late answer finds nobody.
+            self._waiting.pop(opaque, None)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way, and nothing came for a while."""
+        unused = asyncio.get_running_loop().time() - self._used_at
+        return not self._waiting and unused > _IDLE_SECONDS
+
+    def close(self) -> None:
+        """Ends it; who waits for an answer gets _ClosedError."""
+        self._end(_ClosedError("it was given up"))
+        self.reading.cancel()
+
+    def _end(self, reason: Exception) -> None:
+        self.is_closed = True
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(reason)
+        self._writer.close()
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                frame = await read_frame(self._reader, self._most_bytes)
+                self._traffic.received_bytes += len(frame.body)
+                self._used_at = asyncio.get_running_loop().time()
+                # Servers send requests of their own; and answers to what nobody waits for any more.
+                waiting = self._waiting.get(frame.opaque) if frame.is_answer else None
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(frame)
+        except FrameError as error:
+            self._end(error)
+        except IncompleteReadError as error:
+            part = f"{len(error.partial)} of {error.expected} bytes" if error.partial else "its end"
+            self._end(_ClosedError(f"{part} came"))
+        except OSError as error:
+            self._end(_ClosedError(_told(error)))
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port; ValueError where it is no address.
+
+    >>> split_address("10.0.0.1:9876"), split_address("[::1]:9876")
+    (('10.0.0.1', 9876), ('::1', 9876))
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise ValueError(f"expected host:port, came {address!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _told(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    # OpenSSL and the resolver have numbers of their own.
+    plain = isinstance(error, ConnectionError) or type(error) is OSError
+    return os.strerror(number) if plain and number else str(error) or type(error).__name__

@@ -1,0 +1,283 @@
+"""Round after round of every cluster: each is a file, a line about it, and the figures."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.collect.client import OK, ClientOptions, RemotingClient
+from jobs.collect.files import DumpFolder, replace_text
+from jobs.collect.metrics import Figures, metrics_text
+from jobs.collect.options import CollectOptions
+from jobs.collect.rounds import Round, Target
+from jobs.errors import AuditError
+from jobs.instants import SECOND, Instant, to_datetime
+from jobs.text import iso, visible
+
+#: Answers that are knowledge and no trouble: no route, nobody of the group, a request that brokers
+#: of this version do not have.
+_EXPECTED = {OK, 17, 206, 3}
+#: So many troubles of a round are told; the metrics count all.
+_MOST_TROUBLES = 5
+
+
+class CollectError(AuditError):
+    """A round brought nothing, or could not be written."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """One round that was written."""
+
+    path: Path
+    snapshot_time: Instant
+    lines: int
+    requests: int
+    received_bytes: int
+    seconds: float
+    troubles: tuple[str, ...]
+
+    def told(self) -> str:
+        """It in a line, and one for each trouble."""
+        first = (
+            f"round of {iso(to_datetime(self.snapshot_time))}: {self.lines:,} lines, "
+            f"{self.requests:,} requests, {self.received_bytes / 1e6:.1f} MB, "
+            f"{self.seconds:.1f} s: {self.path}"
+        )
+        rest = len(self.troubles) - _MOST_TROUBLES
+        more = [f"  and {rest} more"] if rest > 0 else []
+        return "\n".join(
+            [first, *(f"  {visible(each)}" for each in self.troubles[:_MOST_TROUBLES]), *more]
+        )
+
+
+class Collector:
+    """Collects one target; use it as ``async with``."""
+
+    def __init__(
+        self,
+        target: Target,
+        options: ClientOptions,
+        folder: DumpFolder,
+        clock: Callable[[], Instant],
+        slots: asyncio.Semaphore | None = None,
+    ) -> None:
+        self.target = target
+        self.figures = Figures()
+        self._client = RemotingClient(options, clock, slots)
+        self._folder = folder
+        self._clock = clock
+        # Another list of servers, or other clusters of it, is another memory.
+        of = repr((target.namesrvs, target.name, target.clusters))
+        digest = hashlib.md5(of.encode(), usedforsecurity=False).hexdigest()[:8]
+        self._key = f"{target.name or 'round'}-{digest}"
+        self._memory = folder.remembered(self._key)
+
+    async def __aenter__(self) -> Collector:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.__aexit__()
+
+    async def collect(self) -> Collected:
+        """One round. CollectError where it brought nothing or cannot be written."""
+        loop, traffic = asyncio.get_running_loop(), self._client.traffic
+        began, requests, received = loop.time(), traffic.requests, traffic.received_bytes
+        errors = traffic.errors.copy()
+        traffic.last_errors.clear()
+        snapshot_time = self._clock()
+        try:
+            with self._folder.new_round(snapshot_time, self.target.name) as file:
+                await Round(
+                    self.target, self._client, self._memory, snapshot_time, file.write
+                ).run()
+                if not file.lines:
+                    raise CollectError(self._nothing())
+        except OSError as error:
+            raise CollectError(
+                f"the round of {iso(to_datetime(snapshot_time))} cannot be written to "
+                f"{self._folder.root}: {error}; nothing of it was kept"
+            ) from error
+        finally:
+            for (address, code), times in (traffic.errors - errors).items():
+                if code not in _EXPECTED:
+                    self.figures.errors[address, code] += times
+            self.figures.requests += traffic.requests - requests
+            self.figures.received_bytes += traffic.received_bytes - received
+        # What cannot be remembered is asked again; the round itself is there.
+        with suppress(OSError):
+            self._folder.remember(self._key, self._memory)
+        seconds = loop.time() - began
+        self.figures.rounds += 1
+        self.figures.lines += file.lines
+        self.figures.last_seconds = seconds
+        self.figures.last_at_seconds = snapshot_time / SECOND
+        return Collected(
+            self._folder.path(snapshot_time, self.target.name),
+            snapshot_time,
+            file.lines,
+            traffic.requests - requests,
+            traffic.received_bytes - received,
+            seconds,
+            self._troubles(),
+        )
+
+    async def keep_collecting(
+        self, every: float, seconds: float | None, after: Callable[[Collected | Exception], None]
+    ) -> None:
+        """A round every so many seconds, for so long (None: without end).
+
+        A round that fails is told to ``after`` and counted; the next one comes at its time. A round
+        that takes longer than ``every`` makes those miss whose time is over.
+        """
+        loop = asyncio.get_running_loop()
+        began = at = loop.time()
+        while seconds is None or at - began < seconds:
+            await asyncio.sleep(at - loop.time())
+            try:
+                done: Collected | Exception = await self.collect()
+            except Exception as error:  # one round is lost, not the day
+                self.figures.missed += 1
+                done = error
+            at += every
+            while at < loop.time():
+                self.figures.missed += 1
+                at += every
+            after(done)
+
+    def _nothing(self) -> str:
+        given_up = self._client.given_up
+        if all(namesrv in given_up for namesrv in self.target.namesrvs):
+            return f"no nameserver answers: {'; '.join(given_up.values())}"
+        troubles = "; ".join(self._troubles())
+        return "nothing to collect: no broker names a group that is wanted" + (
+            f" ({troubles})" if troubles else ""
+        )
+
+    def _troubles(self) -> tuple[str, ...]:
+        told = dict(self._client.traffic.last_errors)
+        return (
+            *self._client.given_up.values(),
+            *(
+                text
+                for (address, code), text in sorted(told.items())
+                if code not in _EXPECTED and address not in self._client.given_up
+            ),
+        )
+
+
+async def collect(
+    options: CollectOptions,
+    environment: Mapping[str, str],
+    clock: Callable[[], Instant],
+    say: Callable[[str], None],
+    complain: Callable[[str], None],
+) -> list[Collected]:
+    """What the command does: one round of every cluster, or round after round.
+
+    Returns the rounds where there is one of each. SIGTERM ends it: a round under way is not kept.
+    Raises AuditError: the folder is another collector's, or a single round failed.
+    """
+    folder = DumpFolder(Path(options.dumps))
+    slots = asyncio.Semaphore(options.parallel_in_all)
+    targets = [
+        (options.target(each), options.client(each, environment)) for each in options.clusters
+    ]
+    with _locked(folder):
+        collectors = [Collector(*each, folder, clock, slots) for each in targets]
+        try:
+            with _until_terminated():
+                if options.every_seconds is None:
+                    return await _once(collectors, options.metrics, say)
+                await _again_and_again(collectors, options, say, complain)
+        except asyncio.CancelledError:
+            if options.every_seconds is None:
+                raise CollectError("stopped; nothing of the round was kept") from None
+            say("stopped; a round under way was not kept")
+        finally:
+            for collector in collectors:
+                await collector.__aexit__()
+    return []
+
+
+async def _once(
+    collectors: Sequence[Collector], metrics: str | None, say: Callable[[str], None]
+) -> list[Collected]:
+    done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
+    _write_metrics(collectors, metrics)
+    for each in done:
+        if isinstance(each, Collected):
+            say(each.told())
+    failed = [each for each in done if isinstance(each, BaseException)]
+    if len(failed) > 1 and all(isinstance(each, AuditError) for each in failed):
+        raise CollectError("\n".join(str(each) for each in failed))
+    if failed:
+        raise failed[0]
+    return [each for each in done if isinstance(each, Collected)]
+
+
+async def _again_and_again(
+    collectors: Sequence[Collector],
+    options: CollectOptions,
+    say: Callable[[str], None],
+    complain: Callable[[str], None],
+) -> None:
+    assert options.every_seconds is not None  # noqa: S101 - who calls has looked
+
+    def after(done: Collected | Exception) -> None:
+        if isinstance(done, Collected):
+            say(done.told())
+        else:
+            kind = "" if isinstance(done, AuditError) else f"{type(done).__name__}: "
+            complain(f"a round failed, the next one comes at its time: {kind}{visible(str(done))}")
+        try:
+            _write_metrics(collectors, options.metrics)
+        except AuditError as error:
+            complain(str(error))
+
+    async with asyncio.TaskGroup() as tasks:
+        for each in collectors:
+            tasks.create_task(
+                each.keep_collecting(options.every_seconds, options.for_seconds, after)
+            )
+
+
+def _write_metrics(collectors: Sequence[Collector], path: str | None) -> None:
+    if path is None:
+        return
+    try:
+        replace_text(
+            Path(path),
+            metrics_text({each.target.name or "default": each.figures for each in collectors}),
+        )
+    except OSError as error:
+        raise AuditError(f"metrics cannot be written to {path}: {error}") from error
+
+
+@contextmanager
+def _until_terminated() -> Iterator[None]:
+    """Cancels the task of the block on SIGTERM."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None  # noqa: S101 - a coroutine runs in one
+    # Signals reach the main thread alone.
+    with suppress(ValueError, RuntimeError, NotImplementedError):
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        yield
+    finally:
+        with suppress(ValueError, RuntimeError, NotImplementedError):
+            loop.remove_signal_handler(signal.SIGTERM)
+
+
+@contextmanager
+def _locked(folder: DumpFolder) -> Iterator[None]:
+    try:
+        with folder.locked():
+            yield
+    except OSError as error:
+        raise CollectError(f"{folder.root} cannot be written to: {error}") from error

@@ -1,0 +1,224 @@
+r"""Frames of the remoting protocol: a request or an answer as bytes, and back.
+
+A frame is 4 bytes length of what follows, 4 bytes mark (the high byte says how the header is
+written, the other three how long it is), header, body; all big endian. The header is JSON, or the
+binary form of a server that runs with ``-Drocketmq.serialize.type=ROCKETMQ``. The collector sends
+JSON and reads both.
+
+Source: ``RemotingCommand``, ``RemotingSerializable`` and ``RocketMQSerializable`` of 4.9.4 and
+5.1.4, the same in both.
+
+>>> frame = Frame(code=203, opaque=7, version=401, fields={"consumerGroup": "G"})
+>>> encode(frame)[8:60]
+b'{"code":203,"extFields":{"consumerGroup":"G"},"flag"'
+>>> decode(encode(frame)[4:]) == frame
+True
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from asyncio import StreamReader
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+#: No frame is shorter: it has at least the mark.
+_SHORTEST = 4
+#: ``LanguageCode``, by its number; what comes later than these is OTHER.
+_LANGUAGES = (
+    *("JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO"),
+    *("PHP", "OMS", "RUST", "NODE_JS"),
+)
+_OTHER = "OTHER"
+_RESPONSE = 1
+
+_FIXED = struct.Struct(">hBhii")
+_INT = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
+
+
+class FrameError(ValueError):
+    """Bytes that are no frame, or a frame that cannot be written so."""
+
+
+class Serialization(IntEnum):
+    """How a header is written (``SerializeType``)."""
+
+    JSON = 0
+    ROCKETMQ = 1
+
+
+class Frame(NamedTuple):
+    """One request or one answer (``RemotingCommand``).
+
+    ``code`` of a request is what is asked, of an answer 0 or an error. ``opaque`` is the number of
+    the request; its answer has the same.
+    """
+
+    code: int
+    opaque: int
+    flag: int = 0
+    version: int = 0
+    language: str = "JAVA"
+    remark: str | None = None
+    fields: Mapping[str, str] = {}
+    body: bytes = b""
+    serialization: Serialization = Serialization.JSON
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it answers a request: servers send requests of their own, too."""
+        return bool(self.flag & _RESPONSE)
+
+
+def encode(frame: Frame) -> bytes:
+    """The bytes of a frame, its length first.
+
+    Raises FrameError for what its header cannot hold.
+    """
+    try:
+        if frame.serialization is Serialization.JSON:
+            header = _json_header(frame)
+        else:
+            header = _binary_header(frame)
+    except (struct.error, UnicodeEncodeError) as error:
+        raise FrameError(f"cannot be written as a header: {error}") from error
+    if len(header) >= 1 << 24:
+        raise FrameError(f"expected a header below 16 MiB, came {len(header)} bytes")
+    mark = frame.serialization << 24 | len(header)
+    return struct.pack(">II", 4 + len(header) + len(frame.body), mark) + header + frame.body
+
+
+def decode(payload: bytes) -> Frame:
+    """The frame of all its bytes but those of the length.
+
+    Raises FrameError for bytes that are none.
+    """
+    if len(payload) < _SHORTEST:
+        raise FrameError(f"expected a frame of 4 bytes at least, came {len(payload)}")
+    mark = int.from_bytes(payload[:4], "big")
+    end = 4 + (mark & 0xFFFFFF)
+    if end > len(payload):
+        raise FrameError(f"expected a header of {end - 4} bytes, came {len(payload) - 4}")
+    header, body = payload[4:end], payload[end:]
+    try:
+        if mark >> 24 == Serialization.JSON:
+            return _from_json(header, body)
+        if mark >> 24 == Serialization.ROCKETMQ:
+            return _from_binary(header, body)
+    except (ValueError, RecursionError, struct.error) as error:
+        raise FrameError(f"the header cannot be read: {error}") from error
+    raise FrameError(f"expected a header of type 0 (JSON) or 1 (ROCKETMQ), came {mark >> 24}")
+
+
+async def read_frame(reader: StreamReader, most_bytes: int) -> Frame:
+    """The next frame of a stream.
+
+    Raises FrameError for one that is longer than ``most_bytes`` or is none, IncompleteReadError
+    where the stream ends.
+    """
+    length = int.from_bytes(await reader.readexactly(4), "big")
+    if not _SHORTEST <= length <= most_bytes:
+        raise FrameError(f"expected a frame of 4 to {most_bytes} bytes, came {length}")
+    return decode(await reader.readexactly(length))
+
+
+def _json_header(frame: Frame) -> bytes:
+    header = {
+        "code": frame.code,
+        "extFields": dict(frame.fields),
+        "flag": frame.flag,
+        "language": frame.language,
+        "opaque": frame.opaque,
+        **({} if frame.remark is None else {"remark": frame.remark}),
+        "serializeTypeCurrentRPC": frame.serialization.name,
+        "version": frame.version,
+    }
+    return json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _from_json(header: bytes, body: bytes) -> Frame:
+    values = json.loads(header)
+    if not isinstance(values, dict):
+        raise FrameError("expected an object")
+    fields = values.get("extFields") or {}
+    if not isinstance(fields, dict) or not all(isinstance(each, str) for each in fields.values()):
+        raise FrameError("expected extFields to be texts")
+    return Frame(
+        code=_integer(values, "code"),
+        opaque=_integer(values, "opaque"),
+        flag=_integer(values, "flag"),
+        version=_integer(values, "version", 0),
+        language=_text(values, "language") or _OTHER,
+        remark=_text(values, "remark"),
+        fields=fields,
+        body=body,
+    )
+
+
+def _integer(values: dict[str, Any], name: str, default: int | None = None) -> int:
+    value = values.get(name, default)
+    if type(value) is not int:
+        raise FrameError(f"expected {name} to be an integer")
+    return value
+
+
+def _text(values: dict[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    if value is not None and not isinstance(value, str):
+        raise FrameError(f"expected {name} to be a text")
+    return value
+
+
+def _binary_header(frame: Frame) -> bytes:
+    language = frame.language if frame.language in _LANGUAGES else _OTHER
+    remark = (frame.remark or "").encode()
+    fields = b"".join(
+        _SHORT.pack(len(name)) + name + _INT.pack(len(value)) + value
+        for name, value in ((name.encode(), it.encode()) for name, it in frame.fields.items())
+    )
+    return b"".join(
+        (
+            _FIXED.pack(
+                frame.code, _LANGUAGES.index(language), frame.version, frame.opaque, frame.flag
+            ),
+            _INT.pack(len(remark)) + remark,
+            _INT.pack(len(fields)) + fields,
+        )
+    )
+
+
+def _from_binary(header: bytes, body: bytes) -> Frame:
+    code, language, version, opaque, flag = _FIXED.unpack_from(header)
+    remark, place = _counted(header, _FIXED.size, _INT)
+    packed, place = _counted(header, place, _INT)
+    if place != len(header):
+        raise FrameError(f"expected {place} bytes, came {len(header)}")
+    fields: dict[str, str] = {}
+    place = 0
+    while place < len(packed):
+        name, place = _counted(packed, place, _SHORT)
+        value, place = _counted(packed, place, _INT)
+        fields[name.decode()] = value.decode()
+    return Frame(
+        code=code,
+        opaque=opaque,
+        flag=flag,
+        version=version,
+        language=_LANGUAGES[language] if language < len(_LANGUAGES) else _OTHER,
+        remark=remark.decode() or None,
+        fields=fields,
+        body=body,
+        serialization=Serialization.ROCKETMQ,
+    )
+
+
+def _counted(data: bytes, place: int, count: struct.Struct) -> tuple[bytes, int]:
+    """The bytes that follow their own number, and the place behind them."""
+    (length,) = count.unpack_from(data, place)
+    start = place + count.size
+    if not 0 <= length <= len(data) - start:
+        raise FrameError(f"expected {length} bytes at {start}, came {len(data) - start}")
+    return data[start : start + length], start + length

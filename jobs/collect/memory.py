@@ -1,0 +1,124 @@
+"""What a round leaves for the next one: who is there, and what was asked when.
+
+A broker that hangs leaves the nameservers' answers, and a group that lost its last member names its
+topics nowhere: both are asked for another hour. It is kept beside the dumps, so that single rounds
+(cron) remember as well as a loop does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from jobs.instants import SECOND, Instant
+
+#: What was not seen for so long is forgotten.
+KEPT: Instant = 3600 * SECOND
+#: After a list has changed the clients divide anew: at once, at the next draw (20 s) or after the
+#: next heartbeat (30 s). The running infos are asked for so long.
+SETTLES: Instant = 60 * SECOND
+
+
+class Broker(NamedTuple):
+    """A broker as a nameserver gives it. ``is_master``: it has the least id of its name."""
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+    address: str
+    is_master: bool
+
+
+@dataclass
+class GroupMemory:
+    """What is remembered of a group.
+
+    ``lists``: by broker name and id a digest of the last list. ``infos_at``: when its running infos
+    were asked last. ``changed_at``: when a list of it changed last. ``unanswered``: the members
+    whose running info is still to be had, with when they were asked last.
+    """
+
+    seen_at: Instant = 0
+    lists: dict[str, str] = field(default_factory=dict)
+    infos_at: Instant | None = None
+    changed_at: Instant | None = None
+    unanswered: dict[str, Instant] = field(default_factory=dict)
+
+    def is_due(self, now: Instant, refresh: Instant) -> bool:
+        """Whether the running infos of all members are asked in the round that begins now."""
+        if self.infos_at is None or now - self.infos_at >= refresh:
+            return True
+        return self.changed_at is not None and now - self.changed_at < SETTLES
+
+
+@dataclass
+class Memory:
+    """What is remembered of all that one list of nameservers gives.
+
+    The keys of ``groups`` and ``topics`` are (cluster, name). ``brokers``: with when a nameserver
+    gave them last. ``refused``: by address and request code what a broker does not know (3), with
+    when it was asked.
+    """
+
+    brokers: dict[Broker, Instant] = field(default_factory=dict)
+    groups: dict[tuple[str, str], GroupMemory] = field(default_factory=dict)
+    topics: dict[tuple[str, str], Instant] = field(default_factory=dict)
+    refused: dict[tuple[str, int], Instant] = field(default_factory=dict)
+
+    def group(self, cluster: str, name: str) -> GroupMemory:
+        """What is remembered of the group, which is remembered from now on."""
+        return self.groups.setdefault((cluster, name), GroupMemory())
+
+    def replace_brokers(self, given: Iterable[Broker], now: Instant) -> None:
+        """Remembers what a nameserver gives; an old address or role of one of them is forgotten.
+
+        >>> memory = Memory()
+        >>> memory.replace_brokers([Broker("C", "a", 0, "10.0.0.1:10911", True)], 1)
+        >>> memory.replace_brokers([Broker("C", "a", 0, "10.0.0.2:10911", True)], 2)
+        >>> [broker.address for broker in memory.brokers]
+        ['10.0.0.2:10911']
+        """
+        brokers = list(given)
+        places = {(each.cluster, each.broker_name, each.broker_id) for each in brokers}
+        addresses = {each.address for each in brokers}
+        self.brokers = {
+            known: seen_at
+            for known, seen_at in self.brokers.items()
+            if known[:3] not in places and known.address not in addresses
+        } | dict.fromkeys(brokers, now)
+
+    def forget(self, now: Instant) -> None:
+        """Drops what was not seen for an hour."""
+        since = now - KEPT
+        self.brokers = {each: at for each, at in self.brokers.items() if at >= since}
+        self.groups = {each: of for each, of in self.groups.items() if of.seen_at >= since}
+        self.topics = {each: at for each, at in self.topics.items() if at >= since}
+        self.refused = {each: at for each, at in self.refused.items() if at >= since}
+
+    def to_json(self) -> str:
+        """It as one line of JSON; ``from_json`` reads it."""
+        return json.dumps(
+            {
+                "brokers": [[*broker, at] for broker, at in self.brokers.items()],
+                "groups": [[*key, asdict(of)] for key, of in self.groups.items()],
+                "topics": [[*key, at] for key, at in self.topics.items()],
+                "refused": [[*key, at] for key, at in self.refused.items()],
+            },
+            ensure_ascii=False,
+        )
+
+    @staticmethod
+    def from_json(text: str) -> Memory:
+        """What ``to_json`` wrote; ValueError for anything else."""
+        try:
+            values: Mapping[str, Any] = json.loads(text)
+            return Memory(
+                {Broker(*broker): at for *broker, at in values["brokers"]},
+                {(cluster, name): GroupMemory(**of) for cluster, name, of in values["groups"]},
+                {(cluster, name): at for cluster, name, at in values["topics"]},
+                {(address, code): at for address, code, at in values["refused"]},
+            )
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"no memory of a collector: {error}") from error

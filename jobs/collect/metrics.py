@@ -1,0 +1,73 @@
+"""The collector's own figures in Prometheus' text format, for node_exporter's textfile collector.
+
+Labels are the names of clusters and the addresses of servers: as many as there are servers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Count
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+_PREFIX = "rebalance_audit_collect_"
+
+
+@dataclass
+class Figures:
+    """What the rounds of one cluster came to since the collector started.
+
+    ``errors``: by address and code, the answers that were errors; codes below 0 are those of
+    ``client.py``.
+    """
+
+    rounds: int = 0
+    missed: int = 0
+    requests: int = 0
+    received_bytes: int = 0
+    lines: int = 0
+    last_seconds: float | None = None
+    last_at_seconds: float | None = None
+    errors: Count[tuple[str, int]] = field(default_factory=Count)
+
+
+def metrics_text(figures: Mapping[str, Figures]) -> str:
+    """The figures by the name of the cluster.
+
+    >>> print(metrics_text({"C": Figures(rounds=3)}).splitlines()[2])
+    rebalance_audit_collect_rounds_total{cluster="C"} 3.0
+    """
+    registry = CollectorRegistry()
+    counters = {
+        "rounds": "Rounds that were written",
+        "missed": "Rounds that failed, or whose time was over before the last one ended",
+        "requests": "Requests sent",
+        "received_bytes": "Bytes of the answers' bodies",
+        "lines": "Lines written",
+    }
+    for name, what in counters.items():
+        counter = Counter(_PREFIX + name, what, ["cluster"], registry=registry)
+        for cluster, each in figures.items():
+            counter.labels(cluster).inc(getattr(each, name))
+    gauges = {
+        "last_seconds": ("last_round_seconds", "How long the last round took"),
+        "last_at_seconds": ("last_round_timestamp_seconds", "snapshot_time of the last round"),
+    }
+    for name, (metric, what) in gauges.items():
+        gauge = Gauge(_PREFIX + metric, what, ["cluster"], registry=registry)
+        for cluster, each in figures.items():
+            if getattr(each, name) is not None:
+                gauge.labels(cluster).set(getattr(each, name))
+    errors = Counter(
+        _PREFIX + "errors",
+        "Answers that were errors; -1 no answer in time, -2 not reached, -3 not understood",
+        ["cluster", "address", "code"],
+        registry=registry,
+    )
+    for cluster, each in figures.items():
+        for (address, code), times in sorted(each.errors.items()):
+            errors.labels(cluster, address, str(code)).inc(times)
+    # When a counter was made is of no use, and doubles the text.
+    lines = generate_latest(registry).decode().splitlines(keepends=True)
+    return "".join(line for line in lines if "_created" not in line)

@@ -1,0 +1,184 @@
+"""What the command line and a file of clusters say, checked whole.
+
+The file is for several clusters, and for what the command line has no option for;
+docs/collect/collect.toml shows every key with its default.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator
+
+from jobs.collect.client import IN_ALL, ClientOptions, split_address
+from jobs.collect.rounds import PARTS, Target
+from jobs.collect.signature import find_account
+from jobs.errors import SettingsError
+from jobs.instants import SECOND
+from jobs.settings import NamePattern, Section, checked, parse_toml, read_text
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+#: Words that name a secret, which belongs into no file of settings and into no message.
+_SECRETS = {"access_key", "secret_key", "accesskey", "secretkey", "security_token", "password"}
+
+
+def _is_address(address: str) -> str:
+    split_address(address)
+    return address
+
+
+Address = Annotated[str, AfterValidator(_is_address)]
+
+
+class Tls(Section):
+    """How connections are encrypted.
+
+    ``verify``: full, the certificate and its name; chain, the certificate alone (brokers are asked
+    by their IP addresses, which few certificates name); none.
+    """
+
+    verify: Literal["full", "chain", "none"] = "full"
+    authorities: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    def to_context(self) -> ssl.SSLContext:
+        """The context of the connections; SettingsError where a file is none of those."""
+        try:
+            context = ssl.create_default_context(cafile=self.authorities)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key)
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"tls: a file cannot be read as a certificate: {error}") from error
+        context.check_hostname = self.verify == "full"
+        if self.verify == "none":
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+class Cluster(Section):
+    """What one list of nameservers gives, and how it is asked."""
+
+    namesrv: tuple[Address, ...] = Field(min_length=1)
+    name: str = ""
+    clusters: NamePattern = ".*"
+    groups: tuple[NamePattern, ...] = Field(default=(".*",), min_length=1)
+    topics: NamePattern = ".*"
+    without: frozenset[str] = frozenset()
+    account_file: str | None = None
+    tls: Tls | None = None
+    connect_to: dict[Address, Address] = Field(default_factory=dict)
+
+    @field_validator("without")
+    @classmethod
+    def _are_parts(cls, without: frozenset[str]) -> frozenset[str]:
+        if without <= set(PARTS):
+            return without
+        raise ValueError(f"expected some of {', '.join(PARTS)}")
+
+
+class CollectOptions(Section):
+    """All options of ``collect``."""
+
+    dumps: str
+    metrics: str | None = None
+    every_seconds: float | None = Field(default=None, ge=0.1)
+    for_seconds: float | None = Field(default=None, gt=0)
+    timeout_seconds: float = Field(default=5.0, gt=0, le=120)
+    parallel: int = Field(default=4, ge=1, le=32)
+    parallel_in_all: int = Field(default=IN_ALL, ge=1, le=1024)
+    rate: float | None = Field(default=None, gt=0)
+    running_infos_seconds: int = Field(default=300, ge=0)
+    running_infos_of_each_broker: bool = False
+    round_seconds: float | None = Field(default=None, gt=0)
+    most_bytes: int = Field(default=32 << 20, ge=1 << 16)
+    clusters: tuple[Cluster, ...] = Field(min_length=1)
+
+    @field_validator("clusters")
+    @classmethod
+    def _have_names(cls, clusters: tuple[Cluster, ...]) -> tuple[Cluster, ...]:
+        names = [each.name for each in clusters]
+        if len(names) > 1 and (len(set(names)) < len(names) or "" in names):
+            raise ValueError("expected a name for each of several clusters, each another")
+        return clusters
+
+    def target(self, cluster: Cluster) -> Target:
+        """What a round of the cluster collects."""
+        return Target(
+            namesrvs=tuple(dict.fromkeys(cluster.namesrv)),
+            name=cluster.name,
+            clusters=cluster.clusters,
+            groups=cluster.groups,
+            topics=cluster.topics,
+            without=cluster.without,
+            refresh=self.running_infos_seconds * SECOND,
+            infos_of_each_broker=self.running_infos_of_each_broker,
+            longest=self.round_seconds or max(self.every_seconds or 300, 3 * self.timeout_seconds),
+        )
+
+    def client(self, cluster: Cluster, environment: Mapping[str, str]) -> ClientOptions:
+        """How the cluster's servers are asked."""
+        return ClientOptions(
+            seconds=self.timeout_seconds,
+            per_address=self.parallel,
+            rate=self.rate,
+            most_bytes=self.most_bytes,
+            account=find_account(environment, cluster.account_file),
+            tls=None if cluster.tls is None else cluster.tls.to_context(),
+            connect_to=cluster.connect_to,
+        )
+
+
+def load_options(
+    path: str | None, given: Mapping[str, Any], cluster: Mapping[str, Any]
+) -> CollectOptions:
+    """The options of a file with those that were ``given``, or of one ``cluster`` without a file.
+
+    Raises SettingsError with every error that was found.
+    """
+    if path is None:
+        if not cluster.get("namesrv"):
+            raise SettingsError("expected --namesrv HOST:PORT, or --config FILE, came neither")
+        values: dict[str, Any] = {"clusters": [dict(cluster)]}
+    elif cluster:
+        options = ", ".join(sorted(cluster))
+        raise SettingsError(f"expected clusters from --config {path} alone, came also {options}")
+    else:
+        values = parse_toml(path, read_text(path))
+        _check_no_secret(path, values)
+    values |= given
+    if "dumps" not in values:
+        raise SettingsError("expected --dumps DIR, or dumps in the file, came neither")
+    return checked(CollectOptions, path or "of the command line", values)
+
+
+def seconds_of(text: str) -> float:
+    """A duration in seconds; ValueError where it is none.
+
+    >>> seconds_of("60"), seconds_of("24h"), seconds_of("1.5m")
+    (60.0, 86400.0, 90.0)
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected a duration such as 60, 90s, 5m or 24h, came {text!r}")
+    return float(match.group(1)) * _UNITS[match.group(2)]
+
+
+def _check_no_secret(path: str, values: Any) -> None:
+    """SettingsError, without the value, where a file names a secret."""
+    if isinstance(values, dict):
+        for name, value in values.items():
+            if name.lower() in _SECRETS:
+                raise SettingsError(
+                    f"settings {path}: {name} is a secret; put it into a file that account_file "
+                    f"names, which only the collector can read ({Path('tools.yml')} has its form)"
+                )
+            _check_no_secret(path, value)
+    elif isinstance(values, list):
+        for each in values:
+            _check_no_secret(path, each)

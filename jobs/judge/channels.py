@@ -1,0 +1,274 @@
+"""answers -> channels: the connections of client ids over time, and how many processes use an id.
+
+A process has one connection (channel) for each broker, and the broker lists each. When a process
+loses its connection without closing it and connects again, the broker lists the old one beside the
+new one until it was silent for 120 s, which a scan each 10 s finds
+(``ClientManageProcessor``/``ConsumerManager.scanNotActiveChannel``). So two channels of one id that
+are listed side by side for longer are two processes, whatever else of the group changes, and an old
+one that disappears in time was left behind by the process that has the new one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from jobs.instants import SECOND, Instant
+from jobs.judge.answers import Answers, broker_answers
+from jobs.judge.dossier import Broker, ClientRun, Dossier, ListedMembers
+from rebalance_core.state import ProcessCount
+
+_SIDE_BY_SIDE = (
+    "connections of it stay listed side by side for longer than a broker keeps a silent one"
+)
+_REPLACED = (
+    "each new connection of it replaced the one before, which the broker dropped within the time "
+    "for which it keeps a silent one"
+)
+_ONE_START = "every answer of it has the same start time, so one process has reconnected"
+_SEVERAL_STARTS = "its answers have start times that alternate, so several processes answer"
+
+
+class Channel(NamedTuple):
+    """One connection of a client in the lists of one broker.
+
+    ``first_seen`` and ``last_seen`` are the first and the last poll that list it, at the broker's
+    own times; ``gone_by`` the first poll after it that does not, None where there is none: it is
+    there in the last list.
+    """
+
+    broker: Broker
+    client_id: str
+    client_addr: str
+    first_seen: Instant
+    last_seen: Instant
+    gone_by: Instant | None
+    #: It is in the first list that the broker gave: it may be older.
+    is_first: bool
+
+
+def channels_of(
+    dossier: Dossier, answers: Sequence[Answers[Broker]] | None = None
+) -> Mapping[str, Sequence[Channel]]:
+    """By client id its channels, of the ids that some broker lists more than once, or under several
+    addresses over time.
+    """
+    answers = broker_answers(dossier.polls) if answers is None else answers
+    listed: dict[str, ListedMembers] = {}
+    for name in {name for each in answers for name in each.names}:
+        if name in dossier.list_members:
+            listed[name] = dossier.list_members[name]()
+    client_ids = _worth_a_look(answers, listed)
+    if not client_ids:
+        return {}
+    found: dict[str, list[Channel]] = defaultdict(list)
+    for each in answers:
+        for channel in _of_broker(each, listed, client_ids):
+            found[channel.client_id].append(channel)
+    return dict(found)
+
+
+def _worth_a_look(
+    answers: Sequence[Answers[Broker]], listed: Mapping[str, ListedMembers]
+) -> set[str]:
+    """The ids with more than one address at a broker. Of most groups there is none."""
+    found: set[str] = set()
+    for each in answers:
+        connections = {
+            connection
+            for name in each.names
+            if name in listed
+            for connection in zip(*listed[name], strict=True)
+        }
+        addresses = Counter(client_id for client_id, _ in connections)
+        found.update(client_id for client_id, number in addresses.items() if number > 1)
+    return found
+
+
+def _of_broker(
+    answers: Answers[Broker], listed: Mapping[str, ListedMembers], client_ids: Collection[str]
+) -> Iterable[Channel]:
+    of_list = {
+        name: [each for each in zip(*members, strict=True) if each[0] in client_ids]
+        for name, members in listed.items()
+        if name in answers.names
+    }
+    open_: dict[tuple[str, str], Channel] = {}
+    is_first_list = True
+    for at, place in zip(answers.collected_at.tolist(), answers.contents.tolist(), strict=True):
+        name = answers.names[place]
+        if name not in of_list and name != "NOT_ONLINE":
+            continue  # nothing is known of the list
+        here = set(of_list.get(name, ()))
+        for connection in [each for each in open_ if each not in here]:
+            yield open_.pop(connection)._replace(gone_by=at)
+        for client_id, client_addr in here:
+            channel = open_.get((client_id, client_addr)) or Channel(
+                answers.witness, client_id, client_addr, at, at, None, is_first_list
+            )
+            open_[client_id, client_addr] = channel._replace(last_seen=at)
+        is_first_list = False
+    yield from open_.values()
+
+
+class ProcessCounts:
+    """How many processes use a client id, at any time, as far as time shows it."""
+
+    def __init__(
+        self,
+        channels: Mapping[str, Sequence[Channel]],
+        clients: Sequence[ClientRun],
+        heartbeat_expiry_seconds: int,
+    ) -> None:
+        expiry = heartbeat_expiry_seconds * SECOND
+        starts = _starts(clients)
+        self._of_id = {
+            client_id: _OfId(client_id, of_id, starts.get(client_id, ()), expiry)
+            for client_id, of_id in channels.items()
+            if _overlap(of_id)
+        }
+
+    def at(self, polls: Mapping[Broker, Instant]) -> tuple[ProcessCount, ...]:
+        """What is shown of the ids that a broker lists more than once at these polls.
+
+        ``polls`` has by broker when it was asked.
+        """
+        found = (of_id.at(polls) for _, of_id in sorted(self._of_id.items()))
+        return tuple(each for each in found if each is not None)
+
+    def __bool__(self) -> bool:
+        """Whether a broker lists an id more than once at some time."""
+        return bool(self._of_id)
+
+
+def _overlap(channels: Sequence[Channel]) -> bool:
+    """Whether a broker ever lists two of them at once."""
+    by_broker: dict[Broker, list[Channel]] = defaultdict(list)
+    for each in channels:
+        by_broker[each.broker].append(each)
+    for of_broker in by_broker.values():
+        of_broker.sort(key=lambda each: each.first_seen)
+        last = None
+        for each in of_broker:
+            if last is not None and each.first_seen <= last:
+                return True
+            last = each.last_seen if last is None else max(last, each.last_seen)
+    return False
+
+
+class _OfId:
+    """The channels of one client id."""
+
+    def __init__(
+        self,
+        client_id: str,
+        channels: Sequence[Channel],
+        starts: Sequence[tuple[Instant, Instant]],
+        expiry: Instant,
+    ) -> None:
+        self._client_id = client_id
+        self._expiry = expiry
+        self._by_broker: dict[Broker, list[Channel]] = defaultdict(list)
+        for each in channels:
+            self._by_broker[each.broker].append(each)
+        self._at_once = _started_at_once(starts)
+        # Two answers at least: one alone may be that of either process.
+        self._one_start = len(starts) > 1 and len({start for _, start in starts}) == 1
+        self._ever_several = max(
+            (
+                self._side_by_side(broker, each.last_seen)
+                for broker, of_broker in self._by_broker.items()
+                for each in of_broker
+            ),
+            default=1,
+        )
+        self._ever_replaced = any(
+            self._is_left_behind(one, of_broker)
+            for of_broker in self._by_broker.values()
+            for one in of_broker
+        )
+
+    def at(self, polls: Mapping[Broker, Instant]) -> ProcessCount | None:
+        """How many processes there are then; None where time does not show it."""
+        there = [
+            [each for each in of_broker if each.first_seen <= polls[broker] <= each.last_seen]
+            for broker, of_broker in self._by_broker.items()
+            if broker in polls
+        ]
+        crowded = [of_broker for of_broker in there if len(of_broker) > 1]
+        if not crowded:
+            return None
+        several = max(map(self._together, crowded))
+        if several > 1:
+            return ProcessCount(self._client_id, several, _SIDE_BY_SIDE)
+        if self._at_once > 1:
+            return ProcessCount(self._client_id, self._at_once, _SEVERAL_STARTS)
+        if all(
+            sum(not self._is_left_behind(one, of_broker) for one in of_broker) <= 1
+            for of_broker in crowded
+        ):
+            return ProcessCount(self._client_id, 1, _REPLACED)
+        if self._one_start:
+            return ProcessCount(self._client_id, 1, _ONE_START)
+        # At the edge of the window it is not seen how long they stay: as it was at other times.
+        if self._ever_several > 1:
+            return ProcessCount(self._client_id, self._ever_several, _SIDE_BY_SIDE)
+        if self._ever_replaced:
+            return ProcessCount(self._client_id, 1, _REPLACED)
+        return None
+
+    def _side_by_side(self, broker: Broker, moment: Instant) -> int:
+        """The most channels of those that are listed then that stay together for so long."""
+        there = [
+            each for each in self._by_broker[broker] if each.first_seen <= moment <= each.last_seen
+        ]
+        return self._together(there)
+
+    def _together(self, there: Sequence[Channel]) -> int:
+        """The most of these channels, all listed at one time, that stay together for so long."""
+        return max(
+            (
+                sum(
+                    each.first_seen <= latest.first_seen
+                    and each.last_seen - latest.first_seen > self._expiry
+                    for each in there
+                )
+                for latest in there
+            ),
+            default=0,
+        )
+
+    def _is_left_behind(self, one: Channel, others: Iterable[Channel]) -> bool:
+        """Whether a newer channel came while it was listed, and the broker dropped it in time."""
+        return one.gone_by is not None and any(
+            one.first_seen < each.first_seen <= one.last_seen
+            and one.last_seen - each.first_seen <= self._expiry
+            for each in others
+            if each.broker == one.broker
+        )
+
+
+def _starts(clients: Sequence[ClientRun]) -> Mapping[str, Sequence[tuple[Instant, Instant]]]:
+    """By client id, in time, when a running info came and when its process started."""
+    found: dict[str, list[tuple[Instant, Instant]]] = defaultdict(list)
+    for run in clients:
+        if run.source == "RUNNING_INFO" and run.start_timestamp is not None:
+            found[run.client_id] += [(at, run.start_timestamp) for _, at in run.times]
+    return {client_id: sorted(of_id) for client_id, of_id in found.items()}
+
+
+def _started_at_once(starts: Sequence[tuple[Instant, Instant]]) -> int:
+    """How many start times alternate: a process that was restarted does not answer again.
+
+    >>> _started_at_once([(1, 10), (2, 20), (3, 10)]), _started_at_once([(1, 10), (2, 20)])
+    (2, 1)
+    """
+    seen: dict[Instant, list[Instant]] = defaultdict(list)
+    for at, start in starts:
+        seen[start].append(at)
+    spans = [(min(times), max(times)) for times in seen.values()]
+    return max(
+        (sum(first <= at <= last for first, last in spans) for at, _ in spans),
+        default=1,
+    )

@@ -1,0 +1,229 @@
+"""Runs that show something -> its episodes: from when to when, for how much of the time, how long.
+
+What was so for most of an hour lasted, whatever the single snapshots say: a pod that is up for 15 s
+at every other poll gives a queue an owner in half of the snapshots, and nobody reads it. So an
+episode may have gaps, and says which share of the time it was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, pairwise
+from statistics import median_low
+from typing import Generic, NamedTuple, TypeVar
+
+from jobs.instants import SECOND, Instant
+from jobs.kinds import PERSISTENT, TRANSIENT
+
+Shown = TypeVar("Shown")
+
+#: What was gone for longer has ended: whoever looked at it then found nothing wrong.
+_LONGEST_GAP = 30 * 60 * SECOND
+
+
+class Part(NamedTuple):
+    """A part of the window in which the snapshots say the same.
+
+    ``tells``: whether that something is not shown in it says that it is not there.
+    """
+
+    first_seen: Instant
+    last_seen: Instant
+    snapshots: int
+    tells: bool = True
+
+
+class Run(NamedTuple):
+    """A part, and where in the window it is."""
+
+    first_seen: Instant
+    last_seen: Instant
+    snapshots: int
+    #: How many snapshots of the window tell before it, and up to its end.
+    before: int
+    after: int
+    #: The time that its snapshots stand for: each the time up to the next one, but no longer than
+    #: the usual gap between two, so that a snapshot that is missing makes nothing last longer.
+    covers: Instant
+
+
+class Extent(NamedTuple):
+    """The time of an episode."""
+
+    first_seen: Instant
+    last_seen: Instant
+    snapshots: int
+    #: Of the snapshots from the first to the last that shows it, those that do; 1.0: no gap.
+    share_of_time: float
+    persistence: str
+    ongoing: bool
+
+
+def runs_of(parts: Sequence[Part]) -> list[Run]:
+    """The parts of a window, in time, as runs.
+
+    >>> [run.covers for run in runs_of([Part(0, 120, 3), Part(300, 300, 1)])]
+    [180, 60]
+    """
+    gap = _usual_gap(parts)
+    runs: list[Run] = []
+    told = 0
+    for number, part in enumerate(parts):
+        end = parts[number + 1].first_seen if number + 1 < len(parts) else part.last_seen + gap
+        after = told + part.snapshots * part.tells
+        covers = min(end - part.first_seen, part.snapshots * gap)
+        runs.append(Run(part.first_seen, part.last_seen, part.snapshots, told, after, covers))
+        told = after
+    return runs
+
+
+def _usual_gap(parts: Sequence[Part]) -> Instant:
+    """The median of the times between two snapshots that follow each other; 0 of a single one."""
+    gaps = sorted(
+        chain(
+            (
+                ((part.last_seen - part.first_seen) // (part.snapshots - 1), part.snapshots - 1)
+                for part in parts
+                if part.snapshots > 1
+            ),
+            ((after.first_seen - before.last_seen, 1) for before, after in pairwise(parts)),
+        )
+    )
+    half = sum(number for _, number in gaps) / 2
+    for gap, number in gaps:
+        half -= number
+        if half <= 0:
+            return gap
+    return 0
+
+
+def join_episodes(
+    shown: Sequence[Shown], run_of: Callable[[Shown], Run], told: int | None = None
+) -> list[list[Shown]]:
+    """What shows one thing, in time, put together to episodes.
+
+    Two runs belong to one episode where, read from either end of it, what shows it outweighs what
+    does not: up to the far end of every gap at least half of the snapshots show it. So no episode
+    begins or ends with a gap that weighs more than what is before or behind it: a moment on the eve
+    of a fault is no part of it. A gap of more than 30 min ends an episode in any case. Snapshots
+    that do not tell, or that are missing, are no gap. Of what is shown in the last of the ``told``
+    snapshots that tell nobody knows how long it will be: behind a gap
+    that is no longer than one before, it has come again.
+
+    >>> def episodes(snapshots):
+    ...     runs = runs_of([Part(n, n, 1) for n in range(len(snapshots))])
+    ...     shown = [run for run, mark in zip(runs, snapshots) if mark == "x"]
+    ...     joined = join_episodes(shown, lambda run: run, told=len(snapshots))
+    ...     return [(each[0].before, each[-1].after) for each in joined]
+    >>> episodes("x.x.xx..xx")
+    [(0, 10)]
+    >>> episodes("x...xxxxx.xxx..x.")
+    [(0, 1), (4, 13), (15, 16)]
+    >>> episodes("xxx..xxx..x"), episodes("xxx.xxx..x")
+    ([(0, 11)], [(0, 7), (9, 10)])
+    """
+    episodes: list[list[Shown]] = []
+    start = 0
+    for number, (one, following) in enumerate(pairwise(map(run_of, shown)), start=1):
+        is_gap = following.before > one.after
+        if is_gap and following.first_seen - one.last_seen > _LONGEST_GAP:
+            episodes += _outweighing(shown[start:number], run_of)
+            start = number
+    latest = _outweighing(shown[start:], run_of)
+    if len(latest) > 1:
+        before, last = ([run_of(each) for each in episode] for episode in latest[-2:])
+        if _came_again(before, last, told):
+            latest[-2:] = [latest[-2] + latest[-1]]
+    return episodes + latest
+
+
+def _came_again(before: Sequence[Run], last: Sequence[Run], told: int | None) -> bool:
+    """Whether what ``last`` shows, up to the window's end, is what came again ``before``."""
+    gap = last[0].before - before[-1].after
+    in_all = [*before, *last]
+    shown = sum(run.after - run.before for run in in_all)
+    return (
+        last[-1].after == told
+        and gap <= max(_gaps(before), default=0)
+        and 2 * shown >= last[-1].after - before[0].before
+    )
+
+
+def _gaps(runs: Sequence[Run]) -> list[int]:
+    """How many snapshots that tell are between the runs."""
+    gaps = (following.before - one.after for one, following in pairwise(runs))
+    return [gap for gap in gaps if gap]
+
+
+class _Piece(NamedTuple, Generic[Shown]):
+    """What is one episode so far, with the scores before and behind it."""
+
+    lowest: int
+    highest: int
+    shown: list[Shown]
+
+
+def _outweighing(shown: Iterable[Shown], run_of: Callable[[Shown], Run]) -> list[list[Shown]]:
+    """As ``join_episodes``, whatever the length of a gap.
+
+    These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
+    shows it adds 1 to the score, and each that does not takes 1 away.
+    """
+    pieces: list[_Piece[Shown]] = []
+    score = told = 0
+    for each in shown:
+        run = run_of(each)
+        score -= run.before - told
+        piece = _Piece(score, score + run.after - run.before, [each])
+        score, told = piece.highest, run.after
+        while (before := _last_as_low(pieces, piece.lowest)) is not None:
+            if pieces[before].highest > piece.highest:
+                break
+            whole = [one for part in (*pieces[before:], piece) for one in part.shown]
+            piece = _Piece(pieces[before].lowest, piece.highest, whole)
+            del pieces[before:]
+        pieces.append(piece)
+    return [piece.shown for piece in pieces]
+
+
+def _last_as_low(pieces: Sequence[_Piece[Shown]], lowest: int) -> int | None:
+    places = range(len(pieces) - 1, -1, -1)
+    return next((place for place in places if pieces[place].lowest <= lowest), None)
+
+
+def extent_of(runs: Sequence[Run], told: int, persistence_seconds: int) -> Extent:
+    """The time of an episode of these runs, in a window of which ``told`` snapshots tell.
+
+    It lasts where it was seen over at least so many seconds, and the snapshots that show it stand
+    for as many. It is ongoing where the window's last snapshot shows it, or where it has been gone
+    for no longer than it usually is: it came back each time before.
+
+    >>> runs = runs_of([Part(0, 0, 1), Part(1, 1, 1), Part(2, 2, 1), Part(3, 3, 1)])
+    >>> extent = extent_of([runs[0], runs[2]], told=4, persistence_seconds=180)
+    >>> extent.share_of_time, extent.ongoing
+    (0.6666666666666666, True)
+    """
+    first, last = runs[0], runs[-1]
+    lasts = persistence(first.first_seen, last.last_seen, persistence_seconds) == PERSISTENT
+    covers = sum(run.covers for run in runs)
+    usual_gap = median_low(_gaps(runs) or [0])
+    in_all = last.after - first.before
+    shown = sum(run.after - run.before for run in runs)
+    return Extent(
+        first_seen=first.first_seen,
+        last_seen=last.last_seen,
+        snapshots=sum(run.snapshots for run in runs),
+        share_of_time=shown / in_all if in_all else 1.0,
+        persistence=PERSISTENT if lasts and covers >= persistence_seconds * SECOND else TRANSIENT,
+        ongoing=told - last.after <= usual_gap,
+    )
+
+
+def persistence(first_seen: Instant, last_seen: Instant, persistence_seconds: int) -> str:
+    """PERSISTENT where it was seen over at least so many seconds, else TRANSIENT.
+
+    >>> persistence(0, 180 * SECOND, 180), persistence(0, 180 * SECOND - 1, 180)
+    ('PERSISTENT', 'TRANSIENT')
+    """
+    lasts = last_seen - first_seen >= persistence_seconds * SECOND
+    return PERSISTENT if lasts else TRANSIENT

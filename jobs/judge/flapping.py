@@ -1,0 +1,175 @@
+"""reassignments -> members that come and go again and again.
+
+Each time a member joins or leaves, all members divide the queues anew: some are read twice for a
+moment, some by nobody, and all that was fetched and not consumed is fetched again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from jobs.instants import SECOND, Instant
+from jobs.judge.channels import Channel
+from jobs.judge.episodes import FaultEpisode
+from jobs.judge.extents import persistence
+from jobs.judge.successions import Life, successions
+from jobs.judge.tables import Row
+from jobs.kinds import FLAPPING, PERSISTENT
+from rebalance_core.client_id import parse_client_id
+from rebalance_core.english import count, list_of
+
+#: At least so many lives follow one another; a deploy and its rollback are two.
+_FEWEST_LIVES = 4
+#: At least four of them an hour.
+_MOST_APART = 15 * 60 * SECOND
+_HOUR = 3600 * SECOND
+#: More names than this in one sentence nobody reads; the columns have them all.
+_MOST_NAMES = 5
+
+_REMEDY = (
+    "see why these processes end: what their orchestrator says of restarts (liveness probe, out of "
+    "memory, eviction), an autoscaler that goes back and forth, or heartbeats that do not get "
+    "through; until then raise the probe's timeout or fix the number of processes"
+)
+
+
+class _Flapper(NamedTuple):
+    """Who comes and goes, in words, with the lives of all its client ids at that time."""
+
+    who: str
+    row: tuple[Life, ...]
+    lives: tuple[Life, ...]
+
+
+def flapping_members(
+    topic: str,
+    reassignments: Sequence[Row],
+    channels: Mapping[str, Sequence[Channel]],
+    end: Instant,
+    persistence_seconds: int,
+    heartbeat_expiry_seconds: int,
+) -> list[FaultEpisode]:
+    """The one fault of a group whose members come and go again and again, or none.
+
+    ``reassignments`` are those of ``topic`` in time, ``end`` the last snapshot. Members are told by
+    the host in their client ids, for most ids are new with each process; where the hosts are new
+    as well (a pod for each), by the group as a whole.
+
+    Worked example: a process of 10.0.0.7 crashes every four minutes, and each time joins with
+    another id: ten ids that follow one another. A deploy of twenty pods has twenty new ids, none of
+    which leaves again.
+    """
+    lives = _lives(reassignments)
+    hosts: dict[str, list[Life]] = defaultdict(list)
+    for life in lives:
+        hosts[parse_client_id(life.name).address or life.name].append(life)
+    terms = persistence_seconds, heartbeat_expiry_seconds
+    flappers = [
+        flapper
+        for host, of_host in sorted(hosts.items())
+        for flapper in _flappers(_called(host, of_host), of_host, *terms)
+    ]
+    if not flappers:
+        flappers = _flappers("processes of several hosts", lives, *terms)
+    return [_fault(topic, reassignments, flappers, channels, end)] if flappers else []
+
+
+def _lives(reassignments: Iterable[Row]) -> list[Life]:
+    """The lives of the client ids that joined: what was there from the beginning joined nobody."""
+    joined: dict[str, Instant] = {}
+    lives: list[Life] = []
+    for row in reassignments:
+        for client_id in row["clients_joined"]:
+            joined[client_id] = row["changed_at"]
+        for client_id in row["clients_left"]:
+            if client_id in joined:
+                lives.append(Life(client_id, joined.pop(client_id), row["changed_at"]))
+    return lives + [Life(client_id, start, None) for client_id, start in joined.items()]
+
+
+def _called(host: str, lives: Sequence[Life]) -> str:
+    names = {life.name for life in lives}
+    return min(names) if len(names) == 1 else host
+
+
+def _flappers(
+    who: str, lives: Sequence[Life], persistence_seconds: int, heartbeat_expiry_seconds: int
+) -> list[_Flapper]:
+    return [
+        _Flapper(
+            who,
+            row,
+            tuple(life for life in lives if row[0].start <= life.start <= row[-1].start),
+        )
+        for row in successions(lives, heartbeat_expiry_seconds * SECOND, _MOST_APART)
+        if len(row) >= _FEWEST_LIVES
+        and persistence(row[0].start, row[-1].start, persistence_seconds) == PERSISTENT
+    ]
+
+
+def _fault(
+    topic: str,
+    reassignments: Sequence[Row],
+    flappers: Sequence[_Flapper],
+    channels: Mapping[str, Sequence[Channel]],
+    end: Instant,
+) -> FaultEpisode:
+    lives = [life for flapper in flappers for life in flapper.lives]
+    first_seen = min(life.start for life in lives)
+    last_seen = max(life.start if life.end is None else life.end for life in lives)
+    times = [
+        row["changed_at"]
+        for row in reassignments
+        if first_seen <= row["changed_at"] <= last_seen
+        and (row["clients_joined"] or row["clients_left"])
+    ]
+    client_ids = sorted({life.name for life in lives})
+    addresses = {
+        channel.client_addr
+        for client_id in client_ids
+        for channel in channels.get(client_id, ())
+        if channel.first_seen <= last_seen and first_seen <= channel.last_seen
+    }
+    per_hour = len(times) * _HOUR / max(last_seen - first_seen, SECOND)
+    usual = max(
+        later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
+    )
+    return FaultEpisode(
+        topic=topic,
+        fault=FLAPPING,
+        first_seen=first_seen,
+        last_seen=last_seen,
+        snapshots=len(set(times)),
+        persistence=PERSISTENT,
+        ongoing=end - last_seen <= usual,
+        evidence=f"{_in_words(flappers)}; members joined or left {count(len(times), 'time')} "
+        f"meanwhile, {per_hour:.0f} per hour, and each time all queues are divided anew",
+        remedy=_REMEDY,
+        client_ids=tuple(client_ids),
+        client_addrs=tuple(sorted(addresses)),
+        broker_names=(),
+        queues_affected=0,
+        findings_cleared=0,
+        findings_left=0,
+        moves=(),
+    )
+
+
+def _in_words(flappers: Sequence[_Flapper]) -> str:
+    """Who joined how often, those that did most often first."""
+    joined: Counter[str] = Counter()
+    ids: dict[str, set[str]] = defaultdict(set)
+    for flapper in flappers:
+        joined[flapper.who] += len(flapper.lives)
+        ids[flapper.who].update(life.name for life in flapper.lives)
+    return list_of(
+        (
+            f"{who} joined {count(times, 'time')}"
+            + (f" with {len(ids[who])} client ids" if len(ids[who]) > 1 else "")
+            for who, times in sorted(joined.items(), key=lambda each: (-each[1], each[0]))
+        ),
+        _MOST_NAMES,
+    )

@@ -1,0 +1,396 @@
+"""holdings -> findings: queues that are computed for somebody and that nobody holds, and queues
+that two processes hold though they are computed for one.
+
+Lists and routes say what a client should have; what it has, its running info says. Where all of the
+group's processes answered, and no change explains what they hold, the second decides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from jobs.instants import Instant
+from jobs.judge.backlog import backlog, is_read
+from jobs.judge.confirmation import HoldingsIndex, HoldingsOfTopic, Round
+from jobs.judge.dossier import ClientRun, QueueOffsets
+from jobs.judge.drift import SHARE_KEPT
+from jobs.judge.episodes import FaultEpisode, QueueEpisode
+from jobs.judge.evaluated import Claimant, QueueKey
+from jobs.judge.extents import Extent, Part, extent_of, join_episodes, runs_of
+from jobs.judge.holdings import RUNNING_INFO, Process
+from jobs.judge.severity import consumes_in_order
+from jobs.judge.tables import Row
+from jobs.judge.timeline import Timeline
+from jobs.judge.words import between, clients_in_words, queues_in_words
+from jobs.kinds import (
+    ALLOCATES_OTHERWISE,
+    COMPUTED_NOT_HELD,
+    HELD_NOT_COMPUTED,
+    PERSISTENT,
+    QUEUE_NOT_HELD,
+)
+from jobs.schemas import NOT_LOCKED
+from rebalance_core.client_kinds import restart_of
+from rebalance_core.english import noun
+from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED
+
+#: What a finding is put down to that the holdings show and the computation does not.
+CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
+
+_SEVERAL = 2
+
+
+@dataclass(frozen=True)
+class Witnesses:
+    """What is known of a group besides its lists and routes."""
+
+    holdings: HoldingsIndex
+    #: The rows of ``allocation_drift``.
+    drift: Sequence[Row]
+    #: By (topic, broker name, queue id).
+    offsets: Mapping[tuple[str, str, int], QueueOffsets]
+    clients: Sequence[ClientRun]
+    #: By situation in which nothing is computed: the queues that every nameserver's route has.
+    readable: Mapping[str, Collection[QueueKey]]
+
+
+def held_findings(
+    witnesses: Witnesses, timelines: Mapping[str, Timeline], persistence_seconds: int
+) -> list[QueueEpisode]:
+    """The lasting orphans and duplicates that the holdings show and the computation does not.
+
+    A queue that is computed for a client under every view and that nobody holds is ORPHANED. One
+    that two hold at a time is DUPLICATE; of two that consume in order, the one that the broker
+    gave no lock waits, and does not count. Where the members' strategy is not known, nothing is
+    computed, and every readable queue is due. A round counts where all processes answered in one
+    phase and no change explains what they hold (two that hold a queue need no third). Where the
+    queue's offset moves again and again, somebody reads it, whatever the answers show.
+    """
+    drift: dict[str, list[Row]] = {
+        topic: []
+        for topic, held in witnesses.holdings.items()
+        if not all(each.is_computed for each in held.holdings)
+    }
+    for row in witnesses.drift:
+        if row["source"] == RUNNING_INFO:
+            drift.setdefault(row["topic"], []).append(row)
+    return [
+        episode
+        for topic, rows in drift.items()
+        for episode in _OfTopic(
+            witnesses.holdings[topic], timelines[topic], persistence_seconds, witnesses.readable
+        ).episodes(rows, witnesses.offsets)
+    ]
+
+
+class _OfTopic:
+    def __init__(
+        self,
+        held: HoldingsOfTopic,
+        timeline: Timeline,
+        persistence_seconds: int,
+        readable: Mapping[str, Collection[QueueKey]],
+    ) -> None:
+        self._held = held
+        #: The readable queues by phase, of those in which nothing is computed.
+        self._undivided = {
+            position: readable[timeline.phases[position - 1].situation_id]
+            for position in {each.position for each in held.holdings if not each.is_computed}
+        }
+        self._timeline = timeline
+        self._persistence_seconds = persistence_seconds
+
+    def episodes(
+        self, drift: Sequence[Row], offsets: Mapping[tuple[str, str, int], QueueOffsets]
+    ) -> list[QueueEpisode]:
+        """The episodes of the queues that drift: no other one can show what is asked for."""
+        owners = self._owners(self._lasting(drift, COMPUTED_NOT_HELD))
+        duplicates = [
+            episode
+            for queue in sorted(self._lasting(drift, HELD_NOT_COMPUTED) | self._all_undivided())
+            for episode in self._duplicates(queue)
+        ]
+        odd = {
+            row["client_id"]
+            for row in drift
+            for each in duplicates
+            if row["drift"] == HELD_NOT_COMPUTED
+            and (row["broker_name"], row["queue_id"]) == each.queue
+        }
+        return duplicates + [
+            episode
+            for queue, by_phase in sorted(owners.items())
+            for episode in self._orphans(queue, by_phase, odd)
+            if is_read(offsets.get((episode.topic, *queue)), episode.times) is not True
+        ]
+
+    def _lasting(self, drift: Sequence[Row], name: str) -> set[QueueKey]:
+        """The queues of which one process drifts so without a break for long enough.
+
+        Where members flap from poll to poll, a queue may be missing here and there in many rounds.
+        """
+        return {
+            _queue_of(row)
+            for row in drift
+            if row["drift"] == name and row["persistence"] == PERSISTENT
+        }
+
+    def _owners(self, queues: set[QueueKey]) -> Mapping[QueueKey, Mapping[int, set[str]]]:
+        """By queue and phase the client ids that it is computed for under every view."""
+        owners: dict[QueueKey, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for each in self._held.holdings:
+            if each.computed and not each.broadcasts:
+                for queue in queues.intersection(*[view.queues for view in each.computed]):
+                    owners[queue][each.position].add(each.process.client_id)
+        for position, readable in self._undivided.items():
+            for queue in readable:
+                # It is somebody's, and nothing tells whose.
+                owners[queue].setdefault(position, set())
+        return owners
+
+    def _all_undivided(self) -> set[QueueKey]:
+        return {queue for readable in self._undivided.values() for queue in readable}
+
+    def _orphans(
+        self, queue: QueueKey, owners: Mapping[int, set[str]], odd: Collection[str]
+    ) -> Iterator[QueueEpisode]:
+        held = {round_ for each in self._held.holders(queue) for round_ in each.rounds}
+        told = {
+            round_: each
+            for round_, each in self._held.rounds.items()
+            if each.is_complete and each.is_settled and each.positions <= owners.keys()
+        }
+        for shown, extent in self._lasting_of(told, told.keys() - held):
+            due = {each for round_ in shown for p in round_.positions for each in owners[p]}
+            cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
+            yield self._episode(ORPHANED, queue, cause, shown, extent, ())
+
+    def _duplicates(self, queue: QueueKey) -> Iterator[QueueEpisode]:
+        holders: dict[Instant, set[Process]] = defaultdict(set)
+        for each in self._held.holders(queue):
+            if each.activities.get(queue) != NOT_LOCKED:
+                for round_ in each.rounds:
+                    holders[round_].add(each.process)
+        computed = {
+            phase.position
+            for phase in self._timeline.phases
+            for each in phase.evaluated.findings
+            if (each.kind, each.queue) == (DUPLICATE, queue)
+        }
+        shared = {round_ for round_, processes in holders.items() if len(processes) >= _SEVERAL}
+        told = {
+            round_: each
+            for round_, each in self._held.rounds.items()
+            if each.is_settled
+            and each.is_of_one_phase
+            and (each.is_complete or round_ in shared)
+            and computed.isdisjoint(each.positions)
+        }
+        holders_at = {each.moment: holders[round_] for round_, each in told.items()}
+        for shown, extent in self._lasting_of(told, shared):
+            # A queue that goes from one to another may look shared by the time that all are asked.
+            if len(set.intersection(*[holders_at[each.moment] for each in shown])) < _SEVERAL:
+                continue
+            of_episode = set().union(*[holders_at[each.moment] for each in shown])
+            numbers = Counter(process.client_id for process in of_episode)
+            claimants = [Claimant(*each, 1.0) for each in sorted(numbers.items())]
+            yield self._episode(DUPLICATE, queue, ALLOCATES_OTHERWISE, shown, extent, claimants)
+
+    def _lasting_of(
+        self, told: Mapping[Instant, Round], shown: Collection[Instant]
+    ) -> Iterator[tuple[list[Round], Extent]]:
+        """The lasting episodes over the rounds that tell, of those that show it."""
+        runs = runs_of([Part(each.moment, each.moment, 1) for each in told.values()])
+        found = [
+            (run, each)
+            for (round_, each), run in zip(told.items(), runs, strict=True)
+            if round_ in shown
+        ]
+        for episode in join_episodes(found, itemgetter(0)):
+            of_episode = [run for run, _ in episode]
+            extent = extent_of(of_episode, runs[-1].after, self._persistence_seconds)
+            if extent.persistence == PERSISTENT:
+                yield [each for _, each in episode], extent
+
+    def _episode(
+        self,
+        kind: str,
+        queue: QueueKey,
+        cause: str,
+        shown: Sequence[Round],
+        extent: Extent,
+        claimants: Sequence[Claimant],
+    ) -> QueueEpisode:
+        phases = [self._timeline.phases[p - 1].evaluated for each in shown for p in each.positions]
+        times = [(extent.first_seen, extent.last_seen)]
+        if extent.share_of_time < 1:
+            times = [(each.moment, each.moment) for each in shown]
+        return QueueEpisode(
+            topic=self._timeline.topic,
+            kind=kind,
+            queue=queue,
+            certainty=CERTAIN,
+            probability=1.0,
+            completeness=min(each.completeness for each in phases),
+            claimants=tuple(claimants),
+            strategy_source=phases[-1].strategy_source,
+            causes=(cause,),
+            episode_first_seen=extent.first_seen,
+            episode_last_seen=extent.last_seen,
+            times=tuple(times),
+            **extent._asdict(),
+        )
+
+
+# ---------------------------------------------------------------- in words
+
+
+def held_faults(episodes: Sequence[QueueEpisode], witnesses: Witnesses) -> list[FaultEpisode]:
+    """One fault for each cause and topic, over the findings of ``held_findings`` that overlap."""
+    by_cause: dict[tuple[str, str], list[QueueEpisode]] = defaultdict(list)
+    for episode in sorted(episodes, key=lambda each: each.first_seen):
+        by_cause[episode.topic, episode.causes[0]].append(episode)
+    return [
+        _fault(cause, together, witnesses)
+        for (_, cause), of_cause in by_cause.items()
+        for together in _overlapping(of_cause)
+    ]
+
+
+def _overlapping(in_time: Sequence[QueueEpisode]) -> Iterator[list[QueueEpisode]]:
+    together: list[QueueEpisode] = []
+    for each in in_time:
+        if together and each.first_seen > max(one.last_seen for one in together):
+            yield together
+            together = []
+        together.append(each)
+    yield together
+
+
+def _fault(cause: str, episodes: Sequence[QueueEpisode], witnesses: Witnesses) -> FaultEpisode:
+    first_seen = min(each.first_seen for each in episodes)
+    last_seen = max(each.last_seen for each in episodes)
+    topic, queues = episodes[0].topic, sorted({each.queue for each in episodes})
+    drift = [
+        row
+        for row in witnesses.drift
+        if row["topic"] == topic
+        and row["source"] == RUNNING_INFO
+        and row["first_seen"] <= last_seen
+        and row["last_seen"] >= first_seen
+    ]
+    tell = _tell_otherwise if cause == ALLOCATES_OTHERWISE else _tell_not_held
+    client_ids, evidence, remedy = tell(episodes, between(first_seen, last_seen), drift, witnesses)
+    return FaultEpisode(
+        topic=topic,
+        fault=cause,
+        first_seen=first_seen,
+        last_seen=last_seen,
+        snapshots=max(each.snapshots for each in episodes),
+        persistence=PERSISTENT,
+        ongoing=any(each.ongoing for each in episodes),
+        evidence=evidence,
+        remedy=remedy,
+        client_ids=tuple(client_ids),
+        client_addrs=(),
+        broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
+        queues_affected=len(queues),
+        findings_cleared=len(episodes),
+        findings_left=0,
+        moves=(),
+        share_of_time=max(each.share_of_time for each in episodes),
+    )
+
+
+#: The client ids that a fault is about, its evidence and its remedy.
+_Told = tuple[Sequence[str], str, str]
+
+
+def _tell_not_held(
+    episodes: Sequence[QueueEpisode], time: str, drift: Sequence[Row], witnesses: Witnesses
+) -> _Told:
+    queues = {each.queue for each in episodes}
+    lacking = [
+        row
+        for row in drift
+        if row["drift"] == COMPUTED_NOT_HELD
+        and (row["persistence"] == PERSISTENT or _queue_of(row) in queues)
+    ]
+    client_ids = sorted({row["client_id"] for row in lacking})
+    owners = {row["client_id"] for row in lacking if _queue_of(row) in queues}
+    languages = _languages(witnesses.clients)
+    whose = f"computed for {clients_in_words(owners, languages)}" if owners else "readable"
+    evidence = (
+        f"{queues_in_words(queues)} {noun(len(queues), 'is', 'are')} {whose}, and no process had "
+        f"{noun(len(queues), 'it', 'them')} in its running info {time}"
+    )
+    if any(row["attributed_to"] == SHARE_KEPT for row in drift):
+        evidence += "; the clients still have what they had before the last change"
+    waiting = _waiting(episodes, witnesses)
+    if waiting:
+        evidence += f"; {waiting} {noun(waiting, 'message waits', 'messages wait')} there"
+    is_go = any(languages.get(each) == "GO" for each in client_ids)
+    remedy = restart_of(client_ids, "GO" if is_go else None)
+    if consumes_in_order(witnesses.clients):
+        remedy += (
+            "; the group consumes in order, so that another process may have the queue's lock: "
+            "look for 'lock failed' in the log of the client"
+        )
+    return client_ids, evidence, remedy
+
+
+def _tell_otherwise(
+    episodes: Sequence[QueueEpisode], time: str, drift: Sequence[Row], witnesses: Witnesses
+) -> _Told:
+    twice = {each.queue for each in episodes if each.kind == DUPLICATE}
+    nobody = {each.queue for each in episodes if each.kind == ORPHANED}
+    odd = {
+        row["client_id"]
+        for row in drift
+        if row["drift"] == HELD_NOT_COMPUTED and (not twice or _queue_of(row) in twice)
+    }
+    # Where nothing is computed, either of two that hold a queue may be the odd one.
+    clients = odd or {claimant.client_id for each in episodes for claimant in each.claimants}
+    languages = _languages(witnesses.clients)
+    parts = []
+    if twice:
+        parts.append(f"{queues_in_words(twice)} {noun(len(twice), 'is', 'are')} held by two")
+    if nobody:
+        parts.append(f"{queues_in_words(nobody)} {noun(len(nobody), 'is', 'are')} held by nobody")
+    several = len(clients) > 1
+    does = "divide the queues otherwise"
+    if odd:
+        does = (
+            "hold other queues than their shares"
+            if several
+            else "holds other queues than its share"
+        )
+    evidence = f"{clients_in_words(clients, languages)} {does} {time}: {' and '.join(parts)}"
+    remedy = (
+        f"let {clients_in_words(clients, {})} divide the queues as the other members do: the same "
+        f"SDK and version, and the same strategy with the same parameters; then restart "
+        f"{'them' if several else 'it'}"
+    )
+    if any(languages.get(each) == "GO" for each in clients):
+        remedy += "; early native Go clients cut AVG otherwise than Java: update the Go client"
+    return sorted(clients), evidence, remedy
+
+
+def _queue_of(row: Row) -> QueueKey:
+    return row["broker_name"], row["queue_id"]
+
+
+def _languages(clients: Sequence[ClientRun]) -> dict[str, str]:
+    return {each.client_id: each.language for each in clients if each.language is not None}
+
+
+def _waiting(episodes: Sequence[QueueEpisode], witnesses: Witnesses) -> int:
+    """The messages that wait in the queues at the end."""
+    left = (
+        backlog(witnesses.offsets.get((each.topic, *each.queue)), each.first_seen, each.last_seen)
+        for each in episodes
+    )
+    return sum(each.messages or 0 for each in left)

@@ -1,0 +1,281 @@
+"""evaluated situations -> group_load: how many queues each client has over all topics of a group.
+
+Each topic is divided for itself, and its first clients get what is left over: of 6 topics with 5
+queues and 2 clients the first has 18 queues and the second 12. Nothing is wrong with any topic, so
+this is never a finding: it is said in ``group_health``.
+
+The retry topic stands apart: it has one queue a broker, which the first clients have, and few
+messages. It says nothing of who has much to do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from jobs.judge.evaluated import Allocated, Evaluated
+from jobs.judge.situations import Stretch
+from jobs.judge.tables import Row
+from rebalance_core import MessageQueue, make_strategy
+from rebalance_core.english import count, names, noun
+from rebalance_core.faults import shown_id
+from rebalance_core.findings import AUDITED
+from rebalance_core.loads import processes_by_client, queues_by_client
+from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
+
+#: The members that these faults name do not share the queues with the others.
+_NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
+
+#: Strategies that need no parameters: any group can use them.
+_FREE_STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+#: The load is uneven from so many queues between the fullest and the emptiest client on (within one
+#: topic a remainder of one is as even as it gets), if the fullest has a tenth more than the mean.
+_UNEVEN_QUEUES = 2
+_UNEVEN_SHARE = 1.1
+#: Another strategy is clearly fairer if the fullest and the emptiest client then differ by at most
+#: two thirds of what they differ by now.
+_CLEARLY_FAIRER = 2 / 3
+#: Other strategies are tried up to so many clients times topics: a ring takes a while.
+_MOST_TRIED = 10_000
+
+
+@dataclass(frozen=True)
+class ClientLoad:
+    """What each process of a client id has: of its topics, and of the group's retry topic."""
+
+    client_id: str
+    processes: int
+    topics: int
+    queues: float
+    retry_queues: float
+
+    @property
+    def idle(self) -> bool:
+        """Whether it subscribes and gets no queue of any topic."""
+        return self.topics > 0 and self.queues == 0
+
+
+@dataclass(frozen=True)
+class GroupLoad:
+    """The clients of a group at the end of the window, over all topics that were recomputed then.
+
+    ``queues`` has by topic how many there are, without the retry topic. ``healthy``: no queue is
+    wrong, so that who has how much comes from the strategy alone. ``fairer`` is a strategy that
+    would be clearly fairer, with the queues of the fullest and of the emptiest client then.
+    """
+
+    clients: tuple[ClientLoad, ...]
+    queues: Mapping[str, int]
+    healthy: bool = True
+    even_by_remainder: bool = False
+    fairer: tuple[str, int, int] | None = None
+
+    @cached_property
+    def sharing(self) -> tuple[ClientLoad, ...]:
+        """The clients that subscribe to a topic beside the retry topic, fullest first."""
+        with_topics = (each for each in self.clients if each.topics)
+        return tuple(sorted(with_topics, key=lambda each: (-each.queues, each.client_id)))
+
+    @property
+    def idle(self) -> tuple[ClientLoad, ...]:
+        """The clients that get no queue of any topic."""
+        return tuple(each for each in self.sharing if each.idle)
+
+    @property
+    def mean(self) -> float:
+        """The queues that a process has on the average."""
+        processes = sum(each.processes for each in self.sharing)
+        return sum(each.queues * each.processes for each in self.sharing) / max(processes, 1)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether one client has clearly more to do than another."""
+        if len(self.sharing) < 2:
+            return False
+        most, fewest = self.sharing[0].queues, self.sharing[-1].queues
+        return most - fewest >= _UNEVEN_QUEUES and most > _UNEVEN_SHARE * self.mean
+
+    @property
+    def most_clients(self) -> int:
+        """So many clients at most get a queue: one queue has one client."""
+        return max(self.queues.values(), default=0)
+
+    def rows(self) -> list[Row]:
+        """The rows of ``group_load``."""
+        in_all = sum(self.queues.values())
+        return [
+            {
+                "client_id": each.client_id,
+                "processes": each.processes,
+                "topics": each.topics,
+                "queues": each.queues,
+                "retry_queues": each.retry_queues,
+                "share": each.queues / in_all if in_all else 0.0,
+                "idle": each.idle,
+            }
+            for each in self.clients
+        ]
+
+    def columns(self) -> Row:
+        """The columns of ``group_health`` that tell of the whole group."""
+        sharing = self.sharing
+        return {
+            "group_most_queues": round(sharing[0].queues) if sharing else None,
+            "group_fewest_queues": round(sharing[-1].queues) if sharing else None,
+            "group_idle_clients": len(self.idle) if sharing else None,
+            "group_most_clients": self.most_clients if sharing else None,
+            "fairer_strategy": self.fairer[0] if self.fairer else None,
+        }
+
+    def text(self) -> str:
+        """What is worth saying of the load, in words; nothing where it is even."""
+        return "; ".join((*self._told_of_idle(), *self._told_of_uneven()))
+
+    def _told_of_idle(self) -> Iterator[str]:
+        idle = len(self.idle)
+        if not idle:
+            return
+        every = count(len(self.sharing), "client")
+        listed = names([shown_id(each.client_id) for each in self.idle], 3)
+        yield f"{idle} of {every} {noun(idle, 'has', 'have')} no queue of any topic ({listed})"
+        if self.most_clients <= sum(each.processes for each in self.sharing):
+            yield (
+                f"more clients would not help, for the largest topic has "
+                f"{count(self.most_clients, 'queue')}: more queues would"
+            )
+
+    def _told_of_uneven(self) -> Iterator[str]:
+        few_queues = bool(self.idle) and self.most_clients <= len(self.sharing)
+        if not self.healthy or not self.uneven or few_queues:
+            return
+        most, fewest = self.sharing[0], self.sharing[-1]
+        over = f"over the {len(self.queues)} topics of the group " if len(self.queues) > 1 else ""
+        yield (
+            f"{over}{shown_id(most.client_id)} has {_number(most.queues)} and "
+            f"{shown_id(fewest.client_id)} has {_number(fewest.queues)}"
+        )
+        if self.fairer is not None:
+            strategy, then_most, then_fewest = self.fairer
+            yield f"with {strategy} they would have from {then_fewest:,} to {then_most:,} each"
+        if self.even_by_remainder:
+            yield (
+                f"what is left over of each topic goes to the first clients: numbers of queues "
+                f"that {sum(each.processes for each in self.sharing):,} divides would be even"
+            )
+
+
+def _number(queues: float) -> str:
+    whole = round(queues)
+    about = "" if abs(queues - whole) < 1e-9 else "about "
+    return about + count(whole, "queue")
+
+
+def group_load(
+    group: str,
+    by_topic: Mapping[str, Sequence[Stretch]],
+    evaluated: Mapping[str, Evaluated],
+) -> GroupLoad:
+    """The load at the end of the window: of each topic, its last situation that was recomputed.
+
+    Only that one is looked at: of a giant group there are many, with many allocations each.
+    """
+    at_end: dict[str, Evaluated] = {}
+    for topic, stretches in by_topic.items():
+        known = [each for each in stretches if evaluated[each.situation.situation_id].known]
+        last = evaluated[known[-1].situation.situation_id] if known else None
+        if last is not None and last.coverage == AUDITED:
+            at_end[topic] = last
+    allocations = {topic: each.allocations() for topic, each in at_end.items()}
+    no_part = {
+        client_id
+        for each in at_end.values()
+        for fault in each.faults
+        if fault.fault in _NO_PART
+        for client_id in fault.client_ids
+    }
+    own_topics = {topic: of for topic, of in allocations.items() if not is_retry_topic(topic)}
+    queues = {topic: at_end[topic].queues for topic in own_topics if allocations[topic]}
+    healthy = not any(each.findings for each in at_end.values())
+    load = GroupLoad(_clients(allocations, no_part), queues, healthy)
+    if not healthy or not load.uneven:
+        return load
+    strategies = {each.strategy for of in own_topics.values() for each in of if each.subscribed}
+    return replace(
+        load,
+        even_by_remainder=strategies <= {"AVG", "AVG_BY_CIRCLE"},
+        fairer=_fairer(group, load, own_topics, strategies),
+    )
+
+
+def _clients(
+    allocations: Mapping[str, Sequence[Allocated]], no_part: set[str]
+) -> tuple[ClientLoad, ...]:
+    queues: dict[str, float] = defaultdict(float)
+    retry_queues: dict[str, float] = defaultdict(float)
+    topics: Counter[str] = Counter()
+    processes: Counter[str] = Counter()
+    for topic, of_topic in allocations.items():
+        processes |= Counter(processes_by_client(of_topic))  # the larger of the two
+        of_kind = retry_queues if is_retry_topic(topic) else queues
+        for client_id, taken in queues_by_client(of_topic).items():
+            of_kind[client_id] += taken
+        if not is_retry_topic(topic):
+            topics.update({each.client_id for each in of_topic if each.subscribed} - no_part)
+    return tuple(
+        ClientLoad(
+            client_id,
+            number,
+            topics[client_id],
+            round(queues[client_id], 9),
+            round(retry_queues[client_id], 9),
+        )
+        for client_id, number in sorted(processes.items())
+    )
+
+
+def _fairer(
+    group: str,
+    load: GroupLoad,
+    allocations: Mapping[str, Sequence[Allocated]],
+    strategies: set[str],
+) -> tuple[str, int, int] | None:
+    """The strategy with the smallest largest load, if it is clearly fairer; as Java computes it.
+
+    Only where one strategy that needs no parameters is used: who chose rooms or lists has a reason.
+    """
+    most, fewest = load.sharing[0].queues, load.sharing[-1].queues
+    if (
+        len(strategies) != 1
+        or not strategies <= set(_FREE_STRATEGIES)
+        or len(load.sharing) * len(allocations) > _MOST_TRIED
+        or any(each.view_weight < 1 for of in allocations.values() for each in of)
+    ):
+        return None
+    tried: list[tuple[int, int, str]] = []
+    for name in _FREE_STRATEGIES:
+        loads = Counter({each.client_id: 0 for each in load.sharing})
+        strategy = make_strategy(name)
+        for topic, of_topic in allocations.items():
+            queues = [MessageQueue(topic, *queue) for each in of_topic for queue in each.queues]
+            client_ids = [each.client_id for each in of_topic]
+            for client_id, taken in strategy.allocate_all(group, queues, client_ids).items():
+                loads[client_id] += len(taken)
+        tried.append((max(loads.values()), -min(loads.values()), name))
+    then_most, then_fewest, name = min(tried, key=lambda each: each[:2])
+    if then_most + then_fewest > _CLEARLY_FAIRER * (most - fewest) + 1e-9:
+        return None
+    return name, then_most, -then_fewest
+
+
+def with_load(health: Row, load: GroupLoad) -> Row:
+    """The row of ``group_health`` with what is said of the whole group.
+
+    Only a topic that was recomputed says it, and no retry topic.
+    """
+    if health["coverage"] != AUDITED or is_retry_topic(health["topic"]):
+        return {**health, **GroupLoad((), {}).columns()}
+    reason = "; ".join(part for part in (health["reason"], load.text()) if part)
+    return {**health, **load.columns(), "reason": reason}

@@ -1,0 +1,265 @@
+"""channels -> clients that connect again and again.
+
+A connection that breaks without a word stays in the broker's list for up to 130 s, beside the new
+one: its slot is nobody's. Once that passes by itself. Where it comes again and again it does not:
+there is always an old connection, and always a slot without an owner.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from jobs.instants import SECOND, Instant
+from jobs.judge.channels import Channel
+from jobs.judge.dossier import Broker, ClientRun
+from jobs.judge.episodes import FaultEpisode
+from jobs.judge.successions import Life, successions
+from jobs.judge.tables import Row
+from jobs.kinds import FLAPPING, PERSISTENT, RECONNECTING
+from rebalance_core.english import count, list_of, noun
+from rebalance_core.repairs import STALE_CHANNEL
+
+#: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
+_FEWEST = 3
+#: At least two of them an hour: what a proxy closes once a day does no harm.
+_MOST_APART = 30 * 60 * SECOND
+_HOUR = 3600 * SECOND
+#: More names than this in one sentence nobody reads; the columns have them all.
+_MOST_NAMES = 5
+
+_NETWORK = (
+    "look at what stands between the client and these brokers (load balancer, NAT, proxy, "
+    "firewall: idle timeouts, connections that are reset) and for heartbeats that time out (3 s): "
+    "pauses in the client's GC log, a broker that answers slowly; where many clients do so at "
+    "once, at the broker itself"
+)
+_RESTARTS = (
+    "see why the process ends again and again: what its orchestrator says of restarts (liveness "
+    "probe, out of memory), the end of its log; let it shut down in order, so that no old "
+    "connection is left behind"
+)
+
+
+class Reconnecting(NamedTuple):
+    """A client id whose connections were replaced again and again, the brokers taken together."""
+
+    client_id: str
+    first_seen: Instant
+    last_seen: Instant
+    #: On the broker where it was most often.
+    times: int
+    broker_names: tuple[str, ...]
+    client_addrs: tuple[str, ...]
+    ongoing: bool
+    #: The broker listed an old connection beside the new one.
+    left_behind: bool
+    #: The process was another one each time.
+    restarts: bool
+
+
+class _Row(NamedTuple):
+    """When one broker saw a client connect anew, each time after the time before."""
+
+    broker: Broker
+    times: tuple[Instant, ...]
+
+
+def find_reconnecting(
+    channels: Mapping[str, Sequence[Channel]],
+    clients: Sequence[ClientRun],
+    flapping: Collection[str],
+    end: Instant,
+    persistence_seconds: int,
+    heartbeat_expiry_seconds: int,
+) -> list[Reconnecting]:
+    """The client ids that connect again and again; not those that leave all lists in between, which
+    are in ``flapping``. ``end`` is the last poll.
+
+    Worked example: at 10:02, 10:04 and 10:06 a client has another port on broker-a, and each port
+    stays listed for 130 s after its last heartbeat: three connections were replaced within four
+    minutes. Two processes that share an id have two ports each time, and replace none; twelve that
+    share one and are deployed replace twelve, but none of the new ones.
+    """
+    found: list[Reconnecting] = []
+    for client_id, of_id in sorted(channels.items()):
+        if client_id not in flapping:
+            rows = _rows(of_id, persistence_seconds, heartbeat_expiry_seconds * SECOND)
+            found += [_taken_together(client_id, of_id, each, clients, end) for each in rows]
+    return found
+
+
+def _rows(
+    channels: Iterable[Channel], persistence_seconds: int, overlap: Instant
+) -> list[list[_Row]]:
+    """The rows of all brokers, those that overlap in time together."""
+    lives: dict[Broker, list[Life]] = defaultdict(list)
+    for each in channels:
+        end = None if each.gone_by is None else each.last_seen
+        lives[each.broker].append(Life(each.client_addr, each.first_seen, end))
+    rows: list[_Row] = []
+    for broker, of_broker in lives.items():
+        # The first connection of all replaces none.
+        first = min(life.start for life in of_broker)
+        for in_turn in successions(of_broker, overlap, _MOST_APART):
+            times = tuple(life.start for life in in_turn if life.start > first)
+            if len(times) < _FEWEST or times[-1] - times[0] < persistence_seconds * SECOND:
+                continue
+            rows.append(_Row(broker, times))
+    together: list[list[_Row]] = []
+    for row in sorted(rows, key=lambda row: row.times[0]):
+        if together and row.times[0] <= max(one.times[-1] for one in together[-1]):
+            together[-1].append(row)
+        else:
+            together.append([row])
+    return together
+
+
+def _taken_together(
+    client_id: str,
+    channels: Sequence[Channel],
+    rows: Sequence[_Row],
+    clients: Sequence[ClientRun],
+    end: Instant,
+) -> Reconnecting:
+    first_seen = min(row.times[0] for row in rows)
+    last_seen = max(row.times[-1] for row in rows)
+    brokers = {row.broker for row in rows}
+    times = max(sum(len(row.times) for row in rows if row.broker == broker) for broker in brokers)
+    addresses = {
+        each.client_addr
+        for each in channels
+        if each.broker in brokers
+        and each.first_seen <= last_seen
+        and first_seen <= (each.gone_by or end)
+    }
+    longest = max(later - one for row in rows for one, later in pairwise(row.times))
+    return Reconnecting(
+        client_id,
+        first_seen,
+        last_seen,
+        times,
+        tuple(sorted({name for name, _ in brokers})),
+        tuple(sorted(addresses)),
+        end - last_seen <= longest,
+        _left_behind(channels),
+        2 * _starts(client_id, clients, first_seen, last_seen) > times,
+    )
+
+
+def _left_behind(channels: Iterable[Channel]) -> bool:
+    in_order = sorted(channels, key=lambda each: (each.broker, each.first_seen))
+    return any(
+        one.broker == later.broker and one.first_seen < later.first_seen <= one.last_seen
+        for one, later in pairwise(in_order)
+    )
+
+
+def _starts(
+    client_id: str, clients: Iterable[ClientRun], first_seen: Instant, last_seen: Instant
+) -> int:
+    """How many processes of the id started in that time, as their running infos say."""
+    return len(
+        {
+            run.start_timestamp
+            for run in clients
+            if run.client_id == client_id
+            and run.start_timestamp is not None
+            and first_seen <= run.start_timestamp <= last_seen
+        }
+    )
+
+
+def reconnecting_faults(
+    found: Sequence[Reconnecting],
+    faults: Iterable[FaultEpisode],
+    snapshots: Sequence[Instant],
+    topic: str,
+) -> list[FaultEpisode]:
+    """One fault for each client, of the topic in which its old connections cost most queues
+    (``faults`` has their STALE_CHANNEL); where they cost none, of the group's main ``topic``.
+
+    A process that restarts under the same id has a new connection each time, too. That is a member
+    that comes and goes, so fast that no list shows it gone: FLAPPING.
+    """
+    stale: dict[str, list[FaultEpisode]] = {}
+    for fault in faults:
+        if fault.fault == STALE_CHANNEL:
+            for client_id in fault.client_ids:
+                stale.setdefault(client_id, []).append(fault)
+    others = sum(not each.restarts for each in found) - 1
+    told: list[FaultEpisode] = []
+    for each in found:
+        plain = _fault(each, others, snapshots, topic)
+        worst = max(
+            (
+                fault
+                for fault in stale.get(each.client_id, ())
+                if fault.first_seen <= each.last_seen and each.first_seen <= fault.last_seen
+            ),
+            key=lambda fault: (fault.queues_affected, fault.topic == topic, fault.topic),
+            default=None,
+        )
+        if worst is not None and not each.restarts:
+            plain = replace(plain, topic=worst.topic, queues_affected=worst.queues_affected)
+        told.append(plain)
+    return told
+
+
+def _fault(
+    each: Reconnecting, others: int, snapshots: Sequence[Instant], topic: str
+) -> FaultEpisode:
+    hosts = sorted({address.rpartition(":")[0] for address in each.client_addrs})
+    per_hour = each.times * _HOUR / max(each.last_seen - each.first_seen, SECOND)
+    often = f"{count(each.times, 'time')}, {per_hour:.0f} per hour"
+    if each.restarts:
+        parts = [
+            f"{each.client_id} restarted {often}: it has other connections to "
+            f"{list_of(each.broker_names, _MOST_NAMES)}, and its running infos a new start time, "
+            "each time"
+        ]
+    else:
+        parts = [
+            f"{each.client_id} reconnected to {list_of(each.broker_names, _MOST_NAMES)} {often}, "
+            f"from {count(len(each.client_addrs), 'address', 'addresses')} of "
+            f"{list_of(hosts, _MOST_NAMES)}"
+        ]
+    if each.left_behind:
+        parts.append("the broker lists the old connection for up to 130 s beside the new one")
+    if others > 0 and not each.restarts:
+        parts.append(
+            f"so {noun(others, 'does', 'do')} {count(others, 'other client')} of the group"
+        )
+    return FaultEpisode(
+        topic=topic,
+        fault=FLAPPING if each.restarts else RECONNECTING,
+        first_seen=each.first_seen,
+        last_seen=each.last_seen,
+        snapshots=sum(each.first_seen <= time <= each.last_seen for time in snapshots),
+        persistence=PERSISTENT,
+        ongoing=each.ongoing,
+        evidence="; ".join(parts),
+        remedy=_RESTARTS if each.restarts else _NETWORK,
+        client_ids=(each.client_id,),
+        client_addrs=each.client_addrs,
+        broker_names=each.broker_names,
+        queues_affected=0,
+        findings_cleared=0,
+        findings_left=0,
+        moves=(),
+    )
+
+
+def blame(findings: Iterable[Row], faults: Sequence[FaultEpisode]) -> None:
+    """Adds the cause RECONNECTING to the findings that an old connection causes meanwhile."""
+    for row in findings:
+        if STALE_CHANNEL in row["causes"] and any(
+            fault.fault == RECONNECTING
+            and fault.first_seen <= row["last_seen"]
+            and row["first_seen"] <= fault.last_seen
+            for fault in faults
+        ):
+            row["causes"] = sorted({*row["causes"], RECONNECTING})

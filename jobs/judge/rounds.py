@@ -1,0 +1,79 @@
+"""answers -> rounds: how long a round of questions takes, and how often one comes.
+
+Brokers that are asked a minute apart are compared as they were a minute apart. What changed in
+between is followed (see ``membership``), but nothing shorter than a round can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.instants import SECOND
+from jobs.judge.answers import Answers, Numbers, broker_answers, snapshots_of
+from jobs.judge.dossier import Broker, Dossier
+from jobs.judge.tables import Row
+
+
+class Rounds(NamedTuple):
+    """The usual (median) round of a group, in seconds.
+
+    ``seconds``: from its first answer to its last. ``interval_seconds``: from its beginning to that
+    of the next one; None where there is one round.
+    """
+
+    seconds: float
+    interval_seconds: float | None
+
+    def too_wide(self, persistence_seconds: int) -> bool:
+        """Whether a round takes longer than what is to be found has to last."""
+        return self.seconds > max(persistence_seconds, 1)
+
+
+def find_rounds(dossier: Dossier) -> Rounds | None:
+    """The usual round; None of a group that was not asked for."""
+    answers = broker_answers(dossier.polls)
+    snapshots = snapshots_of(answers)
+    if not len(snapshots):
+        return None
+    first, last = _edges(answers, snapshots)
+    gaps = np.diff(snapshots)
+    return Rounds(
+        float(np.median(last - first)) / SECOND,
+        float(np.median(gaps)) / SECOND if len(gaps) else None,
+    )
+
+
+def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Row:
+    """The row of ``group_health`` with the columns of the group's rounds.
+
+    The reason says so where rounds are too wide to compare what brokers list.
+    """
+    wide = rounds is not None and rounds.too_wide(persistence_seconds)
+    reason = row["reason"]
+    if rounds is not None and wide:
+        reason = "; ".join(filter(None, (reason, _TOO_WIDE.format(rounds.seconds))))
+    return row | {
+        "reason": reason,
+        "round_seconds": rounds and rounds.seconds,
+        "round_interval_seconds": rounds and rounds.interval_seconds,
+    }
+
+
+_TOO_WIDE = (
+    "a round of questions takes {:.0f} s, longer than a fault has to last: brokers that are asked "
+    "so far apart can hardly be compared, so ask them closer together"
+)
+
+
+def _edges(answers: Sequence[Answers[Broker]], snapshots: Numbers) -> tuple[Numbers, Numbers]:
+    """By snapshot when the first and the last answer came."""
+    first = np.full(len(snapshots), np.iinfo(np.int64).max)
+    last = np.full(len(snapshots), np.iinfo(np.int64).min)
+    for each in answers:
+        places = np.searchsorted(snapshots, each.snapshots)
+        np.minimum.at(first, places, each.collected_at)
+        np.maximum.at(last, places, each.collected_at)
+    return first, last

@@ -1,0 +1,73 @@
+"""dossier -> SECRET_IN_CLIENT_ID: the client ids of the group that hold a secret.
+
+A secret in a list of members can be read by whoever may list them, and is in the logs of brokers
+and clients. That does not pass when the client leaves: the fault lasts, however short it was seen.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from jobs.instants import Instant
+from jobs.judge.dossier import Dossier
+from jobs.judge.episodes import FaultEpisode
+from jobs.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
+from jobs.masking import Masking
+from rebalance_core.client_kinds import without_secret
+from rebalance_core.english import list_of, noun, verb
+
+#: More ids than this in one sentence nobody reads; the column has them all.
+_MOST_NAMES = 5
+
+
+def secret_faults(dossier: Dossier, masking: Masking) -> list[FaultEpisode]:
+    """The fault, once for the group: it stands with the group's first topic, and is of all of them.
+
+    ``client_ids`` are shown masked in all that leaves the judgement; here they are the true ones.
+    """
+    shown = _shown(dossier, masking)
+    topics = sorted(topic for topic in dossier.topics() if topic)
+    if not shown or not topics:
+        return []
+    times = sorted({time for of_id in shown.values() for time in of_id})
+    every = sorted({time for run in dossier.polls for time in run.times})
+    between = [time for time in every if times[0] <= time <= times[-1]]
+    client_ids = tuple(sorted(shown))
+    number = len(client_ids)
+    masked = list_of((masking.mask(each) for each in client_ids), _MOST_NAMES)
+    return [
+        FaultEpisode(
+            topic=next((each for each in topics if not each.startswith("%")), topics[0]),
+            fault=SECRET_IN_CLIENT_ID,
+            first_seen=times[0],
+            last_seen=times[-1],
+            snapshots=len(times),
+            persistence=PERSISTENT,
+            ongoing=times[-1] == every[-1],
+            evidence=f"the client {noun(number, 'id')} {masked} {verb('hold', number)} a secret, "
+            "which is masked here: whoever lists the members of the group, or reads a log of a "
+            "broker or of a client, can read it",
+            remedy=f"{without_secret(client_ids)}; then replace the secret, for the logs have it",
+            client_ids=client_ids,
+            client_addrs=(),
+            broker_names=(),
+            queues_affected=0,
+            findings_cleared=0,
+            findings_left=0,
+            moves=(),
+            share_of_time=len(times) / len(between),
+        )
+    ]
+
+
+def _shown(dossier: Dossier, masking: Masking) -> dict[str, set[Instant]]:
+    """By client id with a secret the snapshots in which some broker listed it."""
+    # Nearly no group has one: then each of its ids is looked at once, and no list a second time.
+    every = {each for listed in dossier.list_members.values() for each in listed().client_ids}
+    secret = set(masking.with_secret(every))
+    shown: dict[str, set[Instant]] = defaultdict(set)
+    for run in dossier.polls if secret else ():
+        listed = dossier.list_members.get(run.answer)
+        for client_id in secret.intersection(listed().client_ids) if listed else ():
+            shown[client_id].update(run.times)
+    return shown

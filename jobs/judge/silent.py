@@ -1,0 +1,141 @@
+"""client runs, timelines -> clients that brokers list and that do not answer.
+
+``getConsumerRunningInfo`` goes through a broker to the client. A client that sends heartbeats and
+does not answer it again and again, while others do, may hang, or be another process than its id
+says; what it holds, nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from jobs.instants import Instant
+from jobs.judge.dossier import ClientRun
+from jobs.judge.episodes import FaultEpisode
+from jobs.judge.extents import Part, extent_of, join_episodes, runs_of
+from jobs.judge.holdings import RUNNING_INFO
+from jobs.judge.timeline import Timeline
+from jobs.judge.words import between
+from jobs.kinds import CLIENT_NOT_ANSWERING, PERSISTENT
+
+#: A single question that is lost says nothing.
+_ASKED_AT_LEAST = 3
+
+_REMEDY = (
+    "see whether the process hangs (a thread dump, its log), and whether the id is that of another "
+    "process; its version may not know the question (Java before 3.1.8)"
+)
+
+
+class _Asked(NamedTuple):
+    """A question to a client: when, in which round, and whether it answered."""
+
+    moment: Instant
+    round_: Instant
+    answered: bool
+
+
+def clients_not_answering(
+    clients: Sequence[ClientRun], timelines: Mapping[str, Timeline], persistence_seconds: int
+) -> list[FaultEpisode]:
+    """One fault per client and lasting time in which it did not answer while it was listed.
+
+    Only the questions of rounds count in which another client of the same SDK answered: else it
+    may be the collector, or an SDK that does not know the question. The fault stands with the
+    first topic of which the client is listed.
+    """
+    if not any(each.error_code is not None for each in clients):
+        return []
+    asked = _asked(clients)
+    sdks = {each.client_id: each.language for each in clients if each.language is not None}
+    answered: dict[str | None, set[Instant]] = defaultdict(set)
+    for client_id, questions in asked.items():
+        answered[sdks.get(client_id)].update(each.round_ for each in questions if each.answered)
+    silent = {
+        client_id: [
+            each
+            for each in questions
+            if each.answered or each.round_ in answered[sdks.get(client_id)]
+        ]
+        for client_id, questions in asked.items()
+        if not all(each.answered for each in questions)
+    }
+    return [
+        fault
+        for client_id, questions in sorted(silent.items())
+        for fault in _faults(client_id, questions, timelines, persistence_seconds)
+    ]
+
+
+def _asked(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[_Asked]]:
+    """By client id the questions of each round, in time; one broker may pass on the answer that
+    another one did not.
+    """
+    asked: dict[str, dict[Instant, _Asked]] = defaultdict(dict)
+    for run in clients:
+        if run.source == RUNNING_INFO:
+            of_client = asked[run.client_id]
+            for round_, moment in run.times:
+                if round_ is not None:
+                    before = of_client.get(round_)
+                    is_answer = run.error_code is None or (before is not None and before.answered)
+                    of_client[round_] = _Asked(moment, round_, is_answer)
+    return {client_id: sorted(of_client.values()) for client_id, of_client in asked.items()}
+
+
+def _faults(
+    client_id: str,
+    questions: Sequence[_Asked],
+    timelines: Mapping[str, Timeline],
+    persistence_seconds: int,
+) -> Iterator[FaultEpisode]:
+    topic, listed = _first_listed(client_id, timelines)
+    of_listed = [
+        each
+        for each in questions
+        if any(since <= each.moment and each.round_ <= until for since, until in listed)
+    ]
+    runs = runs_of([Part(each.moment, each.moment, 1) for each in of_listed])
+    silent = [run for run, each in zip(runs, of_listed, strict=True) if not each.answered]
+    for episode in join_episodes(silent, lambda run: run):
+        extent = extent_of(episode, runs[-1].after, persistence_seconds)
+        if extent.persistence == PERSISTENT and extent.snapshots >= _ASKED_AT_LEAST:
+            time = between(extent.first_seen, extent.last_seen)
+            yield FaultEpisode(
+                topic=topic,
+                fault=CLIENT_NOT_ANSWERING,
+                evidence=f"{client_id} is listed and did not answer {extent.snapshots} questions "
+                f"for its running info {time}, while other clients answered",
+                remedy=_REMEDY,
+                client_ids=(client_id,),
+                client_addrs=(),
+                broker_names=(),
+                queues_affected=0,
+                findings_cleared=0,
+                findings_left=0,
+                moves=(),
+                **extent._asdict(),
+            )
+
+
+def _first_listed(
+    client_id: str, timelines: Mapping[str, Timeline]
+) -> tuple[str, Sequence[tuple[Instant, Instant]]]:
+    """The first topic in whose allocations the client stands, and when it does."""
+    for topic, timeline in sorted(timelines.items()):
+        having: dict[str, bool] = {}
+        for phase in timeline.phases:
+            if phase.situation_id not in having:
+                having[phase.situation_id] = any(
+                    each.client_id == client_id for each in phase.evaluated.allocations()
+                )
+        times = [
+            (phase.first_seen, phase.last_seen)
+            for phase in timeline.phases
+            if having[phase.situation_id]
+        ]
+        if times:
+            return topic, times
+    return "", ()

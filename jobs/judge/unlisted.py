@@ -1,0 +1,132 @@
+"""orphaned queues, offsets -> those that somebody reads all the same, whom no list shows.
+
+Lists and routes may show no owner while somebody reads the queue: heartbeats do not get through and
+the client goes on with what it had, or the members are behind a proxy. The offsets decide.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from jobs.instants import Instant
+from jobs.judge.backlog import backlog, is_read
+from jobs.judge.dossier import QueueOffsets
+from jobs.judge.episodes import FaultEpisode, QueueEpisode
+from jobs.judge.words import between, queues_in_words
+from jobs.kinds import PERSISTENT, TRANSIENT, UNLISTED_CONSUMER
+from rebalance_core.causes import GROUP_OFFLINE
+from rebalance_core.english import noun
+from rebalance_core.findings import CERTAIN, ORPHANED
+from rebalance_core.repairs import GROUP_NOT_ON_BROKER
+
+#: By (topic, broker name, queue id).
+OffsetsOfQueues = Mapping[tuple[str, str, int], QueueOffsets]
+
+#: The causes of orphans on brokers that list no member of the group.
+_NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
+
+_REMEDY = (
+    "see whether the members consume through a proxy, which alone lists them: then nothing is to "
+    "be repaired. Else see why their heartbeats do not arrive (the broker's log, a firewall, "
+    "authentication): a client that starts anew now gets no queue"
+)
+
+
+def is_read_all_the_same(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool | None:
+    """Whether the offsets of the queue move while it is found so; None: they do not tell."""
+    return is_read(offsets.get((episode.topic, *episode.queue)), _times(episode))
+
+
+def find_refuted(episodes: Sequence[QueueEpisode], offsets: OffsetsOfQueues) -> list[bool]:
+    """Of each episode whether it is refuted: an orphan whose offset moves again and again.
+
+    One that has an owner at times is read at times, which refutes nothing. Where the lists know no
+    member at all and somebody reads the group's queues, those in which nothing waits and nothing
+    comes tell nothing, and are no orphans either: the retry topic's, as a rule.
+    """
+    refuted = [_is_refuted(episode, offsets) for episode in episodes]
+    offline = [
+        each
+        for each, is_read in zip(episodes, refuted, strict=True)
+        if is_read and GROUP_OFFLINE in each.causes
+    ]
+    return [
+        is_read
+        or (
+            GROUP_OFFLINE in each.causes
+            and any(_overlap(each, other) for other in offline)
+            and not _has_work(each, offsets)
+        )
+        for each, is_read in zip(episodes, refuted, strict=True)
+    ]
+
+
+def _is_refuted(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool:
+    return (
+        episode.kind == ORPHANED
+        and episode.certainty == CERTAIN
+        and is_read_all_the_same(episode, offsets) is True
+    )
+
+
+def _overlap(one: QueueEpisode, other: QueueEpisode) -> bool:
+    return one.first_seen <= other.last_seen and other.first_seen <= one.last_seen
+
+
+def _has_work(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool:
+    """Whether messages wait in the queue when the episode ends."""
+    left = backlog(
+        offsets.get((episode.topic, *episode.queue)), episode.first_seen, episode.last_seen
+    )
+    return bool(left.messages)
+
+
+def _times(episode: QueueEpisode) -> Sequence[tuple[Instant, Instant]]:
+    """When it was so; an episode with gaps may be read in these."""
+    if episode.share_of_time < 1:
+        return episode.times
+    return [(episode.first_seen, episode.last_seen)]
+
+
+def unlisted_consumers(
+    refuted: Iterable[QueueEpisode], offsets: OffsetsOfQueues
+) -> list[FaultEpisode]:
+    """One fault per topic, over its queues that are no orphans by ``find_refuted``.
+
+    Only where a broker lists nobody at all. Else who reads them may be listed: a member that
+    chooses its queues itself, or one that the lists show otherwise than it is.
+    """
+    of_topic: dict[str, list[QueueEpisode]] = defaultdict(list)
+    for episode in refuted:
+        if not _NOBODY_LISTED.isdisjoint(episode.causes) and _is_refuted(episode, offsets):
+            of_topic[episode.topic].append(episode)
+    return [_fault(topic, episodes) for topic, episodes in of_topic.items()]
+
+
+def _fault(topic: str, episodes: Sequence[QueueEpisode]) -> FaultEpisode:
+    first_seen = min(each.first_seen for each in episodes)
+    last_seen = max(each.last_seen for each in episodes)
+    queues = sorted({each.queue for each in episodes})
+    lasts = any(each.persistence == PERSISTENT for each in episodes)
+    return FaultEpisode(
+        topic=topic,
+        fault=UNLISTED_CONSUMER,
+        first_seen=first_seen,
+        last_seen=last_seen,
+        snapshots=max(each.snapshots for each in episodes),
+        persistence=PERSISTENT if lasts else TRANSIENT,
+        ongoing=any(each.ongoing for each in episodes),
+        evidence=f"by the brokers' lists nobody owns {queues_in_words(queues)} "
+        f"{between(first_seen, last_seen)}, and {noun(len(queues), 'its offset', 'their offsets')} "
+        f"still {noun(len(queues), 'advances', 'advance')}: somebody reads "
+        f"{noun(len(queues), 'it', 'them')} whom the lists do not show there",
+        remedy=_REMEDY,
+        client_ids=(),
+        client_addrs=(),
+        broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
+        queues_affected=0,
+        findings_cleared=0,
+        findings_left=0,
+        moves=(),
+    )

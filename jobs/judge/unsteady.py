@@ -1,0 +1,61 @@
+"""dossier, timelines -> who does not stay: members that flap, clients that keep reconnecting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobs.judge.channels import channels_of
+from jobs.judge.dossier import Dossier
+from jobs.judge.episodes import FaultEpisode
+from jobs.judge.flapping import flapping_members
+from jobs.judge.reconnecting import find_reconnecting, reconnecting_faults
+from jobs.judge.tables import Row
+from jobs.judge.terms import Terms
+from jobs.judge.timeline import Timeline
+
+
+def unsteady_members(
+    dossier: Dossier,
+    timelines: Mapping[str, Timeline],
+    reassignments: Mapping[str, Sequence[Row]],
+    faults: Sequence[FaultEpisode],
+    terms: Terms,
+) -> list[FaultEpisode]:
+    """The faults FLAPPING and RECONNECTING of the group; ``reassignments`` by topic.
+
+    Both are the group's, whatever the topic. They are told once: of its main topic, or of the one
+    in which old connections cost most queues.
+    """
+    topic = _main_topic(dossier, timelines)
+    if topic is None:
+        return []
+    channels = channels_of(dossier)
+    seconds, expiry = terms.persistence_seconds, terms.heartbeat_expiry_seconds
+    flapping = flapping_members(
+        topic, reassignments[topic], channels, timelines[topic].end, seconds, expiry
+    )
+    asked_at = [at for run in dossier.polls for at in run.collected_at or run.times]
+    reconnecting = find_reconnecting(
+        channels,
+        dossier.clients,
+        {client_id for fault in flapping for client_id in fault.client_ids},
+        max(asked_at, default=timelines[topic].end),
+        seconds,
+        expiry,
+    )
+    snapshots = sorted({time for run in dossier.polls for time in run.times})
+    return flapping + reconnecting_faults(reconnecting, faults, snapshots, topic)
+
+
+def _main_topic(dossier: Dossier, timelines: Mapping[str, Timeline]) -> str | None:
+    """The topic that is in most of the group's lists, its retry topic last."""
+    audited = [topic for topic, timeline in timelines.items() if timeline.phases]
+    return min(
+        audited,
+        key=lambda topic: (
+            topic.startswith("%RETRY%"),
+            -sum(topic in topics for topics in dossier.list_topics.values()),
+            topic,
+        ),
+        default=None,
+    )

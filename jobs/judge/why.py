@@ -1,0 +1,161 @@
+"""stalls, running infos -> why a queue stands still: what its process says and does, over all its
+topics.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jobs.instants import Instant
+from jobs.judge.confirmation import HoldingsIndex
+from jobs.judge.dossier import QueueOffsets
+from jobs.judge.episodes import FaultEpisode
+from jobs.judge.evaluated import QueueKey
+from jobs.judge.holdings import Holding
+from jobs.judge.tables import Row
+from jobs.judge.timeline import Timeline
+from jobs.kinds import FROZEN_PROCESS
+from jobs.schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
+
+NOBODY_HOLDS_IT = "no process holds it: see the running infos of those that it is computed for"
+FROZEN = "frozen process: none of the queues of its process moves"
+_OF_ACTIVITY = {
+    NOT_LOCKED: "no lock: its process consumes in order and does not get the queue's lock from the "
+    "broker; another process may hold it",
+    NOT_CONSUMING: "a listener hangs: its process has messages of the queue and has consumed none "
+    "for over 60 s",
+    NOT_PULLING: "no pull: its process has no messages of the queue and has not asked for any for "
+    "over 60 s",
+}
+_AND_NOTHING_ELSE = "; no other queue of the process moves"
+REFUSED = (
+    "its process asks for messages and does not get on: the broker refuses its pulls (the "
+    "subscription is not known there), or the same messages fail again and again"
+)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """What the group's processes hold, and whether it moves, over all topics."""
+
+    holdings: HoldingsIndex
+    timelines: Mapping[str, Timeline]
+    #: By (topic, broker name, queue id).
+    offsets: Mapping[tuple[str, str, int], QueueOffsets]
+
+    def moves_elsewhere(
+        self, client_id: str, but: Iterable[tuple[str, QueueKey]], since: Instant, until: Instant
+    ) -> bool:
+        """Whether a queue of the client moved in that time, but for these (topic, queue)."""
+        left_out = set(but)
+        return any(
+            self._moved(topic, queue, since, until)
+            for topic in self.timelines
+            for queue in self._queues_of(client_id, topic, since, until)
+            if (topic, queue) not in left_out
+        )
+
+    def moves_in_another_topic(
+        self, topic: str, client_id: str, since: Instant, until: Instant
+    ) -> bool:
+        """Whether a queue of the client moved in that time, of any topic but this."""
+        return any(
+            self._moved(other, queue, since, until)
+            for other in self.timelines
+            if other != topic
+            for queue in self._queues_of(client_id, other, since, until)
+        )
+
+    def _queues_of(
+        self, client_id: str, topic: str, since: Instant, until: Instant
+    ) -> set[QueueKey]:
+        """What the client said that it holds, else what is computed for it alone."""
+        if topic in self.holdings:
+            said = [
+                each
+                for each in self.holdings[topic].holdings
+                if each.process.client_id == client_id and list(_moments(each, since, until))
+            ]
+            if said:
+                return {queue for each in said for queue in each.held}
+        began = [each for each in self.timelines[topic].phases if each.first_seen <= until]
+        if not began:
+            return set()
+        mine: set[QueueKey] = set()
+        others: set[QueueKey] = set()
+        for each in began[-1].evaluated.allocations():
+            (mine if each.client_id == client_id else others).update(each.queues)
+        return mine - others
+
+    def _moved(self, topic: str, queue: QueueKey, since: Instant, until: Instant) -> bool:
+        offsets = self.offsets.get((topic, *queue))
+        if offsets is None:
+            return False
+        start = np.searchsorted(offsets.times, since)
+        end = np.searchsorted(offsets.times, until, side="right")
+        return bool((np.diff(offsets.consumer_offsets[start:end]) > 0).any())
+
+    def explain(self, stall: Row, faults: Iterable[FaultEpisode]) -> Mapping[str, object]:
+        """The columns ``held`` and ``why`` of a stalled queue."""
+        topic, queue = stall["topic"], (stall["broker_name"], stall["queue_id"])
+        since, until = stall["first_seen"], stall["last_seen"]
+        holders = self._holders(topic, queue, since, until)
+        held = True if holders else None
+        if not holders and topic in self.holdings:
+            unheld = self.holdings[topic].of_queue(queue).unheld
+            place = bisect_left(unheld, since)
+            if place < len(unheld) and unheld[place] <= until:
+                held = False
+        return {"held": held, "why": self._why(stall, queue, holders, held, faults)}
+
+    def _holders(
+        self, topic: str, queue: QueueKey, since: Instant, until: Instant
+    ) -> Sequence[Holding]:
+        if topic not in self.holdings:
+            return []
+        return [
+            each
+            for each in self.holdings[topic].holders(queue)
+            if not each.process.is_log and list(_moments(each, since, until))
+        ]
+
+    def _why(
+        self,
+        stall: Row,
+        queue: QueueKey,
+        holders: Sequence[Holding],
+        held: bool | None,
+        faults: Iterable[FaultEpisode],
+    ) -> str | None:
+        if held is False:
+            return NOBODY_HOLDS_IT
+        since, until = stall["first_seen"], stall["last_seen"]
+        if holders:
+            last = max(holders, key=lambda each: max(_moments(each, since, until)))
+            activity = last.activities.get(queue)
+            if activity is None:
+                return REFUSED
+            client_id = last.process.client_id
+            moves = self.moves_elsewhere(client_id, [(stall["topic"], queue)], since, until)
+            return _OF_ACTIVITY[activity] + ("" if moves else _AND_NOTHING_ELSE)
+        is_frozen = any(
+            fault.fault == FROZEN_PROCESS
+            and fault.topic == stall["topic"]
+            and set(fault.client_ids) <= set(stall["owners"])
+            and fault.first_seen <= until
+            and since <= fault.last_seen
+            for fault in faults
+        )
+        return FROZEN if is_frozen else None
+
+
+def _moments(holding: Holding, since: Instant, until: Instant) -> Iterator[Instant]:
+    """The answers of a holding in that time."""
+    for place in range(bisect_left(holding.moments, since), len(holding.moments)):
+        if holding.moments[place] > until:
+            return
+        yield holding.moments[place]

@@ -1,0 +1,57 @@
+"""What the rules of time say in words: moments, queues and clients, as an operator reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+
+from jobs.instants import Instant, to_datetime
+from jobs.judge.evaluated import QueueKey
+from jobs.text import time_of_day
+from rebalance_core.english import list_of, queues_of
+
+#: More names than this in one sentence nobody reads; the columns have them all.
+_MOST_NAMES = 5
+
+
+def between(first_seen: Instant, last_seen: Instant) -> str:
+    """From when to when, by the time of day.
+
+    >>> between(0, 60_000_000)
+    'from 00:00:00 to 00:01:00 UTC'
+    """
+    return f"from {clock(first_seen)} to {clock(last_seen)} UTC"
+
+
+def clock(moment: Instant) -> str:
+    """The time of day in UTC."""
+    return time_of_day(to_datetime(moment))
+
+
+def queues_in_words(queues: Iterable[QueueKey]) -> str:
+    """The queues by broker.
+
+    >>> queues_in_words([("broker-b", 0), ("broker-a", 1), ("broker-a", 0)])
+    'queues 0-1 of broker-a and queue 0 of broker-b'
+    """
+    return list_of(
+        (
+            queues_of(broker_name, [queue_id for _, queue_id in of_broker])
+            for broker_name, of_broker in groupby(sorted(queues), key=lambda queue: queue[0])
+        ),
+        _MOST_NAMES,
+        "more brokers",
+    )
+
+
+def clients_in_words(client_ids: Iterable[str], languages: Mapping[str, str]) -> str:
+    """The client ids, each with the language of its SDK where that is known.
+
+    >>> clients_in_words(["b", "a"], {"a": "GO"})
+    'a (GO) and b'
+    """
+    named = (
+        f"{client_id} ({languages[client_id]})" if client_id in languages else client_id
+        for client_id in sorted(client_ids)
+    )
+    return list_of(named, _MOST_NAMES)

@@ -1,0 +1,223 @@
+"""The subscription table of a group, as the brokers' lists show it.
+
+A broker keeps one table for a group (``ConsumerGroupInfo.subscriptionTable``), and each heartbeat
+writes it anew: ``updateSubscription`` (4.x and 5.x) adds the topics of that member and removes all
+others. Where all members subscribe alike the table never changes. Where it has a topic in some
+polls and lacks it in others, again and again, some members subscribe to the topic and some do not.
+The table does not tell who; how often it has the topic tells how many.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import NamedTuple, TypeAlias
+
+from jobs.dumps.statement import Connections, Subscriptions
+from jobs.instants import SECOND, Instant
+from jobs.judge.dossier import Broker
+
+#: A member's heartbeat overwrites the group's table every 30 s, an expired member is gone after
+#: 120 s: within this time every member's subscription has shown in the table.
+GROUP_TABLE_SECONDS = 120
+
+#: A topic flips where the table changed so many times while the connections stayed the same: one
+#: change is a new subscription, two are one that was taken back.
+_CHANGES = 3
+#: And for longer than this from the first to the last change: a rolling deploy that adds a topic
+#: makes the table flip too, until the last member is new, also between two of its steps.
+_LASTS = 300 * SECOND
+#: Changes belong together where the connections are the same: a table that is polled as often as
+#: members write it stays the same for long. Else unless the table stayed the same for more polls in
+#: a row than this, and for longer: where one member of ten subscribes, one poll of ten shows it.
+_SAME_POLLS, _SAME_TIME = 20, 600 * SECOND
+#: Shares are whole steps of so many percent, so that they stay equal from one ingest to the next.
+_STEP = 5
+#: A broker at which all members subscribe would have lacked the topic in so many polls at least,
+#: had its table flipped as the others did: by chance it shows the topic in all of them once in 55.
+_EXPECTED = 4
+
+#: (topic, in how many percent of the polls the table had it).
+Doubt: TypeAlias = tuple[str, int]
+#: When a broker answered with a list, and what it answered.
+Reading: TypeAlias = tuple[Instant, Broker, Connections]
+
+
+class Shown(NamedTuple):
+    """What the tables tell of a member of which nothing else is known."""
+
+    subscriptions: Subscriptions
+    #: Those of its topics that flip, sorted.
+    doubtful_topics: tuple[Doubt, ...]
+
+
+class _Flip(NamedTuple):
+    """A time in which the tables had a topic in some polls and lacked it in others."""
+
+    topic: str
+    first: Instant
+    last: Instant
+    percent: int
+    subscriptions: frozenset[tuple[str, str, str]]
+    #: The brokers whose tables had it all the time.
+    sure: frozenset[Broker]
+
+
+class GroupTables:
+    """What the subscription tables of a group showed, over all brokers' lists, in time."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        """``readings``: in order of time."""
+        numbers: dict[Subscriptions, int] = {}
+        self._times = [time for time, _, _ in readings]
+        self._shown = [
+            numbers.setdefault(answer.subscriptions, len(numbers)) for _, _, answer in readings
+        ]
+        self._tables = list(numbers)
+        self._unions: dict[frozenset[int], Subscriptions] = {}
+        self._flips = _find_flips(readings) if len(numbers) > 1 else []
+
+    def at(self, time: Instant, broker: Broker) -> Shown:
+        """What they tell of the members that a broker lists.
+
+        One reading of a table that flips does not tell who subscribes to what: a member of which
+        nothing else is known counts as subscribing to all that any broker's table showed within
+        GROUP_TABLE_SECONDS, or in all the time in which it flips.
+        """
+        shown = self._around(time)
+        flips = [each for each in self._flips if each.first <= time <= each.last]
+        if flips:
+            shown = tuple(sorted({*shown, *chain.from_iterable(it.subscriptions for it in flips)}))
+        return Shown(
+            shown, tuple((each.topic, each.percent) for each in flips if broker not in each.sure)
+        )
+
+    def _around(self, time: Instant) -> Subscriptions:
+        reach = GROUP_TABLE_SECONDS * SECOND
+        first, last = (
+            bisect_left(self._times, time - reach),
+            bisect_right(self._times, time + reach),
+        )
+        shown = frozenset(self._shown[first:last])
+        union = self._unions.get(shown)
+        if union is None:
+            union = tuple(sorted({each for number in shown for each in self._tables[number]}))
+            self._unions[shown] = union
+        return union
+
+
+def share_of_others(percent: int, members: int, sure: int, subscribed: int) -> int:
+    """The share of the subscribers among the members of which only the table tells, in percent.
+
+    Every member writes the table equally often, so that the table's share is that of all
+    ``members``. Of ``sure`` members it is certain what they subscribe to, and ``subscribed`` of
+    these have the topic. Never 0 or 100: the table does not tell which member wrote it.
+
+    >>> share_of_others(50, members=6, sure=0, subscribed=0)
+    50
+    >>> share_of_others(50, members=6, sure=2, subscribed=2)
+    25
+    >>> share_of_others(50, members=2, sure=1, subscribed=1)
+    5
+    """
+    if not sure:
+        return percent
+    return _rounded(percent / 100 * members - subscribed, members - sure)
+
+
+def _rounded(part: float, whole: int) -> int:
+    """A share in percent, in steps, between the first step and the last."""
+    return min(max(_STEP * round(part / whole * 100 / _STEP), _STEP), 100 - _STEP)
+
+
+def _find_flips(readings: Iterable[Reading]) -> list[_Flip]:
+    """All flips of all topics, sorted by topic and time."""
+    by_broker: dict[Broker, list[tuple[Instant, Connections]]] = defaultdict(list)
+    for time, broker, answer in readings:
+        by_broker[broker].append((time, answer))
+    tables = {answer.subscriptions for of_broker in by_broker.values() for _, answer in of_broker}
+    topics_of = {table: frozenset(topic for topic, *_ in table) for table in tables}
+    often = frozenset.union(*topics_of.values()) - frozenset.intersection(*topics_of.values())
+    flips: list[_Flip] = []
+    for topic in sorted(often):
+        had = {
+            broker: [(time, topic in topics_of[answer.subscriptions]) for time, answer in of_broker]
+            for broker, of_broker in by_broker.items()
+        }
+        subscriptions = frozenset(each for table in tables for each in table if each[0] == topic)
+        times = sorted(
+            each
+            for broker, of_broker in had.items()
+            for each in _flipping(of_broker, [answer for _, answer in by_broker[broker]])
+        )
+        flips += [_flip(topic, subscriptions, had, *each) for each in _joined(times)]
+    return flips
+
+
+def _flipping(
+    had: Sequence[tuple[Instant, bool]], answers: Sequence[Connections]
+) -> Iterator[tuple[Instant, Instant]]:
+    """From when to when one broker's table flips: when it had the topic, and who was listed.
+
+    A change that comes with other connections is a deploy. Before the first change and after the
+    last one the table may have flipped for as long as it stayed the same between two changes.
+    """
+    changes = [
+        place
+        for place in range(1, len(had))
+        if had[place][1] != had[place - 1][1] and _are_same(*answers[place - 1 : place + 1])
+    ]
+    together: list[list[int]] = []
+    for place in changes:
+        if together:
+            before = together[-1][-1]
+            same = had[place][0] - had[before][0]
+            are_near = place - before <= _SAME_POLLS or same <= _SAME_TIME
+            if are_near or _are_same(answers[before], answers[place]):
+                together[-1].append(place)
+                continue
+        together.append([place])
+    for places in together:
+        times = [had[place][0] for place in places]
+        if len(times) >= _CHANGES and times[-1] - times[0] > _LASTS:
+            longest = max(b - a for a, b in pairwise(times))
+            yield times[0] - longest, times[-1] + longest
+
+
+def _are_same(before: Connections, after: Connections) -> bool:
+    """Whether two lists have the same connections, in any order: nobody came, left or restarted."""
+    return before.connections == after.connections or (
+        frozenset(before.connections) == frozenset(after.connections)
+    )
+
+
+def _joined(times: Iterable[tuple[Instant, Instant]]) -> list[tuple[Instant, Instant]]:
+    """Times that overlap as one; they come in order of their beginnings."""
+    joined: list[tuple[Instant, Instant]] = []
+    for first, last in times:
+        if joined and first <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _flip(
+    topic: str,
+    subscriptions: frozenset[tuple[str, str, str]],
+    had: dict[Broker, list[tuple[Instant, bool]]],
+    first: Instant,
+    last: Instant,
+) -> _Flip:
+    """The flip of a topic between two times, of all brokers' tables together."""
+    shown = {
+        broker: [has for time, has in of_broker if first <= time <= last]
+        for broker, of_broker in had.items()
+    }
+    flipping = [each for each in shown.values() if len(set(each)) > 1]
+    percent = _rounded(sum(map(sum, flipping)), sum(map(len, flipping)))
+    enough = _EXPECTED * 100 / (100 - percent)
+    sure = frozenset(b for b, each in shown.items() if all(each) and len(each) >= enough)
+    return _Flip(topic, first, last, percent, subscriptions, sure)

@@ -1,0 +1,278 @@
+"""What made a client id, and so what its owner has to change: one wording for every text.
+
+A remedy that names another client's setting is no remedy. What made an id follows from its text,
+from the language of the connection and from its ``MQVersion`` ordinal; where these do not tell, the
+remedy is the general one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from rebalance_core.client_id import ClientId, ClientIdFormat, parse_client_id
+from rebalance_core.english import list_of
+
+
+class ClientKind(Enum):
+    """What made a client id; the value names it for a reader."""
+
+    PLACEHOLDER = "a placeholder that was not expanded"
+    JAVA_BEFORE_4_9_0 = "Java before 4.9.0"
+    JAVA = "Java"
+    JAVA_NAMED = "Java with an instanceName of its own"
+    BROADCASTING = "a broadcasting consumer"
+    ROCKETMQ_SPRING = "rocketmq-spring before 2.2.1"
+    SPRING_CLOUD_ALIBABA = "the spring-cloud-alibaba binder before 2021.0.5.0"
+    ONS = "the ONS client"
+    GO = "client-go"
+    CPP = "client-cpp, or the Python client"
+    DOTNET = "a .NET client"
+    GRPC = "a 5.x gRPC client"
+    OTHER = "another client"
+
+
+#: ``MQVersion.V4_9_0``: from then on Java appends the start time to the process id.
+_VERSION_4_9_0 = 393
+
+#: ``${clientIP}``, ``#{...}``, ``$(hostname)``, ``{{ .Name }}``, ``%HOSTNAME%``. A name of Alibaba
+#: Cloud has one "%" in a word (``MQ_INST_1_BXY%GID_pay``), a retry topic starts with ``%RETRY%``.
+_PLACEHOLDER = re.compile(
+    r"[$#]\{[^{}]*\}|\$\([^()]*\)|\{\{[^{}]*\}\}|(?<!\w)%(?!RETRY%|DLQ%)[A-Za-z_][\w.]*%"
+)
+
+#: ``8-10.2.2.82@DEFAULT``: client-cpp before it put the process id into the instance name.
+_OLD_CPP_ADDRESS = re.compile(r"[0-9]+-.*", re.DOTALL)
+
+
+def kind_of(client_id: str, language: str | None = None, version: int | None = None) -> ClientKind:
+    """What made the id; ``language`` and ``version`` are those of the connection.
+
+    Sources: ``ClientConfig`` (RocketMQ 4.8.0, 4.9.0), ``RocketMQUtil`` (rocketmq-spring 2.2.0,
+    2.2.1), ``RocketMQUtils`` (spring-cloud-alibaba 2021.0.4.0, 2021.0.5.0), ``internal/client.go``
+    (client-go 2.1), ``MqBase`` (NewLife.RocketMQ).
+
+    >>> kind_of("172.17.0.1@1", "JAVA", 373), kind_of("172.17.0.1@1", "GO", 317)
+    (<ClientKind.JAVA_BEFORE_4_9_0: 'Java before 4.9.0'>, <ClientKind.GO: 'client-go'>)
+    >>> kind_of("10.0.0.1@GID_pay|1", "JAVA", 399).name, kind_of("${ip}@1#55", "JAVA", 399).name
+    ('SPRING_CLOUD_ALIBABA', 'PLACEHOLDER')
+    """
+    if _PLACEHOLDER.search(client_id):
+        return ClientKind.PLACEHOLDER
+    spoken = (language or "").upper()
+    parsed = parse_client_id(client_id, language)
+    by_format = _OF_FORMAT.get(parsed.format)
+    if by_format is not None:
+        return by_format
+    if spoken in _OF_LANGUAGE:
+        return _OF_LANGUAGE[spoken]
+    if parsed.format is ClientIdFormat.DEFAULT:
+        old_cpp = _OLD_CPP_ADDRESS.fullmatch(parsed.address)
+        return ClientKind.CPP if old_cpp else ClientKind.BROADCASTING
+    if spoken not in ("", "JAVA"):
+        return ClientKind.OTHER
+    return _java(parsed, version)
+
+
+_OF_FORMAT = {
+    ClientIdFormat.SPRING: ClientKind.ROCKETMQ_SPRING,
+    ClientIdFormat.SPRING_CLOUD: ClientKind.SPRING_CLOUD_ALIBABA,
+    ClientIdFormat.ONS_CLOUD: ClientKind.ONS,
+    ClientIdFormat.GRPC: ClientKind.GRPC,
+    ClientIdFormat.CPP: ClientKind.CPP,
+}
+_OF_LANGUAGE = {
+    "GO": ClientKind.GO,
+    "CPP": ClientKind.CPP,
+    "PYTHON": ClientKind.CPP,
+    "DOTNET": ClientKind.DOTNET,
+}
+
+
+def _java(parsed: ClientId, version: int | None) -> ClientKind:
+    if parsed.format is ClientIdFormat.CUSTOM:
+        return ClientKind.JAVA_NAMED
+    if parsed.format is ClientIdFormat.JAVA_PID:
+        if version is None or version < _VERSION_4_9_0:
+            return ClientKind.JAVA_BEFORE_4_9_0
+        return ClientKind.JAVA_NAMED
+    return ClientKind.JAVA if parsed.format is ClientIdFormat.JAVA_PID_NANO else ClientKind.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class SharedId:
+    """A client id that several processes use, and what their connections say of themselves."""
+
+    client_id: str
+    language: str | None = None
+    version: int | None = None
+
+    @property
+    def kind(self) -> ClientKind:
+        """What made it."""
+        return kind_of(self.client_id, self.language, self.version)
+
+
+def own_ids_for(shared: Iterable[SharedId]) -> str:
+    """What gives each process its own id, for the clients that made these ids.
+
+    Where several kinds of clients made them, each remedy names its ids.
+
+    >>> own_ids_for([SharedId("172.17.0.1@1", "GO", 317)])
+    'give each process its own instance name, such as the pod name: consumer.WithInstance(NAME) in \
+client-go'
+    """
+    by_remedy: dict[str, list[str]] = {}
+    for each in shared:
+        by_remedy.setdefault(_own_id(each), []).append(each.client_id)
+    if len(by_remedy) == 1:
+        return next(iter(by_remedy))
+    return "; ".join(
+        f"for {list_of(client_ids, 5)}: {remedy}" for remedy, client_ids in by_remedy.items()
+    )
+
+
+def _own_id(shared: SharedId) -> str:
+    remedy = _REMEDIES[shared.kind]
+    return remedy if isinstance(remedy, str) else remedy(shared)
+
+
+def _placeholder(shared: SharedId) -> str:
+    found = _PLACEHOLDER.search(shared.client_id)
+    text = found.group() if found else ""
+    address = parse_client_id(shared.client_id, shared.language).address
+    setting = "clientIP" if text in address else "instanceName"
+    return (
+        f"{text} in the id is a placeholder that nothing replaced: give it a value where the "
+        f"client's {setting} is set, or leave {setting} out, so that the client chooses it"
+    )
+
+
+def _named(shared: SharedId) -> str:
+    name = parse_client_id(shared.client_id, shared.language).instance_name
+    return (
+        f"{_JAVA_NAME} in place of {name}, which was set, or set none: Java 4.9.0 and later then "
+        "makes one of process id and start time"
+    )
+
+
+_JAVA_NAME = (
+    "give each process its own instanceName (setInstanceName or -Drocketmq.client.name=NAME, "
+    "with a NAME such as the pod name)"
+)
+_REMEDIES: dict[ClientKind, str | Callable[[SharedId], str]] = {
+    ClientKind.PLACEHOLDER: _placeholder,
+    ClientKind.JAVA_NAMED: _named,
+    ClientKind.JAVA_BEFORE_4_9_0: (
+        f"{_JAVA_NAME}, or update the client to 4.9.0 or later, which appends the start time to "
+        "the process id (in containers the process id is often 1 everywhere)"
+    ),
+    # An id with a start time: who sees it twice sees a copy of a running machine, or one process.
+    ClientKind.JAVA: (
+        "give each process its own instanceName; an id with a start time is the same in two "
+        "processes only where a running machine was copied: restart one of them"
+    ),
+    ClientKind.BROADCASTING: (
+        "let only broadcasting consumers keep the instanceName DEFAULT: they share it without "
+        "harm, and a clustering member of the group needs its own instanceName"
+    ),
+    ClientKind.ROCKETMQ_SPRING: (
+        "update rocketmq-spring-boot-starter to 2.2.1 or later, which appends the start time; "
+        "until then give each process its own instanceName in a "
+        "RocketMQPushConsumerLifecycleListener (consumer.setInstanceName)"
+    ),
+    ClientKind.SPRING_CLOUD_ALIBABA: (
+        "update what makes this id: the binder spring-cloud-starter-stream-rocketmq to 2021.0.5.0, "
+        "2022.0.0.0 or later, which appends the start time and leaves the secret key out; or "
+        "rocketmq-spring-boot-starter to 2.2.1 or later; until then only another IP address or "
+        "process id tells two containers apart"
+    ),
+    ClientKind.ONS: (
+        "give each process its own instance name (the property InstanceName), or update the ONS "
+        "client, which appends the start time"
+    ),
+    ClientKind.GO: (
+        "give each process its own instance name, such as the pod name: "
+        "consumer.WithInstance(NAME) in client-go"
+    ),
+    ClientKind.CPP: (
+        "give each process its own instance name with a NAME such as the pod name: "
+        "setInstanceName(NAME) in C++, SetPushConsumerInstanceName in C and in what is built on "
+        "it, such as the Python client"
+    ),
+    ClientKind.DOTNET: (
+        "give each process its own InstanceName before it starts, such as the pod name: the .NET "
+        "client takes the process id, which in containers is often 1 everywhere"
+    ),
+    ClientKind.GRPC: (
+        "restart one of the processes: a gRPC client makes its id of host, process id and time"
+    ),
+    ClientKind.OTHER: (
+        f"{_JAVA_NAME}, or let the client choose it (Java 4.9.0 and later appends the start time)"
+    ),
+}
+
+
+def without_secret(client_ids: Iterable[str]) -> str:
+    """What keeps a secret out of the ids of the clients that made these.
+
+    >>> without_secret(["10.0.0.1@ak|sk|GID_pay|1"])[:56]
+    'update the binder spring-cloud-starter-stream-rocketmq t'
+    """
+    kinds = {kind_of(each) for each in client_ids}
+    ways = [
+        text
+        for text, holds in (
+            (
+                "update the binder spring-cloud-starter-stream-rocketmq to 2021.0.5.0, 2022.0.0.0 "
+                "or later, or rocketmq-spring-boot-starter to 2.2.1 or later, which leave the "
+                "secret key out of the id",
+                ClientKind.SPRING_CLOUD_ALIBABA in kinds,
+            ),
+            (
+                "take it out of the client's instanceName or clientIP",
+                bool(kinds - {ClientKind.SPRING_CLOUD_ALIBABA}),
+            ),
+        )
+        if holds
+    ]
+    return "; ".join(ways)
+
+
+#: Of one process that reconnected.
+STALE_CHANNEL_REMEDY = (
+    "none: the broker drops a silent channel within about 130 s; if it comes again, look for "
+    "heartbeats that time out"
+)
+
+#: Of so many clients a restart names each: whoever restarts them needs the whole list.
+_MOST_RESTARTED = 20
+
+#: What makes a restart last, by language. client-go: issue 1056, fixed in 2.1.2. Its connections
+#: give the same version whatever the release, so that only the language tells.
+_UPDATES = {
+    "GO": "; update client-go to 2.1.2 or later, for before that it does not take the queues that "
+    "a route gains",
+}
+
+
+def restart_of(client_ids: Iterable[str], language: str | None = None) -> str:
+    """The restart that repairs it: of which clients, and what keeps it from coming again.
+
+    ``language`` is that of their connections: GO where it is that of any.
+
+    >>> restart_of(["b", "a", "c"])
+    'restart these 3 clients, a, b and c: at its start a client takes its share'
+    >>> restart_of(["10.0.0.1@7"], "GO")
+    'restart 10.0.0.1@7: at its start a client takes its share; update client-go to 2.1.2 or \
+later, for before that it does not take the queues that a route gains'
+    """
+    every = sorted(set(client_ids))
+    if not every:
+        return "restart the group's clients"
+    several = f"these {len(every)} clients, " if len(every) > 1 else ""
+    update = _UPDATES.get((language or "").upper(), "")
+    named = list_of(every, _MOST_RESTARTED)
+    return f"restart {several}{named}: at its start a client takes its share{update}"

@@ -1,0 +1,305 @@
+"""The client against servers that behave, and against servers that do not."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+import pytest
+
+from jobs.collect import client as client_module
+from jobs.collect import questions
+from jobs.collect.client import (
+    NO_ANSWER,
+    NOT_REACHED,
+    NOT_UNDERSTOOD,
+    Answer,
+    ClientOptions,
+    RemotingClient,
+)
+from jobs.collect.frames import Frame, Serialization, decode, encode
+from jobs.collect.questions import Question, RequestCode
+from jobs.collect.signature import Account
+from tests.support.replay import Answering, Manners, Replay, answer_frame, answering, recorded
+
+Result = TypeVar("Result")
+#: Seconds for an answer: long for a machine under load, short for a person who waits.
+TIMEOUT = 0.5
+AT = "10.0.0.1:10911"
+
+
+def clock() -> int:
+    return 17
+
+
+def echo(asked: Frame) -> bytes:
+    return answer_frame(repr(sorted(asked.fields.items())).encode())
+
+
+def run(
+    body: Callable[[RemotingClient, Replay], Awaitable[Result]],
+    manners: Mapping[str, Manners] | None = None,
+    answers: Mapping[str, Answering] | None = None,
+    **options: object,
+) -> Result:
+    async def whole() -> Result:
+        async with Replay(answers or {AT: echo}, manners or {}) as replay:
+            chosen = ClientOptions(
+                **{"seconds": TIMEOUT, "connect_to": replay.connect_to, **options}
+            )
+            async with RemotingClient(chosen, clock) as client:
+                return await asyncio.wait_for(body(client, replay), 30)
+
+    return asyncio.run(whole())
+
+
+async def many(client: RemotingClient, number: int, address: str = AT) -> list[Answer]:
+    asked = (client.ask(address, questions.members(f"G{n}")) for n in range(number))
+    return list(await asyncio.gather(*asked))
+
+
+@pytest.mark.parametrize(("name", "version"), [("494", 401), ("514", 441)])
+def test_every_recorded_answer_comes_byte_for_byte(name: str, version: int) -> None:
+    exchanges = [
+        each
+        for each in recorded(name)
+        if each.response
+        and each.address
+        and each.asked.version == version
+        and each.asked.code in set(RequestCode)
+    ]
+    assert len(exchanges) > 100
+
+    async def ask(client: RemotingClient, _: Replay) -> None:
+        for each in exchanges:
+            client.forget()
+            question = Question(RequestCode(each.asked.code), tuple(each.asked.fields.items()))
+            answer = await client.ask(each.address or "", question)
+            assert answer.code == each.answered.code, each.name
+            assert answer.remark == each.answered.remark, each.name
+            assert answer.body == each.answered.body, each.name
+
+    # The last recording of a question is the one that is replayed: one exchange at a time.
+    by_question: dict[object, list[object]] = {}
+    for each in exchanges:
+        key = (each.address, each.asked.code, tuple(sorted(each.asked.fields.items())))
+        by_question.setdefault(key, []).append(each)
+    for turn in itertools.zip_longest(*by_question.values()):
+        exchanges = [each for each in turn if each is not None]
+        run(ask, answers=answering(exchanges), version=version)
+
+
+def test_no_code_but_those_of_the_list_is_sent() -> None:
+    async def ask(client: RemotingClient, replay: Replay) -> int:
+        with pytest.raises(ValueError, match="17"):
+            await client.ask(AT, Question(17))  # UPDATE_AND_CREATE_TOPIC
+        return len(replay.requests)
+
+    assert run(ask) == 0
+
+
+def test_questions_are_asked_side_by_side_over_one_connection_but_not_too_many() -> None:
+    addresses = [f"10.0.0.{number}:10911" for number in range(30)]
+
+    async def ask(client: RemotingClient, replay: Replay) -> Replay:
+        answers = await asyncio.gather(*(many(client, 10, each) for each in addresses))
+        assert all(answer.is_ok for of_address in answers for answer in of_address)
+        return replay
+
+    manners = dict.fromkeys(addresses, Manners(delay=0.005))
+    replay = run(ask, manners, dict.fromkeys(addresses, echo), seconds=20)
+    assert (replay.most_at_one, replay.most_at_all) == (4, 64)
+    assert replay.connections == len(addresses)
+
+
+def test_each_gets_its_own_answer_whatever_the_order() -> None:
+    def name(asked: Frame) -> bytes:
+        return answer_frame(asked.fields["consumerGroup"].encode())
+
+    async def ask(client: RemotingClient, _: Replay) -> list[bytes]:
+        return [answer.body for answer in await many(client, 50)]
+
+    expected = [f"G{number}".encode() for number in range(50)]
+    for manners in (Manners(shuffles=True), Manners(dribbles=True)):
+        assert run(ask, {AT: manners}, {AT: name}, seconds=20) == expected
+
+
+def test_an_answer_in_the_binary_form_is_read() -> None:
+    binary = encode(
+        Frame(206, 1, flag=1, remark="not online", serialization=Serialization.ROCKETMQ)
+    )
+
+    async def ask(client: RemotingClient, _: Replay) -> Answer:
+        return await client.ask(AT, questions.members("G"))
+
+    answer = run(ask, {AT: Manners(junk=lambda _: binary)})
+    assert (answer.code, answer.remark) == (206, "not online")
+
+
+def test_an_address_that_is_silent_costs_one_time_out() -> None:
+    async def ask(client: RemotingClient, replay: Replay) -> tuple[list[Answer], float, int]:
+        began = asyncio.get_running_loop().time()
+        answers = await many(client, 100)
+        return answers, asyncio.get_running_loop().time() - began, len(replay.requests)
+
+    answers, seconds, requests = run(ask, {AT: Manners(hangs_after=0)})
+    assert seconds < 2 * TIMEOUT
+    assert requests == 4
+    assert {answer.code for answer in answers} == {NO_ANSWER, NOT_REACHED}
+    first = next(answer for answer in answers if answer.code == NO_ANSWER)
+    assert first.remark == f"{AT}: no answer to GET_CONSUMER_CONNECTION_LIST (203) within 0.5 s"
+    assert f"not asked: given up in this round: {first.remark}" in str(answers[-1].remark)
+
+
+def test_what_was_given_up_is_asked_again_in_the_next_round() -> None:
+    async def ask(client: RemotingClient, replay: Replay) -> list[int]:
+        codes = [(await client.ask(AT, questions.members("G"))).code]
+        replay.manners = {}
+        codes.append((await client.ask(AT, questions.members("G"))).code)
+        client.forget()
+        codes.append((await client.ask(AT, questions.members("G"))).code)
+        return codes
+
+    assert run(ask, {AT: Manners(hangs_after=0)}) == [NO_ANSWER, NOT_REACHED, 0]
+
+
+def test_a_client_that_is_silent_does_not_make_its_broker_silent() -> None:
+    def answer(asked: Frame) -> bytes | None:
+        return None if asked.code == RequestCode.GET_CONSUMER_RUNNING_INFO else echo(asked)
+
+    async def ask(client: RemotingClient, _: Replay) -> list[int]:
+        silent = await client.ask(AT, questions.running_info("G", "frozen"))
+        return [silent.code, (await client.ask(AT, questions.members("G"))).code]
+
+    assert run(ask, answers={AT: answer}) == [NO_ANSWER, 0]
+
+
+def test_who_refuses_is_told_at_once() -> None:
+    async def ask(client: RemotingClient, _: Replay) -> tuple[Answer, ...]:
+        return (
+            await client.ask(AT, questions.members("G")),
+            await client.ask("no address", questions.members("G")),
+            await client.ask("host.invalid:1", questions.members("G")),
+        )
+
+    refused, wrong, unknown = run(ask, {AT: Manners(refuses=True)})
+    assert (refused.code, refused.remark) == (
+        NOT_REACHED,
+        f"{AT}: cannot connect: Connection refused",
+    )
+    assert "expected host:port, came 'no address'" in str(wrong.remark)
+    assert unknown.code in (NOT_REACHED, NO_ANSWER)
+
+
+def test_a_question_is_asked_once_more_where_the_connection_ends() -> None:
+    async def ask(client: RemotingClient, replay: Replay) -> tuple[list[int], int]:
+        codes = [(await client.ask(AT, questions.members(f"G{n}"))).code for n in range(9)]
+        return codes, replay.connections
+
+    # The half of every third answer of a connection: the rest of it is a new connection's first.
+    codes, connections = run(ask, {AT: Manners(closes_at=3)})
+    assert codes == [0] * 9
+    assert connections == 5
+
+
+def test_who_closes_always_is_given_up() -> None:
+    async def ask(client: RemotingClient, replay: Replay) -> tuple[list[Answer], int]:
+        return await many(client, 20), replay.connections
+
+    answers, connections = run(ask, {AT: Manners(closes_at=1)})
+    assert {answer.code for answer in answers} == {NOT_REACHED}
+    assert "closed the connection twice" in str(answers[0].remark)
+    assert connections <= 3
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        pytest.param(lambda data: b"\xff\xff\xff\xff" + data, id="huge length"),
+        pytest.param(lambda _: b"\x00\x00\x00\x00", id="no length"),
+        pytest.param(lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n", id="another protocol"),
+        pytest.param(lambda data: data[:4] + b"\x07" + data[5:], id="unknown header"),
+        pytest.param(lambda data: data[:8] + b"[" + data[9:], id="no JSON"),
+    ],
+)
+def test_what_is_no_frame_ends_the_address_for_the_round(junk: Callable[[bytes], bytes]) -> None:
+    async def ask(client: RemotingClient, _: Replay) -> list[Answer]:
+        return await many(client, 10)
+
+    answers = run(ask, {AT: Manners(junk=junk)})
+    assert {answer.code for answer in answers} <= {NOT_UNDERSTOOD, NOT_REACHED}
+    assert any("is no frame" in str(answer.remark) for answer in answers)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda frame: frame._replace(opaque=frame.opaque + 1000), id="wrong opaque"),
+        pytest.param(lambda frame: frame._replace(flag=0), id="a request of the server"),
+    ],
+)
+def test_what_answers_nobody_is_passed_over(change: Callable[[Frame], Frame]) -> None:
+    """A server's own requests, and late answers."""
+
+    async def ask(client: RemotingClient, _: Replay) -> Answer:
+        return await client.ask(AT, questions.members("G"))
+
+    alone = Manners(junk=lambda data: encode(change(decode(data[4:]))))
+    assert run(ask, {AT: alone}).code == NO_ANSWER
+    before = Manners(junk=lambda data: encode(change(decode(data[4:]))) + data)
+    assert run(ask, {AT: before}).is_ok
+
+
+def test_a_late_answer_is_no_answer_to_the_next_question() -> None:
+    def answer(asked: Frame) -> bytes:
+        return answer_frame(asked.fields["clientId"].encode())
+
+    async def ask(client: RemotingClient, replay: Replay) -> list[object]:
+        late = await client.ask(AT, questions.running_info("G", "late"))
+        replay.manners = {}
+        await asyncio.sleep(TIMEOUT)
+        next_one = await client.ask(AT, questions.running_info("G", "next"))
+        return [late.code, next_one.body]
+
+    assert run(ask, {AT: Manners(delay=1.5 * TIMEOUT)}, {AT: answer}) == [NO_ANSWER, b"next"]
+
+
+def test_a_connection_that_was_idle_for_long_is_not_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A firewall that forgot it would cost a round the address."""
+    monkeypatch.setattr(client_module, "_IDLE_SECONDS", 0.05)
+
+    async def ask(client: RemotingClient, replay: Replay) -> list[int]:
+        connections = []
+        for wait in (0, 0, 0.2):
+            await asyncio.sleep(wait)
+            assert (await client.ask(AT, questions.members("G"))).is_ok
+            connections.append(replay.connections)
+        return connections
+
+    assert run(ask) == [1, 1, 2]
+
+
+def test_a_rate_is_kept() -> None:
+    async def ask(client: RemotingClient, _: Replay) -> float:
+        began = asyncio.get_running_loop().time()
+        await many(client, 11)
+        return asyncio.get_running_loop().time() - began
+
+    assert 0.19 < run(ask, rate=50.0, seconds=20) < 2
+
+
+def test_every_request_is_signed_and_no_error_shows_the_secret() -> None:
+    account = Account("reader", "top-secret")
+
+    async def ask(client: RemotingClient, replay: Replay) -> tuple[Answer, Frame]:
+        return await client.ask(AT, questions.members("G")), replay.requests[0][1]
+
+    answer, asked = run(ask, account=account)
+    assert answer.is_ok
+    assert asked.fields == account.sign({"consumerGroup": "G"})
+    assert "top-secret" not in repr(account)
+    assert "top-secret" not in repr(ClientOptions(account=account))

@@ -1,0 +1,242 @@
+"""A secret in a client id is in nothing that the audit publishes, shows, logs or posts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.cli import main
+from jobs.fold.local import fold
+from jobs.judge.dossier import JUDGED_DOSSIER
+from jobs.judge.steps import judgement_batches
+from jobs.masking import Masking
+from jobs.packed import unpack
+from jobs.pipeline.audit_on_driver import find_situations, read_sources
+from jobs.pipeline.continuing import Inputs
+from jobs.pipeline.terms import terms_of
+from jobs.progress import Progress
+from jobs.schemas import REPORT_TABLES
+from jobs.settings import Settings
+from jobs.storage import Location
+from jobs.window import Window
+
+pytestmark = pytest.mark.e2e
+
+SECRET = "pa55w0rd-of-nobody"  # noqa: S105 - of nobody
+#: Longer than what a picture has room for: a label is cut within the secret.
+CLIENT_ID = f"10.42.0.11@a-rather-long-access-key-id|{SECRET}|INST%pay-topic|1"
+SHOWN = Masking().mask(CLIENT_ID)
+#: The same secret in another id.
+LATE_ID = CLIENT_ID.replace("10.42.0.11", "10.42.0.12")
+GROUP, TOPIC = "GID_pay", "pay-topic"
+ROUNDS = 9
+
+
+def line(kind: str, minute: int, body: object, **keys: object) -> str:
+    time = f"2026-11-20T10:{minute:02}:00.000Z"
+    envelope = {"kind": kind, "cluster": "C", "snapshot_time": time, "collected_at": time}
+    return json.dumps(
+        envelope | keys | {"body": body if isinstance(body, str) else json.dumps(body)}
+    )
+
+
+def dump() -> list[str]:
+    """Two processes with one id that holds a secret, and one that joins late with it."""
+    broker = {"broker_name": "broker-a", "broker_id": 0, "broker_addr": "10.0.0.1:10911"}
+    queues = {"brokerName": "broker-a", "perm": 6, "readQueueNums": 8, "writeQueueNums": 8}
+    route = {
+        "brokerDatas": [{"brokerName": "broker-a", "brokerAddrs": {"0": "10.0.0.1:10911"}}],
+        "queueDatas": [queues],
+    }
+    subscription = {"topic": TOPIC, "subString": "*", "expressionType": "TAG", "subVersion": 1}
+    lines = []
+    for minute in range(ROUNDS):
+        ids = [CLIENT_ID, CLIENT_ID, *[LATE_ID][: minute // 4]]
+        lines += [
+            line("topic_route", minute, route, namesrv_addr="ns:9876", topic=TOPIC),
+            line(
+                "consumer_connection",
+                minute,
+                {
+                    "connectionSet": [
+                        {
+                            "clientId": client_id,
+                            "clientAddr": f"10.9.0.{number}:5000",
+                            "language": "JAVA",
+                            "version": 317,
+                        }
+                        for number, client_id in enumerate(ids)
+                    ],
+                    "subscriptionTable": {TOPIC: subscription},
+                    "consumeType": "CONSUME_PASSIVELY",
+                    "messageModel": "CLUSTERING",
+                    "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+                },
+                consumer_group=GROUP,
+                **broker,
+            ),
+            line(
+                "consumer_running_info",
+                minute,
+                {
+                    "properties": {"PROP_CONSUMER_START_TIMESTAMP": "1795168000000"},
+                    "subscriptionSet": [subscription],
+                    "mqTable": {},
+                },
+                consumer_group=GROUP,
+                client_id=CLIENT_ID,
+                **broker,
+            ),
+        ]
+    # A line that is not understood is published as it came, but for what must not be seen.
+    return [*lines, line("consumer_connection", 1, f'{{"clientId": "{CLIENT_ID}",')]
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("secrets")
+    (folder / "dump.jsonl").write_text("\n".join(dump()) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def published(output: Path) -> Path:
+    settings = ["--set", "allowed_quarantine_share=1.0"]
+    dumps = str(output / "dump.jsonl")
+    assert (
+        main(["run", "--dumps", dumps, "--output", str(output), "--engine", "local", *settings])
+        == 0
+    )
+    return output / "reports"
+
+
+def texts(folder: Path) -> dict[str, str]:
+    """By path all that the files of a folder say."""
+    return {
+        str(path.relative_to(folder)): str(pq.read_table(path).to_pylist())
+        if path.suffix == ".parquet"
+        else path.read_text(errors="replace")
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_no_published_file_has_it_and_the_masked_id_is_where_it_was(published: Path) -> None:
+    said = texts(published)
+    assert not [path for path, text in said.items() if SECRET in text]
+    late = Masking().mask(LATE_ID)
+    showing = {
+        path.partition("/")[0] for path, text in said.items() if SHOWN in text or late in text
+    }
+    assert showing >= {
+        "duplicate_queues",
+        "group_faults",
+        "stacked_client_ids",
+        "allocations",
+        "reassignments",
+        "allocation_drift",
+        "quarantine",
+    }
+
+
+def test_what_leaves_a_worker_of_spark_does_not_have_it(output: Path) -> None:
+    """The step that Spark runs, on the dossiers of this run; only what is saved has the true id."""
+    settings = Settings()
+    sources = read_sources(Inputs(Location(str(output / "snapshots")), settings), Window())
+    dossiers = fold(sources.lists, sources.routes, sources.client_states, sources.queue_offsets)
+    evaluated = [
+        {
+            "cluster": group.dossier.cluster,
+            "consumer_group": group.dossier.consumer_group,
+            "evaluated": row | {"situation_id": situation_id, "topic": TOPIC},
+        }
+        for group in find_situations(sources, settings, Progress(quiet=True)).groups
+        for situation_id, row in group.rows.items()
+    ]
+    rows = [*dossiers.to_pylist(), *evaluated]
+    batch = pa.RecordBatch.from_pylist(rows, schema=JUDGED_DOSSIER)
+    step = judgement_batches(terms_of(settings), saves=True)
+    made = [(name, str(rows.to_pylist())) for name, rows in unpack(step([batch]))]
+    assert {name for name, text in made if SECRET in text} == {"evaluated"}
+    showing = {name for name, text in made if SHOWN in text}
+    assert showing >= {"duplicate_queues", "group_faults", "stacked_client_ids", "allocations"}
+
+
+def test_the_fault_says_that_there_is_a_secret_and_lasts(published: Path) -> None:
+    rows = pq.read_table(next((published / "group_faults").rglob("*.parquet"))).to_pylist()
+    (fault,) = [row for row in rows if row["fault"] == "SECRET_IN_CLIENT_ID"]
+    assert fault["client_ids"] == [SHOWN, Masking().mask(LATE_ID)]
+    assert (fault["persistence"], fault["severity"], fault["ongoing"]) == (
+        "PERSISTENT",
+        "WARNING",
+        True,
+    )
+    assert SHOWN in fault["evidence"]
+    assert "then replace the secret" in fault["remedy"]
+
+
+def test_the_snapshot_tables_keep_the_true_id(output: Path) -> None:
+    assert CLIENT_ID in texts(output / "snapshots")["heartbeats/part-0.parquet"]
+
+
+ASKED = ("--dumps", "dump.jsonl", "--group", GROUP, "--topic", TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shows_it"),
+    [
+        (("explain", *ASKED), True),
+        (("what-if", *ASKED, "--leave", SHOWN), True),
+        (("what-if", *ASKED, "--leave", SHOWN, "--format", "json"), True),
+        (("what-if", *ASKED[:4], "--join", SHOWN, "--format", "json"), True),
+        (("what-if", *ASKED, "--own-ids"), True),
+        (("what-if", *ASKED, "--leave", "10.42.0.11@a-rather-long-access-key-id|x"), True),
+        (("report", "--reports", "reports", "--output", "page.html"), True),
+        (("report", "--reports", "reports", "--format", "md", "--output", "page.md"), True),
+        (("alert", "--reports", "reports", "--metrics", "audit.prom"), False),
+        (("show", "group_faults", "--reports", "reports", "--format", "csv"), True),
+        (("show", "summary", "--reports", "reports"), False),
+        *(
+            (("show", table.name, "--reports", "reports", "--format", "json"), False)
+            for table in REPORT_TABLES
+        ),
+    ],
+)
+def test_no_command_shows_it(
+    output: Path,
+    arguments: tuple[str, ...],
+    shows_it: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(output)
+    main(arguments)
+    captured = capfd.readouterr()
+    said = captured.out + captured.err
+    said += "".join(path.read_text() for path in output.glob("page.*"))
+    said += "".join(path.read_text() for path in output.glob("*.prom"))
+    assert said
+    assert SECRET not in said
+    assert SECRET[:6] not in said
+    if shows_it:
+        assert "(secret " in said
+
+
+def test_a_key_makes_another_hash_and_patterns_can_be_left_out(
+    output: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "key").write_text("of this test\n")
+    keyed = Masking(key=b"of this test").mask(CLIENT_ID)
+    assert keyed != SHOWN
+    arguments = ["explain", "--dumps", str(output / "dump.jsonl"), *ASKED[2:]]
+
+    def said(setting: str) -> str:
+        assert main([*arguments, "--set", setting]) == 0
+        return capfd.readouterr().out
+
+    assert keyed in said(f'masking.key_file="{tmp_path / "key"}"')
+    assert SECRET in said("masking.defaults=[]")

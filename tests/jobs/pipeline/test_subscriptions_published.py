@@ -1,0 +1,56 @@
+"""What members subscribe to, from dumps to published tables: two situations with their truth."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from jobs.pipeline.audit_on_driver import ingest
+from jobs.settings import Settings
+from jobs.storage import Location
+from tests.support.reports import PublishedReports
+from tests.support.runs import QUIET, audit_locally, task
+
+
+@pytest.fixture
+def published(request: pytest.FixtureRequest, repository: Path, tmp_path: Path) -> PublishedReports:
+    dumps = repository / "tests" / "data" / "cases" / request.param
+    ingest([str(dumps)], Location(tmp_path / "snapshots"), Settings(), QUIET)
+    return audit_locally(task(tmp_path / "snapshots", tmp_path / "reports"))
+
+
+def clock(hour: int, minute: int) -> datetime:
+    return datetime(2026, 11, 20, hour, minute, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("published", ["subscription_and_back"], indirect=True)
+def test_a_member_subscribes_to_what_it_said_last_wherever_it_said_it(published):
+    # 10.2.0.11 drops U at 10:06:40 and takes it again at 10:16:40; its broker is polled to 10:23.
+    rows = published.rows("orphaned_queues")
+    assert [(row["topic"], row["certainty"], row["ongoing"]) for row in rows] == [
+        ("U", "CERTAIN", False)
+    ] * 3
+    assert min(row["first_seen"] for row in rows) >= clock(10, 6)
+    assert max(row["last_seen"] for row in rows) <= clock(10, 17)
+    assert [row["fault"] for row in published.rows("group_faults")] == ["SUBSCRIPTION_MISMATCH"]
+    assert {row["subscription_source"] for row in published.rows("group_health")} == {"HEARTBEAT"}
+
+
+@pytest.mark.parametrize("published", ["group_table_flips"], indirect=True)
+def test_a_table_that_flips_is_a_mismatch_of_which_nobody_knows_whose(published):
+    # Three of six members subscribe to T2: half of its 12 queues are orphaned all the time.
+    rows = published.rows("orphaned_queues")
+    assert len(rows) == 12
+    for row in rows:
+        assert (row["topic"], row["certainty"], row["probability"]) == ("T2", "POSSIBLE", 0.5)
+        assert (row["persistence"], row["ongoing"]) == ("PERSISTENT", True)
+        assert row["causes"] == ["SUBSCRIPTION_MISMATCH"]
+    (fault,) = published.rows("group_faults")
+    assert (fault["fault"], fault["client_ids"]) == ("SUBSCRIPTION_MISMATCH", [])
+    assert "T2 in about 50 % of the polls" in fault["evidence"]
+    health = {row["topic"]: row for row in published.rows("group_health")}
+    assert {row["subscription_source"] for row in health.values()} == {"GROUP_TABLE"}
+    assumptions = {"groups": 1, "strategy": 1, "subscriptions": 1}
+    assert published.summary["assumptions"] == assumptions

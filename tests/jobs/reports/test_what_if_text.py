@@ -1,0 +1,150 @@
+"""What changes would do to every topic of a group: the text, and the values for a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from jobs.instants import to_instant
+from jobs.judge.moment import Moment
+from jobs.pipeline.explain import predict_moments
+from jobs.settings import Settings
+from rebalance_core import Change, ChangeError, State, join, leave, resize, use_strategy
+from tests.support.snapshots import BROKER, at, member, one_list
+
+#: The tables that say since when something is so.
+EPISODES = ("orphaned_queues", "duplicate_queues", "stalled_queues", "group_faults")
+RETRY = "%RETRY%G"
+
+
+def group(
+    clients: Sequence[str], queues: Mapping[str, int], backlog: Mapping[int, int] | None = None
+) -> list[Moment]:
+    """A group's moments; the same messages wait in the queues of each topic."""
+    now = to_instant(at(0))
+    waiting = None if backlog is None else {(BROKER, each): n for each, n in backlog.items()}
+
+    def state(topic: str) -> State:
+        return replace(one_list(list(clients), queues=queues[topic]), topic=topic)
+
+    return [
+        Moment("C", state(topic), now, now, now, dict.fromkeys(EPISODES, ()), (), waiting, now)
+        for topic in queues
+    ]
+
+
+def predicted(moments: list[Moment], *changes: Change):
+    return predict_moments(moments, changes, Settings())
+
+
+def test_every_topic_has_its_line_and_every_client_its_load():
+    told = predicted(group(["a", "b"], {"T": 5, "U": 5, RETRY: 1}), join("c"))
+    text = str(told.text)
+
+    assert told.safe
+    assert text.startswith("G on 3 topics, cluster C\nas of 2026-01-05T00:00:00.000Z\n")
+    assert "\nWhat if: c joins\n\nSafe for every topic\n" in text
+    for topic in ("T", "U"):
+        assert f"\n{topic}: safe, 2 of 5 queues change hands; before: every queue has one" in text
+    # 5 queues are 3 and 2, then 2, 2 and 1; the retry topic does not count.
+    assert text.endswith("  a: 6 -> 4\n  b: 4 -> 4\n  c: not there -> 2")
+
+
+def test_what_is_not_safe_of_one_topic_is_not_safe_of_the_group():
+    told = predicted(group(["a", "b"], {"T": 4, "U": 1}), use_strategy("AVG_BY_CIRCLE"))
+    text = str(told.text)
+
+    assert not told.safe
+    assert "NOT safe, for 1 topic of 2: see below" in text
+    assert "\nT: NOT safe, 2 of 4 queues change hands" in text
+    assert "\nU: safe, 0 of 1 queue change hands" in text
+    assert "NOT safe in a rolling way, step by step (2 steps)" in text
+    assert told.values["dangers"] == ["FINDINGS_BETWEEN"]
+
+
+def test_messages_in_queues_that_go_are_counted_with_what_to_do():
+    told = predicted(group(["a"], {"T": 4, "U": 2}, {0: 0, 1: 0, 2: 7, 3: 2}), resize(2))
+
+    assert (
+        "NOT safe: 9 messages that the group has not consumed lie in queues that go: queues 2-3 "
+        "of broker-a." in " ".join(str(told.text).split())
+    )
+    assert "First lower the number of write queues alone" in " ".join(str(told.text).split())
+    of_topic = told.values["topics"][0]
+    assert (of_topic["safe"], of_topic["dangers"]) == (False, ["MESSAGES_LEFT"])
+    assert of_topic["queues_gone"] == [
+        {"broker_name": "broker-a", "queue_id": 2, "messages_left": 7},
+        {"broker_name": "broker-a", "queue_id": 3, "messages_left": 2},
+    ]
+    assert told.values["topics"][1]["safe"], "it has 2 queues already"
+
+
+def test_where_nobody_collected_offsets_the_text_says_so():
+    told = predicted(group(["a"], {"T": 4}), resize(2))
+    text = " ".join(str(told.text).split())
+    assert (
+        "NOT safe as far as is known: queues 2-3 of broker-a go, and the dumps have no offsets"
+        in text
+    )
+    assert told.values["topics"][0]["queues_gone"][0]["messages_left"] is None
+
+
+def test_the_values_are_json_with_these_keys():
+    told = predicted(group(["a", "b"], {"T": 4}), leave("b"))
+    values = json.loads(json.dumps(told.values))
+
+    assert values.keys() == {
+        "cluster", "consumer_group", "as_of", "changes", "safe", "dangers", "topics", "clients",
+    }  # fmt: skip
+    assert (values["changes"], values["safe"], values["dangers"]) == (["b leaves"], True, [])
+    assert values["clients"] == [
+        {"client_id": "a", "queues_before": 2, "queues_after": 4},
+        {"client_id": "b", "queues_before": 2, "queues_after": None},
+    ]
+    (topic,) = values["topics"]
+    assert topic.keys() == {
+        "topic", "safe", "dangers", "steps", "before", "after", "moves", "rollout", "settling",
+        "queues_gone",
+    }  # fmt: skip
+    assert topic["before"].keys() == {
+        "coverage", "reason", "queues", "processes", "idle_clients", "findings",
+    }  # fmt: skip
+    assert topic["moves"][0] == {
+        "broker_name": "broker-a", "queue_id": 2, "before": ["b"], "after": ["a"],
+    }  # fmt: skip
+    assert topic["rollout"].keys() == {"looked_at", "exhaustive", "harmed", "worst"}
+    assert topic["settling"]["seconds"] == 20
+
+
+def test_a_finding_has_its_queue_and_who_takes_it():
+    told = predicted(group(["a", "b"], {"T": 3}), join("b"))
+    findings = told.values["topics"][0]["after"]["findings"]
+    assert {(each["kind"], each["queue_id"]) for each in findings} == {
+        ("DUPLICATE", 1), ("ORPHANED", 2),
+    }  # fmt: skip
+    assert findings[0].keys() == {
+        "kind", "broker_name", "queue_id", "certainty", "probability", "client_ids",
+    }  # fmt: skip
+
+
+def test_a_group_that_broadcasts_has_nothing_to_fear():
+    moments = group(["a", "b"], {"T": 3, "U": 3})
+    everybody = one_list([member(client_id=each, message_model="BROADCASTING") for each in "ab"])
+    broadcasts = [replace(moments[0], state=everybody), moments[1]]
+    told = predicted(broadcasts, leave("b"))
+    assert told.safe
+    assert "\nT: its queues are not divided by the clients (BROADCASTING)\n" in str(told.text)
+
+
+def test_nothing_to_do_is_said_in_one_line():
+    told = predicted(group(["a"], {"T": 4, "U": 4}), resize(4))
+    assert told.safe
+    assert str(told.text).endswith("Nothing changes: it is so already.")
+
+
+def test_what_no_topic_allows_is_an_error():
+    with pytest.raises(ChangeError, match="expected a client of G to leave, came 'z'"):
+        predicted(group(["a"], {"T": 4, "U": 4}), leave("z"))

@@ -1,0 +1,78 @@
+"""polls -> what each broker says at each snapshot: held, bridged, or not known."""
+
+from __future__ import annotations
+
+from jobs.judge.answers import NOTHING, broker_answers, in_force, snapshots_of, times_of
+from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
+from tests.judge.phases import at
+
+
+def given(polls, broker="x"):
+    """By second of the snapshot what counts of the broker; None: nothing is known."""
+    answers = broker_answers(group(polls).polls)
+    snapshots = snapshots_of(answers)
+    (of_broker,) = [each for each in answers if each.witness[0] == broker]
+    return {
+        int(snapshot // at(1)): None if poll == NOTHING else of_broker.name_of(poll)
+        for snapshot, poll in zip(
+            snapshots.tolist(), in_force(of_broker, snapshots).tolist(), strict=True
+        )
+    }
+
+
+def rounds(*answers, every=60):
+    """Each round's answer; None: the broker was not asked."""
+    return [
+        (every * number, every * number, answer)
+        for number, answer in enumerate(answers)
+        if answer is not None
+    ]
+
+
+A = ["a"]
+LISTED = "[('a', 'a:x')]"
+
+
+def test_a_poll_that_is_missing_between_two_answers_is_bridged():
+    others = rounds(A, A, A, A)
+    assert given({"x": rounds(A, None, A, A), "y": others})[60] == LISTED
+    assert given({"x": rounds(A, NO_ANSWER, A, A), "y": others})[60] == LISTED
+
+
+def test_what_was_before_the_gap_counts_in_it():
+    assert given({"x": rounds(A, None, ["b"]), "y": rounds(A, A, A)})[60] == LISTED
+
+
+def test_no_answer_for_long_is_no_answer():
+    polls = {"x": rounds(A, *[NO_ANSWER] * 4, A), "y": rounds(*[A] * 6)}
+    assert list(given(polls).values()) == [LISTED, *[NO_ANSWER] * 4, LISTED]
+
+
+def test_a_broker_that_is_asked_no_more_is_not_known():
+    polls = {"x": rounds(A, A), "y": rounds(A, A, A)}
+    assert given(polls)[120] is None
+
+
+def test_two_collectors_have_two_schedules_and_each_answer_holds_until_the_next():
+    polls = {"x": [(0, 0, A), (60, 60, A)], "y": [(20, 20, A), (80, 80, A)]}
+    assert given(polls) == {0: LISTED, 20: LISTED, 60: LISTED, 80: None}
+
+
+def test_that_a_broker_has_no_member_is_an_answer():
+    polls = {"x": rounds(NOT_ONLINE, None, NOT_ONLINE), "y": rounds(A, A, A)}
+    assert set(given(polls).values()) == {NOT_ONLINE}
+
+
+def test_of_two_answers_of_a_round_the_list_counts_with_the_later_time():
+    polls = {"x": [(0, 5, NOT_ONLINE), (0, 2, A), (0, 7, "ANSWERED")]}
+    assert given(polls) == {0: LISTED}
+    (answers,) = broker_answers(group(polls).polls)
+    assert answers.collected_at.tolist() == [at(7)]
+
+
+def test_a_round_ends_when_the_last_of_its_brokers_answered():
+    dossier = group({"x": [(0, 3, A), (60, 61, A)], "y": [(0, 8, A)]})
+    answers = broker_answers(dossier.polls)
+    snapshots = snapshots_of(answers)
+    polls = {each.witness: in_force(each, snapshots) for each in answers}
+    assert times_of(answers, polls, snapshots).tolist() == [at(8), at(61)]

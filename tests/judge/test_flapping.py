@@ -1,0 +1,149 @@
+"""reassignments -> members that come and go again and again; a deploy is none."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.judge.channels import Channel
+from jobs.judge.flapping import flapping_members
+from jobs.judge.successions import Life, successions
+from tests.judge.phases import at
+
+
+def found(*changes, end=60, channels=None, persistence_seconds=180):
+    """The fault of changes as (minute, who joined, who left)."""
+    rows = [
+        {"changed_at": at(60 * minute), "clients_joined": joined, "clients_left": left}
+        for minute, joined, left in changes
+    ]
+    faults = flapping_members("T", rows, channels or {}, at(60 * end), persistence_seconds, 130)
+    assert len(faults) <= 1
+    return faults[0] if faults else None
+
+
+def crash_loop(every, times, host="10.0.0.7", began=0):
+    """A process that crashes at once and is started again; its ids hold its start time."""
+    changes = []
+    for number in range(times):
+        changes.append((began + every * number, [f"{host}@1#{number}"], []))
+        changes.append((began + every * number + 2, [], [f"{host}@1#{number}"]))
+    return changes
+
+
+def test_a_process_that_crashes_and_is_started_again_flaps():
+    fault = found(*crash_loop(every=6, times=8))
+
+    assert (fault.fault, fault.topic, fault.persistence) == ("FLAPPING", "T", "PERSISTENT")
+    assert (fault.first_seen, fault.last_seen) == (at(0), at(60 * 44))
+    assert fault.client_ids == tuple(f"10.0.0.7@1#{number}" for number in range(8))
+    assert fault.evidence == (
+        "10.0.0.7 joined 8 times with 8 client ids; members joined or left 16 times meanwhile, 22 "
+        "per hour, and each time all queues are divided anew"
+    )
+    assert fault.queues_affected == 0
+
+
+def test_a_client_that_has_the_same_id_each_time_is_named_with_its_addresses():
+    changes = [
+        change
+        for minute in range(0, 40, 5)
+        for change in ((minute, ["pod-1"], []), (minute + 2, [], ["pod-1"]))
+    ]
+    channels = {
+        "pod-1": [
+            Channel(("b", 0), "pod-1", f"h:{n}", at(300 * n), at(300 * n + 60), None, False)
+            for n in (0, 1, 99)
+        ]
+    }
+
+    fault = found(*changes, channels=channels)
+
+    assert fault.evidence.startswith("pod-1 joined 8 times; ")
+    assert (fault.client_ids, fault.client_addrs) == (("pod-1",), ("h:0", "h:1"))
+
+
+def test_pods_with_a_host_each_flap_together():
+    """An autoscaler that goes back and forth: three pods for two minutes, each time new ones."""
+    changes = []
+    for number in range(6):
+        pods = [f"10.1.{number}.{pod}@1#{number}" for pod in range(3)]
+        changes += [(8 * number, pods, []), (8 * number + 3, [], pods)]
+
+    fault = found(*changes)
+
+    assert fault.evidence.startswith("processes of several hosts joined 18 times with 18 client id")
+
+
+@pytest.mark.parametrize("processes_of_a_host", [1, 8])
+def test_a_deploy_and_its_rollback_do_not_flap(processes_of_a_host):
+    """Each process is replaced once, and then once more; a ninth in between is no matter."""
+    ids = [
+        [f"10.0.{n // processes_of_a_host}.1@{n}#{version}" for version in range(3)]
+        for n in range(24)
+    ]
+    deploy = [(n, [of_n[1]], [of_n[0]]) for n, of_n in enumerate(ids)]
+    rollback = [(30 + n, [of_n[2]], [of_n[1]]) for n, of_n in enumerate(ids)]
+
+    assert found(*deploy) is None
+    assert found(*deploy, *rollback) is None
+
+
+def test_a_scale_up_does_not_flap():
+    assert found(*((minute, [f"10.0.0.1@{minute}#1"], []) for minute in range(30))) is None
+
+
+@pytest.mark.parametrize(
+    ("every", "times", "flaps"),
+    [(15, 4, True), (16, 4, False), (6, 3, False), (6, 4, True), (1, 4, False)],
+)
+def test_at_least_four_lives_an_hour_over_some_time(every, times, flaps):
+    # Joining each minute, the fourth follows 180 s after the first, which is enough; but one that
+    # is listed for another minute cannot have ended before the next one begins.
+    assert (found(*crash_loop(every, times), persistence_seconds=181) is not None) == flaps
+
+
+@pytest.mark.parametrize(("end", "ongoing"), [(44, True), (50, True), (51, False)])
+def test_it_goes_on_for_as_long_as_it_took_to_come_again(end, ongoing):
+    assert found(*crash_loop(every=6, times=8), end=end).ongoing == ongoing
+
+
+def test_all_who_flap_are_told_at_once_those_that_do_most_first():
+    changes = [*crash_loop(6, 8), *crash_loop(4, 12, host="10.0.0.9", began=1)]
+    fault = found(*sorted(changes))
+
+    assert fault.evidence.startswith(
+        "10.0.0.9 joined 12 times with 12 client ids and 10.0.0.7 joined 8 times with 8 client ids"
+    )
+    assert len(fault.client_ids) == 20
+
+
+def lives():
+    one = st.tuples(st.integers(0, 30), st.one_of(st.none(), st.integers(0, 8)))
+    return st.lists(
+        one.map(lambda life: Life("a", life[0], None if life[1] is None else life[0] + life[1])),
+        max_size=8,
+    )
+
+
+@given(lives(), st.integers(0, 3))
+def test_no_row_of_lives_that_follow_one_another_is_longer(every, overlap):
+    def follows(one, other):
+        return (
+            one.end is not None
+            and one.start < other.start
+            and max(one.start, one.end - overlap) <= other.start
+        )
+
+    def longest(of):
+        return 1 + max((longest(each) for each in every if follows(of, each)), default=0)
+
+    rows = successions(every, overlap, most_apart=100)
+
+    assert len(rows) <= 1
+    assert sum(map(len, rows)) == max(map(longest, every), default=0)
+    for row in rows:
+        assert all(follows(one, other) for one, other in pairwise(row))

@@ -1,0 +1,209 @@
+"""Queues that nobody holds, or that two hold, though lists and routes show nothing wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.judge.confirmation import index_holdings
+from jobs.judge.drift import find_drift
+from jobs.judge.held import Witnesses, held_faults, held_findings
+from tests.judge.witnesses import (
+    AGREED,
+    BROKER,
+    TOPIC,
+    at,
+    evaluated,
+    holdings_of,
+    in_seconds,
+    info,
+    offsets,
+    steady,
+    stuck,
+    timeline,
+)
+
+MINUTES = (60, 120, 180, 240, 300, 360)
+ONE = (("one", 0, 600),)
+
+
+def witnesses(clients, queues=(), **inputs):
+    holdings = holdings_of(clients, **inputs)
+    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
+    every_queue = tuple((BROKER, queue_id) for queue_id in range(4))
+    readable = dict.fromkeys(("one", "two"), every_queue)
+    drift = find_drift(holdings, 180)
+    return Witnesses(index_holdings(holdings), drift, by_queue, clients, readable)
+
+
+def found(clients, queues=(), segments=ONE, processes=2, **inputs):
+    """(kind, queue, since, until, causes) of each finding."""
+    said = witnesses(clients, queues, segments=segments, processes=processes, **inputs)
+    coverage = inputs.get("coverage", "AUDITED")
+    by_name = {name: evaluated(AGREED, processes, coverage) for name, _, _ in segments}
+    return [
+        (
+            each.kind,
+            each.queue[1],
+            in_seconds(each.first_seen),
+            in_seconds(each.last_seen),
+            *each.causes,
+        )
+        for each in held_findings(said, {TOPIC: timeline(segments, by_name)}, 180)
+    ]
+
+
+def faults(clients, queues=(), **inputs):
+    said = witnesses(clients, queues, **inputs)
+    one = evaluated(AGREED, coverage=inputs.get("coverage", "AUDITED"))
+    timelines = {TOPIC: timeline(ONE, {"one": one})}
+    return held_faults(held_findings(said, timelines, 180), said)
+
+
+def test_a_queue_that_is_computed_and_that_nobody_holds_for_long_is_an_orphan():
+    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
+    assert found(clients) == [("ORPHANED", 1, 60, 360, "QUEUE_NOT_HELD")]
+
+
+def test_what_does_not_last_is_no_finding():
+    clients = [
+        info("a", MINUTES[:3], [0]),
+        info("a", MINUTES[3:], [0, 1]),
+        info("b", MINUTES, [2, 3]),
+    ]
+    assert found(clients) == []
+
+
+def test_where_not_all_processes_answered_the_third_may_hold_it():
+    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
+    assert found(clients, processes=3) == []
+    assert found(clients[:1]) == []
+
+
+def test_a_consumer_that_reads_every_queue_for_itself_holds_none_for_the_group():
+    for_itself = info("b", MINUTES, [0, 1, 2, 3], message_model="BROADCASTING")
+    clients = [info("a", MINUTES, [0]), for_itself]
+    assert found(clients) == [("ORPHANED", 1, 60, 360, "QUEUE_NOT_HELD")]
+
+
+def test_an_sdk_that_may_not_fill_in_its_table_tells_nothing_with_an_empty_one():
+    answers = [info("a", MINUTES, [0, 1])]
+    assert found([*answers, info("b", MINUTES, [], language="CPP")]) == []
+    assert len(found([*answers, info("b", MINUTES, [], language="JAVA")])) == 2
+    # One that shows some queues fills it in.
+    assert len(found([*answers, info("b", MINUTES, [2], language="CPP")])) == 1
+
+
+def test_a_queue_whose_offset_moves_again_and_again_has_a_reader_whatever_the_answers_show():
+    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
+    assert found(clients, [offsets(1, steady(0, *MINUTES))]) == []
+    assert len(found(clients, [offsets(1, stuck(0, *MINUTES))])) == 1
+
+
+def test_while_a_change_explains_it_nothing_is_found():
+    # A phase of a minute each: the members change all the time.
+    segments = [("one", second, second + 30) for second in range(0, 600, 60)]
+    names = [("one" if place % 2 else "two", *rest) for place, (_, *rest) in enumerate(segments)]
+    clients = [info("a", (65, 125, 185, 245, 305), [0]), info("b", (65, 125, 185, 245, 305), [2])]
+    assert found(clients, segments=names, allocations={"one": AGREED, "two": AGREED}) == []
+
+
+def test_a_slow_round_is_compared_with_what_was_so_when_each_client_answered():
+    # The group changed at 300 s; each client is asked two minutes after its round began, so that
+    # the answers of the round of 240 s show what is computed since.
+    segments = (("one", 0, 240), ("two", 300, 900))
+    swapped = {"one": AGREED, "two": (AGREED[0]._replace(client_id="b", queues=((BROKER, 0),)),)}
+    before = [
+        info("a", (60, 120), [0, 1], observed=120),
+        info("b", (60, 120), [2, 3], observed=120),
+    ]
+    after = [info("b", (240, 300, 360, 420), [0], observed=120)]
+    rows = find_drift(
+        holdings_of([*before, *after], segments=segments, allocations=swapped, processes=1), 180
+    )
+    assert rows == []
+
+
+def test_two_that_hold_a_queue_though_it_is_computed_for_one_are_a_duplicate():
+    # b cuts otherwise: it has queue 1 too, and lacks queue 3.
+    clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [1, 2], language="GO")]
+    assert found(clients) == [
+        ("DUPLICATE", 1, 60, 360, "ALLOCATES_OTHERWISE"),
+        ("ORPHANED", 3, 60, 360, "ALLOCATES_OTHERWISE"),
+    ]
+    (fault,) = faults(clients)
+    assert (fault.fault, fault.client_ids) == ("ALLOCATES_OTHERWISE", ("b",))
+    assert fault.evidence == (
+        "b (GO) holds other queues than its share from 00:01:00 to 00:06:00 UTC: queue 1 of "
+        "broker-a is held by two and queue 3 of broker-a is held by nobody"
+    )
+    assert "update the Go client" in fault.remedy
+
+
+def test_of_two_that_consume_in_order_the_one_without_the_lock_waits():
+    held = info("b", MINUTES, [1, 2, 3])
+    waiting = held._replace(
+        queues=tuple(
+            each._replace(activity="NOT_LOCKED" if each.queue_id == 1 else None)
+            for each in held.queues
+        )
+    )
+    assert found([info("a", MINUTES, [0, 1]), waiting]) == []
+    assert len(found([info("a", MINUTES, [0, 1]), held])) == 1
+
+
+def test_a_queue_that_goes_from_one_to_another_is_not_held_by_two():
+    # Whoever is asked last in a round has it by then, and another one each time.
+    clients = [
+        info("a", MINUTES[::2], [0, 1]),
+        info("b", MINUTES, [1, 2, 3]),
+        info("c", MINUTES[1::2], [0, 1]),
+    ]
+    in_turn = [*AGREED, AGREED[0]._replace(client_id="c", queues=())]
+    assert [each[0] for each in found(clients, allocations=in_turn)] == []
+
+
+def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
+    before = [info("a", (0,), [0, 1], language="GO"), info("b", (0,), [2, 3])]
+    after = [info("a", MINUTES, [0], language="GO"), info("b", MINUTES, [2, 3])]
+    (fault,) = faults([*before, *after], [offsets(1, stuck(0, *MINUTES))])
+    assert fault.evidence == (
+        "queue 1 of broker-a is computed for a (GO), and no process had it in its running info "
+        "from 00:01:00 to 00:06:00 UTC; 370 messages wait there"
+    )
+    assert fault.remedy.startswith("restart a: at its start a client takes its share")
+    assert "client-go to 2.1.2" in fault.remedy
+    assert (fault.persistence, fault.ongoing, fault.queues_affected) == ("PERSISTENT", True, 1)
+
+
+def test_where_the_group_consumes_in_order_the_lock_is_named():
+    clients = [
+        info("a", MINUTES, [0], consume_orderly=True),
+        info("b", MINUTES, [2, 3], consume_orderly=True),
+    ]
+    (fault,) = faults(clients)
+    assert "may have the queue's lock" in fault.remedy
+
+
+@pytest.mark.parametrize("held", [[0, 1], [0, 1, 2, 3]])
+def test_without_two_clients_that_tell_nothing_is_found(held):
+    assert found([info("a", MINUTES, held)]) == []
+
+
+def test_where_the_strategy_is_not_known_the_answers_alone_decide():
+    # The members of a company's own strategy: each queue is due, and nothing tells whose it is.
+    clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [1, 2])]
+    assert found(clients, allocations=(), coverage="STRATEGY_NOT_KNOWN") == [
+        ("DUPLICATE", 1, 60, 360, "ALLOCATES_OTHERWISE"),
+        ("ORPHANED", 3, 60, 360, "QUEUE_NOT_HELD"),
+    ]
+    (otherwise, _) = faults(clients, allocations=(), coverage="STRATEGY_NOT_KNOWN")
+    assert otherwise.client_ids == ("a", "b")
+    assert otherwise.evidence.startswith("a and b divide the queues otherwise from 00:01:00 to")
+    whole = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]
+    assert found(whole, allocations=(), coverage="STRATEGY_NOT_KNOWN") == []
+
+
+def test_times_are_those_of_the_answers():
+    clients = [info("a", MINUTES, [0], observed=7), info("b", MINUTES, [2, 3], observed=9)]
+    ((_, _, since, until, _),) = found(clients)
+    assert (at(since), at(until)) == (at(69), at(369))

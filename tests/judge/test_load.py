@@ -1,0 +1,171 @@
+"""group_load: how many queues each client has over all topics of a group, and what would help."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.judge.load import GroupLoad, group_load, with_load
+from rebalance_core import MessageQueue, make_strategy
+from tests.judge.phases import allocated, evaluated, fault, finding, stretch
+
+ALICE, BOB = "10.0.0.1@1", "10.0.0.2@1"
+
+
+def divided(clients, queues, strategy="AVG", topic="T", **overrides):
+    """A topic with so many queues, divided among the clients by a strategy."""
+    numbers = [MessageQueue(topic, "broker-a", number) for number in range(queues)]
+    taken = make_strategy(strategy).allocate_all("G", numbers, clients)
+    allocations = [
+        allocated(client, [queue.queue_id for queue in of])._replace(strategy=strategy)
+        for client, of in taken.items()
+    ]
+    return evaluated(allocations, queues=queues, **overrides)
+
+
+def load_of(**topics) -> GroupLoad:
+    """Of a group each of whose topics was all window long as it is here."""
+    by_topic = {topic: [stretch(topic, 0, 600, topic=topic)] for topic in topics}
+    return group_load("G", by_topic, topics)
+
+
+def queues(load: GroupLoad) -> dict[str, float]:
+    return {each.client_id: each.queues for each in load.clients}
+
+
+def test_what_is_left_over_of_every_topic_adds_up():
+    """apache/rocketmq#1945: 5 queues and 2 clients are 3 and 2, six times over."""
+    load = load_of(**{f"topic{n}": divided([ALICE, BOB], 5, topic=f"topic{n}") for n in range(6)})
+
+    assert queues(load) == {ALICE: 18, BOB: 12}
+    assert load.text().startswith(
+        f"over the 6 topics of the group {ALICE} has 18 queues and {BOB} has 12 queues; "
+    )
+    assert load.text().endswith("numbers of queues that 2 divides would be even")
+    columns = load.columns()
+    assert (columns["group_most_queues"], columns["group_fewest_queues"]) == (18, 12)
+    assert (columns["group_idle_clients"], columns["group_most_clients"]) == (0, 5)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
+def test_nothing_is_said_of_one_topic_that_is_divided_as_evenly_as_it_can_be(count, strategy):
+    clients = [f"10.0.0.{number}@1" for number in range(count)]
+    assert load_of(T=divided(clients, 8, strategy)).text() == ""
+
+
+def test_idle_clients_are_told_with_what_would_help():
+    """apache/rocketmq#9004: more clients than queues."""
+    load = load_of(T=divided([f"cid-{number}" for number in range(1, 8)], 6))
+
+    assert load.columns()["group_idle_clients"] == 1
+    assert load.text() == (
+        "1 of 7 clients has no queue of any topic (cid-7); more clients would not help, for the "
+        "largest topic has 6 queues: more queues would"
+    )
+
+
+def test_who_has_a_queue_of_one_topic_is_not_idle():
+    clients = [ALICE, BOB]
+    load = load_of(T=divided(clients, 1), U=divided(clients, 2, topic="U"))
+
+    assert (queues(load), load.columns()["group_idle_clients"]) == ({ALICE: 2, BOB: 1}, 0)
+
+
+def test_the_retry_topic_stands_apart():
+    """Its one queue is always the first client's, and says nothing of who has much to do."""
+    load = load_of(
+        **{"T": divided([ALICE, BOB], 1), "%RETRY%G": divided([ALICE, BOB], 2, topic="%RETRY%G")}
+    )
+
+    assert [(row["queues"], row["retry_queues"], row["topics"]) for row in load.rows()] == [
+        (1, 1, 1),
+        (0, 1, 1),
+    ]
+    assert [row["idle"] for row in load.rows()] == [False, True]
+
+
+def test_a_ring_that_is_uneven_is_told_with_a_strategy_that_is_fairer():
+    ring = divided([ALICE, BOB, "10.0.0.3@1"], 12, "CONSISTENT_HASH")
+    most = max(len(each.queues) for each in ring.allocations())
+    load = load_of(T=ring)
+
+    assert most > 5, "else the vector is no longer uneven"
+    assert load.columns()["fairer_strategy"] == "AVG"
+    assert "with AVG they would have from 4 to 4 each" in load.text()
+    assert "divides" not in load.text(), "a ring has nothing left over"
+
+
+def test_a_strategy_that_somebody_chose_for_its_rooms_is_not_compared():
+    ring = divided([ALICE, BOB, "10.0.0.3@1"], 12, "CONSISTENT_HASH")
+    near = evaluated(
+        [each._replace(strategy="MACHINE_ROOM_NEARBY-AVG") for each in ring.allocations()],
+        queues=12,
+    )
+    assert load_of(T=near).columns()["fairer_strategy"] is None
+
+
+def test_a_group_with_findings_is_told_of_those_first():
+    """Whatever the load is, it comes from the fault."""
+    topic = {"findings": (finding(),), "faults": (fault("SUBSCRIPTION_MISMATCH"),)}
+    load = load_of(T=divided([ALICE], 4, **topic), U=divided([ALICE, BOB], 4, topic="U"))
+
+    assert queues(load) == {ALICE: 6, BOB: 2}
+    assert (load.text(), load.columns()["fairer_strategy"]) == ("", None)
+
+
+def test_a_ghost_is_not_idle():
+    """It takes a slot, and nobody waits for it to get a queue."""
+    ghost = evaluated(
+        [allocated(ALICE, [0, 1]), allocated(BOB, [])],
+        faults=(fault("GHOST_MEMBER", client_ids=(BOB,)),),
+    )
+    load = load_of(T=ghost)
+
+    assert load.columns()["group_idle_clients"] == 0
+    assert [row["topics"] for row in load.rows()] == [1, 0]
+
+
+def test_where_views_differ_the_mean_counts():
+    views = evaluated(
+        [
+            allocated(ALICE, [0, 1, 2, 3], ["broker-a"], 0.5),
+            allocated(ALICE, [0, 1], ["broker-b"], 0.5),
+            allocated(BOB, [2, 3], ["broker-b"], 0.5),
+        ]
+    )
+    assert queues(load_of(T=views)) == {ALICE: 3, BOB: 1}
+
+
+def test_each_process_behind_an_id_has_what_the_id_takes():
+    copies = evaluated([allocated(ALICE, [0, 1])._replace(processes=2), allocated(BOB, [2])])
+    row = load_of(T=copies).rows()[0]
+
+    assert (row["processes"], row["queues"], row["share"]) == (2, 2, 0.5)
+
+
+def test_the_last_situation_that_was_recomputed_counts():
+    by_id = {
+        "before": divided([ALICE], 4),
+        "last": divided([ALICE, BOB], 4),
+        "blind": evaluated(coverage="NO_BROKER_ANSWERED", known=False),
+    }
+    stretches = [stretch("before", 0, 60), stretch("last", 120, 180), stretch("blind", 240, 240)]
+
+    assert queues(group_load("G", {"T": stretches}, by_id)) == {ALICE: 2, BOB: 2}
+
+
+def test_a_topic_that_was_not_recomputed_has_no_load():
+    load = load_of(T=evaluated(coverage="BROADCASTING"))
+
+    assert load.rows() == []
+    assert set(load.columns().values()) == {None}
+
+
+def test_the_health_of_each_recomputed_topic_says_it_behind_its_own_reason():
+    load = load_of(T=divided(["a", "b"], 1))
+    audited = {"topic": "T", "coverage": "AUDITED", "reason": "zones"}
+
+    assert with_load(audited, load)["reason"].startswith("zones; 1 of 2 clients has no queue")
+    for other in ({"coverage": "BROADCASTING"}, {"topic": "%RETRY%G"}):
+        row = with_load(audited | other, load)
+        assert (row["reason"], row["group_idle_clients"]) == ("zones", None)

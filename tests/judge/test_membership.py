@@ -1,0 +1,183 @@
+"""Lists that differ: brokers that disagree, or that were asked before and after a change."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.judge.situations import find_situations
+from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
+from tests.judge.phases import at, broker, route
+
+ROUTE = {"T": [route([broker("x"), broker("y"), broker("z")], 0)]}
+
+
+def situations(polls, **overrides):
+    """By second of the snapshot the situation of T."""
+    dossier = group(polls, **{"routes": ROUTE} | overrides)
+    found = find_situations(dossier, 130, 1_000_000)
+    return {
+        second: stretch.situation
+        for stretch in found.by_topic["T"]
+        for second in {time // at(1) for run in dossier.polls for time in run.times}
+        if stretch.first_seen <= at(second) <= stretch.last_seen
+    }
+
+
+def unreachable(polls):
+    return {second: each.unreachable for second, each in situations(polls).items()}
+
+
+def members(dossier_polls):
+    """By second and broker the client ids of its list when the round ended."""
+    dossier = group(dossier_polls)
+    found = {}
+    for second, situation in situations(dossier_polls).items():
+        patches = {each.broker: each for each in situation.patches}
+        of_brokers = {}
+        for name, answer in situation.answers:
+            listed = dossier.list_members.get(answer)
+            ids = set(listed().client_ids) if listed else set()
+            if name in patches:
+                later = dossier.list_members.get(patches[name].later)
+                of_patch = set(later().client_ids) if later else set()
+                changed = set(patches[name].client_ids)
+                ids = ids - changed | of_patch & changed
+            of_brokers[name[0]] = ids
+        found[second] = of_brokers
+    return found
+
+
+BOTH, ALONE = ["a", "b"], ["a"]
+
+
+def test_a_client_that_joins_within_a_round_joins_at_all_brokers():
+    # b joins at 63 s: x was asked before, y after it.
+    polls = {
+        "x": [(0, 0, ALONE), (60, 60, ALONE), (120, 120, BOTH)],
+        "y": [(0, 8, ALONE), (60, 68, BOTH), (120, 128, BOTH)],
+    }
+    assert members(polls)[60] == {"x": {"a", "b"}, "y": {"a", "b"}}
+    assert not any(unreachable(polls).values())
+
+
+def test_a_client_that_leaves_within_a_round_leaves_all_brokers():
+    polls = {
+        "x": [(0, 0, BOTH), (60, 60, BOTH), (120, 120, ALONE)],
+        "y": [(0, 8, BOTH), (60, 68, ALONE), (120, 128, ALONE)],
+    }
+    assert members(polls)[60] == {"x": {"a"}, "y": {"a"}}
+
+
+def test_a_client_that_one_broker_lacks_again_and_again_does_not_reach_it():
+    polls = {
+        "x": [(60 * n, 60 * n, BOTH) for n in range(5)],
+        "y": [(60 * n, 60 * n + 8, ALONE if 1 <= n <= 3 else BOTH) for n in range(5)],
+    }
+    cut_off = (("b", "y"),)
+    assert unreachable(polls) == {0: (), 60: cut_off, 120: cut_off, 180: cut_off, 240: ()}
+
+
+def test_one_poll_without_a_client_is_a_moment_and_no_wall():
+    polls = {
+        "x": [(60 * n, 60 * n, BOTH) for n in range(3)],
+        "y": [(60 * n, 60 * n + 8, ALONE if n == 1 else BOTH) for n in range(3)],
+    }
+    assert not any(unreachable(polls).values())
+
+
+def test_the_last_round_of_the_window_goes_on_with_what_was_so():
+    polls = {
+        "x": [(60 * n, 60 * n, BOTH) for n in range(3)],
+        "y": [(60 * n, 60 * n + 8, ALONE if n else BOTH) for n in range(3)],
+    }
+    assert unreachable(polls)[120] == (("b", "y"),)
+
+
+def test_a_slave_that_lacks_a_client_keeps_nobody_from_the_master():
+    polls = {
+        "x": [(60 * n, 60 * n, BOTH) for n in range(4)],
+        "x/1": [(60 * n, 60 * n, ALONE) for n in range(4)],
+        "y": [(60 * n, 60 * n, BOTH) for n in range(4)],
+    }
+    assert not any(unreachable(polls).values())
+
+
+def test_a_broker_that_does_not_know_the_group_for_long_is_read_by_nobody():
+    polls = {
+        "x": [(60 * n, 60 * n, BOTH) for n in range(4)],
+        "y": [(60 * n, 60 * n, NOT_ONLINE) for n in range(4)],
+    }
+    assert set(unreachable(polls).values()) == {((None, "y"),)}
+
+
+def test_a_broker_that_restarted_is_not_without_the_group():
+    polls = {
+        "x": [(15 * n, 15 * n, BOTH) for n in range(6)],
+        "y": [(15 * n, 15 * n, NOT_ONLINE if n in (2, 3) else BOTH) for n in range(6)],
+    }
+    assert not any(unreachable(polls).values())
+
+
+def test_a_group_that_is_offline_everywhere_is_offline_and_not_missing():
+    polls = {name: [(60 * n, 60 * n, NOT_ONLINE) for n in range(4)] for name in "xy"}
+    assert not any(unreachable(polls).values())
+
+
+def test_brokers_that_have_no_queue_of_the_topic_keep_nobody_from_it():
+    polls = {
+        "x": [(60 * n, 60 * n, BOTH) for n in range(4)],
+        "elsewhere": [(60 * n, 60 * n, NOT_ONLINE) for n in range(4)],
+    }
+    assert not any(unreachable(polls).values())
+
+
+def test_missing_polls_change_nothing():
+    flaps = [ALONE if n % 5 in (1, 2, 3) else BOTH for n in range(20)]
+    whole = {
+        "x": [(30 * n, 30 * n, BOTH) for n in range(20)],
+        "y": [(30 * n, 30 * n, each) for n, each in enumerate(flaps)],
+    }
+    holes = whole | {
+        "x": [each for n, each in enumerate(whole["x"]) if n not in (2, 7)],
+        "y": [
+            (*each[:2], NO_ANSWER) if n in (2, 12) else each for n, each in enumerate(whole["y"])
+        ],
+    }
+    assert unreachable(holes) == unreachable(whole)
+
+
+# ---------------------------------------------------------------- worlds
+
+
+@st.composite
+def worlds(draw):
+    """When each client is there (whole seconds), and when each broker is asked in each round."""
+    there = {"always": (-10_000, 10_000)}
+    for number in range(draw(st.integers(1, 6))):
+        first, last = draw(st.integers(-50, 400)), draw(st.integers(-50, 400))
+        # Each joins or leaves once within the window, not both.
+        there[f"c{number}"] = draw(st.sampled_from([(first, 10_000), (-10_000, last)]))
+    asked = {
+        name: [60 * n + draw(st.integers(0, 55)) for n in range(6)] for name in ("x", "y", "z")
+    }
+    return there, asked
+
+
+@given(worlds())
+def test_brokers_that_all_tell_the_truth_at_their_own_times_never_disagree(world):
+    there, asked = world
+
+    def listed(second):
+        return [each for each, (since, until) in there.items() if since <= second <= until]
+
+    polls = {
+        name: [(60 * n, at_, listed(at_) or NOT_ONLINE) for n, at_ in enumerate(times)]
+        for name, times in asked.items()
+    }
+    found = members(polls)
+    # The last round has nothing behind it that would show what changed within it.
+    for number in range(5):
+        end = max(times[number] for times in asked.values())
+        assert all(ids == set(listed(end)) for ids in found[60 * number].values())
+    assert not any(unreachable(polls).values())

@@ -1,0 +1,184 @@
+"""channels -> clients that connect again and again; a deploy, or two processes, are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jobs.judge.channels import Channel
+from jobs.judge.dossier import ClientRun
+from jobs.judge.reconnecting import blame, find_reconnecting, reconnecting_faults
+from tests.judge.phases import at
+from tests.judge.test_severity import fault_of
+
+END = 3600
+A, B = ("broker-a", 0), ("broker-b", 0)
+
+
+def channel(port, first, last, broker=A, client_id="a"):
+    gone_by = None if last >= END else at(last + 60)
+    return Channel(broker, client_id, f"10.0.0.1:{port}", at(first), at(last), gone_by, first == 0)
+
+
+def breaking(every, times, listed=130, broker=A, client_id="a", began=0):
+    """Connections that break without a word, one after the other; each stays listed for a time."""
+    return [
+        channel(
+            number,
+            0 if number == 0 else began + every * number,
+            min(END, began + every * (number + 1) + listed),
+            broker,
+            client_id,
+        )
+        for number in range(times)
+    ]
+
+
+def info(start, *seconds, client_id="a"):
+    values = dict.fromkeys(ClientRun._fields)
+    times = tuple((at(each), at(each)) for each in seconds)
+    return ClientRun(
+        **values
+        | {
+            "source": "RUNNING_INFO",
+            "client_id": client_id,
+            "start_timestamp": at(start),
+            "times": times,
+        }
+    )
+
+
+def found(*channels, clients=(), flapping=(), end=END):
+    by_id = {}
+    for each in channels:
+        by_id.setdefault(each.client_id, []).append(each)
+    return find_reconnecting(by_id, clients, flapping, at(end), 180, 130)
+
+
+def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
+    (one,) = found(*breaking(every=120, times=10), *breaking(120, 10, broker=B, began=5))
+
+    assert (one.client_id, one.times, one.broker_names) == ("a", 9, ("broker-a", "broker-b"))
+    assert (one.first_seen, one.last_seen, one.restarts) == (at(120), at(1085), False)
+    assert len(one.client_addrs) == 10
+
+
+@pytest.mark.parametrize(
+    ("every", "times", "does"),
+    [
+        (120, 4, True),
+        # Two were replaced: a restart of the broker, and one of the client.
+        (120, 3, False),
+        # All within three minutes.
+        (60, 4, False),
+        (90, 4, True),
+        (1799, 10, False),  # the window has room for two
+        (1000, 4, True),
+    ],
+)
+def test_three_connections_are_replaced_over_some_time(every, times, does):
+    channels = [each for each in breaking(every, times) if each.first_seen < at(END)]
+    assert bool(found(*channels)) == does
+
+
+def test_what_is_closed_in_order_is_replaced_as_well():
+    assert found(*breaking(every=120, times=10, listed=-60))
+
+
+def test_two_processes_that_share_an_id_replace_nothing():
+    assert not found(channel(1, 0, END), channel(2, 0, END))
+    # One of them was deployed.
+    assert not found(channel(1, 0, END), channel(2, 0, 600), channel(3, 600, END))
+
+
+@pytest.mark.parametrize("listed", [0, 130])
+def test_a_deploy_of_twelve_that_share_an_id_replaces_each_once(listed):
+    old = [channel(n, 0, 60 * (n + 1) + listed) for n in range(12)]
+    new = [channel(100 + n, 60 * (n + 1), END) for n in range(12)]
+    assert not found(*old, *new)
+
+
+def test_who_leaves_all_lists_in_between_flaps():
+    assert not found(*breaking(120, 10), flapping={"a"})
+
+
+@pytest.mark.parametrize(("end", "ongoing"), [(1080, True), (1200, True), (1201, False)])
+def test_it_goes_on_for_as_long_as_it_took_to_come_again(end, ongoing):
+    (one,) = found(*breaking(120, 10), end=end)
+    assert one.ongoing == ongoing
+
+
+def test_where_each_connection_is_another_process_it_restarts():
+    restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
+    (one,) = found(*breaking(120, 10), clients=restarts)
+    assert one.restarts
+
+    # One process answers all the time; or several that share the id and started before, by turns.
+    of_several = [info(-9 * n, *range(60 * n, END, 300)) for n in range(1, 6)]
+    for clients in ([info(0, *range(0, END, 60))], of_several):
+        (one,) = found(*breaking(120, 10), clients=clients)
+        assert not one.restarts
+
+
+def test_a_process_that_restarts_under_one_id_flaps():
+    """It is back so fast that no list shows it gone; its old connections are closed."""
+    restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
+    (fault,) = reconnecting_faults(
+        found(*breaking(120, 10, listed=-60), clients=restarts),
+        [fault_of("STALE_CHANNEL", client_ids=("a",))],
+        [],
+        "MAIN",
+    )
+    assert (fault.fault, fault.topic, fault.queues_affected) == ("FLAPPING", "MAIN", 0)
+    assert fault.evidence == (
+        "a restarted 9 times, 34 per hour: it has other connections to broker-a, and its running "
+        "infos a new start time, each time"
+    )
+    rows = [{"first_seen": 0, "last_seen": at(300), "topic": "MAIN", "causes": ["STALE_CHANNEL"]}]
+    blame(rows, [fault])
+    assert rows[0]["causes"] == ["STALE_CHANNEL"]
+
+
+def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
+    several = found(*breaking(120, 10), *breaking(240, 8, client_id="b"))
+    stale = [
+        fault_of("STALE_CHANNEL", client_ids=("a",), queues_affected=3),
+        replace(fault_of("STALE_CHANNEL", client_ids=("a",), queues_affected=1), topic="U"),
+        fault_of("STALE_CHANNEL", client_ids=("b",), first=3000, last=3300),
+        fault_of("GHOST_MEMBER", client_ids=("b",)),
+    ]
+    snapshots = [at(60 * n) for n in range(60)]
+
+    of_a, of_b = reconnecting_faults(several, stale, snapshots, "MAIN")
+
+    assert (of_a.topic, of_a.client_ids, of_a.queues_affected) == ("T", ("a",), 3)
+    # Those of b cost nothing meanwhile.
+    assert (of_b.topic, of_b.client_ids, of_b.queues_affected) == ("MAIN", ("b",), 0)
+    assert (of_a.fault, of_a.persistence, of_a.snapshots) == ("RECONNECTING", "PERSISTENT", 17)
+    assert of_a.evidence == (
+        "a reconnected to broker-a 9 times, 34 per hour, from 10 addresses of 10.0.0.1; the "
+        "broker lists the old connection for up to 130 s beside the new one; so does 1 other "
+        "client of the group"
+    )
+    assert "load balancer" in of_a.remedy
+
+
+def test_what_its_old_connections_cost_names_it_beside_them():
+    (fault,) = reconnecting_faults(found(*breaking(120, 10)), [], [], "T")
+    times = {"first_seen": at(0), "last_seen": at(300), "topic": "T"}
+    rows = [
+        {**times, "causes": ["STALE_CHANNEL"]},
+        {**times, "causes": ["GHOST_MEMBER"]},
+        {**times, "causes": ["STALE_CHANNEL"], "topic": "%RETRY%G"},
+        {**times, "causes": ["STALE_CHANNEL"], "last_seen": at(100)},
+    ]
+
+    blame(rows, [fault])
+
+    assert [row["causes"] for row in rows] == [
+        ["RECONNECTING", "STALE_CHANNEL"],
+        ["GHOST_MEMBER"],
+        ["RECONNECTING", "STALE_CHANNEL"],
+        ["STALE_CHANNEL"],
+    ]

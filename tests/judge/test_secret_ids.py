@@ -1,0 +1,63 @@
+"""Secrets in client ids, as a fault of the group and in the rows that leave the judgement."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from jobs.judge.dossier import Dossier, ListedMembers, PollRun
+from jobs.judge.secret_ids import secret_faults
+from jobs.judge.steps import masked_client_ids
+from jobs.kinds import SECRET_IN_CLIENT_ID
+from jobs.masking import Masking
+from tests.judge.phases import at
+
+MASKING = Masking()
+PLAIN = "10.0.0.1@1#123456789"
+ONE = "10.0.0.2@user|12345678|T|1"
+OTHER = "10.0.0.3@user|12345678|T|1"
+
+
+def dossier(*listed: tuple[int, tuple[str, ...]], topics: tuple[str, ...] = ("T",)) -> Dossier:
+    """A broker that gave these ids at these seconds."""
+    made = Dossier("C", "G")
+    for second, client_ids in listed:
+        list_id = "|".join(client_ids)
+        made.list_topics[list_id] = topics
+        made.list_members[list_id] = lambda ids=client_ids: ListedMembers(ids, ids)
+        times = (at(second),)
+        made.polls.append(PollRun(("broker-a", 0), list_id, times, times))
+    return made
+
+
+def test_a_group_without_a_secret_has_no_fault() -> None:
+    assert secret_faults(dossier((0, (PLAIN,))), MASKING) == []
+
+
+def test_one_fault_tells_of_all_ids_with_a_secret_and_how_long_they_were_listed() -> None:
+    (fault,) = secret_faults(
+        dossier((0, (PLAIN,)), (60, (PLAIN, ONE)), (120, (PLAIN,)), (180, (ONE, OTHER, ONE))),
+        MASKING,
+    )
+    assert (fault.fault, fault.topic, fault.client_ids) == (SECRET_IN_CLIENT_ID, "T", (ONE, OTHER))
+    assert (fault.first_seen, fault.last_seen, fault.snapshots) == (at(60), at(180), 2)
+    assert fault.share_of_time == 2 / 3
+    assert fault.ongoing
+    assert "12345678" not in fault.evidence
+    assert MASKING.mask(ONE) in fault.evidence
+
+
+def test_it_lasts_though_it_was_listed_once_and_is_gone() -> None:
+    (fault,) = secret_faults(dossier((0, (ONE,)), (60, (PLAIN,))), MASKING)
+    assert (fault.persistence, fault.ongoing) == ("PERSISTENT", False)
+
+
+def test_it_stands_with_the_first_topic_that_is_no_retry_topic() -> None:
+    (fault,) = secret_faults(dossier((0, (ONE,)), topics=("%RETRY%G", "B", "A")), MASKING)
+    assert fault.topic == "A"
+
+
+def test_ids_are_masked_in_rows_that_are_made_by_arrow_alone() -> None:
+    rows = pa.table({"client_id": [ONE, PLAIN, ONE], "processes": [1, 2, 3]})
+    masked = masked_client_ids(rows, MASKING)
+    assert masked["client_id"].to_pylist() == [MASKING.mask(ONE), PLAIN, MASKING.mask(ONE)]
+    assert masked.schema == rows.schema

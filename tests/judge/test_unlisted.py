@@ -1,0 +1,94 @@
+"""Orphans by lists and routes that somebody reads all the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.judge.episodes import QueueEpisode
+from jobs.judge.unlisted import find_refuted, unlisted_consumers
+from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
+
+MINUTES = (0, 60, 120, 180, 240, 300)
+
+
+def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORPHANED", **changes):
+    values = {
+        "topic": TOPIC,
+        "kind": kind,
+        "queue": (BROKER, queue_id),
+        "first_seen": at(0),
+        "last_seen": at(300),
+        "snapshots": 6,
+        "certainty": certainty,
+        "probability": 1.0,
+        "completeness": 1.0,
+        "claimants": (),
+        "strategy_source": "observed",
+        "causes": causes,
+        "episode_first_seen": at(0),
+        "episode_last_seen": at(300),
+        "persistence": "PERSISTENT",
+        "ongoing": True,
+    }
+    return QueueEpisode(**values | changes)
+
+
+def refuted(episodes, *queues):
+    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
+    return find_refuted(episodes, by_queue)
+
+
+def test_an_orphan_whose_offset_moves_again_and_again_is_none():
+    assert refuted([orphan()], offsets(0, steady(*MINUTES))) == [True]
+    assert refuted([orphan()], offsets(0, stuck(*MINUTES))) == [False]
+    assert refuted([orphan()]) == [False]
+
+
+def test_an_offset_that_somebody_reset_moves_once_and_refutes_nothing():
+    polls = {second: (1000, 10 if second < 120 else 900) for second in MINUTES}
+    assert refuted([orphan()], offsets(0, polls)) == [False]
+
+
+def test_what_was_read_before_and_after_refutes_nothing():
+    polls = {second: (second + 500, second) for second in (-120, -60, 0)}
+    polls |= dict.fromkeys(MINUTES[1:], (900, 0)) | {360: (900, 600), 420: (900, 900)}
+    assert refuted([orphan()], offsets(0, polls)) == [False]
+
+
+@pytest.mark.parametrize("changes", [{"certainty": "POSSIBLE"}, {"kind": "DUPLICATE"}])
+def test_what_has_an_owner_at_times_is_read_at_times(changes):
+    assert refuted([orphan(**changes)], offsets(0, steady(*MINUTES))) == [False]
+
+
+def test_what_is_read_in_the_gaps_of_an_episode_refutes_nothing():
+    times = tuple((at(second), at(second)) for second in MINUTES[::2])
+    with_gaps = orphan(share_of_time=0.5, times=times)
+    assert refuted([with_gaps], offsets(0, steady(*MINUTES))) == [False]
+
+
+def test_where_a_group_that_no_broker_lists_reads_an_idle_queue_is_no_orphan_either():
+    moving, idle = offsets(0, steady(*MINUTES)), offsets(1, dict.fromkeys(MINUTES, (5, 5)))
+    waiting = offsets(2, stuck(*MINUTES))
+    episodes = [orphan(0), orphan(1), orphan(2)]
+    assert refuted(episodes, moving, idle, waiting) == [True, True, False]
+    # Nobody reads: an idle queue of a group that is gone stays an orphan.
+    assert refuted(episodes[1:], idle, waiting) == [False, False]
+
+
+def test_the_fault_names_the_queues_and_says_why_they_are_no_orphans():
+    episodes = [orphan(0), orphan(1)]
+    queues = [offsets(number, steady(*MINUTES)) for number in (0, 1)]
+    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
+    (fault,) = unlisted_consumers(episodes, by_queue)
+    assert (fault.fault, fault.persistence) == ("UNLISTED_CONSUMER", "PERSISTENT")
+    assert fault.evidence == (
+        "by the brokers' lists nobody owns queues 0-1 of broker-a from 00:00:00 to 00:05:00 UTC, "
+        "and their offsets still advance: somebody reads them whom the lists do not show there"
+    )
+    assert "proxy" in fault.remedy
+
+
+@pytest.mark.parametrize("cause", ["MANUAL_ASSIGNMENT", "RECONNECTING", "SUBSCRIPTION_MISMATCH"])
+def test_where_members_are_listed_one_of_them_may_read_it_which_is_no_fault(cause):
+    queue = offsets(0, steady(*MINUTES))
+    assert unlisted_consumers([orphan(causes=(cause,))], {(TOPIC, BROKER, 0): queue}) == []

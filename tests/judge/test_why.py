@@ -1,0 +1,91 @@
+"""Why a queue stands still: what its process says and does."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.judge.confirmation import index_holdings
+from jobs.judge.frozen import frozen_processes
+from jobs.judge.stalls import stall_episodes
+from jobs.judge.why import FROZEN, NOBODY_HOLDS_IT, REFUSED, Processes
+from tests.judge.witnesses import (
+    AGREED,
+    TOPIC,
+    evaluated,
+    holdings_of,
+    info,
+    intervals_of,
+    offsets,
+    steady,
+    stuck,
+    timeline,
+)
+
+MINUTES = (0, 60, 120, 180, 240)
+
+
+def explained(clients, *others):
+    """``held`` and ``why`` of queue 1, which is computed for a and stands still."""
+    queues = [offsets(1, stuck(*MINUTES)), offsets(2, steady(*MINUTES)), *others]
+    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
+    timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
+    processes = Processes(index_holdings(holdings_of(clients)), timelines, by_queue)
+    intervals = intervals_of(queues, owners={"one": AGREED})
+    rows = stall_episodes(intervals, 60)
+    frozen = frozen_processes(intervals, 60, processes.holdings.get(TOPIC))
+    (row,) = [row for row in rows if row["queue_id"] == 1]
+    return tuple(processes.explain(row, frozen).values())
+
+
+def holding(activity=None, held=(0, 1)):
+    said = info("a", MINUTES, held)
+    doing = tuple(
+        each._replace(activity=activity if each.queue_id == 1 else None) for each in said.queues
+    )
+    return [said._replace(queues=doing), info("b", MINUTES, [2, 3])]
+
+
+@pytest.mark.parametrize(
+    ("activity", "why"),
+    [
+        ("NOT_CONSUMING", "a listener hangs"),
+        ("NOT_LOCKED", "no lock"),
+        ("NOT_PULLING", "no pull"),
+    ],
+)
+def test_what_the_process_says_of_the_queue_explains_it(activity, why):
+    held, text = explained(holding(activity), offsets(0, steady(*MINUTES)))
+    assert held
+    assert text.startswith(why)
+    assert not text.endswith("no other queue of the process moves")
+
+
+def test_where_no_other_queue_of_the_process_moves_that_is_said():
+    _, text = explained(holding("NOT_CONSUMING"))
+    assert text.endswith("no other queue of the process moves")
+
+
+def test_a_process_that_asks_and_gets_nothing_may_be_refused():
+    assert explained(holding(None)) == (True, REFUSED)
+
+
+def test_a_queue_that_nobody_holds_is_said_so():
+    assert explained(holding(held=[0])) == (False, NOBODY_HOLDS_IT)
+
+
+def test_without_running_infos_a_frozen_process_is_told_by_the_offsets_alone():
+    assert explained([]) == (None, FROZEN)
+    assert explained([], offsets(0, steady(*MINUTES))) == (None, None)
+
+
+def test_a_process_that_moves_a_queue_of_another_topic_lives():
+    other = offsets(7, steady(*MINUTES), topic="OTHER")
+    timelines = {
+        name: timeline([("one", 0, 600)], {"one": evaluated([AGREED[0]._replace(queues=queues)])})
+        for name, queues in ((TOPIC, AGREED[0].queues), ("OTHER", (("broker-a", 7),)))
+    }
+    processes = Processes({}, timelines, {("OTHER", "broker-a", 7): other})
+    begin, end = other.times[0], other.times[-1]
+    assert processes.moves_in_another_topic(TOPIC, "a", begin, end)
+    assert not processes.moves_in_another_topic("OTHER", "a", begin, end)
+    assert not processes.moves_in_another_topic(TOPIC, "b", begin, end)
