@@ -1,0 +1,236 @@
+"""A consumer process: its timers, its connections and its process queue table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rebalance_core.message_queue import MessageQueue
+from rebalance_core.strategies.factory import make_strategy
+from tests.simulation.clock import SECOND, Millis
+from tests.simulation.servers import Broker, Nameserver, Route
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+#: ``ClientConfig`` and ``RebalanceService``, 4.9.4 and 5.1.4.
+HEARTBEAT_EACH = 30 * SECOND
+ROUTES_EACH = 30 * SECOND
+REBALANCE_EACH = 20 * SECOND
+#: A queue that was not pulled for so long is dropped and added anew (``ProcessQueue``).
+PULL_IDLE = 120 * SECOND
+
+
+@cache
+def divided(
+    strategy: str, topic: str, route: Route, client_ids: tuple[str, ...]
+) -> dict[str, frozenset[MessageQueue]]:
+    """By client id what a strategy gives it."""
+    queues = [
+        MessageQueue(topic, each.broker_name, number)
+        for each in route
+        for number in range(each.queues)
+    ]
+    taken = make_strategy(strategy).allocate_all("G", queues, client_ids)
+    return {client_id: frozenset(own) for client_id, own in taken.items()}
+
+
+@dataclass(eq=False)
+class Process:
+    """One process of the group. ``label`` is its name in the truth, which no dump has."""
+
+    world: World
+    label: str
+    client_id: str
+    host: str
+    subscriptions: frozenset[str]
+    strategy: str
+    version: int
+    nameserver: Nameserver
+    follows_routes: bool = True
+    alive: bool = False
+    frozen: bool = False
+    started: Millis = 0
+    routes: dict[str, Route] = field(default_factory=dict)
+    #: Its own address on its present connection, by the broker's address.
+    addresses: dict[str, str] = field(default_factory=dict)
+    #: By broker name since when it cannot be reached.
+    unreachable: dict[str, Millis] = field(default_factory=dict)
+    held: dict[str, frozenset[MessageQueue]] = field(default_factory=dict)
+    _rebalances: int = 0
+    _wakes_up: bool = False
+
+    # ------------------------------------------------------------------ its life
+
+    def start(self) -> None:
+        self.alive, self.started = True, self.world.clock.now
+        clock = self.world.clock
+        self._poll_routes()
+        self.heartbeat()
+        self.rebalance()
+        clock.every(ROUTES_EACH, self._if_alive(self._poll_routes), clock.now + ROUTES_EACH)
+        clock.every(HEARTBEAT_EACH, self._if_alive(self.heartbeat), clock.now + SECOND)
+
+    def stop(self) -> None:
+        """In order: it says good-bye to every broker."""
+        self._end()
+        self._close(seen=True)
+
+    def kill(self, *, connections_close: bool) -> None:
+        """Killed: the system closes its connections, or the host is gone and nobody sees it."""
+        self._end()
+        self._close(seen=connections_close)
+
+    def freeze(self) -> None:
+        self.frozen = True
+        self.world.reads_changed(self)
+
+    def thaw(self) -> None:
+        self.frozen = False
+        self.world.reads_changed(self)
+
+    def reconnect(self, broker_names: Sequence[str] | None = None) -> None:
+        """Its connections are lost on the way; the next heartbeats go over new ones."""
+        for broker in self.world.brokers:
+            if broker_names is None or broker.name in broker_names:
+                self.addresses.pop(broker.address, None)
+
+    def lose(self, broker_name: str, *, seen: bool) -> None:
+        """From now on it does not reach a broker. ``seen``: the broker sees the channel close."""
+        self.unreachable.setdefault(broker_name, self.world.clock.now)
+        for broker in self.world.replicas(broker_name):
+            address = self.addresses.pop(broker.address, None)
+            if seen and address is not None:
+                broker.remove(address)
+        self.world.reads_changed(self)
+
+    def find(self, broker_name: str) -> None:
+        """From now on it reaches the broker again."""
+        self.unreachable.pop(broker_name, None)
+        self.world.reads_changed(self)
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        self.subscriptions = topics
+        self._poll_routes(force=True)
+        self.heartbeat()
+        self.rebalance()
+
+    def _end(self) -> None:
+        self.alive = False
+        self.world.reads_changed(self)
+
+    def _close(self, *, seen: bool) -> None:
+        for broker in self.world.brokers:
+            address = self.addresses.pop(broker.address, None)
+            if seen and address is not None:
+                broker.remove(address)
+
+    # ------------------------------------------------------------------ what it does by itself
+
+    def _if_alive(self, action: Callable[[], object]) -> Callable[[], bool]:
+        def once() -> bool:
+            if self.alive and not self.frozen:
+                action()
+            return self.alive
+
+        return once
+
+    def _poll_routes(self, *, force: bool = False) -> None:
+        """``TOPIC_NOT_EXIST`` leaves the route as it was."""
+        for topic in self.subscriptions:
+            if topic in self.routes and not (self.follows_routes or force):
+                continue
+            route = self.nameserver.route(topic)
+            if route:
+                self.routes[topic] = route
+
+    def heartbeat(self) -> None:
+        """To every replica of every broker of its routes."""
+        names = {
+            each.broker_name for topic in self.subscriptions for each in self.routes.get(topic, ())
+        }
+        for broker in self.world.brokers:
+            if broker.name in names and self._reaches(broker):
+                address = self.addresses.get(broker.address)
+                if address is None:
+                    address = self.addresses[broker.address] = self.world.new_address(self.host)
+                broker.heartbeat(self, address)
+                self.world.heartbeat_came(broker, self, address)
+
+    def notified(self, broker_name: str) -> None:
+        if not self._wakes_up and broker_name not in self.unreachable:
+            self._wakes_up = True
+            self.world.clock.after(self.world.draws.uniform(5, 150), self._wake_up)
+
+    def _wake_up(self) -> None:
+        self._wakes_up = False
+        if self.alive and not self.frozen:
+            self.rebalance()
+
+    def rebalance(self) -> None:
+        """Every topic; the next one comes 20 s after this one."""
+        self._rebalances += 1
+        number = self._rebalances
+
+        def again() -> None:
+            if self.alive and number == self._rebalances:
+                if self.frozen:
+                    self.world.clock.after(SECOND, again)
+                else:
+                    self.rebalance()
+
+        self.world.clock.after(REBALANCE_EACH, again)
+        held = {topic: self._taken(topic) for topic in sorted(self.subscriptions)}
+        if held != self.held:
+            self.held = held
+            self.world.reads_changed(self)
+            self.heartbeat()
+
+    def _taken(self, topic: str) -> frozenset[MessageQueue]:
+        """What it holds of a topic from now on (``RebalanceImpl.rebalanceByTopic``)."""
+        held = self.held.get(topic, frozenset())
+        route = self.routes.get(topic)
+        if not route:
+            return held
+        broker = self._drawn(route)
+        client_ids = broker.client_ids if broker is not None and self._reaches(broker) else ()
+        if not client_ids:
+            return held
+        if self.client_id not in client_ids:
+            return frozenset()
+        mine = divided(self.strategy, topic, route, client_ids)[self.client_id]
+        kept = {queue for queue in held & mine if self._pulls(queue)}
+        return frozenset({queue for queue in mine if self.can_read(queue)} | kept)
+
+    def _drawn(self, route: Route) -> Broker | None:
+        """A random broker of the route; its master, else a random slave."""
+        drawn = self.world.draws.choice(route)
+        if not drawn.broker_ids:
+            return None
+        broker_id = 0 if 0 in drawn.broker_ids else self.world.draws.choice(drawn.broker_ids)
+        return self.world.replica(drawn.broker_name, broker_id)
+
+    def _pulls(self, queue: MessageQueue) -> bool:
+        """Whether it has pulled the queue not too long ago."""
+        since = self.unreachable.get(queue.broker_name)
+        return since is None or self.world.clock.now - since < PULL_IDLE
+
+    def _reaches(self, broker: Broker) -> bool:
+        return broker.up and broker.name not in self.unreachable
+
+    # ------------------------------------------------------------------ what is true of it
+
+    def can_read(self, queue: MessageQueue) -> bool:
+        """Whether a pull of the queue would bring messages."""
+        master = self.world.replica(queue.broker_name, 0)
+        runs = self.alive and not self.frozen
+        return runs and master is not None and master.knows_group and self._reaches(master)
+
+    @property
+    def reads(self) -> frozenset[MessageQueue]:
+        """What it holds and can read."""
+        return frozenset(
+            queue for queues in self.held.values() for queue in queues if self.can_read(queue)
+        )

@@ -1,0 +1,331 @@
+"""Collectors: rounds of questions, each asked at its own time, as lines of a dump."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from rebalance_core.message_queue import MessageQueue
+from tests.simulation.clients import Process
+from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
+from tests.simulation.servers import Broker, Nameserver
+from tests.simulation.truth import Progress
+from tests.simulation.world import GROUP, RETRY, World
+
+ZERO = datetime(2026, 11, 20, 10, tzinfo=UTC)
+Line = dict[str, Any]
+
+_CLASSES = {
+    "AVG": "AllocateMessageQueueAveragely",
+    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
+    "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
+}
+_NO_TOPIC, _NOT_ONLINE, _TIMEOUT, _NO_RESPONSE = 17, 206, 207, -1
+
+
+def instant(time: Millis) -> str:
+    """As dumps have it.
+
+    >>> instant(1500)
+    '2026-11-20T10:00:01.500Z'
+    """
+    return (ZERO + timedelta(milliseconds=time)).isoformat(timespec="milliseconds")[:23] + "Z"
+
+
+def epoch_millis(time: Millis) -> int:
+    return int(ZERO.timestamp() * 1000) + time
+
+
+@dataclass
+class Habits:
+    """How a collector works.
+
+    ``drift``: each round begins so much later than planned, as those of a loop that sleeps do;
+    without, rounds and heartbeats keep step all the time. ``pause``: between the questions to two
+    brokers. ``missing``: the share of answers that are lost; half of them leave no line at all.
+    ``heard``: the brokers whose heartbeats are collected; None: of all.
+    """
+
+    interval: Millis = MINUTE
+    drift: Millis = 0
+    pause: Millis = 20
+    missing: float = 0.0
+    heartbeats: bool = False
+    heard: tuple[str, ...] | None = None
+    running_infos: bool = False
+    info_pause: Millis = 50
+    info_of_every_broker: bool = False
+    offsets: bool = False
+
+
+@dataclass(eq=False)
+class Collector:
+    """Asks everybody in each round; ``rounds`` are the times at which its rounds began."""
+
+    world: World
+    cluster: str
+    habits: Habits
+    nameservers: Sequence[Nameserver]
+    #: By topic the messages that come in a second, into each of its queues.
+    rates: dict[str, float]
+    until: Millis
+    lines: list[Line] = field(default_factory=list)
+    rounds: list[Millis] = field(default_factory=list)
+    #: What the group's subscription table had when it was polled.
+    tables: list[tuple[Millis, frozenset[str]]] = field(default_factory=list)
+    #: Dice of its own: what a collector does must not change what the clients do.
+    dice: Random = field(default_factory=lambda: dice_of(0))
+
+    def __post_init__(self) -> None:
+        self._progress = Progress(self.world.truth)
+
+    def begin(self, first: Millis = 0) -> None:
+        interval = self.habits.interval + self.habits.drift
+        self.world.clock.every(interval, self._begin_round, first)
+        if self.habits.heartbeats:
+            self.world.heartbeat_listeners.append(self._hear)
+
+    def _begin_round(self) -> bool:
+        if self.world.clock.now >= self.until:
+            return False
+        self.rounds.append(self.world.clock.now)
+        self.world.clock.follow(self._round(self.world.clock.now))
+        return True
+
+    def _round(self, began: Millis) -> Iterator[float]:
+        topics = sorted({topic for topics in self.world.topics.values() for topic in topics})
+        for nameserver in self.nameservers:
+            for topic in topics:
+                self._ask_route(began, nameserver, topic)
+                yield self._latency()
+        listed: dict[str, list[Broker]] = {}
+        for broker in self.world.brokers:
+            self._ask_members(began, broker)
+            for client_id in broker.client_ids if broker.up else ():
+                listed.setdefault(client_id, []).append(broker)
+            yield self._latency() + self.habits.pause
+        if self.habits.running_infos:
+            for client_id, brokers in sorted(listed.items()):
+                asked = dict.fromkeys(brokers if self.habits.info_of_every_broker else brokers[:1])
+                for broker in asked:
+                    answered = self._ask_info(began, broker, client_id)
+                    yield self._latency() + (self.habits.info_pause if answered else 3 * SECOND)
+        if self.habits.offsets:
+            for broker in self.world.brokers:
+                if broker.broker_id == 0:
+                    self._ask_offsets(began, broker)
+                    yield self._latency()
+
+    def _latency(self) -> float:
+        return self.dice.uniform(2, 20)
+
+    # ------------------------------------------------------------------ lines
+
+    def _write(self, kind: str, began: Millis | None, asked: Line, answer: Line) -> None:
+        line: Line = {"kind": kind, "cluster": self.cluster}
+        if began is not None:
+            line["snapshot_time"] = instant(began)
+            if self.dice.random() < self.habits.missing:
+                if self.dice.random() < 0.5:
+                    return
+                answer = {"error_code": _NO_RESPONSE, "error_message": "wait response timeout"}
+        line["collected_at"] = instant(self.world.clock.now)
+        self.lines.append(line | asked | answer)
+
+    def _ask_route(self, began: Millis, nameserver: Nameserver, topic: str) -> None:
+        asked = {"namesrv_addr": nameserver.address, "topic": topic}
+        route = nameserver.route(topic)
+        if not route:
+            message = f"No topic route info in name server for the topic: {topic}"
+            self._write(
+                "topic_route", began, asked, {"error_code": _NO_TOPIC, "error_message": message}
+            )
+            return
+        brokers, queues = [], []
+        for name, ids, number in route:
+            addresses = {
+                str(each.broker_id): each.address
+                for each in self.world.replicas(name)
+                if each.broker_id in ids
+            }
+            brokers.append({"brokerAddrs": addresses, "brokerName": name, "cluster": "C"})
+            queues.append(
+                {
+                    "brokerName": name,
+                    "perm": 6,
+                    "readQueueNums": number,
+                    "topicSysFlag": 0,
+                    "writeQueueNums": number,
+                }
+            )
+        body = {"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues}
+        self._write("topic_route", began, asked, {"body": json.dumps(body)})
+
+    def _ask_members(self, began: Millis, broker: Broker) -> None:
+        asked = _asked(broker) | {"consumer_group": GROUP}
+        if not broker.up:
+            message = f"connect to {broker.address} failed"
+            answer: Line = {"error_code": _NO_RESPONSE, "error_message": message}
+        elif not broker.channels:
+            message = f"the consumer group[{GROUP}] not online"
+            answer = {"error_code": _NOT_ONLINE, "error_message": message}
+        else:
+            answer = {"body": json.dumps(_connections(broker))}
+            self.tables.append((self.world.clock.now, broker.subscriptions))
+        self._write("consumer_connection", began, asked, answer)
+
+    def _ask_info(self, began: Millis, broker: Broker, client_id: str) -> bool:
+        """The broker hands the question to the first channel with the id that it finds."""
+        asked = _asked(broker) | {"consumer_group": GROUP, "client_id": client_id}
+        found = [
+            (address, channel.process)
+            for address, channel in broker.channels.items()
+            if channel.client_id == client_id
+        ]
+        if not found or not broker.up:
+            message = f"The Consumer <{GROUP}> <{client_id}> not online"
+            answer: Line = {"error_code": 1, "error_message": message}
+            self._write("consumer_running_info", began, asked, answer)
+            return True
+        address, process = found[0]
+        answers = process.addresses.get(broker.address) == address
+        answers = answers and process.alive and not process.frozen
+        if answers and broker.name not in process.unreachable:
+            answer = {"body": _running_info(self.world, process, self.dice)}
+        else:
+            message = f"consumer <{GROUP}> <{client_id}> Timeout"
+            answer = {"error_code": _TIMEOUT, "error_message": message}
+        self._write("consumer_running_info", began, asked, answer)
+        return "body" in answer
+
+    def _ask_offsets(self, began: Millis, broker: Broker) -> None:
+        asked = _asked(broker) | {"consumer_group": GROUP}
+        if not broker.up:
+            message = f"connect to {broker.address} failed"
+            answer: Line = {"error_code": _NO_RESPONSE, "error_message": message}
+        else:
+            entries = [
+                f"{_key(queue)}:{json.dumps(self._offsets(queue))}"
+                for topic, number in sorted(self.world.topics[broker.name].items())
+                if topic != RETRY and (topic in broker.subscriptions or not broker.channels)
+                for queue in (MessageQueue(topic, broker.name, each) for each in range(number))
+            ]
+            answer = {"body": f'{{"consumeTps":0.0,"offsetTable":{{{",".join(entries)}}}}}'}
+        self._write("consume_stats", began, asked, answer)
+
+    def _offsets(self, queue: MessageQueue) -> Line:
+        """``OffsetWrapper``: a queue that nobody ever read has consumer offset 0."""
+        now = self.world.clock.now
+        read_until = self._progress.committed(queue, now)
+        return {
+            "brokerOffset": self._messages(queue, now),
+            "consumerOffset": 0 if read_until is None else self._messages(queue, read_until),
+            "lastTimestamp": 0 if read_until is None else epoch_millis(read_until),
+        }
+
+    def _messages(self, queue: MessageQueue, time: Millis) -> int:
+        """How many have come by then: since the queue was made, or for an hour before zero."""
+        since = self.world.truth.exists[queue].times[1]
+        since = since if since > 0 else -60 * MINUTE
+        return int(self.rates[queue.topic] * max(time - since, 0) / SECOND)
+
+    def _hear(self, broker: Broker, process: Process, client_addr: str) -> None:
+        heard = self.habits.heard is None or broker.name in self.habits.heard
+        if not heard or self.world.clock.now < -2 * MINUTE or not broker.knows_group:
+            return
+        data = {
+            "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+            "consumeType": "CONSUME_PASSIVELY",
+            "groupName": GROUP,
+            "messageModel": "CLUSTERING",
+            "subscriptionDataSet": _subscription_data(process.subscriptions),
+            "unitMode": False,
+        }
+        body = {"clientID": process.client_id, "consumerDataSet": [data], "producerDataSet": []}
+        asked = _asked(broker) | {
+            "client_addr": client_addr,
+            "language": "JAVA",
+            "version": process.version,
+        }
+        self._write("heartbeat", None, asked, {"body": json.dumps(body)})
+
+
+def _asked(broker: Broker) -> Line:
+    return {
+        "broker_name": broker.name,
+        "broker_id": broker.broker_id,
+        "broker_addr": broker.address,
+    }
+
+
+def _subscription_data(topics: frozenset[str]) -> list[Line]:
+    return [
+        {"expressionType": "TAG", "subString": "*", "subVersion": 1, "topic": topic}
+        for topic in sorted(topics)
+    ]
+
+
+def _connections(broker: Broker) -> Line:
+    connections = [
+        {
+            "clientAddr": address,
+            "clientId": channel.client_id,
+            "language": "JAVA",
+            "version": channel.process.version,
+        }
+        for address, channel in broker.channels.items()
+    ]
+    return {
+        "connectionSet": connections,
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "subscriptionTable": {
+            each["topic"]: each for each in _subscription_data(broker.subscriptions)
+        },
+    }
+
+
+def _running_info(world: World, process: Process, dice: Random) -> str:
+    """Queues are keys, as fastjson prints them, so that this is no JSON."""
+    now, entries = world.clock.now, []
+    for queue in sorted(queue for queues in process.held.values() for queue in queues):
+        readable = process.can_read(queue)
+        pulled = now - dice.randrange(10_000)
+        if not readable:
+            pulled = min(pulled, process.unreachable.get(queue.broker_name, now - 15_000))
+        info = {
+            "cachedMsgCount": 0,
+            "commitOffset": 1,
+            "droped": False,
+            "lastConsumeTimestamp": epoch_millis(pulled),
+            "lastLockTimestamp": epoch_millis(process.started),
+            "lastPullTimestamp": epoch_millis(pulled),
+            "locked": False,
+            "tryUnlockTimes": 0,
+        }
+        entries.append(f"{_key(queue)}:{json.dumps(info)}")
+    package = "org.apache.rocketmq.client.consumer.rebalance."
+    properties = {
+        "PROP_CONSUMEORDERLY": "false",
+        "PROP_CONSUMER_START_TIMESTAMP": str(epoch_millis(process.started)),
+        "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+        "allocateMessageQueueStrategy": f"{package}{_CLASSES[process.strategy]}@4926097b",
+        "consumerGroup": GROUP,
+        "messageModel": "CLUSTERING",
+    }
+    subscriptions = json.dumps(_subscription_data(process.subscriptions))
+    return (
+        f'{{"mqTable":{{{",".join(entries)}}},"properties":{json.dumps(properties)},'
+        f'"statusTable":{{}},"subscriptionSet":{subscriptions}}}'
+    )
+
+
+def _key(queue: MessageQueue) -> str:
+    return (
+        f'{{"brokerName":"{queue.broker_name}","queueId":{queue.queue_id},"topic":"{queue.topic}"}}'
+    )

@@ -1,0 +1,261 @@
+"""One fleet from a seed: what it is made of, what happens to it, its dump and its truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.simulation.clients import Process
+from tests.simulation.clock import MINUTE, SECOND, Clock, Millis, dice_of
+from tests.simulation.collectors import Collector, Habits, Line, instant
+from tests.simulation.servers import Nameserver
+from tests.simulation.truth import Spans, Truth
+from tests.simulation.world import GROUP, RETRY, World
+
+#: Clients run for so long before the first round, so that it finds a settled group.
+WARM_UP = 3 * MINUTE
+
+
+@dataclass(eq=False)
+class Pod:
+    """Where one process of the group runs, one after the other."""
+
+    number: int
+    host: str
+    strategy: str
+    subscriptions: frozenset[str]
+    nameserver: Nameserver
+    version: int
+    client_id: str | None = None
+    follows_routes: bool = True
+    process: Process | None = None
+
+    @property
+    def running(self) -> Process:
+        assert self.process is not None
+        return self.process
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What no line of a dump shows, and why: of these topics, of these kinds.
+
+    ``unless_whole``: it shows if the queue was so without a break for as long as a spell lasts.
+    """
+
+    reason: str
+    topics: frozenset[str] | None = None
+    kinds: tuple[str, ...] = ("ORPHANED", "DUPLICATE")
+    unless_whole: bool = False
+
+
+@dataclass(eq=False)
+class Fleet:
+    """A cluster with one group, as a situation finds it.
+
+    A situation changes pods and habits before they begin, plans what happens, and says which
+    faults there are: ``faults`` are there for a while, ``must`` of them the audit has to tell as
+    lasting; ``A|B`` is one of them.
+    """
+
+    name: str
+    random: Random
+    world: World
+    pods: list[Pod]
+    habits: Habits
+    until: Millis
+    id_style: str
+    rates: dict[str, float]
+    faults: set[str] = field(default_factory=set)
+    must: set[str] = field(default_factory=set)
+    #: As ``must``, where dumps show that a queue of the topic was so for long and all the time. A
+    #: fault that concerns slots without queues does no harm.
+    must_if_lasting: dict[str, tuple[str, str]] = field(default_factory=dict)
+    hidden: list[Hidden] = field(default_factory=list)
+    #: Times in which no dump shows what is so: a broker still lists whom it does not hear.
+    unseen: Spans = field(default_factory=list)
+    #: Causes of which dumps show that they are there, but not of whom.
+    of_somebody: set[str] = field(default_factory=set)
+    collectors: list[Collector] = field(default_factory=list)
+    #: Two collectors, each with a nameserver of its own; else one that asks all.
+    is_collected_twice: bool = False
+    _started: int = 0
+
+    @property
+    def clock(self) -> Clock:
+        return self.world.clock
+
+    @property
+    def broker_names(self) -> list[str]:
+        return list(dict.fromkeys(broker.name for broker in self.world.brokers))
+
+    def between(self, least: float, most: float) -> Millis:
+        """A random time, of seconds."""
+        return int(self.random.uniform(least, most) * SECOND)
+
+    def start(self, pod: Pod, client_id: str | None = None) -> Process:
+        """Starts a process in a pod; without an id, the one that its client makes up."""
+        self._started += 1
+        label = f"p{self._started}"
+        process = Process(
+            self.world,
+            label,
+            client_id or pod.client_id or self._made_up_id(pod),
+            pod.host,
+            pod.subscriptions,
+            pod.strategy,
+            pod.version,
+            pod.nameserver,
+            pod.follows_routes,
+        )
+        self.world.processes.append(process)
+        pod.process = process
+        process.start()
+        return process
+
+    def _made_up_id(self, pod: Pod) -> str:
+        """``ClientConfig.changeInstanceNameToPID``: with the nanoseconds since 4.9.0."""
+        if self.id_style == "pid":
+            return f"{pod.host}@1"
+        if self.id_style == "custom":
+            return f"{pod.host}@app-{pod.number}"
+        return f"{pod.host}@1#{self.random.randrange(10**14, 10**15)}"
+
+    def do(self, time: Millis, pod: Pod, action: Callable[[Process], object]) -> None:
+        """At that time, to the process that then runs in the pod."""
+        self.clock.at(time, lambda: action(pod.running))
+
+    def new_host(self) -> str:
+        number = self.random.randrange(10, 250)
+        return f"10.{self.random.randrange(3, 200)}.{self.random.randrange(250)}.{number}"
+
+    def simulate(self) -> None:
+        """Starts the pods and the collectors, and lets the time pass."""
+        for pod in self.pods:
+            self.clock.at(-WARM_UP + self.between(0, 60), partial(self.start, pod))
+        nameservers: Sequence[Sequence[Nameserver]] = [self.world.nameservers]
+        if self.is_collected_twice:
+            nameservers = [[each] for each in self.world.nameservers]
+        for number, asked in enumerate(nameservers):
+            dice = dice_of(self.random.random())
+            collector = Collector(
+                self.world, self.name, self.habits, asked, self.rates, self.until, dice=dice
+            )
+            collector.begin(number * self.habits.interval // len(nameservers))
+            self.collectors.append(collector)
+        if len(self.collectors) > 1 and self.habits.heartbeats:
+            # Both would hear the same heartbeats.
+            del self.world.heartbeat_listeners[1:]
+        self.clock.run(self.until + 2 * MINUTE)
+
+    @property
+    def truth(self) -> Truth:
+        return self.world.truth
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines of all collectors, in the order of their times."""
+        lines = [line for collector in self.collectors for line in collector.lines]
+        return sorted(lines, key=lambda line: str(line["collected_at"]))
+
+    @property
+    def rounds(self) -> list[Millis]:
+        return sorted(time for collector in self.collectors for time in collector.rounds)
+
+    @property
+    def tables(self) -> list[tuple[Millis, frozenset[str]]]:
+        """When which topics stood in the group's subscription table, as far as was polled."""
+        return [seen for collector in self.collectors for seen in collector.tables]
+
+    def write(self, folder: Path) -> Path:
+        """Writes the dump, and forgets its lines: many fleets fit into the memory without."""
+        path = folder / f"{self.name}.jsonl"
+        with path.open("w") as file:
+            file.writelines(json.dumps(line) + "\n" for line in self.lines)
+        for collector in self.collectors:
+            collector.lines.clear()
+        return path
+
+    def write_truth(self, folder: Path) -> None:
+        """By queue the steps of its readers, for looking at."""
+        told: dict[str, Any] = {}
+        for queue, steps in sorted(self.truth.readers.items()):
+            told[str(queue)] = [
+                [instant(max(time, -WARM_UP)), sorted(readers)]
+                for time, readers in zip(steps.times, steps.values, strict=True)
+            ]
+        processes = {
+            process.label: [process.client_id, process.strategy, sorted(process.subscriptions)]
+            for process in self.world.processes
+        }
+        text = json.dumps({"processes": processes, "readers": told}, indent=1)
+        (folder / f"{self.name}.truth.json").write_text(text)
+
+
+Situation = Callable[[Fleet], None]
+
+
+def draw_fleet(
+    name: str, situations: Sequence[Situation], seed: object, *, draws: int = 0
+) -> Fleet:
+    """A fleet in which the situations happen, simulated; the same for the same name and seed.
+
+    ``draws``: the same events, with other draws of the clients.
+    """
+    random = dice_of(f"{name} {seed}")
+    fleet = _settled_fleet(name, random, dice_of(f"{name} {seed} {draws}"))
+    for situation in situations:
+        situation(fleet)
+    fleet.simulate()
+    return fleet
+
+
+def _settled_fleet(name: str, random: Random, draws: Random) -> Fleet:
+    """Brokers, nameservers, pods and a collector's habits, before anything happens."""
+    world = World(random, draws, Clock(-WARM_UP - SECOND), notifies=random.random() < 0.9)
+    world.nameservers = [Nameserver(f"10.9.0.{number}:9876") for number in (1, 2)]
+    queues = random.choice([2, 4, 4, 6, 8])
+    has_slave = random.random() < 0.3
+    for number in range(random.choice([2, 2, 3, 3, 4])):
+        world.add_broker(
+            f"broker-{'abcd'[number]}",
+            {"T": queues, RETRY: 1},
+            slaves=1 if has_slave and number == 0 else 0,
+        )
+    id_style = random.choice(["nano", "nano", "nano", "custom", "pid"])
+    habits = Habits(
+        interval=random.choice([20, 30, 30, 60, 60]) * SECOND,
+        drift=random.choice([0, 0, 130, 730]),
+        pause=random.choice([20, 20, 50, 500, 1000]),
+        heartbeats=random.random() < 0.4,
+        running_infos=random.random() < 0.5,
+        info_pause=random.choice([20, 50, 200]),
+        info_of_every_broker=random.random() < 0.3,
+        offsets=random.random() < 0.5,
+    )
+    strategy = "AVG"
+    if habits.running_infos:
+        strategy = random.choice(["AVG", "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+    version = 373 if id_style == "pid" else random.choice([401, 433])
+    pods = [
+        Pod(
+            number,
+            f"10.2.0.{10 + number}",
+            strategy,
+            frozenset({"T", RETRY}),
+            random.choice(world.nameservers),
+            version,
+        )
+        for number in range(random.randint(3, 9))
+    ]
+    until = random.choice([22, 26, 32, 40]) * MINUTE
+    rates = {"T": random.choice([0.5, 5.0, 50.0]), "U": random.choice([0.5, 5.0])}
+    return Fleet(name, random, world, pods, habits, until, id_style, rates)
+
+
+__all__ = ["GROUP", "Fleet", "Hidden", "Pod", "Situation", "draw_fleet"]

@@ -1,0 +1,344 @@
+"""Precision and recall of the audit over many simulated fleets: ``make truth``.
+
+    python -m tests.simulation.score --fleets 200 --seed 1 --out build/truth
+    python -m tests.simulation.score --only reconnecting --seed 10009 --keep --out build/one
+
+All fleets are clusters of one folder of dumps, audited in one run. Every false row, every miss and
+every wrong fault is a line of ``false.jsonl``, ``missed.jsonl`` and ``faults.jsonl``; a fleet's
+name ends with the seed by which ``--only`` makes it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from jobs.cli import main as rebalance_audit
+from jobs.storage import Location, Reports
+from tests.simulation.collectors import instant
+from tests.simulation.fleets import Fleet, draw_fleet
+from tests.simulation.scoring import (
+    DUPLICATE,
+    ORPHANED,
+    POSSIBLE_SHARE,
+    RULES,
+    Judged,
+    Missed,
+    Row,
+    Score,
+    judge_row,
+    row_of,
+    score,
+    told,
+)
+from tests.simulation.situations import MIXES, SITUATIONS
+
+_TABLES = {"orphaned_queues": ORPHANED, "duplicate_queues": DUPLICATE, "stalled_queues": "STALLED"}
+#: Seeds of a run are this far apart from those of the next.
+_SEEDS = 10_000
+_OTHER_DRAWS = 10
+_BINS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
+
+
+Plan = tuple[str, tuple[str, ...], int]
+
+
+def fleets_of(number: int, seed: int, only: str | None) -> Iterable[Plan]:
+    """Name, situations and seed of each fleet: every situation by itself, and every mix."""
+    plans = [(name,) for name in SITUATIONS] + list(MIXES)
+    if only is not None:
+        plans, first = [tuple(only.split("+"))], seed
+    else:
+        first = seed * _SEEDS
+    for place in range(number):
+        plan = plans[place % len(plans)]
+        yield f"{'+'.join(plan)}-{first + place}", plan, first + place
+
+
+def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: bool) -> list[Score]:
+    """Makes the fleets, audits them in one run, and scores each."""
+    dumps = out / "dumps"
+    for former in (dumps, out / "audit"):
+        shutil.rmtree(former, ignore_errors=True)
+    dumps.mkdir(parents=True)
+    fleets, plans = [], {}
+    for name, plan, own_seed in fleets_of(number, seed, only):
+        fleet = draw_fleet(name, [SITUATIONS[each] for each in plan], own_seed)
+        fleet.write(dumps)
+        if keep:
+            fleet.write_truth(out)
+        fleets.append(fleet)
+        plans[name] = (plan, own_seed)
+    rows, faults = audited(dumps, out / "audit")
+    if not keep:
+        shutil.rmtree(dumps)
+        shutil.rmtree(out / "audit" / "snapshots", ignore_errors=True)
+    scores = [scored(fleet, rows[fleet.name], faults[fleet.name]) for fleet in fleets]
+    for each in scores:
+        _tell_chance(each, *plans[each.fleet.name])
+    return scores
+
+
+def _tell_chance(each: Score, plan: tuple[str, ...], seed: int) -> None:
+    """Marks false POSSIBLE rows that are true in the mean of other draws.
+
+    What happens at random may not happen for a while: a row that says so was not wrong.
+    """
+    if all(judged.is_true or judged.row.certainty == "CERTAIN" for judged in each.rows):
+        return
+    situations = [SITUATIONS[name] for name in plan]
+    others = [
+        draw_fleet(each.fleet.name, situations, seed, draws=number)
+        for number in range(1, _OTHER_DRAWS + 1)
+    ]
+    for place, judged in enumerate(each.rows):
+        if not judged.is_true and judged.row.certainty == "POSSIBLE":
+            shares = [judge_row(other, judged.row).so for other in others]
+            claimed = POSSIBLE_SHARE * judged.row.share_of_time
+            is_chance = sum(shares) / len(shares) >= claimed
+            each.rows[place] = replace(judged, is_chance=is_chance)
+
+
+def audited(dumps: Path, output: Path) -> tuple[dict[str, list[Row]], dict[str, set[str]]]:
+    """By cluster what an audit in this process publishes: rows of queues, faults that last."""
+    command = ["run", "--dumps", str(dumps), "--output", str(output), "--engine", "local"]
+    code = rebalance_audit([*command, "--quiet"])
+    if code != 0:
+        raise SystemExit(f"the audit of {dumps} ended with {code}")
+    reports = Reports(Location(output / "reports"))
+    published = reports.resolve(None)
+
+    def table(name: str) -> list[dict[str, Any]]:
+        values: list[dict[str, Any]] = reports.dataset(published, name).to_table().to_pylist()
+        return values
+
+    rows, faults = defaultdict(list), defaultdict(set)
+    for name, kind in _TABLES.items():
+        for values in table(name):
+            rows[values["cluster"]].append(row_of(kind, values))
+    for values in table("group_faults"):
+        if values["persistence"] == "PERSISTENT":
+            faults[values["cluster"]].add(values["fault"])
+    return rows, faults
+
+
+def scored(fleet: Fleet, rows: Sequence[Row], lasting_faults: set[str]) -> Score:
+    stalls = [row for row in rows if row.kind == "STALLED"]
+    queues = [row for row in rows if row.kind != "STALLED"]
+    return score(fleet, queues, stalls, lasting_faults)
+
+
+# ---------------------------------------------------------------- figures
+
+
+def figures(scores: Sequence[Score]) -> list[str]:
+    """All that is printed."""
+    rows = [judged for each in scores for judged in each.rows]
+    return [
+        RULES,
+        "",
+        *_precision(rows),
+        "",
+        *_recall(scores),
+        "",
+        *_reliability(rows),
+        "",
+        *_by_situation(scores),
+        "",
+        *_faults(scores),
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:7.1%}" if whole else "      -"
+
+
+def _precision(rows: Sequence[Judged]) -> list[str]:
+    lines = ["lasting rows               rows   true"]
+    for kind in (ORPHANED, DUPLICATE):
+        for certainty in ("CERTAIN", "POSSIBLE"):
+            of_kind = [each for each in rows if each.row.kind == kind]
+            some = [each for each in of_kind if each.row.certainty == certainty]
+            true = sum(each.is_true for each in some)
+            lines.append(f"  {kind:10} {certainty:10} {len(some):7} {_share(true, len(some))}")
+    for certainty in ("CERTAIN", "POSSIBLE"):
+        some = [each for each in rows if each.row.certainty == certainty]
+        true = sum(each.is_true for each in some)
+        lines.append(f"  {'both':10} {certainty:10} {len(some):7} {_share(true, len(some))}")
+    false = [each for each in rows if not each.is_true and each.row.certainty == "POSSIBLE"]
+    chance = sum(each.is_chance for each in false)
+    lines.append(
+        f"  of the {len(false)} false POSSIBLE ones {chance} are chance: true in the mean of "
+        f"{_OTHER_DRAWS} other draws of the clients"
+    )
+    return lines
+
+
+def _recall(scores: Sequence[Score]) -> list[str]:
+    lines = ["spells                    asked  found"]
+    for kind in (ORPHANED, DUPLICATE):
+        asked = sum(spell.kind == kind for each in scores for spell in each.asked)
+        missed = sum(miss.spell.kind == kind for each in scores for miss in each.missed)
+        lines.append(f"  {kind:21} {asked:7} {_share(asked - missed, asked)}")
+    asked = sum(len(each.asked) for each in scores)
+    missed = sum(len(each.missed) for each in scores)
+    lines.append(f"  {'both':21} {asked:7} {_share(asked - missed, asked)}")
+    reasons = Counter(spell.hidden for each in scores for spell in each.spells if spell.hidden)
+    lines += [f"  not asked: {count:5}  {reason}" for reason, count in reasons.most_common()]
+    return lines
+
+
+def _reliability(rows: Sequence[Judged]) -> list[str]:
+    lines = ["probability x share of time     rows   claimed       so   within a factor of two"]
+    for low, high in pairwise(_BINS):
+        some = [each for each in rows if low <= each.claimed < high or each.claimed == high == 1.0]
+        if some:
+            claimed = sum(each.claimed for each in some) / len(some)
+            so = sum(each.so for each in some) / len(some)
+            close = sum(each.is_close for each in some)
+            lines.append(
+                f"  {low:4.2f} to {high:4.2f} {len(some):20} {claimed:9.2f} {so:8.2f}   "
+                f"{_share(close, len(some))}"
+            )
+    close = sum(each.is_close for each in rows)
+    lines.append(f"  all {len(rows):28} {'':18}   {_share(close, len(rows))}")
+    return lines
+
+
+def _by_situation(scores: Sequence[Score]) -> list[str]:
+    by_name: dict[str, list[Score]] = defaultdict(list)
+    for each in scores:
+        by_name[each.situation].append(each)
+    width = max(map(len, by_name))
+    lines = [f"{'situation':{width}}  CERTAIN   true  POSSIBLE   true  asked   found  faults"]
+    for name, some in by_name.items():
+        cells = []
+        for certainty in ("CERTAIN", "POSSIBLE"):
+            rows = [j for each in some for j in each.rows if j.row.certainty == certainty]
+            cells.append(f"{len(rows):6} {_share(sum(j.is_true for j in rows), len(rows))}")
+        asked = sum(len(each.asked) for each in some)
+        missed = sum(len(each.missed) for each in some)
+        faults = Counter(
+            [f"-{fault}" for each in some for fault in sorted(each.faults_missed)]
+            + [f"+{fault}" for each in some for fault in sorted(each.faults_wrong)]
+        )
+        named = " ".join(f"{fault}{'' if n == 1 else f' x{n}'}" for fault, n in faults.items())
+        cells.append(f"{asked:5} {_share(asked - missed, asked)}")
+        lines.append(f"{name:{width}}  {'  '.join(cells)}  {named}")
+    return lines
+
+
+def _faults(scores: Sequence[Score]) -> list[str]:
+    lines = ["faults that last             asked  found  wrong"]
+    asked = Counter(fault for each in scores for fault in each.faults_asked)
+    missed = Counter(fault for each in scores for fault in each.faults_missed)
+    wrong = Counter(fault for each in scores for fault in each.faults_wrong)
+    for fault in sorted({*asked, *wrong}):
+        found = asked[fault] - missed[fault]
+        lines.append(f"  {fault:25} {asked[fault]:6} {found:6} {wrong[fault]:6}")
+    return lines
+
+
+# ---------------------------------------------------------------- what to look at
+
+
+def write_details(scores: Sequence[Score], out: Path) -> None:
+    """Every false row, every miss, every wrong fault."""
+    _write(out / "false.jsonl", scores, _false_rows)
+    _write(out / "missed.jsonl", scores, _misses)
+    _write(out / "faults.jsonl", scores, _wrong_faults)
+
+
+Lines = list[dict[str, Any]]
+
+
+def _write(path: Path, scores: Sequence[Score], lines_of: Callable[[Score], Lines]) -> None:
+    with path.open("w") as file:
+        for each in scores:
+            for line in lines_of(each):
+                file.write(json.dumps({"fleet": each.fleet.name, **line}) + "\n")
+
+
+def _false_rows(each: Score) -> Lines:
+    return [
+        {
+            "kind": judged.row.kind,
+            "queue": str(judged.row.queue),
+            "so": round(judged.so, 3),
+            "is_false": not judged.is_true,
+            "is_chance": judged.is_chance,
+            **told(judged.row),
+            "readers": _readers(each.fleet, judged.row.queue, judged.row.start, judged.row.end),
+            "habits": vars(each.fleet.habits),
+        }
+        for judged in each.rows
+        if not (judged.is_true and judged.is_close)
+    ]
+
+
+def _misses(each: Score) -> Lines:
+    def line(miss: Missed) -> dict[str, Any]:
+        spell = miss.spell
+        return {
+            "kind": spell.kind,
+            "queue": str(spell.queue),
+            "start": instant(spell.start)[11:19],
+            "end": instant(spell.end)[11:19],
+            "so": round(spell.so, 3),
+            "covered": round(miss.covered, 3),
+            "rows": [told(row) for row in miss.rows],
+            "readers": _readers(each.fleet, spell.queue, spell.start, spell.end),
+            "habits": vars(each.fleet.habits),
+        }
+
+    return [line(miss) for miss in each.missed]
+
+
+def _wrong_faults(each: Score) -> Lines:
+    return [
+        {"fault": fault, "was": was, "habits": vars(each.fleet.habits)}
+        for was, faults in (("missed", each.faults_missed), ("wrong", each.faults_wrong))
+        for fault in sorted(faults)
+    ]
+
+
+def _readers(fleet: Fleet, queue: Any, start: int, end: int) -> list[Any]:
+    """Who could read the queue, at the start and at each change; the first dozen."""
+    steps = fleet.truth.readers[queue]
+    changes = [
+        (instant(at)[11:19], sorted(readers))
+        for at, readers in zip(steps.times, steps.values, strict=True)
+        if start < at <= end
+    ]
+    return [("at start", sorted(steps.at(start))), *changes[:12]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--fleets", type=int, help="how many; else 200, or 1 with --only")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("build/truth"))
+    parser.add_argument("--only", metavar="SITUATION", help="this one, or some with + between")
+    parser.add_argument("--keep", action="store_true", help="keep dumps, truth and all tables")
+    options = parser.parse_args(arguments)
+    began = time.monotonic()
+    number = options.fleets or (1 if options.only else 200)
+    scores = score_fleets(number, options.seed, options.out, options.only, keep=options.keep)
+    write_details(scores, options.out)
+    lines = figures(scores)
+    (options.out / "figures.txt").write_text("\n".join(lines) + "\n")
+    sys.stdout.write("\n".join(lines) + f"\n\n{number} fleets, {time.monotonic() - began:.0f} s\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

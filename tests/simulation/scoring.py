@@ -1,0 +1,326 @@
+"""What counts as true and as found. The definitions stand here; ``score`` prints them.
+
+A row is a finding of a queue that lasts: PERSISTENT, of ``orphaned_queues`` or
+``duplicate_queues``. It speaks of the time from ``first_seen`` to ``last_seen``, at least one
+interval of polling long: a queue that one round shows was so for about that time.
+
+*So* means: nobody could read the queue, or several processes could. A queue whose broker is down is
+nobody's, but it is not asked of the audit that it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from rebalance_core.message_queue import MessageQueue
+from tests.simulation.clock import SECOND, Millis
+from tests.simulation.collectors import ZERO, instant
+from tests.simulation.fleets import Fleet
+from tests.simulation.truth import Spans, common, length, without
+
+ORPHANED, DUPLICATE = "ORPHANED", "DUPLICATE"
+#: The default of ``persistence_seconds``.
+PERSISTENCE: Millis = 180 * SECOND
+#: A CERTAIN row is true if the queue was so for this share of the time that the row claims. Half:
+#: the edges of a row are as wide as the gaps between two polls, and a queue may have an owner for
+#: moments within.
+CERTAIN_SHARE = 0.5
+#: A POSSIBLE row is true if the queue was so for this share of that time and for so long.
+#: It claims no more than that it happens; 20 s is one rebalance, so that less is noise.
+POSSIBLE_SHARE, POSSIBLE_LEAST = 0.1, 20 * SECOND
+#: Times in which a queue was so, with shorter gaps between them, are one spell.
+SPELL_GAP: Millis = 60 * SECOND
+#: A table that changes less often may be that of a group which changed its mind.
+_FLIPS = 4
+#: A spell asks for a row if the queue was so for this share of it.
+SPELL_SHARE = 0.5
+#: It is found if rows that last cover this share of it.
+FOUND_SHARE = 0.5
+
+RULES = f"""\
+A row is true
+  CERTAIN: if the queue was so for {CERTAIN_SHARE:.0%} of the row's time x share_of_time;
+  POSSIBLE: for {POSSIBLE_SHARE:.0%} of that time, and for {POSSIBLE_LEAST // SECOND} s. Where no
+    dump shows who it is (subscriptions by lists alone), the mean over the topic's rows counts.
+A spell is the time in which a queue was so, gaps of up to {SPELL_GAP // SECOND} s included, if it
+  was so for {SPELL_SHARE:.0%} of it. It asks for a row if it lasts {PERSISTENCE // SECOND} s and
+  two intervals of polling, with three rounds in it, and if dumps can show it. It is found if
+  lasting rows of the queue (of an orphan: or a lasting stall) cover {FOUND_SHARE:.0%} of it.
+A probability x share_of_time is right within a factor of two of the share of the row's time.\
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published finding of a queue."""
+
+    cluster: str
+    kind: str
+    queue: MessageQueue
+    start: Millis
+    end: Millis
+    certainty: str
+    persistence: str
+    probability: float
+    share_of_time: float
+    causes: tuple[str, ...]
+
+    @property
+    def lasts(self) -> bool:
+        return self.persistence == "PERSISTENT"
+
+
+def row_of(kind: str, values: dict[str, Any]) -> Row:
+    """A row of a report table; those of stalled queues have no certainty."""
+    return Row(
+        values["cluster"],
+        kind,
+        MessageQueue(values["topic"], values["broker_name"], values["queue_id"]),
+        _millis(values["first_seen"]),
+        _millis(values["last_seen"]),
+        values.get("certainty", "CERTAIN"),
+        values["persistence"],
+        values.get("probability") or 0.0,
+        1.0 if values.get("share_of_time") is None else values["share_of_time"],
+        tuple(values.get("causes") or ()),
+    )
+
+
+def _millis(time: datetime) -> Millis:
+    return round((time - ZERO).total_seconds() * 1000)
+
+
+def window(row: Row, interval: Millis) -> tuple[Millis, Millis]:
+    """The time that a row speaks of."""
+    missing = max(interval - (row.end - row.start), 0)
+    return row.start - missing // 2, row.end + missing // 2
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A row, and the share of its time in which it was so."""
+
+    row: Row
+    so: float
+    is_true: bool
+    #: Of a false POSSIBLE row: whether it is true in the mean of other draws of the clients.
+    is_chance: bool = False
+
+    @property
+    def claimed(self) -> float:
+        return self.row.probability * self.row.share_of_time
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the probability is within a factor of two of the share of the time."""
+        return self.so / 2 <= self.claimed <= self.so * 2
+
+
+def judge_row(fleet: Fleet, row: Row) -> Judged:
+    start, end = window(row, fleet.habits.interval)
+    spans_of = fleet.truth.unread if row.kind == ORPHANED else fleet.truth.duplicated
+    so = length(spans_of(row.queue, start, end))
+    share = so / (end - start)
+    if row.certainty == "CERTAIN":
+        is_true = share >= CERTAIN_SHARE * row.share_of_time
+    else:
+        is_true = share >= POSSIBLE_SHARE * row.share_of_time and so >= POSSIBLE_LEAST
+    return Judged(row, share, is_true)
+
+
+def _judged_together(fleet: Fleet, rows: list[Judged]) -> list[Judged]:
+    """Rows of a cause of which no dump shows whom it concerns say: so many of these queues.
+
+    They say it of a topic, so that the mean over its rows counts, for each of them.
+    """
+    together = [
+        each
+        for each in rows
+        if each.row.certainty == "POSSIBLE" and fleet.of_somebody.intersection(each.row.causes)
+    ]
+    judged = [each for each in rows if each not in together]
+    for topic in sorted({each.row.queue.topic for each in together}):
+        of_topic = [each for each in together if each.row.queue.topic == topic]
+        so = sum(each.so for each in of_topic) / len(of_topic)
+        judged += [Judged(each.row, so, so >= POSSIBLE_SHARE) for each in of_topic]
+    return judged
+
+
+@dataclass(frozen=True)
+class Spell:
+    """A time in which a queue was so, for most of it. ``hidden``: why no dump shows it."""
+
+    cluster: str
+    kind: str
+    queue: MessageQueue
+    start: Millis
+    end: Millis
+    so: float
+    hidden: str | None
+
+
+def least_spell(fleet: Fleet) -> Millis:
+    """A row's edges are polls: it may begin and end an interval of polling within the spell."""
+    return PERSISTENCE + 2 * fleet.habits.interval
+
+
+def spells(fleet: Fleet) -> Iterator[Spell]:
+    """All that lasts, of every queue."""
+    rounds = fleet.rounds
+    last = rounds[-1]
+    for queue in sorted(fleet.truth.exists):
+        for kind, spans_of in (
+            (ORPHANED, fleet.truth.orphaned),
+            (DUPLICATE, fleet.truth.duplicated),
+        ):
+            spans = without(spans_of(queue, 0, last), fleet.unseen)
+            for start, end, so in joined(spans):
+                polled = sum(start <= time <= end for time in rounds)
+                if end - start >= least_spell(fleet) and polled >= 3 and so >= SPELL_SHARE:
+                    hidden = why_hidden(fleet, kind, queue, common(spans, [(start, end)]))
+                    yield Spell(fleet.name, kind, queue, start, end, so, hidden)
+
+
+def joined(spans: Spans) -> Iterator[tuple[Millis, Millis, float]]:
+    """Start, end and share of what is one spell.
+
+    >>> list(joined([(0, 100_000), (150_000, 200_000), (900_000, 950_000)]))
+    [(0, 200000, 0.75), (900000, 950000, 1.0)]
+    """
+    group: Spans = []
+    for span in [*spans, None]:
+        if group and (span is None or span[0] - group[-1][1] > SPELL_GAP):
+            start, end = group[0][0], group[-1][1]
+            yield start, end, length(group) / (end - start)
+            group = []
+        if span is not None:
+            group.append(span)
+
+
+def why_hidden(fleet: Fleet, kind: str, queue: MessageQueue, spans: Spans) -> str | None:
+    """Why no line of the dump shows a spell of these times; None: the dump can show it."""
+    is_whole = max(end - start for start, end in spans) >= least_spell(fleet)
+    for hidden in fleet.hidden:
+        concerns = hidden.topics is None or queue.topic in hidden.topics
+        if concerns and kind in hidden.kinds and not (hidden.unless_whole and is_whole):
+            return hidden.reason
+    habits = fleet.habits
+    if queue.topic == "U" and not (habits.heartbeats or habits.running_infos):
+        start, end = spans[0][0], spans[-1][1]
+        seen = ["U" in topics for time, topics in fleet.tables if start <= time <= end]
+        changes = sum(before != after for before, after in pairwise(seen))
+        if changes < _FLIPS:
+            return (
+                "lists alone, and the group's table hardly flipped: polls and heartbeats kept step"
+            )
+    return None
+
+
+def covered(spell: Spell, rows: Iterable[Row]) -> float:
+    """The share of a spell that lasting rows of its queue and kind cover."""
+    spans = [(row.start, row.end) for row in rows if row.lasts]
+    return length(common([(spell.start, spell.end)], _union(spans))) / (spell.end - spell.start)
+
+
+def _union(spans: Spans) -> Spans:
+    union: Spans = []
+    for start, end in sorted(spans):
+        if union and start <= union[-1][1]:
+            union[-1] = (union[-1][0], max(end, union[-1][1]))
+        else:
+            union.append((start, end))
+    return union
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A spell that no lasting rows cover, and the rows that there are of its queue."""
+
+    spell: Spell
+    covered: float
+    rows: tuple[Row, ...]
+
+
+#: Faults that a situation has or has not; others may come with what it does.
+SPECIFIC = frozenset(
+    {
+        "ALLOCATES_OTHERWISE",
+        "BROKER_VIEW_DIVERGENCE",
+        "DUPLICATE_CLIENT_ID",
+        "FLAPPING",
+        "GROUP_NOT_ON_BROKER",
+        "GROUP_OFFLINE",
+        "QUEUE_NOT_HELD",
+        "RECONNECTING",
+        "ROUTE_DIVERGENCE",
+        "STRATEGY_MISMATCH",
+        "SUBSCRIPTION_MISMATCH",
+        "UNLISTED_CONSUMER",
+    }
+)
+
+
+@dataclass
+class Score:
+    """How the audit did on one fleet."""
+
+    fleet: Fleet
+    rows: list[Judged] = field(default_factory=list)
+    spells: list[Spell] = field(default_factory=list)
+    missed: list[Missed] = field(default_factory=list)
+    faults_asked: set[str] = field(default_factory=set)
+    faults_missed: set[str] = field(default_factory=set)
+    faults_wrong: set[str] = field(default_factory=set)
+
+    @property
+    def situation(self) -> str:
+        return self.fleet.name.rpartition("-")[0]
+
+    @property
+    def asked(self) -> list[Spell]:
+        """What dumps can show."""
+        return [spell for spell in self.spells if spell.hidden is None]
+
+
+def score(
+    fleet: Fleet, rows: Sequence[Row], stalls: Sequence[Row], lasting_faults: set[str]
+) -> Score:
+    """Compares what was published of a fleet with its truth."""
+    result = Score(fleet)
+    result.rows = _judged_together(fleet, [judge_row(fleet, row) for row in rows if row.lasts])
+    result.spells = list(spells(fleet))
+    for spell in result.asked:
+        of_kind = [row for row in rows if row.kind == spell.kind]
+        same = [
+            row
+            for row in (*of_kind, *(stalls if spell.kind == ORPHANED else ()))
+            if row.queue == spell.queue
+        ]
+        share = covered(spell, same)
+        if share < FOUND_SHARE:
+            result.missed.append(Missed(spell, share, tuple(same)))
+    lasting = {(each.queue.topic, each.kind) for each in result.asked if each.so > 0.9}
+    must = fleet.must | {fault for fault, what in fleet.must_if_lasting.items() if what in lasting}
+    result.faults_missed = {
+        fault for fault in must if not lasting_faults.intersection(fault.split("|"))
+    }
+    result.faults_asked = must
+    result.faults_wrong = {fault for fault in lasting_faults if fault in SPECIFIC - fleet.faults}
+    return result
+
+
+def told(row: Row) -> dict[str, Any]:
+    """A row as a line for looking at."""
+    return {
+        "start": instant(row.start)[11:19],
+        "end": instant(row.end)[11:19],
+        "persistence": row.persistence,
+        "certainty": row.certainty,
+        "probability": round(row.probability, 3),
+        "share_of_time": row.share_of_time,
+        "causes": list(row.causes),
+    }

@@ -1,0 +1,571 @@
+"""What goes wrong, each a small function over a settled fleet; its numbers come from the seed.
+
+``SITUATIONS`` has them by name, ``MIXES`` those that can happen beside others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from tests.simulation.clients import Process
+from tests.simulation.clock import MINUTE, SECOND, Millis
+from tests.simulation.fleets import Fleet, Hidden, Pod
+from tests.simulation.servers import CHANNEL_EXPIRES_AFTER, SCANNED_EACH
+from tests.simulation.world import RETRY
+
+#: What is so for this time is seen in three rounds or more, over ``persistence_seconds``.
+_SURELY_SEEN = 6 * MINUTE
+
+# ---------------------------------------------------------------- nothing is wrong
+
+
+def healthy(fleet: Fleet) -> None:
+    """Nothing happens."""
+
+
+def scaled_in_order(fleet: Fleet) -> None:
+    """A member comes now and then, another one goes."""
+    times = list(_times(fleet, least=480, most=1200))
+    if len(times) > 3:
+        # An autoscaler: each time all queues are divided anew, which may well be told.
+        fleet.faults.add("FLAPPING")
+    for time in times:
+        pod = _new_pod(fleet)
+        fleet.clock.at(time, partial(fleet.start, pod))
+        leaves = time + fleet.between(60, 200)
+        fleet.do(leaves, pod, Process.stop)
+
+
+# ---------------------------------------------------------------- deploys
+
+
+def rolling_deploy(fleet: Fleet) -> None:
+    """Pods are replaced one after the other, in order."""
+    _replace_all(fleet, how="stop", keeps_id=False)
+
+
+def rolling_kill(fleet: Fleet) -> None:
+    """Pods are killed and replaced one after the other; their connections close."""
+    _replace_all(fleet, how="kill", keeps_id=False)
+
+
+def rolling_silent(fleet: Fleet) -> None:
+    """Pods vanish one after the other, and their connections stay until the brokers drop them."""
+    _replace_all(fleet, how="vanish", keeps_id=False)
+
+
+def stateful_set(fleet: Fleet) -> None:
+    """Pods with fixed ids restart one after the other; their connections close."""
+    _replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=True)
+
+
+def stateful_set_silent(fleet: Fleet) -> None:
+    """Pods with fixed ids vanish and restart: an id is listed twice for a time, one process."""
+    _replace_all(fleet, how="vanish", keeps_id=True)
+
+
+def rolling_deploy_in_wide_rounds(fleet: Fleet) -> None:
+    """A deploy of many pods; the brokers are asked some seconds apart."""
+    _wide_rounds(fleet)
+    while len(fleet.pods) < 16:
+        fleet.pods.append(_new_pod(fleet))
+    _replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=False)
+
+
+# ---------------------------------------------------------------- members
+
+
+def crash_loop(fleet: Fleet) -> None:
+    """One member starts, lives for less than a minute and dies, again and again."""
+    _churn(fleet, fleet.pods[-1], lives=(15, 60), waits=(5, 50))
+    fleet.faults.add("FLAPPING")
+    fleet.must.add("FLAPPING")
+
+
+def reconnecting(fleet: Fleet) -> None:
+    """A NAT drops the connections of one process again and again, and nobody sees them close."""
+    fleet.id_style = fleet.random.choice(["custom", "nano"])
+    pod = _steady_pod(fleet)
+    step = fleet.random.uniform(60, 120)
+    time = fleet.between(60, 300)
+    while time < fleet.until:
+        fleet.do(time, pod, Process.reconnect)
+        # Not in step with the polls: then every poll would see the same moment of each period.
+        time += fleet.between(0.85 * step, 1.15 * step)
+    fleet.faults |= {"RECONNECTING", "STALE_CHANNEL"}
+    fleet.must.add("RECONNECTING")
+
+
+def two_processes_with_one_id(fleet: Fleet) -> None:
+    """Two live processes have one id, all the time."""
+    _share_an_id(fleet)
+    fleet.faults.add("DUPLICATE_CLIENT_ID")
+    fleet.must_if_lasting["DUPLICATE_CLIENT_ID"] = ("T", "DUPLICATE")
+
+
+def two_processes_in_a_busy_group(fleet: Fleet) -> None:
+    """The same, while another member is replaced each minute."""
+    two_processes_with_one_id(fleet)
+    _churn(fleet, fleet.pods[-1], lives=(50, 60), waits=(1, 3))
+    fleet.faults.add("FLAPPING")
+    if fleet.id_style != "nano" and not fleet.habits.running_infos:
+        # Under a fixed id it starts and stops so fast that it looks like one process.
+        fleet.faults.add("RECONNECTING")
+
+
+def frozen_ghost(fleet: Fleet) -> None:
+    """A process freezes for good, or for some minutes; the brokers drop it after 120 s."""
+    pod = fleet.random.choice(fleet.pods[: fleet.random.choice([2, 9])])
+    began = fleet.between(240, 600)
+    fleet.do(began, pod, Process.freeze)
+    if fleet.random.random() < 0.5:
+        fleet.do(began + fleet.between(60, 400), pod, Process.thaw)
+    fleet.faults |= {"FROZEN_PROCESS", "GHOST_MEMBER"}
+
+
+def dead_one_of_two(fleet: Fleet) -> None:
+    """A group of two; one vanishes, and is listed until the brokers drop it."""
+    del fleet.pods[2:]
+    pod = fleet.pods[1]
+    fleet.do(fleet.between(240, 600), pod, lambda process: process.kill(connections_close=False))
+    fleet.faults.add("GHOST_MEMBER")
+
+
+def many_ghosts(fleet: Fleet) -> None:
+    """Pods vanish and others come in their place for half of the time."""
+    time = fleet.between(120, 240)
+    while time < fleet.until * 3 // 4:
+        pod = fleet.random.choice(fleet.pods)
+        fleet.clock.at(time, partial(_replace, fleet, pod, how="vanish", keeps_id=False))
+        time += fleet.between(25, 70)
+    fleet.faults |= {"GHOST_MEMBER", "FLAPPING"}
+    _hide_ghosts(fleet)
+
+
+def scaled_to_zero_and_back(fleet: Fleet) -> None:
+    """Nobody is there for a while, once or again and again."""
+    rests, works = (200, 700), (150, 500)
+    time = fleet.between(200, 400)
+    while time < fleet.until - 5 * MINUTE:
+        back = time + fleet.between(*rests)
+        for pod in fleet.pods:
+            fleet.do(time + fleet.between(0, 3), pod, Process.stop)
+            fleet.clock.at(back + fleet.between(0, 5), partial(fleet.start, pod))
+        time = back + fleet.between(*works)
+    fleet.faults |= {"GROUP_OFFLINE", "FLAPPING"}
+    fleet.must.add("GROUP_OFFLINE")
+
+
+# ---------------------------------------------------------------- what members are configured to
+
+
+def strategy_rolled_out(fleet: Fleet) -> None:
+    """Another strategy comes pod by pod; for some minutes the group is mixed."""
+    other = {"AVG": "AVG_BY_CIRCLE"}.get(fleet.pods[0].strategy, "AVG")
+    if fleet.random.random() < 0.6:
+        fleet.habits.running_infos = True
+    step = fleet.between(40, 200)
+    began = fleet.between(200, 400)
+    for pod in fleet.pods:
+
+        def roll(pod: Pod = pod) -> None:
+            pod.strategy = other
+            _replace(fleet, pod, how="stop", keeps_id=False)
+
+        fleet.clock.at(began, roll)
+        began += step
+    fleet.faults.add("STRATEGY_MISMATCH")
+    if not fleet.habits.running_infos:
+        fleet.hidden.append(Hidden("no running infos: nothing shows a client's strategy"))
+    elif (len(fleet.pods) - 1) * step >= _SURELY_SEEN:
+        fleet.must_if_lasting["STRATEGY_MISMATCH"] = ("T", "ORPHANED")
+
+
+def subscriptions_differ(fleet: Fleet) -> None:
+    """Some members do not subscribe to U; heartbeats or running infos show who."""
+    if not fleet.habits.running_infos:
+        fleet.habits.heartbeats = True
+    _subscribe_some_to_u(fleet)
+    fleet.faults.add("SUBSCRIPTION_MISMATCH")
+    if "DUPLICATE_CLIENT_ID" not in fleet.faults:
+        # Else the orphans of U may be those of the id.
+        fleet.must_if_lasting["SUBSCRIPTION_MISMATCH"] = ("U", "ORPHANED")
+
+
+def subscriptions_differ_lists_only(fleet: Fleet) -> None:
+    """Some members do not subscribe to U, and the group's table alone can show it."""
+    fleet.habits.heartbeats = fleet.habits.running_infos = False
+    for pod in fleet.pods:
+        pod.strategy = "AVG"
+    _subscribe_some_to_u(fleet)
+    fleet.faults.add("SUBSCRIPTION_MISMATCH")
+    fleet.of_somebody.add("SUBSCRIPTION_MISMATCH")
+
+
+def subscription_dropped_and_back(fleet: Fleet) -> None:
+    """A member drops U for some minutes."""
+    if not fleet.habits.running_infos:
+        fleet.habits.heartbeats = True
+        fleet.habits.heard = fleet.random.choice([None, tuple(fleet.broker_names[:1])])
+    both = _give_u(fleet)
+    pod = fleet.random.choice(fleet.pods)
+    began = fleet.between(240, 500)
+    fleet.do(began, pod, lambda process: process.subscribe(frozenset({"T", RETRY})))
+    fleet.do(began + fleet.between(300, 700), pod, lambda process: process.subscribe(both))
+    fleet.faults.add("SUBSCRIPTION_MISMATCH")
+    fleet.must_if_lasting["SUBSCRIPTION_MISMATCH"] = ("U", "ORPHANED")
+
+
+# ---------------------------------------------------------------- the network and the servers
+
+
+def unreachable_broker(fleet: Fleet) -> None:
+    """One member does not reach one broker for a long time."""
+    pod, name = _steady_pod(fleet), fleet.random.choice(fleet.broker_names)
+    seen = fleet.random.random() < 0.5
+    began = fleet.between(120, 400)
+    lost = fleet.between(600, 1200)
+
+    def find() -> None:
+        if name in pod.running.unreachable:
+            # The very process that lost it: it was not replaced in between.
+            fleet.must.add("BROKER_VIEW_DIVERGENCE")
+        pod.running.find(name)
+
+    _lose(fleet, pod, name, began, seen=seen)
+    fleet.clock.at(began + lost, find)
+    fleet.faults.add("BROKER_VIEW_DIVERGENCE")
+
+
+def flapping_connection(fleet: Fleet) -> None:
+    """One member loses a broker for a minute or three, again and again."""
+    pod, name = _steady_pod(fleet), fleet.random.choice(fleet.broker_names)
+    seen = fleet.random.random() < 0.5
+    time = fleet.between(100, 250)
+    while time < fleet.until:
+        back = time + fleet.between(60, 180)
+        _lose(fleet, pod, name, time, seen=seen)
+        fleet.do(back, pod, lambda process: process.find(name))
+        time = back + fleet.between(50, 120)
+    fleet.faults |= {"BROKER_VIEW_DIVERGENCE", "RECONNECTING", "STALE_CHANNEL", "FLAPPING"}
+    if seen:
+        # Else the broker keeps the channel over most of the losses, and its list shows few.
+        fleet.must.add("BROKER_VIEW_DIVERGENCE|RECONNECTING|FLAPPING")
+
+
+def group_not_on_a_broker(fleet: Fleet) -> None:
+    """A broker, perhaps a new one, does not know the group (autoCreateSubscriptionGroup=false)."""
+    name = fleet.broker_names[-1]
+    for broker in fleet.world.replicas(name):
+        broker.knows_group = False
+    queues = fleet.world.topics[name].pop("T")
+    fleet.world.topics[name].pop(RETRY)
+    fleet.world.register(name)
+
+    def add() -> None:
+        fleet.world.topics[name]["T"] = queues
+        fleet.world.register(name)
+
+    fleet.clock.at(fleet.random.choice([-(10**9), fleet.between(200, 500)]), add)
+    fleet.faults |= {"GROUP_NOT_ON_BROKER", "BROKER_VIEW_DIVERGENCE"}
+    fleet.must.add("GROUP_NOT_ON_BROKER")
+
+
+def nameservers_differ(fleet: Fleet) -> None:
+    """A broker registers with one of two nameservers only, for a long time."""
+    name = fleet.random.choice(fleet.broker_names)
+    world = fleet.world
+    for number, pod in enumerate(fleet.pods):
+        pod.nameserver = world.nameservers[number % 2]
+    began = fleet.between(120, 400)
+
+    def leave() -> None:
+        world.registers_with[name] = world.nameservers[:1]
+        world.register(name)
+
+    def join() -> None:
+        del world.registers_with[name]
+        world.register(name)
+
+    fleet.clock.at(began, leave)
+    fleet.clock.at(began + fleet.between(500, 1400), join)
+    # Clients send heartbeats to the brokers of their routes alone, so that the lists differ too.
+    fleet.faults |= {"ROUTE_DIVERGENCE", "BROKER_VIEW_DIVERGENCE"}
+    fleet.must.add("ROUTE_DIVERGENCE")
+
+
+def queue_count_changes(fleet: Fleet) -> None:
+    """The topic gets more queues, and fewer again."""
+    before = fleet.world.topics["broker-a"]["T"]
+    began = fleet.between(200, 500)
+    fleet.clock.at(began, lambda: fleet.world.set_queues("T", before + 4))
+    if fleet.random.random() < 0.5:
+        again = began + fleet.between(200, 500)
+        fleet.clock.at(again, lambda: fleet.world.set_queues("T", max(before - 1, 1)))
+    fleet.faults.add("QUEUES_LEFT_ROUTE")
+
+
+def broker_restarted(fleet: Fleet) -> None:
+    """A broker is away for a minute or two."""
+    name = fleet.random.choice(fleet.broker_names)
+    began = fleet.between(200, 600)
+    fleet.clock.at(began, lambda: fleet.world.stop_broker(name))
+    fleet.clock.at(began + fleet.between(20, 130), lambda: fleet.world.start_broker(name))
+    fleet.faults |= {"QUEUES_LEFT_ROUTE"}
+
+
+def new_route_ignored(fleet: Fleet) -> None:
+    """Clients do not follow a new route until they restart (client-go before 2.1.2)."""
+    ignoring = fleet.pods if fleet.random.random() < 0.6 else fleet.pods[:1]
+    for pod in ignoring:
+        pod.follows_routes = False
+    more = fleet.world.topics["broker-a"]["T"] + fleet.random.choice([2, 4])
+    began = fleet.between(200, 400)
+    fleet.clock.at(began, lambda: fleet.world.set_queues("T", more))
+    if fleet.random.random() < 0.5:
+        again = fleet.until * 3 // 4
+        for number, pod in enumerate(fleet.pods):
+            restart = partial(_replace, fleet, pod, how="stop", keeps_id=False)
+            fleet.clock.at(again + number * 5 * SECOND, restart)
+    fleet.faults |= {"QUEUE_NOT_HELD", "ALLOCATES_OTHERWISE", "ROUTE_DIVERGENCE"}
+    if fleet.habits.running_infos:
+        if ignoring is fleet.pods:
+            fleet.must.add("QUEUE_NOT_HELD")
+    elif fleet.habits.offsets:
+        reason = "offsets do not show who reads twice"
+        fleet.hidden.append(Hidden(reason, kinds=("DUPLICATE",)))
+    else:
+        fleet.hidden.append(Hidden("neither running infos nor offsets: nothing shows what is held"))
+
+
+# ---------------------------------------------------------------- collectors
+
+
+def wide_rounds(fleet: Fleet) -> None:
+    """The brokers are asked some seconds apart, while members come and go."""
+    _wide_rounds(fleet)
+    scaled_in_order(fleet)
+
+
+def two_collectors(fleet: Fleet) -> None:
+    """Two collectors, each with its own nameserver and its own rounds."""
+    fleet.is_collected_twice = True
+
+
+def missing_polls(fleet: Fleet) -> None:
+    """A tenth to a fifth of all answers is missing."""
+    fleet.habits.missing = fleet.random.uniform(0.08, 0.2)
+
+
+# ---------------------------------------------------------------- what they share
+
+
+def _steady_pod(fleet: Fleet) -> Pod:
+    """Not the one that is replaced again and again (``crash_loop``)."""
+    return fleet.random.choice(fleet.pods[:-1])
+
+
+def _times(fleet: Fleet, least: float, most: float) -> Iterator[Millis]:
+    time = fleet.between(100, 300)
+    while time < fleet.until:
+        yield time
+        time += fleet.between(least, most)
+
+
+def _wide_rounds(fleet: Fleet) -> None:
+    fleet.habits.pause = fleet.between(2, 7)
+    fleet.habits.info_pause = fleet.between(0.2, 1)
+    fleet.habits.interval = MINUTE
+
+
+def _new_pod(fleet: Fleet) -> Pod:
+    like = fleet.pods[0]
+    return Pod(
+        len(fleet.pods) + fleet.random.randrange(100, 10**6),
+        fleet.new_host(),
+        like.strategy,
+        like.subscriptions,
+        fleet.random.choice(fleet.world.nameservers),
+        like.version,
+    )
+
+
+def _replace_all(fleet: Fleet, *, how: str, keeps_id: bool) -> None:
+    if keeps_id:
+        fleet.id_style = "custom"
+    step = fleet.between(12, 60)
+    time = fleet.between(150, 400)
+    for pod in fleet.pods:
+        fleet.clock.at(time, partial(_replace, fleet, pod, how=how, keeps_id=keeps_id))
+        time += step
+    if how == "vanish":
+        fleet.faults |= {"GHOST_MEMBER", "STALE_CHANNEL"}
+        if not keeps_id:
+            _hide_ghosts(fleet)
+    fleet.faults.add("FLAPPING")
+
+
+def _lose(fleet: Fleet, pod: Pod, name: str, time: Millis, *, seen: bool) -> None:
+    """From then on the pod does not reach the broker, which may not see it for a while."""
+    fleet.do(time, pod, lambda process: process.lose(name, seen=seen))
+    if not seen and not fleet.habits.offsets:
+        fleet.unseen.append((time, time + CHANNEL_EXPIRES_AFTER + SCANNED_EACH))
+
+
+def _hide_ghosts(fleet: Fleet) -> None:
+    """A list alone has a member that is gone as it has any other."""
+    habits = fleet.habits
+    if habits.heartbeats or habits.running_infos:
+        return
+    if habits.offsets:
+        reason = "offsets show no ghost where others read the queue in between"
+        fleet.hidden.append(Hidden(reason, unless_whole=True))
+        reason = "nothing comes into the retry topic, so that its offsets show nothing"
+        fleet.hidden.append(Hidden(reason, topics=frozenset({RETRY})))
+    else:
+        reason = "lists alone: nothing shows that a listed member is gone"
+        fleet.hidden.append(Hidden(reason))
+
+
+def _replace(fleet: Fleet, pod: Pod, *, how: str, keeps_id: bool) -> None:
+    """The pod's process ends, and another one starts some seconds later."""
+    process = pod.process
+    if process is not None and process.alive:
+        _end(process, how)
+    if not keeps_id:
+        pod.host = fleet.new_host()
+    client_id = process.client_id if keeps_id and process is not None else None
+
+    fleet.clock.after(fleet.between(1, 12), partial(_start, fleet, pod, client_id))
+
+
+def _start(fleet: Fleet, pod: Pod, client_id: str | None = None) -> None:
+    """Unless something else has started one: a pod runs one process at a time."""
+    if not pod.running.alive:
+        fleet.start(pod, client_id)
+
+
+def _end(process: Process, how: str) -> None:
+    if how == "stop":
+        process.stop()
+    else:
+        process.kill(connections_close=how == "kill")
+
+
+def _churn(fleet: Fleet, pod: Pod, lives: tuple[float, float], waits: tuple[float, float]) -> None:
+    how = fleet.random.choice(["stop", "kill"])
+    time = fleet.between(10, 60)
+    while time < fleet.until:
+        fleet.do(time, pod, lambda process: _end(process, how))
+        time += fleet.between(*waits)
+        fleet.clock.at(time, partial(_start, fleet, pod))
+        time += fleet.between(*lives)
+
+
+def _share_an_id(fleet: Fleet) -> None:
+    """Old clients in containers (``172.17.0.1@1``), restored images, or a fixed instance name."""
+    client_id = fleet.random.choice(["172.17.0.1@1", "10.2.0.10@app", "10.2.0.10@1#55555555555"])
+    for pod in fleet.pods[: fleet.random.choice([2, 2, 2, 3]) if len(fleet.pods) > 3 else 2]:
+        pod.client_id = client_id
+        if client_id == "172.17.0.1@1":
+            pod.version = 373
+
+
+def _give_u(fleet: Fleet) -> frozenset[str]:
+    fleet.world.set_queues("U", fleet.random.choice([2, 4, 6]))
+    both = frozenset({"T", "U", RETRY})
+    for pod in fleet.pods:
+        pod.subscriptions = both
+    return both
+
+
+def _subscribe_some_to_u(fleet: Fleet) -> None:
+    _give_u(fleet)
+    # Of processes with one id only one answers: they subscribe alike.
+    candidates = [pod for pod in fleet.pods if pod.client_id is None] or fleet.pods[:1]
+    most = min(len(candidates), len(fleet.pods) - 1)
+    without = fleet.random.sample(candidates, fleet.random.randint(1, most))
+    for pod in without:
+        pod.subscriptions = frozenset({"T", RETRY})
+
+
+SITUATIONS = {
+    each.__name__: each
+    for each in (
+        healthy,
+        scaled_in_order,
+        rolling_deploy,
+        rolling_kill,
+        rolling_silent,
+        stateful_set,
+        stateful_set_silent,
+        rolling_deploy_in_wide_rounds,
+        crash_loop,
+        reconnecting,
+        two_processes_with_one_id,
+        two_processes_in_a_busy_group,
+        frozen_ghost,
+        dead_one_of_two,
+        many_ghosts,
+        scaled_to_zero_and_back,
+        strategy_rolled_out,
+        subscriptions_differ,
+        subscriptions_differ_lists_only,
+        subscription_dropped_and_back,
+        unreachable_broker,
+        flapping_connection,
+        group_not_on_a_broker,
+        nameservers_differ,
+        queue_count_changes,
+        broker_restarted,
+        new_route_ignored,
+        wide_rounds,
+        two_collectors,
+        missing_polls,
+    )
+}
+#: Two or three of these can happen to one fleet. Not those that change the pods' ids or
+#: subscriptions in ways that would undo each other.
+MIXES = (
+    ("crash_loop", "unreachable_broker"),
+    ("crash_loop", "reconnecting"),
+    ("rolling_deploy", "unreachable_broker"),
+    ("rolling_deploy", "two_processes_with_one_id"),
+    ("rolling_silent", "queue_count_changes"),
+    ("reconnecting", "subscriptions_differ"),
+    ("two_processes_with_one_id", "subscriptions_differ"),
+    ("two_processes_with_one_id", "unreachable_broker"),
+    ("subscriptions_differ", "unreachable_broker"),
+    ("nameservers_differ", "two_collectors"),
+    ("nameservers_differ", "rolling_deploy"),
+    ("flapping_connection", "missing_polls"),
+    ("unreachable_broker", "missing_polls"),
+    ("scaled_to_zero_and_back", "missing_polls"),
+    ("group_not_on_a_broker", "missing_polls"),
+    ("many_ghosts", "two_collectors"),
+    ("broker_restarted", "rolling_deploy"),
+    ("broker_restarted", "unreachable_broker"),
+    ("strategy_rolled_out", "wide_rounds"),
+    ("reconnecting", "wide_rounds"),
+    ("rolling_deploy_in_wide_rounds", "two_collectors"),
+    ("subscription_dropped_and_back", "missing_polls"),
+    ("new_route_ignored", "missing_polls"),
+    ("frozen_ghost", "scaled_in_order"),
+    ("stateful_set_silent", "missing_polls"),
+    ("flapping_connection", "rolling_deploy", "wide_rounds"),
+    ("reconnecting", "crash_loop", "missing_polls"),
+    ("nameservers_differ", "crash_loop", "missing_polls"),
+    ("subscriptions_differ", "scaled_in_order", "two_collectors"),
+    ("unreachable_broker", "stateful_set", "missing_polls"),
+    ("strategy_rolled_out", "crash_loop"),
+    ("subscriptions_differ_lists_only", "crash_loop"),
+    ("unreachable_broker", "wide_rounds"),
+    ("nameservers_differ", "wide_rounds"),
+    ("two_processes_with_one_id", "wide_rounds", "missing_polls"),
+    ("reconnecting", "rolling_deploy"),
+    ("scaled_to_zero_and_back", "wide_rounds"),
+    ("group_not_on_a_broker", "crash_loop", "wide_rounds"),
+    ("unreachable_broker", "two_collectors"),
+    ("two_processes_in_a_busy_group", "two_collectors", "missing_polls"),
+)

@@ -1,0 +1,116 @@
+"""The definitions of the scorer, and one small run of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.message_queue import MessageQueue
+from tests.simulation.clock import MINUTE, SECOND
+from tests.simulation.fleets import Fleet, draw_fleet
+from tests.simulation.score import figures, score_fleets
+from tests.simulation.scoring import Row, judge_row, score, spells
+from tests.simulation.situations import SITUATIONS
+from tests.simulation.truth import Truth
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    """Of 22 minutes or more; QUEUE is nobody's from 5:00 to 15:00, but for 30 s."""
+    made = draw_fleet("healthy", [SITUATIONS["healthy"]], 1)
+    truth = Truth()
+    truth.queues_are(-MINUTE, {QUEUE})
+    for time, queues in (
+        (-MINUTE, {QUEUE}),
+        (5 * MINUTE, set()),
+        (10 * MINUTE, {QUEUE}),
+        (10 * MINUTE + 30 * SECOND, set()),
+        (15 * MINUTE, {QUEUE}),
+    ):
+        truth.reads(time, "p1", frozenset(queues))
+    made.world.truth = truth
+    return made
+
+
+def orphan(start: int, end: int, certainty: str = "CERTAIN", **changed: object) -> Row:
+    values: dict[str, Any] = {
+        "persistence": "PERSISTENT",
+        "probability": 1.0,
+        "share_of_time": 1.0,
+        "causes": (),
+    } | changed
+    return Row("healthy", "ORPHANED", QUEUE, start * MINUTE, end * MINUTE, certainty, **values)
+
+
+@pytest.mark.parametrize(
+    ("row", "is_true"),
+    [
+        (orphan(5, 15), True),
+        # 10 of 20 minutes less half a minute.
+        (orphan(0, 20), False),
+        (orphan(0, 20, share_of_time=0.8), True),
+        (orphan(0, 20, "POSSIBLE"), True),
+        (orphan(16, 20, "POSSIBLE"), False),
+        # One round alone speaks for the time around it.
+        (orphan(7, 7), True),
+        (orphan(17, 17), False),
+    ],
+)
+def test_a_row_is_true_if_the_queue_was_so_for_the_time_that_it_claims(
+    fleet: Fleet, row: Row, is_true: bool
+) -> None:
+    assert judge_row(fleet, row).is_true == is_true
+
+
+def test_a_probability_is_close_within_a_factor_of_two(fleet: Fleet) -> None:
+    assert judge_row(fleet, orphan(5, 15, "POSSIBLE", probability=0.5)).is_close
+    assert not judge_row(fleet, orphan(5, 15, "POSSIBLE", probability=0.4)).is_close
+    assert not judge_row(fleet, orphan(16, 20, "POSSIBLE", probability=0.1)).is_close
+
+
+def test_a_short_gap_does_not_end_a_spell(fleet: Fleet) -> None:
+    (spell,) = spells(fleet)
+    assert (spell.start, spell.end) == (5 * MINUTE, 15 * MINUTE)
+    assert spell.so == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([orphan(5, 15)], True),
+        ([orphan(5, 8), orphan(12, 15)], True),
+        ([orphan(5, 8)], False),
+        ([orphan(5, 15, persistence="TRANSIENT")], False),
+        ([], False),
+    ],
+)
+def test_a_spell_is_found_where_lasting_rows_cover_half_of_it(
+    fleet: Fleet, rows: list[Row], found: bool
+) -> None:
+    assert bool(score(fleet, rows, [], set()).missed) != found
+
+
+def test_a_stall_that_lasts_tells_an_orphan_too(fleet: Fleet) -> None:
+    assert not score(fleet, [], [orphan(6, 15)], set()).missed
+
+
+def test_a_fault_that_is_not_there_is_wrong_and_one_that_must_be_told_is_missed(
+    fleet: Fleet,
+) -> None:
+    fleet.must.add("RECONNECTING")
+    result = score(fleet, [], [], {"GROUP_OFFLINE"})
+    assert (result.faults_missed, result.faults_wrong) == ({"RECONNECTING"}, {"GROUP_OFFLINE"})
+
+
+def test_a_dozen_fleets_have_no_certain_lasting_row_that_is_false(tmp_path: Path) -> None:
+    # The first dozen are the deploys, the churn and the duplicate ids.
+    scores = score_fleets(12, 7, tmp_path / "truth", None, keep=False)
+    rows = [judged for each in scores for judged in each.rows]
+    assert any(judged.row.certainty == "CERTAIN" for judged in rows)
+    false = [each for each in rows if each.row.certainty == "CERTAIN" and not each.is_true]
+    assert not false
+    assert any(line.startswith("situation") for line in figures(scores))

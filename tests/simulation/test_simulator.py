@@ -1,0 +1,195 @@
+"""The simulator does what RocketMQ does: small clusters, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_core.message_queue import MessageQueue
+from tests.simulation.clients import Process
+from tests.simulation.clock import MINUTE, SECOND, Clock, dice_of
+from tests.simulation.fleets import WARM_UP, draw_fleet
+from tests.simulation.servers import Nameserver
+from tests.simulation.situations import MIXES, SITUATIONS
+from tests.simulation.truth import length
+from tests.simulation.world import RETRY, World
+
+
+def world_of(*broker_names: str, queues: int = 2) -> World:
+    world = World(dice_of(1), dice_of(2), Clock())
+    world.nameservers = [Nameserver("10.9.0.1:9876")]
+    for name in broker_names:
+        world.add_broker(name, {"T": queues, RETRY: 1})
+    return world
+
+
+def process_in(world: World, number: int, client_id: str | None = None) -> Process:
+    process = Process(
+        world,
+        f"p{number}",
+        client_id or f"10.2.0.{number}@app",
+        f"10.2.0.{number}",
+        frozenset({"T", RETRY}),
+        "AVG",
+        401,
+        world.nameservers[0],
+    )
+    world.processes.append(process)
+    return process
+
+
+def started(world: World, *processes: Process) -> None:
+    for process in processes:
+        process.start()
+    world.clock.run(world.clock.now + MINUTE)
+
+
+def reads_of(world: World, broker_name: str, queue_id: int) -> set[str]:
+    queue = MessageQueue("T", broker_name, queue_id)
+    return set(world.truth.readers[queue].at(world.clock.now))
+
+
+def test_two_members_hold_what_a_hand_computes() -> None:
+    world = world_of("broker-a", "broker-b", queues=3)
+    first, second = process_in(world, 1), process_in(world, 2)
+    started(world, first, second)
+    # AVG over a0 a1 a2 b0 b1 b2: half for each.
+    assert first.held["T"] == {MessageQueue("T", "broker-a", number) for number in range(3)}
+    assert second.held["T"] == {MessageQueue("T", "broker-b", number) for number in range(3)}
+    assert first.held[RETRY] == {MessageQueue(RETRY, "broker-a", 0)}
+
+
+def test_an_id_of_two_processes_wastes_the_slot_of_the_second() -> None:
+    world = world_of("broker-a", queues=3)
+    started(world, *(process_in(world, number, "10.2.0.1@app") for number in (1, 2)))
+    # Two slots: the first has 0 and 1, and both processes find it.
+    assert [reads_of(world, "broker-a", number) for number in range(3)] == [
+        {"p1", "p2"},
+        {"p1", "p2"},
+        set(),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_silent_channel_is_dropped_120_to_130_s_after_its_last_heartbeat(seed: int) -> None:
+    world = world_of("broker-a", "broker-b")
+    world.draws.seed(seed)
+    stays, dies = process_in(world, 1), process_in(world, 2)
+    started(world, stays, dies)
+    last = max(each.last_heartbeat for each in world.brokers[0].channels.values())
+    dies.kill(connections_close=False)
+    dropped: list[int] = []
+    for second in range(0, 140):
+        world.clock.run(world.clock.now + SECOND)
+        if not dropped and len(world.brokers[0].channels) == 1:
+            dropped.append(second)
+            assert 120 * SECOND <= world.clock.now - last <= 131 * SECOND + 30 * SECOND
+    assert dropped
+    # Nobody is notified; the next rebalance sees it.
+    world.clock.run(world.clock.now + 20 * SECOND)
+    assert reads_of(world, "broker-b", 0) == {"p1"}
+
+
+def test_a_process_that_is_killed_is_replaced_at_once_where_its_connections_close() -> None:
+    world = world_of("broker-a", "broker-b")
+    stays, dies = process_in(world, 1), process_in(world, 2)
+    started(world, stays, dies)
+    dies.kill(connections_close=True)
+    assert reads_of(world, "broker-b", 0) == set()
+    world.clock.run(world.clock.now + SECOND)
+    assert reads_of(world, "broker-b", 0) == {"p1"}
+
+
+def test_a_member_that_loses_a_broker_never_reads_its_queues() -> None:
+    world = world_of("broker-a", "broker-b")
+    first, second = process_in(world, 1), process_in(world, 2)
+    started(world, first, second)
+    second.lose("broker-b", seen=True)
+    began = world.clock.now
+    world.clock.run(began + 20 * MINUTE)
+    queue = MessageQueue("T", "broker-b", 0)
+    # broker-b lists the first alone, which then takes all; broker-a lists both. The first draws.
+    assert {"p2"} not in world.truth.readers[queue].values[-20:]
+    unread = length(world.truth.unread(queue, began, world.clock.now))
+    assert 0.2 < unread / (20 * MINUTE) < 0.8
+    # It asks broker-a alone, and so it always has its half: all of broker-b, which it cannot read.
+    assert not second.reads - {MessageQueue(RETRY, "broker-a", 0)}
+
+
+def test_a_client_that_the_list_lacks_drops_what_it_has() -> None:
+    world = world_of("broker-a")
+    first, second = process_in(world, 1), process_in(world, 2)
+    started(world, first, second)
+    before = (first.reads, second.reads)
+    world.brokers[0].remove(second.addresses[world.brokers[0].address])
+    second.rebalance()
+    assert not second.reads
+    # It said so in a heartbeat, so that it is listed again, and gets its half back.
+    world.clock.run(world.clock.now + SECOND)
+    assert (first.reads, second.reads) == before
+
+
+def test_a_group_that_no_broker_knows_keeps_what_it_has() -> None:
+    world = world_of("broker-a")
+    first = process_in(world, 1)
+    started(world, first)
+    held = first.held
+    world.brokers[0].channels.clear()
+    first.rebalance()
+    assert first.held == held
+
+
+def test_a_restart_without_a_closed_connection_lists_an_id_twice_for_a_time() -> None:
+    world = world_of("broker-a")
+    before, after = (process_in(world, number, "10.2.0.1@app") for number in (1, 2))
+    started(world, before)
+    before.kill(connections_close=False)
+    started(world, after)
+    assert world.brokers[0].client_ids == ("10.2.0.1@app",) * 2
+    assert reads_of(world, "broker-a", 0) == {"p2"}
+    assert reads_of(world, "broker-a", 1) == set()
+    world.clock.run(world.clock.now + 3 * MINUTE)
+    assert reads_of(world, "broker-a", 1) == {"p2"}
+
+
+def test_a_new_queue_is_held_within_50_s() -> None:
+    world = world_of("broker-a")
+    started(world, process_in(world, 1))
+    world.set_queues("T", 3)
+    world.clock.run(world.clock.now + 50 * SECOND)
+    assert reads_of(world, "broker-a", 2) == {"p1"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_in_a_healthy_fleet_every_queue_has_one_reader_all_the_time(seed: int) -> None:
+    fleet = draw_fleet("healthy", [SITUATIONS["healthy"]], seed)
+    assert fleet.truth.exists
+    for queue in fleet.truth.exists:
+        spans = fleet.truth.readers[queue].spans(lambda who: len(who) != 1, 0, fleet.until)
+        assert not list(spans), queue
+
+
+def test_a_seed_gives_the_same_dump_again_and_another_seed_another() -> None:
+    def lines(seed: int) -> list[object]:
+        return [*draw_fleet("x", [SITUATIONS["crash_loop"]], seed).lines]
+
+    assert lines(1) == lines(1)
+    assert lines(1) != lines(2)
+
+
+def test_how_a_fleet_is_collected_changes_nothing_for_the_clients() -> None:
+    def readers(names: list[str]) -> object:
+        fleet = draw_fleet("x", [SITUATIONS[name] for name in names], 4)
+        return {queue: steps.values for queue, steps in fleet.truth.readers.items()}
+
+    assert readers(["unreachable_broker"]) == readers(["unreachable_broker", "two_collectors"])
+
+
+@pytest.mark.parametrize("names", [*((name,) for name in SITUATIONS), *MIXES], ids="+".join)
+def test_every_situation_makes_a_dump_of_whole_rounds(names: tuple[str, ...]) -> None:
+    fleet = draw_fleet("x", [SITUATIONS[name] for name in names], 3)
+    kinds = {line["kind"] for line in fleet.lines}
+    assert {"consumer_connection", "topic_route"} <= kinds
+    assert len(fleet.rounds) >= 20
+    asked = {*fleet.must_if_lasting, *(one for must in fleet.must for one in must.split("|"))}
+    assert asked <= fleet.faults
+    assert fleet.clock.now == fleet.until + 2 * MINUTE > WARM_UP

@@ -1,0 +1,123 @@
+"""What a fleet is made of: servers, processes, the clock, the dice, the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+
+from rebalance_core.message_queue import MessageQueue
+from tests.simulation.clients import Process
+from tests.simulation.clock import Clock
+from tests.simulation.servers import SCANNED_EACH, Broker, Nameserver
+from tests.simulation.truth import Truth
+
+GROUP = "G"
+RETRY = f"%RETRY%{GROUP}"
+
+
+@dataclass(eq=False)
+class World:
+    """One cluster with one group.
+
+    ``random``: of what happens. ``draws``: of the clients: which broker they ask, how fast they
+    wake up. Other draws make another course of the same events.
+    ``topics``: by broker name the topics that it has, with their numbers of queues.
+    ``registers_with``: by broker name the nameservers that know it; else all.
+    """
+
+    random: Random
+    draws: Random
+    clock: Clock
+    brokers: list[Broker] = field(default_factory=list)
+    nameservers: list[Nameserver] = field(default_factory=list)
+    topics: dict[str, dict[str, int]] = field(default_factory=dict)
+    registers_with: dict[str, list[Nameserver]] = field(default_factory=dict)
+    processes: list[Process] = field(default_factory=list)
+    truth: Truth = field(default_factory=Truth)
+    notifies: bool = True
+    heartbeat_listeners: list[Callable[[Broker, Process, str], None]] = field(default_factory=list)
+    _ports: count[int] = field(default_factory=lambda: count(20000))
+
+    def add_broker(self, name: str, topics: dict[str, int], *, slaves: int = 0) -> None:
+        number = len({broker.name for broker in self.brokers})
+        self.topics[name] = topics
+        for broker_id in range(1 + slaves):
+            address = f"10.1.{number}.{broker_id + 1}:10911"
+            broker = Broker(self, name, broker_id, address)
+            self.brokers.append(broker)
+            scanned = self.clock.now + self.random.randrange(SCANNED_EACH)
+            self.clock.every(SCANNED_EACH, broker.scan, scanned)
+        self.register(name)
+
+    def replica(self, name: str, broker_id: int) -> Broker | None:
+        for broker in self.brokers:
+            if broker.name == name and broker.broker_id == broker_id:
+                return broker
+        return None
+
+    def replicas(self, name: str) -> list[Broker]:
+        return [broker for broker in self.brokers if broker.name == name]
+
+    # ------------------------------------------------------------------ changes of the cluster
+
+    def register(self, name: str) -> None:
+        """A broker tells its nameservers what it has; those that it does not tell forget it."""
+        ids = tuple(broker.broker_id for broker in self.replicas(name) if broker.up)
+        told = self.registers_with.get(name, self.nameservers)
+        for nameserver in self.nameservers:
+            if nameserver in told and ids:
+                nameserver.registered[name] = (ids, dict(self.topics[name]))
+            else:
+                nameserver.registered.pop(name, None)
+        self._queues_changed()
+
+    def set_queues(self, topic: str, queues: int, names: list[str] | None = None) -> None:
+        """Changes how many queues a topic has on (some) brokers (``updateTopic``)."""
+        for name, topics in self.topics.items():
+            if names is None or name in names:
+                topics[topic] = queues
+                self.register(name)
+
+    def stop_broker(self, name: str) -> None:
+        """In order: the nameservers forget it at once, all connections close."""
+        for broker in self.replicas(name):
+            broker.up = False
+            broker.channels.clear()
+            for process in self.processes:
+                process.addresses.pop(broker.address, None)
+        self.register(name)
+        self._everybody_changed()
+
+    def start_broker(self, name: str) -> None:
+        for broker in self.replicas(name):
+            broker.up = True
+        self.register(name)
+        self._everybody_changed()
+
+    # ------------------------------------------------------------------ what processes call
+
+    def new_address(self, host: str) -> str:
+        return f"{host}:{next(self._ports)}"
+
+    def heartbeat_came(self, broker: Broker, process: Process, client_addr: str) -> None:
+        for listener in self.heartbeat_listeners:
+            listener(broker, process, client_addr)
+
+    def reads_changed(self, process: Process) -> None:
+        self.truth.reads(self.clock.now, process.label, process.reads)
+
+    def _everybody_changed(self) -> None:
+        for process in self.processes:
+            self.reads_changed(process)
+
+    def _queues_changed(self) -> None:
+        up = {broker.name for broker in self.brokers if broker.up and broker.broker_id == 0}
+        queues = {
+            MessageQueue(topic, name, number)
+            for name in up
+            for topic, numbers in self.topics[name].items()
+            for number in range(numbers)
+        }
+        self.truth.queues_are(self.clock.now, queues)
