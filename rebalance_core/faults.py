@@ -58,6 +58,10 @@ from rebalance_core.views import asked_brokers, readable_queues
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
 
+GROUP_OFFLINE_REMEDY = (
+    "start the group's consumers, or delete the subscription group if it is no longer used"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -355,8 +359,12 @@ def _stale_channel(
 def _ghosts(situation: Situation, findings: list[Finding]) -> _Told:
     addresses = {address for _, _, address in silent_members(situation.state)}
     ghosts = _members(situation.state, lambda member: member.client_addr in addresses)
+    dead = {each.client_id for each in situation.state.process_counts if not each.processes}
+    does = f"{verb('send', len(ghosts))} no heartbeats"
+    if dead.issuperset(ghosts):
+        does = f"{verb('answer', len(ghosts))} no question for running infos"
     return _Told(
-        evidence=f"{_and(ghosts)} {verb('send', len(ghosts))} no heartbeats any more and still "
+        evidence=f"{_and(ghosts)} {does} any more and still "
         f"{verb('take', len(ghosts))} a slot; {_effect(findings)}",
         remedy="see whether the process lives, and restart it; the broker drops it about 130 s "
         "after its last heartbeat (let clients shut down in order: then they leave at once)",
@@ -536,7 +544,7 @@ def _group_offline(situation: Situation, findings: list[Finding]) -> _Told:
     who = "no broker" if offline_share(situation.state) == 1.0 else "no broker that answered"
     return _of_queues(
         f"{who} knows any member of the group",
-        "start the group's consumers, or delete the subscription group if it is no longer used",
+        GROUP_OFFLINE_REMEDY,
     )(situation, findings)
 
 

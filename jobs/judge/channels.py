@@ -11,12 +11,15 @@ one that disappears in time was left behind by the process that has the new one.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from jobs.instants import SECOND, Instant
 from jobs.judge.answers import Answers, broker_answers
 from jobs.judge.dossier import Broker, ClientRun, Dossier, ListedMembers
+from jobs.schemas import NOT_ONLINE
 from rebalance_core.state import ProcessCount
 
 _SIDE_BY_SIDE = (
@@ -96,20 +99,28 @@ def _of_broker(
     }
     open_: dict[tuple[str, str], Channel] = {}
     is_first_list = True
-    for at, place in zip(answers.collected_at.tolist(), answers.contents.tolist(), strict=True):
-        name = answers.names[place]
-        if name not in of_list and name != "NOT_ONLINE":
+    for first, last, name in _runs(answers):
+        if name not in of_list and name != NOT_ONLINE:
             continue  # nothing is known of the list
         here = set(of_list.get(name, ()))
         for connection in [each for each in open_ if each not in here]:
-            yield open_.pop(connection)._replace(gone_by=at)
+            yield open_.pop(connection)._replace(gone_by=first)
         for client_id, client_addr in here:
             channel = open_.get((client_id, client_addr)) or Channel(
-                answers.witness, client_id, client_addr, at, at, None, is_first_list
+                answers.witness, client_id, client_addr, first, last, None, is_first_list
             )
-            open_[client_id, client_addr] = channel._replace(last_seen=at)
+            open_[client_id, client_addr] = channel._replace(last_seen=last)
         is_first_list = False
     yield from open_.values()
+
+
+def _runs(answers: Answers[Broker]) -> Iterator[tuple[Instant, Instant, str]]:
+    """Polls that follow each other with one answer: when the first and the last came, and which."""
+    for place, run in groupby(
+        zip(answers.contents.tolist(), answers.collected_at.tolist(), strict=True), itemgetter(0)
+    ):
+        times = [at for _, at in run]
+        yield times[0], times[-1], answers.names[place]
 
 
 class ProcessCounts:

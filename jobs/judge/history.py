@@ -44,6 +44,7 @@ from jobs.judge.silent import clients_not_answering
 from jobs.judge.situations import Situations
 from jobs.judge.stalls import find_intervals, stall_episodes
 from jobs.judge.statuses import finding_id, former_findings, status
+from jobs.judge.still_offline import still_offline
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import build_timeline
@@ -82,7 +83,9 @@ def judge(
     faults += secret_faults(dossier, terms.masking)
 
     reassignments = {topic: find_reassignments(timeline) for topic, timeline in timelines.items()}
-    unsteady = unsteady_members(dossier, timelines, reassignments, faults, terms)
+    unsteady = unsteady_members(
+        dossier, situations.channels, timelines, reassignments, faults, terms
+    )
     faults += unsteady
 
     holdings = find_holdings(
@@ -115,6 +118,9 @@ def judge(
     faults += unlisted_consumers(compress(computed, refuted), witnesses.offsets)
     faults += held_faults(held, witnesses)
     faults += clients_not_answering(dossier.clients, timelines, seconds)
+    offline, offline_faults = still_offline(dossier, by_topic, seconds)
+    episodes += offline
+    faults += offline_faults
     findings = _queue_findings(dossier, episodes, witnesses, terms)
     blame(findings, unsteady)
 

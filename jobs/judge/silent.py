@@ -8,14 +8,13 @@ says; what it holds, nobody knows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
 from jobs.instants import Instant
+from jobs.judge.answering import Asked, asked_of
 from jobs.judge.dossier import ClientRun
 from jobs.judge.episodes import FaultEpisode
 from jobs.judge.extents import Part, extent_of, join_episodes, runs_of
-from jobs.judge.holdings import RUNNING_INFO
 from jobs.judge.timeline import Timeline
 from jobs.judge.words import between
 from jobs.kinds import CLIENT_NOT_ANSWERING, PERSISTENT
@@ -29,14 +28,6 @@ _REMEDY = (
 )
 
 
-class _Asked(NamedTuple):
-    """A question to a client: when, in which round, and whether it answered."""
-
-    moment: Instant
-    round_: Instant
-    answered: bool
-
-
 def clients_not_answering(
     clients: Sequence[ClientRun], timelines: Mapping[str, Timeline], persistence_seconds: int
 ) -> list[FaultEpisode]:
@@ -48,7 +39,7 @@ def clients_not_answering(
     """
     if not any(each.error_code is not None for each in clients):
         return []
-    asked = _asked(clients)
+    asked = asked_of(clients)
     sdks = {each.client_id: each.language for each in clients if each.language is not None}
     answered: dict[str | None, set[Instant]] = defaultdict(set)
     for client_id, questions in asked.items():
@@ -69,25 +60,9 @@ def clients_not_answering(
     ]
 
 
-def _asked(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[_Asked]]:
-    """By client id the questions of each round, in time; one broker may pass on the answer that
-    another one did not.
-    """
-    asked: dict[str, dict[Instant, _Asked]] = defaultdict(dict)
-    for run in clients:
-        if run.source == RUNNING_INFO:
-            of_client = asked[run.client_id]
-            for round_, moment in run.times:
-                if round_ is not None:
-                    before = of_client.get(round_)
-                    is_answer = run.error_code is None or (before is not None and before.answered)
-                    of_client[round_] = _Asked(moment, round_, is_answer)
-    return {client_id: sorted(of_client.values()) for client_id, of_client in asked.items()}
-
-
 def _faults(
     client_id: str,
-    questions: Sequence[_Asked],
+    questions: Sequence[Asked],
     timelines: Mapping[str, Timeline],
     persistence_seconds: int,
 ) -> Iterator[FaultEpisode]:

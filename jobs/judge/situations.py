@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from jobs.contents import value_text
 from jobs.instants import SECOND, Instant
+from jobs.judge.answering import Gone, gone_clients
 from jobs.judge.answers import (
     NOTHING,
     Answers,
@@ -28,7 +29,7 @@ from jobs.judge.answers import (
     snapshots_of,
     times_of,
 )
-from jobs.judge.channels import ProcessCounts, channels_of
+from jobs.judge.channels import Channel, ProcessCounts, channels_of
 from jobs.judge.dossier import Broker, Dossier, RouteBrokerRow, RouteRun
 from jobs.judge.membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
 from rebalance_core.state import ProcessCount, Unreachable
@@ -83,6 +84,8 @@ class Situations:
     """The stretches of every topic of a group, in time."""
 
     by_topic: Mapping[str, Sequence[Stretch]]
+    #: By client id, of those with several: see ``channels_of``.
+    channels: Mapping[str, Sequence[Channel]] = field(default_factory=dict)
 
     def distinct(self) -> dict[str, Situation]:
         """By id every situation."""
@@ -102,7 +105,8 @@ def find_situations(
         {
             topic: _of_topic(dossier, topic, group, route_max_age_seconds * SECOND)
             for topic in dossier.topics()
-        }
+        },
+        group.channels,
     )
 
 
@@ -125,6 +129,7 @@ class _GroupInTime:
     contents: Sequence[_OfLists]
     #: By snapshot how often the content changed by then.
     runs: Numbers
+    channels: Mapping[str, Sequence[Channel]]
 
     @classmethod
     def of(cls, dossier: Dossier, heartbeat_expiry_seconds: int) -> _GroupInTime:
@@ -134,25 +139,34 @@ class _GroupInTime:
         ends = times_of(answers, polls, snapshots)
         lists = Lists(dossier)
         shown = find_membership(lists, answers, polls, ends)
-        counts = ProcessCounts(
-            channels_of(dossier, answers), dossier.clients, heartbeat_expiry_seconds
-        )
+        channels = channels_of(dossier, answers)
+        counts = ProcessCounts(channels, dossier.clients, heartbeat_expiry_seconds)
+        expiry = heartbeat_expiry_seconds * SECOND
+        gone = gone_clients(dossier.clients, answers, dossier.list_members, expiry)
         rows = [_contents(each, polls[each.witness]) for each in answers]
-        # What the brokers gave repeats itself: where nothing else is shown, changes alone count.
-        cuts = np.arange(len(snapshots)) if counts or shown else _changes(rows, len(snapshots))
+        # What the brokers gave repeats itself, and so do its channels: changes alone count. What is
+        # shown of lists that differ is of its snapshot; a client that is gone, of its time.
+        cuts = _changes(rows, len(snapshots))
+        if gone:
+            cuts = np.arange(len(snapshots))
+        elif shown:
+            alone = np.array(sorted(shown), np.int64)
+            cuts = np.union1d(cuts, np.union1d(alone, alone + 1))
+            cuts = cuts[cuts < len(snapshots)]
         known: dict[_OfLists, int] = {}
         found = []
         for number in cuts.tolist():
             content = _OfLists(
                 _given(answers, [int(row[number]) for row in rows]),
-                _process_counts(counts, answers, polls, number),
+                _process_counts(counts, answers, polls, number)
+                + _none_of(gone, int(snapshots[number]), int(ends[number])),
                 shown.get(number, NOTHING_SHOWN),
             )
             found.append(known.setdefault(content, len(known)))
         lengths = np.diff(np.append(cuts, len(snapshots)))
         places = np.repeat(np.array(found, np.int64), lengths)
         changes = np.append(0, np.cumsum(np.diff(places) != 0)) if len(places) else places
-        return cls(snapshots, ends, places, list(known), changes)
+        return cls(snapshots, ends, places, list(known), changes, channels)
 
 
 def _contents(answers: Answers[Any], polls: Numbers) -> Numbers:
@@ -193,6 +207,19 @@ def _process_counts(
             if polls[each.witness][number] != NOTHING
         }
     )
+
+
+def _none_of(gone: Mapping[str, Gone], since: Instant, until: Instant) -> tuple[ProcessCount, ...]:
+    """The client ids behind which nobody is any more at a round between the two instants."""
+    return tuple(
+        ProcessCount(client_id, 0, _NO_ANSWER)
+        for client_id, each in sorted(gone.items())
+        if each.since <= until and since <= each.listed_until
+    )
+
+
+#: What shows that a client is dead.
+_NO_ANSWER = "it answers no question for its running info any more"
 
 
 # ---------------------------------------------------------------- routes

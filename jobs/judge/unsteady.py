@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jobs.judge.channels import channels_of
+from jobs.judge.channels import Channel
 from jobs.judge.dossier import Dossier
 from jobs.judge.episodes import FaultEpisode
 from jobs.judge.flapping import flapping_members
@@ -16,12 +16,14 @@ from jobs.judge.timeline import Timeline
 
 def unsteady_members(
     dossier: Dossier,
+    channels: Mapping[str, Sequence[Channel]],
     timelines: Mapping[str, Timeline],
     reassignments: Mapping[str, Sequence[Row]],
     faults: Sequence[FaultEpisode],
     terms: Terms,
 ) -> list[FaultEpisode]:
-    """The faults FLAPPING and RECONNECTING of the group; ``reassignments`` by topic.
+    """The faults FLAPPING and RECONNECTING of the group; ``channels`` by client id,
+    ``reassignments`` by topic.
 
     Both are the group's, whatever the topic. They are told once: of its main topic, or of the one
     in which old connections cost most queues.
@@ -29,7 +31,6 @@ def unsteady_members(
     topic = _main_topic(dossier, timelines)
     if topic is None:
         return []
-    channels = channels_of(dossier)
     seconds, expiry = terms.persistence_seconds, terms.heartbeat_expiry_seconds
     flapping = flapping_members(
         topic, reassignments[topic], channels, timelines[topic].end, seconds, expiry

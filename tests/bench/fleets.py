@@ -27,11 +27,12 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.contract import has_columns
 from jobs.fold.numbers import open_files
 from jobs.pipeline.ingested import MANIFEST, Ingested, record_ingest
 from jobs.progress import Progress
 from jobs.publish.tables import write_table
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
+from jobs.schemas import BROKER_POLLS, HEARTBEATS, MEMBER_LISTS, TOPIC_ROUTES
 from jobs.session import spark_session
 from jobs.storage import Location
 from tests.support.fleet import (
@@ -124,8 +125,10 @@ def ensure(folder: Path, name: str, fleet: Fleet) -> Tables:
 
 
 def ensure_ids(tables: Tables) -> Tables:
-    """The same, with the tables that have content ids."""
-    if not (tables.with_ids / MANIFEST).exists():
+    """The same, with the tables that have content ids of what is a member's fact now."""
+    lists = Location(tables.with_ids / MEMBER_LISTS.name)
+    is_there = (tables.with_ids / MANIFEST).exists()
+    if not is_there or not has_columns(MEMBER_LISTS, lists.parquet().schema):
         _in_fresh_process("--write-ids", str(tables.folder))
     return tables
 

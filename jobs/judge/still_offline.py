@@ -1,0 +1,80 @@
+"""the run before -> a group that is still offline: its queues, although no list names a topic.
+
+Lists tell the topics of a group. A group that has had no member all through the window has no list,
+and where its offsets are not collected either, only the run before tells what it should consume.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from jobs.judge.dossier import Dossier, EarlierFinding
+from jobs.judge.episodes import FaultEpisode, QueueEpisode
+from jobs.judge.extents import Extent, Part, extent_of, runs_of
+from jobs.judge.words import queues_in_words
+from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from rebalance_core.causes import GROUP_OFFLINE
+from rebalance_core.english import noun
+from rebalance_core.faults import GROUP_OFFLINE_REMEDY
+from rebalance_core.findings import CERTAIN, ORPHANED
+
+
+def still_offline(
+    dossier: Dossier, topics: Collection[str], persistence_seconds: int
+) -> tuple[list[QueueEpisode], list[FaultEpisode]]:
+    """The orphaned queues and the fault GROUP_OFFLINE of each topic that was offline in the run
+    before, of a group that no broker lists all through the window.
+
+    ``topics`` are those that the window itself tells of: they are judged by it.
+    """
+    answers = {run.answer for run in dossier.polls} - {NO_ANSWER, ANSWERED}
+    if answers != {NOT_ONLINE}:
+        return [], []
+    offline = [run for run in dossier.polls if run.answer == NOT_ONLINE]
+    snapshots = sorted({time for run in offline for time in run.times})
+    runs = runs_of([Part(time, time, 1) for time in snapshots])
+    extent = extent_of(runs, runs[-1].after, persistence_seconds)
+    by_topic: dict[str, list[EarlierFinding]] = defaultdict(list)
+    for each in dossier.earlier:
+        if each.kind == ORPHANED and GROUP_OFFLINE in each.causes and each.topic not in topics:
+            by_topic[each.topic].append(each)
+    episodes = [_episode(each, extent) for of_topic in by_topic.values() for each in of_topic]
+    return episodes, [_fault(topic, found, extent) for topic, found in by_topic.items()]
+
+
+def _episode(earlier: EarlierFinding, extent: Extent) -> QueueEpisode:
+    return QueueEpisode(
+        topic=earlier.topic,
+        kind=ORPHANED,
+        queue=(earlier.broker_name, earlier.queue_id),
+        certainty=CERTAIN,
+        probability=1.0,
+        completeness=1.0,
+        claimants=(),
+        strategy_source=None,
+        causes=(GROUP_OFFLINE,),
+        episode_first_seen=extent.first_seen,
+        episode_last_seen=extent.last_seen,
+        times=((extent.first_seen, extent.last_seen),),
+        **extent._asdict(),
+    )
+
+
+def _fault(topic: str, found: Sequence[EarlierFinding], extent: Extent) -> FaultEpisode:
+    queues = {(each.broker_name, each.queue_id) for each in found}
+    return FaultEpisode(
+        topic=topic,
+        fault=GROUP_OFFLINE,
+        evidence=f"no broker that answered lists a member of the group, as in the run before: "
+        f"{queues_in_words(queues)} {noun(len(queues), 'is', 'are')} taken by nobody",
+        remedy=GROUP_OFFLINE_REMEDY,
+        client_ids=(),
+        client_addrs=(),
+        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
+        queues_affected=len(queues),
+        findings_cleared=0,
+        findings_left=0,
+        moves=(),
+        **extent._asdict(),
+    )
