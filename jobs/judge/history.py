@@ -30,7 +30,7 @@ from jobs.judge.holdings import find_holdings
 from jobs.judge.known_issues import mark_known
 from jobs.judge.load import group_load, with_load
 from jobs.judge.reassignments import find_reassignments
-from jobs.judge.reconnecting import blame
+from jobs.judge.reconnecting import blame, with_remedies
 from jobs.judge.rounds import find_rounds, with_rounds
 from jobs.judge.route_changes import (
     find_route_changes,
@@ -86,7 +86,7 @@ def judge(
     unsteady = unsteady_members(
         dossier, situations.channels, timelines, reassignments, faults, terms
     )
-    faults += unsteady
+    faults = with_remedies(faults, unsteady) + unsteady
 
     holdings = find_holdings(
         dossier,

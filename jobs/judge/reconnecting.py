@@ -263,3 +263,20 @@ def blame(findings: Iterable[Row], faults: Sequence[FaultEpisode]) -> None:
             for fault in faults
         ):
             row["causes"] = sorted({*row["causes"], RECONNECTING})
+
+
+def with_remedies(
+    faults: Iterable[FaultEpisode], unsteady: Sequence[FaultEpisode]
+) -> list[FaultEpisode]:
+    """The faults; an old connection of a client that reconnects again and again is not left alone.
+
+    By itself one passes (``STALE_CHANNEL_REMEDY``); what brings the next one is to be repaired,
+    in every topic in which it takes a slot.
+    """
+    remedies = {fault.client_ids: fault.remedy for fault in unsteady if fault.fault == RECONNECTING}
+    return [
+        replace(fault, remedy=remedies[fault.client_ids])
+        if fault.fault == STALE_CHANNEL and fault.client_ids in remedies
+        else fault
+        for fault in faults
+    ]

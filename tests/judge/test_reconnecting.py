@@ -8,7 +8,7 @@ import pytest
 
 from jobs.judge.channels import Channel
 from jobs.judge.dossier import ClientRun
-from jobs.judge.reconnecting import blame, find_reconnecting, reconnecting_faults
+from jobs.judge.reconnecting import blame, find_reconnecting, reconnecting_faults, with_remedies
 from tests.judge.phases import at
 from tests.judge.test_severity import fault_of
 
@@ -182,3 +182,13 @@ def test_what_its_old_connections_cost_names_it_beside_them():
         ["RECONNECTING", "STALE_CHANNEL"],
         ["STALE_CHANNEL"],
     ]
+
+
+def test_an_old_connection_of_a_client_that_reconnects_is_not_left_to_pass():
+    reconnects = fault_of("RECONNECTING", client_ids=("a",), remedy="look at the network")
+    stale = [fault_of("STALE_CHANNEL", client_ids=(each,), remedy="none") for each in "ab"]
+    ghost = fault_of("GHOST_MEMBER", client_ids=("a",), remedy="restart it")
+
+    found_ = with_remedies([*stale, ghost], [reconnects])
+
+    assert [each.remedy for each in found_] == ["look at the network", "none", "restart it"]
