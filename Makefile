@@ -14,7 +14,7 @@ SAMPLES := tests/data/captures
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit test test-fast test-airflow test-without-java lint fmt docs package truth bench clean
+.PHONY: help install audit live test test-fast test-live test-airflow test-without-java lint fmt docs package truth bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -53,6 +53,13 @@ test: install ## Run all tests
 
 test-fast: install ## Run the tests that start no Java and no other command: within a minute or two
 	$(BIN)/python -m pytest -m 'not spark and not e2e'
+
+test-live: install ## Run the collector against a real RocketMQ, where ROCKETMQ_HOME has one
+	@if [ -n "$$ROCKETMQ_HOME" ]; then $(BIN)/python -m pytest tests/live; else \
+		echo 'skipped: ROCKETMQ_HOME names no installation of RocketMQ (a folder with lib/ and conf/)'; fi
+
+live: $(VENV)/installed ## Collect from your own cluster and audit it at once; NAMESRV=host:9876
+	$(BIN)/rebalance-audit live $(addprefix --namesrv ,$(NAMESRV)) --output $(OUT)/live
 
 $(AIRFLOW_VENV)/installed: tests/airflow/requirements.txt
 	$(PYTHON) -m venv $(AIRFLOW_VENV)
@@ -103,8 +110,6 @@ $(VENV)/bench-installed: $(VENV)/installed
 bench: $(VENV)/bench-installed ## Measure all there is to measure; BENCH=S, M or L is the largest fleet
 	$(BIN)/python -m tests.bench.allocator
 	$(BIN)/python -m tests.bench.evaluation
-	$(BIN)/python -m tests.bench.reference
-	$(BIN)/python -m tests.bench.truth --size $(BENCH)
 	$(BIN)/python -m tests.bench.run --largest $(BENCH)
 	$(BIN)/python -m tests.bench.ingest --gigabyte
 	$(BIN)/python -m tests.bench.small

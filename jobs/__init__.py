@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jobs.pipeline.explain import explain, what_if
-    from jobs.pipeline.frames import audit_frames
+    from jobs.pipeline.frames import audit_frames, snapshot_frames
     from jobs.settings import Settings, load_settings
 
-__all__ = ["Settings", "audit_frames", "explain", "load_settings", "what_if"]
+__all__ = ["Settings", "audit_frames", "explain", "load_settings", "snapshot_frames", "what_if"]
 
 _HOMES = {
     "audit_frames": "jobs.pipeline.frames",
+    "snapshot_frames": "jobs.pipeline.frames",
     "explain": "jobs.pipeline.explain",
     "what_if": "jobs.pipeline.explain",
     "Settings": "jobs.settings",

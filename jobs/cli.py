@@ -289,7 +289,7 @@ def sum_up(published: Published, reports: Location | None) -> str:
         for name, words in (
             ("orphaned_queues", "orphaned"),
             ("duplicate_queues", "duplicated"),
-            ("stalled_queues", "stalled queue runs"),
+            ("stalled_queues", "stalled queues"),
         )
     ]
     known = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)

@@ -168,7 +168,7 @@ strategy string?: the strategy's name as seen of the client
 strategy_source string?: RUNNING_INFO or CLIENT_LOG
 client_rebalance, pull_consumer
 last_heartbeat_at timestamp?: its last heartbeat seen by then
-is_silent boolean?: whether it has stopped to send heartbeats, as what came later shows
+is_silent boolean?: whether it has stopped sending heartbeats, as what came later shows
 doubtful_topics DOUBTFUL_TOPICS?: of a member with subscriptions from the GROUP_TABLE the topics
     that the table has in some polls only, and in how many percent; null: none
 """)
@@ -228,8 +228,9 @@ route_id string: the id of the content, as in route_polls
 brokers ROUTE_BROKERS: none: the nameserver does not know the topic
 """)
 
-#: The source of rows of ``client_states`` in which a broker says how a group consumes a topic.
-REQUEST_MODE = "REQUEST_MODE"
+#: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log, and
+#: what a broker says of how a group consumes a topic.
+RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = "RUNNING_INFO", "CLIENT_LOG", "REQUEST_MODE"
 
 CLIENT_STATES = _table("""
 client_states: one answer of a client to getConsumerRunningInfo, or one rebalance line of its log,
@@ -496,6 +497,7 @@ fairer_strategy string?: a strategy that would divide the queues of all topics c
     none, or the group has findings
 round_seconds double?: the usual time from the first to the last answer of a round
 round_interval_seconds double?: the usual time from one round to the next; null: one round
+rounds_too_wide boolean?: whether a round takes longer than a fault has to last
 """)
 
 GROUP_LOAD = _table("""

@@ -51,7 +51,7 @@ from rebalance_core.repairs import (
     lists_of_topic,
     part_copies,
 )
-from rebalance_core.state import BROADCASTING, SURE, Member, State
+from rebalance_core.state import BROADCASTING, GROUP_TABLE, SURE, Member, State
 from rebalance_core.strategies import AllocationStrategy, Sdk, own_copy, sdk_of
 from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
 from rebalance_core.views import asked_brokers, readable_queues
@@ -482,15 +482,7 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> _Told:
         f"the list of {named_broker(*of)} lacks {_and(missing)}, which other brokers list"
         for of, missing in short.items()
     )
-    cut_off: dict[str, list[str]] = defaultdict(list)
-    for client_id, broker_name in situation.state.unreachable:
-        if client_id is not None and client_id in every:
-            cut_off[broker_name].append(client_id)
-    not_read = "".join(
-        f"; {_and(sorted(client_ids))} {verb('do', len(client_ids))} not reach {broker_name} and "
-        f"{verb('read', len(client_ids))} no queue of it"
-        for broker_name, client_ids in sorted(cut_off.items())
-    )
+    not_read = _cut_off(situation.state)
     return _Told(
         evidence=f"{told or 'the brokers list an id a different number of times'}{not_read}; "
         f"a client asks a random broker at every rebalance, so the shares change from one to the "
@@ -499,6 +491,40 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> _Told:
         "addresses); while one starts or leaves this passes by itself",
         client_ids=tuple(sorted({each for missing in short.values() for each in missing})),
         broker_names=tuple(dict.fromkeys(name for name, _ in short)),
+    )
+
+
+def _cut_off(state: State) -> str:
+    """The subscribers that do not reach a broker of the topic, in words, each part after a ``; ``.
+
+    A client sends heartbeats to the brokers of its own topics alone
+    (``MQClientInstance.sendHeartbeatToAllBroker``): one that does not subscribe to the topic is not
+    expected there. Where the group's table alone shows what a client subscribes to, that may be so.
+    """
+    subscribed = {each.client_id: each for each in state.members if each.subscribed}
+    cut_off: dict[str, list[str]] = defaultdict(list)
+    for client_id, broker_name in state.unreachable:
+        if client_id in subscribed:
+            cut_off[broker_name].append(client_id)
+    told = "".join(
+        f"; {_and(sorted(client_ids))} {verb('do', len(client_ids))} not reach {broker_name} and "
+        f"{verb('read', len(client_ids))} no queue of it"
+        for broker_name, client_ids in sorted(cut_off.items())
+    )
+    of_table = sorted(
+        {
+            client_id
+            for client_ids in cut_off.values()
+            for client_id in client_ids
+            if subscribed[client_id].subscription_source == GROUP_TABLE
+        }
+    )
+    if not of_table:
+        return told
+    return (
+        f"{told}; or {_and(of_table)} {verb('subscribe', len(of_table))} to other topics alone "
+        f"(the group's table does not show whose topics they are), {verb('take', len(of_table))} "
+        "a slot all the same, and no heartbeat is due there: running infos show which"
     )
 
 
@@ -535,7 +561,8 @@ def _routes(situation: Situation, findings: list[Finding]) -> _Told:
     return _Told(
         evidence=f"the nameservers differ on {situation.state.topic}: {told}"
         f"{'; ' + effect if effect else ''}",
-        remedy="see whether every broker registers with every nameserver",
+        remedy="see whether every broker registers with every nameserver; stop a nameserver with "
+        "which no broker registers any more",
         broker_names=tuple(sorted({b.broker_name for b in situation.state.brokers})),
     )
 
@@ -553,8 +580,8 @@ def _rooms(situation: Situation, findings: list[Finding]) -> _Told:
     remedy = (
         "if the room should be served, add it to consumeridcs of the members (a broker's room is "
         "what its name has before the @); if it is left out on purpose, stop the producers there "
-        f"(mqadmin updateTopicPerm -b BROKER_ADDRESS -t {situation.state.topic} -p 4) and move "
-        "what is unread, or name it as a known issue"
+        f"(mqadmin updateTopic -b BROKER_ADDRESS -t {situation.state.topic} -r READ_QUEUES "
+        "-w WRITE_QUEUES -p 4) and move what is unread, or name it as a known issue"
     )
     unfiltered = {
         client_id: strategy

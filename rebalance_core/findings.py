@@ -51,6 +51,11 @@ ALLOCATION_FAILS = "ALLOCATION_FAILS"
 SHARED_BY_BROKER = "SHARED_BY_BROKER"
 QUEUES_CHOSEN = "QUEUES_CHOSEN"
 
+#: With these the state says nothing about owners: no fault is found, and none is seen to end.
+OWNERS_NOT_KNOWN = frozenset(
+    {NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, ALLOCATION_FAILS}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
@@ -160,12 +165,7 @@ class Evaluation:
     @property
     def known(self) -> bool:
         """Whether the state says anything about owners: a gap of knowledge ends no episode."""
-        return self.coverage not in (
-            NO_BROKER_ANSWERED,
-            ROUTE_NOT_KNOWN,
-            STRATEGY_NOT_KNOWN,
-            ALLOCATION_FAILS,
-        )
+        return self.coverage not in OWNERS_NOT_KNOWN
 
 
 def evaluate(state: State, rules: StrategyRules) -> Evaluation:

@@ -9,7 +9,7 @@ many processes use a client id; where it does not, the id itself and what two li
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -130,7 +130,7 @@ def processes_behind(state: State) -> dict[str, int]:
 
 
 def _shown_counts(state: State) -> dict[str, ProcessCount]:
-    return {each.client_id: each for each in state.process_counts}
+    return {each.client_id: each for each in state.process_counts if each.processes}
 
 
 def _count(
@@ -151,7 +151,8 @@ def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
     where it does not, a client that stopped without a word is a ghost. Only of lists of which
     another member was heard lately: else it is the collector that stopped listening. A client
     that is silent at one broker and heard at none is silent at all: heartbeats of the others may
-    not be collected.
+    not be collected. A client id behind which there is no process any more (``process_counts``)
+    is silent whoever is heard.
     """
     silent: set[tuple[str, int, str]] = set()
     silent_ids: set[str] = set()
@@ -164,13 +165,17 @@ def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
             expired = [m for m in entry.members if m.is_expired and m.client_id not in heard]
             silent.update((*entry.broker, member.client_addr) for member in expired)
             silent_ids.update(member.client_id for member in expired)
-    gone = silent_ids - heard_ids
+    gone = (silent_ids - heard_ids).union(_ids_of_nobody(state))
     if gone:
         for entry in state.client_lists:
             silent.update(
                 (*entry.broker, m.client_addr) for m in entry.members if m.client_id in gone
             )
     return frozenset(silent)
+
+
+def _ids_of_nobody(state: State) -> Iterator[str]:
+    return (each.client_id for each in state.process_counts if not each.processes)
 
 
 def _copies(state: State) -> dict[str, CopiesPerList]:
@@ -213,10 +218,12 @@ _STRATEGY = _TELLING.index("strategy")
 
 def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
     """By client id what its member tells, where there is nothing to weigh: no id stands twice in
-    a list, no heartbeat is late, and every list tells the same of an id. So it is in nearly all
+    a list, no member is silent, and every list tells the same of an id. So it is in nearly all
     states, and these cost a third of what a closer look costs. None: look closely.
     """
     telling: dict[str, tuple[Any, ...]] = {}
+    if any(_ids_of_nobody(state)):
+        return None
     for entry in state.client_lists:
         here = {member.client_id: _what_tells(member) for member in entry.members}
         telling = here | telling

@@ -20,7 +20,8 @@ MASTER_ID = 0
 SURE = 100
 
 #: Where it was seen what a member subscribes to, the surest first.
-SUBSCRIPTION_SOURCES = ("HEARTBEAT", "RUNNING_INFO", "GROUP_TABLE")
+GROUP_TABLE = "GROUP_TABLE"
+SUBSCRIPTION_SOURCES = ("HEARTBEAT", "RUNNING_INFO", GROUP_TABLE)
 
 #: ``MessageRequestMode``: each queue has one client; many clients share a queue.
 PULL = "PULL"
@@ -141,7 +142,8 @@ class State:
     broker that is in neither did not answer: nothing is known of its list.
 
     Two things only time can show. ``process_counts`` has by client id how many processes use an id
-    that a list has more than once, where its connections show that. ``unreachable`` has
+    that a list has more than once, where its connections show that; 0: the process is dead, and
+    the brokers have not dropped it yet. ``unreachable`` has
     (client id, broker name) where the broker did not list the client for longer than a heartbeat
     takes to list it again: the client does not reach the broker, so it does not get the list of
     members from it and does not read its queues, whatever it computes. It is there once for each

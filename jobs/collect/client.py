@@ -1,6 +1,7 @@
 """One question to one address: an answer, or the reason why there is none.
 
-One connection an address, on which several questions are under way at a time. An address that did
+One connection an address, on which several questions are under way at a time; only one until the
+address has answered it: those that hang must not take the places of all others. An address that did
 not answer in time is given up until ``forget``: it would cost every later question its time-out.
 What fails is no exception but an ``Answer`` that says so: a round goes on, whatever happens.
 """
@@ -11,9 +12,10 @@ import asyncio
 import os
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from ssl import SSLContext
+from ssl import CERT_NONE, SSLContext, create_default_context
 from typing import NamedTuple
 
 from jobs.collect.frames import Frame, FrameError, encode, read_frame
@@ -107,6 +109,9 @@ class RemotingClient:
             lambda: Semaphore(options.per_address)
         )
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        #: The addresses that have answered since ``forget``; the others are asked one by one.
+        self._answered: set[str] = set()
+        self._first: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._connections: dict[str, _Connection] = {}
         self._given_up: dict[str, str] = {}
         self._next_at: dict[str, float] = {}
@@ -125,6 +130,7 @@ class RemotingClient:
     def forget(self) -> None:
         """Asks again what was given up: at the begin of a round."""
         self._given_up.clear()
+        self._answered.clear()
 
     @property
     def given_up(self) -> Mapping[str, str]:
@@ -134,17 +140,29 @@ class RemotingClient:
     async def ask(self, address: str, question: Question) -> Answer:
         """What the address answers; it raises for a code that is not in the list, nothing else."""
         code = RequestCode(question.code)
-        async with self._lanes[address]:
+        async with self._lanes[address], self._alone_until_answered(address):
             if address in self._given_up:
                 return self._answer_for_given_up(address)
             await self._pace(address)
             async with self._slots:
                 answer = await self._asked(address, code, question)
+            if answer.code >= OK:
+                self._answered.add(address)
         if not answer.is_ok:
             what = f"{address}: {code.name} ({code:d}): error {answer.code}: {answer.remark}"
             self.traffic.errors[address, answer.code] += 1
             self.traffic.last_errors[address, answer.code] = what
         return answer
+
+    @asynccontextmanager
+    async def _alone_until_answered(self, address: str) -> AsyncIterator[None]:
+        """Lets one question in at a time, until the address has answered one."""
+        if address not in self._answered:
+            async with self._first[address]:
+                if address not in self._answered:
+                    yield
+                    return
+        yield
 
     async def _asked(self, address: str, code: RequestCode, question: Question) -> Answer:
         seconds = self.options.seconds
@@ -293,6 +311,22 @@ class _Connection:
             self._end(_ClosedError(f"{part} came"))
         except OSError as error:
             self._end(_ClosedError(_told(error)))
+
+
+def tls_context(
+    verify: str, authorities: str | None, certificate: str | None, key: str | None
+) -> SSLContext:
+    """How connections are encrypted; OSError or ValueError where a file is no certificate.
+
+    ``verify``: full, the certificate and its name; chain, the certificate alone; none.
+    """
+    context = create_default_context(cafile=authorities)
+    if certificate is not None:
+        context.load_cert_chain(certificate, key)
+    context.check_hostname = verify == "full"
+    if verify == "none":
+        context.verify_mode = CERT_NONE
+    return context
 
 
 def split_address(address: str) -> tuple[str, int]:

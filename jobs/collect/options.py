@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
-from jobs.collect.client import IN_ALL, ClientOptions, split_address
+from jobs.collect.client import IN_ALL, ClientOptions, split_address, tls_context
 from jobs.collect.rounds import PARTS, Target
 from jobs.collect.signature import find_account
 from jobs.errors import SettingsError
@@ -50,15 +50,9 @@ class Tls(Section):
     def to_context(self) -> ssl.SSLContext:
         """The context of the connections; SettingsError where a file is none of those."""
         try:
-            context = ssl.create_default_context(cafile=self.authorities)
-            if self.certificate is not None:
-                context.load_cert_chain(self.certificate, self.key)
+            return tls_context(self.verify, self.authorities, self.certificate, self.key)
         except (OSError, ValueError) as error:
             raise SettingsError(f"tls: a file cannot be read as a certificate: {error}") from error
-        context.check_hostname = self.verify == "full"
-        if self.verify == "none":
-            context.verify_mode = ssl.CERT_NONE
-        return context
 
 
 class Cluster(Section):

@@ -18,7 +18,7 @@ import asyncio
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -413,23 +413,25 @@ class Round:
     # Lines
 
     def _write(self, kind: str, cluster: str, answer: Answer, **who: Any) -> None:
-        """One line: the body as it came, or why there is none."""
-        line: dict[str, Any] = {
-            "kind": kind,
-            "cluster": cluster,
-            "snapshot_time": self._snapshot_text,
-            "collected_at": iso(to_datetime(answer.collected_at)),
-            **who,
-        }
-        code, remark = answer.code, answer.remark
-        if answer.is_ok:
-            try:
-                line["body"] = answer.body.decode()
-            except UnicodeDecodeError as error:
-                code, remark = NOT_UNDERSTOOD, f"{answer.address}: the body is no UTF-8: {error}"
-        if "body" not in line:
-            line["error_code"], line["error_message"] = code, remark or "no remark"
-        self._write_line(line)
+        about = {"kind": kind, "cluster": cluster, "snapshot_time": self._snapshot_text, **who}
+        self._write_line(answered_line(about, answer))
+
+
+def answered_line(about: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    """The line of a dump: what was asked, and the body as it came, or why there is none.
+
+    >>> answered_line({"kind": "topic_route", "topic": "T"}, Answer("ns:1", 17, "No route", b"", 0))
+    {'kind': 'topic_route', 'topic': 'T', 'collected_at': '1970-01-01T00:00:00.000Z', \
+'error_code': 17, 'error_message': 'No route'}
+    """
+    line = {**about, "collected_at": iso(to_datetime(answer.collected_at))}
+    code, remark = answer.code, answer.remark
+    if answer.is_ok:
+        try:
+            return {**line, "body": answer.body.decode()}
+        except UnicodeDecodeError as error:
+            code, remark = NOT_UNDERSTOOD, f"{answer.address}: the body is no UTF-8: {error}"
+    return {**line, "error_code": code, "error_message": remark or "no remark"}
 
 
 def _of(broker: Broker) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from jobs.schemas import ANSWERED, STRING
 
 #: Raise it whenever the same rounds give other tables: other ids, other columns, another verdict of
 #: the core. What earlier versions saved is then not taken over.
-STATES_VERSION = 4
+STATES_VERSION = 5
 
 #: One row per broker, group and answer: when (times) the broker gave it.
 POLL_RUNS = pa.schema([pa.field("cluster", STRING), pa.field("consumer_group", STRING), *POLL])

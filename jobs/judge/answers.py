@@ -16,17 +16,18 @@ from numpy.typing import NDArray
 
 from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import Broker, PollRun, RouteRun
+from jobs.judge.intervals import usual_gap
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 
 Witness = TypeVar("Witness")
 Numbers = NDArray[np.int64]
 
-#: So many usual intervals between two answers of a broker are bridged: two polls in a row that are
-#: missing are bad luck, three are a broker that does not answer ...
+#: So many usual intervals between two answers are bridged: two polls in a row that are missing are
+#: bad luck, three are a broker (or a client) that does not answer ...
 _BRIDGED_INTERVALS = 3.5
-#: ... and always as long as a broker keeps a silent member (``ClientChannelInfo`` expiry, 120 s and
-#: a scan each 10 s).
-_BRIDGED_AT_LEAST: Instant = 130 * SECOND
+#: ... and those of a broker always for as long as it keeps a silent member (``ClientChannelInfo``
+#: expiry, 120 s and a scan each 10 s).
+BRIDGED_AT_LEAST: Instant = 130 * SECOND
 
 #: Not asked, or nothing is known of the answer.
 NOTHING = -1
@@ -57,7 +58,14 @@ class Answers(Generic[Witness]):
 
 
 def broker_answers(polls: Iterable[PollRun]) -> list[Answers[Broker]]:
-    """The answers of each broker, one for each snapshot; those without an answer are left out.
+    """The answers of each broker, one for each snapshot, in the round in which they came."""
+    asked = asked_answers(polls)
+    rounds = snapshots_of(asked)
+    return [_when_answered(each, rounds) for each in asked]
+
+
+def asked_answers(polls: Iterable[PollRun]) -> list[Answers[Broker]]:
+    """The answers of each broker, one for each snapshot, in the round that asked for them.
 
     Of a broker that was asked twice in a round a list counts over another answer. The time of an
     answer may come in another run than its list: see ``PollRun``.
@@ -68,22 +76,41 @@ def broker_answers(polls: Iterable[PollRun]) -> list[Answers[Broker]]:
     return [_of_witness(broker, runs) for broker, runs in sorted(of_brokers.items())]
 
 
+def _when_answered(answers: Answers[Broker], rounds: Numbers) -> Answers[Broker]:
+    """The answers in the order in which they came, each in the round that went on when it came.
+
+    A round may take longer than the time to the next one, and two collectors' rounds overlap: what
+    a broker said is then of a later round than the question.
+    """
+    order = np.argsort(answers.collected_at, kind="stable")
+    collected, contents = answers.collected_at[order], answers.contents[order]
+    snapshots = rounds[np.maximum(np.searchsorted(rounds, collected, side="right") - 1, 0)]
+    is_last = np.append(snapshots[1:] != snapshots[:-1], True)[: len(snapshots)]
+    return Answers(
+        answers.witness, snapshots[is_last], collected[is_last], contents[is_last], answers.names
+    )
+
+
 def _of_witness(broker: Broker, runs: Sequence[PollRun]) -> Answers[Broker]:
     names = sorted({run.answer for run in runs})
     place_of = {name: place for place, name in enumerate(names)}
     # Of one snapshot lists come last: they are what counts.
     rank = {name: _rank(name) for name in names}
+    rank_of_time = _rank(ANSWERED)
     snapshots = np.concatenate([np.array(run.times, np.int64) for run in runs])
     collected = np.concatenate([np.array(run.collected_at or run.times, np.int64) for run in runs])
     contents = np.concatenate([np.full(len(run.times), place_of[run.answer]) for run in runs])
     ranks = np.concatenate([np.full(len(run.times), rank[run.answer]) for run in runs])
     order = np.lexsort([collected, ranks, snapshots])
     snapshots, collected, contents = snapshots[order], collected[order], contents[order]
+    ranks = ranks[order]
     if len(snapshots):
         starts = np.flatnonzero(np.append(True, snapshots[1:] != snapshots[:-1]))
-        latest = np.maximum.reduceat(collected, starts)
-        last = np.append(starts[1:], len(snapshots)) - 1
-        snapshots, collected, contents = snapshots[last], latest, contents[last]
+        ends = np.append(starts[1:], len(snapshots))
+        # The time of the answer that counts, or of the row that has nothing but the time.
+        counts = (ranks == np.repeat(ranks[ends - 1], ends - starts)) | (ranks == rank_of_time)
+        latest = np.maximum.reduceat(np.where(counts, collected, _LONG_AGO), starts)
+        snapshots, collected, contents = snapshots[ends - 1], latest, contents[ends - 1]
     return Answers(broker, snapshots, collected, contents, names)
 
 
@@ -93,6 +120,7 @@ def _rank(name: str) -> int:
 
 
 _LEAST = (ANSWERED, NO_ANSWER, NOT_ONLINE)
+_LONG_AGO = np.iinfo(np.int64).min
 
 
 def nameserver_answers(routes: Iterable[RouteRun]) -> list[Answers[str]]:
@@ -116,6 +144,15 @@ def snapshots_of(answers: Iterable[Answers[Witness]]) -> Numbers:
     return np.unique(np.concatenate(every)) if every else np.zeros(0, np.int64)
 
 
+def longest_bridge(snapshots: Numbers) -> float:
+    """How far apart two answers may be so that what was said in between follows from both.
+
+    >>> longest_bridge(np.array([0, 10, 20, 30, 40, 80])) / 10
+    3.5
+    """
+    return _BRIDGED_INTERVALS * usual_gap((gap, 1) for gap in np.diff(snapshots).tolist())
+
+
 def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     """By snapshot the broker's poll that counts, or NOTHING where it was not asked.
 
@@ -132,9 +169,7 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     answered = np.flatnonzero(~silent[answers.contents])
     if not len(answered):
         return np.where(is_own, places, NOTHING)
-    gaps = np.diff(snapshots)
-    usual = float(np.median(gaps)) if len(gaps) else 0.0
-    longest = max(_BRIDGED_AT_LEAST, _BRIDGED_INTERVALS * usual)
+    longest = max(BRIDGED_AT_LEAST, longest_bridge(answers.snapshots))
     before = np.searchsorted(answered, places, side="right") - 1
     after = before + 1
     bridged = (before >= 0) & (after < len(answered))

@@ -16,6 +16,11 @@ from jobs.judge.evaluated import QueueKey
 #: So often at least the offset of a queue moves that somebody reads: an administrator who resets
 #: an offset, or a last commit of who had the queue before, moves it once.
 _READ_AGAIN = 2
+#: A reader commits what it has read each 5 s (``persistConsumerOffsetInterval``): at a poll a small
+#: part of what came since the last poll is left, here at most a half.
+_NOT_FAR = 2
+#: In at least half of the intervals.
+_MOST = 2
 
 
 class Backlog(NamedTuple):
@@ -61,29 +66,72 @@ def is_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant
     """Whether somebody reads the queue, as its offsets show in these times (both ends included).
 
     True: where there was something to read, the offset moved in at least half of the intervals
-    between two polls, and again and again. False: messages waited, and it stood all the time.
-    None: the offsets do not tell.
+    between two polls, again and again, and in most of these intervals what waited at the end was
+    less than half of what came: a reader is never far behind, while an owner for a moment reads all
+    that waits and leaves again. Who works off a backlog without a break reads too. False: messages
+    waited, and it stood all the time. None: the offsets do not tell.
 
     >>> seconds, came = np.array([0, 60, 120, 180]), np.array([10, 20, 30, 40])
     >>> [
     ...     is_read(QueueOffsets("T", "b", 0, seconds, came, np.array(consumed)), [(0, 180)])
-    ...     for consumed in ([10, 20, 30, 40], [5, 5, 5, 5], [5, 5, 30, 30])
+    ...     for consumed in ([10, 20, 30, 40], [5, 5, 5, 5], [5, 5, 30, 30], [8, 14, 22, 33])
     ... ]
-    [True, False, None]
+    [True, False, None, None]
     """
     if offsets is None:
         return None
-    moved = stood = 0
+    moved, stood, kept_up, worked_off = _intervals(offsets, times)
+    if moved >= max(_READ_AGAIN, stood):
+        reads = _MOST * kept_up >= moved + stood or worked_off == moved + stood
+        return True if reads else None
+    return False if stood and not moved else None
+
+
+def is_always_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> bool:
+    """Whether the queue was read in every interval of these times, and never much was left.
+
+    As ``is_read``, but of every interval in which there was something to read: a queue that has a
+    reader for most of the time is not always read.
+
+    >>> seconds, came = np.array([0, 60, 120, 180]), np.array([10, 20, 30, 40])
+    >>> [
+    ...     is_always_read(QueueOffsets("T", "b", 0, seconds, came, np.array(read)), [(0, 180)])
+    ...     for read in ([10, 20, 30, 40], [8, 18, 29, 38], [10, 20, 20, 40], [10, 14, 29, 38])
+    ... ]
+    [True, True, False, False]
+    """
+    if offsets is None:
+        return False
+    moved, stood, kept_up, _ = _intervals(offsets, times)
+    return moved >= _READ_AGAIN and not stood and kept_up == moved
+
+
+class _Intervals(NamedTuple):
+    """How many intervals between two polls there are of each kind."""
+
+    #: The offset moved.
+    moved: int
+    #: It did not, and messages waited.
+    stood: int
+    #: It moved, and at most half of what came was left.
+    kept_up: int
+    #: It moved, and more than what came was left: what lay there before is being read.
+    worked_off: int
+
+
+def _intervals(offsets: QueueOffsets, times: Iterable[tuple[Instant, Instant]]) -> _Intervals:
+    moved = stood = kept_up = worked_off = 0
     for since, until in times:
         start, end = np.searchsorted(offsets.times, since), _last_up_to(offsets, until) + 1
         waiting = offsets.broker_offsets[start:end] > offsets.consumer_offsets[start:end]
-        came = np.diff(offsets.broker_offsets[start:end]) > 0
+        came = np.diff(offsets.broker_offsets[start:end])
         steps = np.diff(offsets.consumer_offsets[start:end])
+        left = (offsets.broker_offsets - offsets.consumer_offsets)[start:end][1:]
         moved += int(np.count_nonzero(steps > 0))
-        stood += int(np.count_nonzero((steps <= 0) & (waiting[:-1] | came) & waiting[1:]))
-    if moved >= max(_READ_AGAIN, stood):
-        return True
-    return False if stood and not moved else None
+        stood += int(np.count_nonzero((steps <= 0) & (waiting[:-1] | (came > 0)) & waiting[1:]))
+        kept_up += int(np.count_nonzero((steps > 0) & (_NOT_FAR * left <= came)))
+        worked_off += int(np.count_nonzero((steps > 0) & (left > came)))
+    return _Intervals(moved, stood, kept_up, worked_off)
 
 
 def unread(offsets: Iterable[QueueOffsets]) -> Mapping[QueueKey, int]:

@@ -10,16 +10,18 @@ one that disappears in time was left behind by the process that has the new one.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
+from itertools import accumulate, groupby
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from jobs.instants import SECOND, Instant
 from jobs.judge.answers import Answers, broker_answers
 from jobs.judge.dossier import Broker, ClientRun, Dossier, ListedMembers
-from jobs.schemas import NOT_ONLINE
+from jobs.schemas import NOT_ONLINE, RUNNING_INFO
+from rebalance_core.processes import confirmed_processes
 from rebalance_core.state import ProcessCount
 
 _SIDE_BY_SIDE = (
@@ -179,46 +181,37 @@ class _OfId:
         expiry: Instant,
     ) -> None:
         self._client_id = client_id
-        self._expiry = expiry
-        self._by_broker: dict[Broker, list[Channel]] = defaultdict(list)
+        by_broker: dict[Broker, list[Channel]] = defaultdict(list)
         for each in channels:
-            self._by_broker[each.broker].append(each)
+            by_broker[each.broker].append(each)
+        self._by_broker = {
+            broker: _AtBroker(of_broker, expiry) for broker, of_broker in by_broker.items()
+        }
         self._at_once = _started_at_once(starts)
         # Two answers at least: one alone may be that of either process.
         self._one_start = len(starts) > 1 and len({start for _, start in starts}) == 1
-        self._ever_several = max(
-            (
-                self._side_by_side(broker, each.last_seen)
-                for broker, of_broker in self._by_broker.items()
-                for each in of_broker
-            ),
-            default=1,
-        )
-        self._ever_replaced = any(
-            self._is_left_behind(one, of_broker)
-            for of_broker in self._by_broker.values()
-            for one in of_broker
-        )
+        self._ever_several = max(each.ever_together for each in self._by_broker.values())
+        self._ever_replaced = any(each.ever_replaced for each in self._by_broker.values())
 
     def at(self, polls: Mapping[Broker, Instant]) -> ProcessCount | None:
         """How many processes there are then; None where time does not show it."""
         there = [
-            [each for each in of_broker if each.first_seen <= polls[broker] <= each.last_seen]
+            of_broker.at(polls[broker])
             for broker, of_broker in self._by_broker.items()
             if broker in polls
         ]
-        crowded = [of_broker for of_broker in there if len(of_broker) > 1]
+        crowded = [each for each in there if each.listed > 1]
         if not crowded:
             return None
-        several = max(map(self._together, crowded))
+        several = max(each.together for each in crowded)
         if several > 1:
             return ProcessCount(self._client_id, several, _SIDE_BY_SIDE)
         if self._at_once > 1:
-            return ProcessCount(self._client_id, self._at_once, _SEVERAL_STARTS)
-        if all(
-            sum(not self._is_left_behind(one, of_broker) for one in of_broker) <= 1
-            for of_broker in crowded
-        ):
+            # An answer is that of any of them: some may not have answered yet.
+            confirmed = confirmed_processes([each.listed for each in there if each.listed])
+            several = max(self._at_once, confirmed)
+            return ProcessCount(self._client_id, several, _SEVERAL_STARTS)
+        if all(each.not_left_behind <= 1 for each in crowded):
             return ProcessCount(self._client_id, 1, _REPLACED)
         if self._one_start:
             return ProcessCount(self._client_id, 1, _ONE_START)
@@ -229,42 +222,81 @@ class _OfId:
             return ProcessCount(self._client_id, 1, _REPLACED)
         return None
 
-    def _side_by_side(self, broker: Broker, moment: Instant) -> int:
-        """The most channels of those that are listed then that stay together for so long."""
-        there = [
-            each for each in self._by_broker[broker] if each.first_seen <= moment <= each.last_seen
-        ]
-        return self._together(there)
 
-    def _together(self, there: Sequence[Channel]) -> int:
-        """The most of these channels, all listed at one time, that stay together for so long."""
-        return max(
-            (
-                sum(
-                    each.first_seen <= latest.first_seen
-                    and each.last_seen - latest.first_seen > self._expiry
-                    for each in there
-                )
-                for latest in there
-            ),
-            default=0,
+class _Crowd(NamedTuple):
+    """Of the channels of an id that a broker lists at one time: how many there are ..."""
+
+    listed: int
+    #: ... the most that stay together for longer than a silent one is kept ...
+    together: int
+    #: ... and those that no newer one has replaced.
+    not_left_behind: int
+
+
+class _AtBroker:
+    """The channels of one client id at one broker. An id may have thousands."""
+
+    def __init__(self, channels: Sequence[Channel], expiry: Instant) -> None:
+        self._channels = sorted(channels, key=attrgetter("first_seen"))
+        self._expiry = expiry
+        self._first_seen = [each.first_seen for each in self._channels]
+        self._last_seen = sorted(each.last_seen for each in channels)
+        self._crowds: dict[tuple[int, int], _Crowd] = {}
+        # Those that stay together are all listed when the first of them is listed last.
+        self.ever_together = _together(channels, expiry)
+        self.ever_replaced = any(
+            _is_left_behind(each, self._first_seen, expiry) for each in channels
         )
 
-    def _is_left_behind(self, one: Channel, others: Iterable[Channel]) -> bool:
-        """Whether a newer channel came while it was listed, and the broker dropped it in time."""
-        return one.gone_by is not None and any(
-            one.first_seen < each.first_seen <= one.last_seen
-            and one.last_seen - each.first_seen <= self._expiry
-            for each in others
-            if each.broker == one.broker
-        )
+    def at(self, moment: Instant) -> _Crowd:
+        """The channels that are listed then."""
+        # So many came and so many went: which are listed follows from these two.
+        came = bisect_right(self._first_seen, moment)
+        went = bisect_left(self._last_seen, moment)
+        if (came, went) not in self._crowds:
+            there = [each for each in self._channels[:came] if each.last_seen >= moment]
+            first_seen = [each.first_seen for each in there]
+            self._crowds[came, went] = _Crowd(
+                len(there),
+                _together(there, self._expiry),
+                sum(not _is_left_behind(each, first_seen, self._expiry) for each in there),
+            )
+        return self._crowds[came, went]
+
+
+def _together(channels: Iterable[Channel], expiry: Instant) -> int:
+    """The most channels that stay listed together for longer than the expiry.
+
+    Where the latest of them begins at L, each began by L and is listed after L + expiry: these are
+    the most of the times [first_seen, last_seen - expiry) that have an instant in common.
+    """
+    edges: list[tuple[Instant, int]] = []
+    for each in channels:
+        if each.last_seen - expiry > each.first_seen:
+            # At one instant the ends come first.
+            edges += [(each.first_seen, 1), (each.last_seen - expiry, -1)]
+    return max(accumulate(step for _, step in sorted(edges)), default=0)
+
+
+def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant) -> bool:
+    """Whether a newer channel came while it was listed, and the broker dropped it in time.
+
+    ``first_seen`` are those of its broker's channels, ascending.
+    """
+    if one.gone_by is None:
+        return False
+    newer = max(
+        bisect_right(first_seen, one.first_seen),
+        bisect_left(first_seen, one.last_seen - expiry),
+    )
+    return newer < len(first_seen) and first_seen[newer] <= one.last_seen
 
 
 def _starts(clients: Sequence[ClientRun]) -> Mapping[str, Sequence[tuple[Instant, Instant]]]:
     """By client id, in time, when a running info came and when its process started."""
     found: dict[str, list[tuple[Instant, Instant]]] = defaultdict(list)
     for run in clients:
-        if run.source == "RUNNING_INFO" and run.start_timestamp is not None:
+        if run.source == RUNNING_INFO and run.start_timestamp is not None:
             found[run.client_id] += [(at, run.start_timestamp) for _, at in run.times]
     return {client_id: sorted(of_id) for client_id, of_id in found.items()}
 

@@ -75,14 +75,13 @@ class HoldingsOfTopic:
 
     def _of_queue(self, queue: QueueKey) -> HeldOfQueue:
         holders = self.holders(queue)
-        held = Counter[Instant]()
-        for each in holders:
-            held.update(each.rounds)
+        answered = Counter(round_ for each in holders for round_ in each.answered)
+        held = {round_ for each in holders for round_ in each.rounds}
         return HeldOfQueue(
             settled=sorted({time for each in holders if each.is_settled for time in each.moments}),
             shared=sorted(
                 self.rounds[round_].moment
-                for round_, processes in held.items()
+                for round_, processes in answered.items()
                 if processes > 1 and self.rounds[round_].is_of_one_phase
             ),
             unheld=[

@@ -170,6 +170,11 @@ class PollRun(NamedTuple):
     #: When the broker answered, in the same order; none where all were asked at their snapshot.
     collected_at: tuple[Instant, ...] = ()
 
+    @property
+    def answered_at(self) -> tuple[Instant, ...]:
+        """When each answer came, as far as that was collected; else its snapshot."""
+        return self.collected_at or self.times
+
 
 class ListedMembers(NamedTuple):
     """The connections of a list: client ids and addresses, in the same order."""
@@ -198,6 +203,11 @@ class RouteRun(NamedTuple):
     times: tuple[Instant, ...]
     #: When the nameserver answered, in the same order; none where all were asked at their snapshot.
     collected_at: tuple[Instant, ...] = ()
+
+    @property
+    def answered_at(self) -> tuple[Instant, ...]:
+        """When each answer came, as far as that was collected; else its snapshot."""
+        return self.collected_at or self.times
 
 
 class HeldQueue(NamedTuple):

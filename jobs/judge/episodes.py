@@ -259,6 +259,10 @@ class _ShownId(NamedTuple):
     stacked: FoundStacked
 
 
+#: A run of the group's lists, in one watch.
+_GroupRun = tuple[int, int]
+
+
 def stacked_id_episodes(
     timelines: Iterable[Timeline], persistence_seconds: int
 ) -> list[StackedEpisode]:
@@ -267,15 +271,18 @@ def stacked_id_episodes(
     The id's copies are the group's, whatever the topic: the timelines are put together by the
     group's own runs, and the queues of all topics are added up.
     """
-    phases: dict[int, dict[str, list[Phase]]] = defaultdict(lambda: defaultdict(list))
-    shown: dict[str, dict[int, dict[str, list[_ShownId]]]] = defaultdict(
+    phases: dict[_GroupRun, dict[str, list[Phase]]] = defaultdict(lambda: defaultdict(list))
+    shown: dict[str, dict[_GroupRun, dict[str, list[_ShownId]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
     for timeline in timelines:
         for phase in timeline.phases:
-            phases[phase.group_run][timeline.topic].append(phase)
+            if not phase.evaluated.known:
+                continue  # nothing is computed, so that no stacked id is found or seen to end
+            group_run = phase.group_run, phase.watch
+            phases[group_run][timeline.topic].append(phase)
             for stacked in phase.evaluated.stacked:
-                shown[stacked.client_id][phase.group_run][timeline.topic].append(
+                shown[stacked.client_id][group_run][timeline.topic].append(
                     _ShownId((timeline.topic,), phase.last_seen, stacked)
                 )
     # Runs of the group of which nothing is known are not among them, and end no episode.
@@ -310,6 +317,7 @@ def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
         min(phase.first_seen for phase in every),
         max(phase.last_seen for phase in every),
         max(sum(phase.snapshots for phase in of_topic) for of_topic in by_topic),
+        watch=every[0].watch,
     )
 
 

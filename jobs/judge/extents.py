@@ -13,6 +13,7 @@ from statistics import median_low
 from typing import Generic, NamedTuple, TypeVar
 
 from jobs.instants import SECOND, Instant
+from jobs.judge.intervals import usual_gap_but_for_one
 from jobs.kinds import PERSISTENT, TRANSIENT
 
 Shown = TypeVar("Shown")
@@ -24,13 +25,15 @@ _LONGEST_GAP = 30 * 60 * SECOND
 class Part(NamedTuple):
     """A part of the window in which the snapshots say the same.
 
-    ``tells``: whether that something is not shown in it says that it is not there.
+    ``tells``: whether that something is not shown in it says that it is not there. ``watch``: the
+    number of the watch that it is in (see ``intervals.watches``); it is in one alone.
     """
 
     first_seen: Instant
     last_seen: Instant
     snapshots: int
     tells: bool = True
+    watch: int = 0
 
 
 class Run(NamedTuple):
@@ -45,6 +48,8 @@ class Run(NamedTuple):
     #: The time that its snapshots stand for: each the time up to the next one, but no longer than
     #: the usual gap between two, so that a snapshot that is missing makes nothing last longer.
     covers: Instant
+    #: Between two watches nobody looked.
+    watch: int
 
 
 class Extent(NamedTuple):
@@ -72,14 +77,16 @@ def runs_of(parts: Sequence[Part]) -> list[Run]:
         end = parts[number + 1].first_seen if number + 1 < len(parts) else part.last_seen + gap
         after = told + part.snapshots * part.tells
         covers = min(end - part.first_seen, part.snapshots * gap)
-        runs.append(Run(part.first_seen, part.last_seen, part.snapshots, told, after, covers))
+        runs.append(
+            Run(part.first_seen, part.last_seen, part.snapshots, told, after, covers, part.watch)
+        )
         told = after
     return runs
 
 
 def _usual_gap(parts: Sequence[Part]) -> Instant:
-    """The median of the times between two snapshots that follow each other; 0 of a single one."""
-    gaps = sorted(
+    """The usual time between two snapshots that follow each other; 0 of a single one."""
+    return usual_gap_but_for_one(
         chain(
             (
                 ((part.last_seen - part.first_seen) // (part.snapshots - 1), part.snapshots - 1)
@@ -89,12 +96,6 @@ def _usual_gap(parts: Sequence[Part]) -> Instant:
             ((after.first_seen - before.last_seen, 1) for before, after in pairwise(parts)),
         )
     )
-    half = sum(number for _, number in gaps) / 2
-    for gap, number in gaps:
-        half -= number
-        if half <= 0:
-            return gap
-    return 0
 
 
 def join_episodes(
@@ -106,9 +107,13 @@ def join_episodes(
     does not: up to the far end of every gap at least half of the snapshots show it. So no episode
     begins or ends with a gap that weighs more than what is before or behind it: a moment on the eve
     of a fault is no part of it. A gap of more than 30 min ends an episode in any case. Snapshots
-    that do not tell, or that are missing, are no gap. Of what is shown in the last of the ``told``
-    snapshots that tell nobody knows how long it will be: behind a gap
-    that is no longer than one before, it has come again.
+    that do not tell, or that are missing, are no gap; but an episode ends with its watch, for what
+    nobody looked at does not last. Of what is shown in the last of the ``told`` snapshots that tell
+    nobody knows how long it will be: behind a gap that is no longer than one before, it has come
+    again.
+
+    Worked example: rounds at 10:00 and 18:00 both show a queue without an owner. These are two
+    episodes of a moment: who says that nobody read it for 8 h?
 
     >>> def episodes(snapshots):
     ...     runs = runs_of([Part(n, n, 1) for n in range(len(snapshots))])
@@ -121,12 +126,16 @@ def join_episodes(
     [(0, 1), (4, 13), (15, 16)]
     >>> episodes("xxx..xxx..x"), episodes("xxx.xxx..x")
     ([(0, 11)], [(0, 7), (9, 10)])
+    >>> runs = runs_of([Part(0, 0, 1), Part(8, 8, 1, watch=1)])
+    >>> len(join_episodes(runs, lambda run: run))
+    2
     """
     episodes: list[list[Shown]] = []
     start = 0
     for number, (one, following) in enumerate(pairwise(map(run_of, shown)), start=1):
         is_gap = following.before > one.after
-        if is_gap and following.first_seen - one.last_seen > _LONGEST_GAP:
+        is_long = is_gap and following.first_seen - one.last_seen > _LONGEST_GAP
+        if is_long or following.watch != one.watch:
             episodes += _outweighing(shown[start:number], run_of)
             start = number
     latest = _outweighing(shown[start:], run_of)

@@ -20,7 +20,7 @@ from jobs.judge.drift import SHARE_KEPT
 from jobs.judge.episodes import FaultEpisode, QueueEpisode
 from jobs.judge.evaluated import Claimant, QueueKey
 from jobs.judge.extents import Extent, Part, extent_of, join_episodes, runs_of
-from jobs.judge.holdings import RUNNING_INFO, Process
+from jobs.judge.holdings import Process
 from jobs.judge.severity import consumes_in_order
 from jobs.judge.tables import Row
 from jobs.judge.timeline import Timeline
@@ -32,7 +32,7 @@ from jobs.kinds import (
     PERSISTENT,
     QUEUE_NOT_HELD,
 )
-from jobs.schemas import NOT_LOCKED
+from jobs.schemas import NOT_LOCKED, RUNNING_INFO
 from rebalance_core.client_kinds import restart_of
 from rebalance_core.english import noun
 from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED
@@ -66,8 +66,10 @@ def held_findings(
     that two hold at a time is DUPLICATE; of two that consume in order, the one that the broker
     gave no lock waits, and does not count. Where the members' strategy is not known, nothing is
     computed, and every readable queue is due. A round counts where all processes answered in one
-    phase and no change explains what they hold (two that hold a queue need no third). Where the
-    queue's offset moves again and again, somebody reads it, whatever the answers show.
+    phase and no change explains what they hold (two that hold a queue need no third). Where some
+    processes do not answer, the owners' answers and the queue's offset decide: where messages wait
+    and the offset stands, no other process reads it either. Where the offset moves again and again,
+    somebody reads the queue, whatever the answers show.
     """
     drift: dict[str, list[Row]] = {
         topic: []
@@ -123,8 +125,9 @@ class _OfTopic:
         return duplicates + [
             episode
             for queue, by_phase in sorted(owners.items())
-            for episode in self._orphans(queue, by_phase, odd)
-            if is_read(offsets.get((episode.topic, *queue)), episode.times) is not True
+            for episode in self._orphans(
+                queue, by_phase, odd, offsets.get((self._timeline.topic, *queue))
+            )
         ]
 
     def _lasting(self, drift: Sequence[Row], name: str) -> set[QueueKey]:
@@ -155,24 +158,55 @@ class _OfTopic:
         return {queue for readable in self._undivided.values() for queue in readable}
 
     def _orphans(
-        self, queue: QueueKey, owners: Mapping[int, set[str]], odd: Collection[str]
-    ) -> Iterator[QueueEpisode]:
+        self,
+        queue: QueueKey,
+        owners: Mapping[int, set[str]],
+        odd: Collection[str],
+        offsets: QueueOffsets | None,
+    ) -> list[QueueEpisode]:
         held = {round_ for each in self._held.holders(queue) for round_ in each.rounds}
-        told = {
+        settled = {
             round_: each
             for round_, each in self._held.rounds.items()
-            if each.is_complete and each.is_settled and each.positions <= owners.keys()
+            if each.is_settled and each.is_of_one_phase and each.positions <= owners.keys()
         }
-        for shown, extent in self._lasting_of(told, told.keys() - held):
-            due = {each for round_ in shown for p in round_.positions for each in owners[p]}
-            cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
-            yield self._episode(ORPHANED, queue, cause, shown, extent, ())
+
+        def episodes(told: Mapping[Instant, Round]) -> Iterator[QueueEpisode]:
+            for shown, extent in self._lasting_of(told, told.keys() - held):
+                due = {each for round_ in shown for p in round_.positions for each in owners[p]}
+                cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
+                yield self._episode(ORPHANED, queue, cause, shown, extent, ())
+
+        complete = {round_: each for round_, each in settled.items() if each.is_complete}
+        found = [each for each in episodes(complete) if is_read(offsets, each.times) is not True]
+        if found or offsets is None:
+            return found
+        told = self._answered_by_owners(settled, owners)
+        return [
+            each
+            for each in episodes(told)
+            if is_read(offsets, [(each.first_seen, each.last_seen)]) is False
+        ]
+
+    def _answered_by_owners(
+        self, rounds: Mapping[Instant, Round], owners: Mapping[int, set[str]]
+    ) -> dict[Instant, Round]:
+        """The rounds in which all of a queue's owners answered, if not every process did."""
+        answered: dict[Instant, set[str]] = defaultdict(set)
+        for each in self._held.holdings:
+            for round_ in each.rounds:
+                answered[round_].add(each.process.client_id)
+        return {
+            round_: each
+            for round_, each in rounds.items()
+            if all(owners[p] and owners[p] <= answered[round_] for p in each.positions)
+        }
 
     def _duplicates(self, queue: QueueKey) -> Iterator[QueueEpisode]:
         holders: dict[Instant, set[Process]] = defaultdict(set)
         for each in self._held.holders(queue):
             if each.activities.get(queue) != NOT_LOCKED:
-                for round_ in each.rounds:
+                for round_ in each.answered:
                     holders[round_].add(each.process)
         computed = {
             phase.position
@@ -203,7 +237,13 @@ class _OfTopic:
         self, told: Mapping[Instant, Round], shown: Collection[Instant]
     ) -> Iterator[tuple[list[Round], Extent]]:
         """The lasting episodes over the rounds that tell, of those that show it."""
-        runs = runs_of([Part(each.moment, each.moment, 1) for each in told.values()])
+        runs = runs_of(
+            [
+                Part(each.moment, each.moment, 1, watch=self._timeline.phases[p - 1].watch)
+                for each in told.values()
+                for p in [max(each.positions)]
+            ]
+        )
         found = [
             (run, each)
             for (round_, each), run in zip(told.items(), runs, strict=True)
@@ -324,8 +364,8 @@ def _tell_not_held(
     languages = _languages(witnesses.clients)
     whose = f"computed for {clients_in_words(owners, languages)}" if owners else "readable"
     evidence = (
-        f"{queues_in_words(queues)} {noun(len(queues), 'is', 'are')} {whose}, and no process had "
-        f"{noun(len(queues), 'it', 'them')} in its running info {time}"
+        f"{queues_in_words(queues)} {noun(len(queues), 'is', 'are')} {whose}, and no process "
+        f"that answered had {noun(len(queues), 'it', 'them')} in its running info {time}"
     )
     if any(row["attributed_to"] == SHARE_KEPT for row in drift):
         evidence += "; the clients still have what they had before the last change"

@@ -48,7 +48,12 @@ from jobs.judge.still_offline import still_offline
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import build_timeline
-from jobs.judge.unlisted import find_refuted, is_read_all_the_same, unlisted_consumers
+from jobs.judge.unlisted import (
+    find_refuted,
+    is_read_all_the_same,
+    is_read_throughout,
+    unlisted_consumers,
+)
 from jobs.judge.unsteady import unsteady_members
 from jobs.judge.why import Processes
 from rebalance_core.findings import DUPLICATE, ORPHANED, STRATEGY_NOT_KNOWN
@@ -68,8 +73,10 @@ def judge(
     """
     seconds = terms.persistence_seconds
     by_topic = situations.by_topic
+    snapshots = sorted({snapshot for run in dossier.polls for snapshot in run.times})
     timelines = {
-        topic: build_timeline(topic, stretches, evaluated) for topic, stretches in by_topic.items()
+        topic: build_timeline(topic, stretches, evaluated, snapshots)
+        for topic, stretches in by_topic.items()
     }
 
     faults = [
@@ -219,6 +226,7 @@ def _queue_findings(
                 left.unread_share,
                 orderly,
                 terms,
+                is_read_throughout=is_read_throughout(episode, witnesses.offsets),
             ),
             "backlog": left.messages,
             "backlog_growth": left.growth,

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise, zip_longest
 from math import floor
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from jobs.instants import SECOND, Instant
+from jobs.judge.answers import longest_bridge
 from jobs.judge.dossier import ClientRun, Dossier
 from jobs.judge.evaluated import Allocated, QueueKey
 from jobs.judge.timeline import Phase, Timeline
 from jobs.kinds import ROUTE_CHANGED
+from jobs.schemas import CLIENT_LOG, RUNNING_INFO
 from rebalance_core.findings import STRATEGY_NOT_KNOWN
 from rebalance_core.state import BROADCASTING
-
-RUNNING_INFO = "RUNNING_INFO"
-CLIENT_LOG = "CLIENT_LOG"
 
 STATE_CHANGED = "STATE_CHANGED"
 OTHER_LIST = "OTHER_LIST"
@@ -102,13 +103,23 @@ class Holding:
     broadcasts: bool = False
     #: False: nothing is computed in the phase, for the members' strategy is not known.
     is_computed: bool = True
+    #: Those of the rounds in which its answer is missing, and follows from two that agree. It shows
+    #: that somebody holds a queue, and not that two do.
+    bridged: frozenset[Instant] = frozenset()
     #: Of the queues that it does not get on with: what it does not do, see ``HeldQueue``.
     activities: Mapping[QueueKey, str] = field(default_factory=dict)
 
     @property
     def observations(self) -> int:
         """The running infos in it; a log's stretch is one."""
-        return len(self.rounds) or 1
+        return len(self.answered) or 1
+
+    @property
+    def answered(self) -> Sequence[Instant]:
+        """The rounds in which it answered itself."""
+        if not self.bridged:
+            return self.rounds
+        return [round_ for round_ in self.rounds if round_ not in self.bridged]
 
 
 def find_holdings(
@@ -267,7 +278,11 @@ class _Segments:
                 if phase.evaluated.coverage == STRATEGY_NOT_KNOWN
                 else _shares(phase.evaluated.allocations(), self._client_ids)
             )
-        changed = bisect_right(self._changes, phase.first_seen)
+        # The change that began a phase was collected in its first round, after that one began.
+        until = phase.last_seen
+        if until == phase.first_seen and place + 1 < len(self._phases):
+            until = self._first_seen[place + 1] - 1
+        changed = bisect_right(self._changes, until)
         changed_at = self._changes[changed - 1] if changed else None
         settled_at = phase.first_seen + _REBALANCE
         if changed_at is not None:
@@ -316,22 +331,54 @@ class _Answer(NamedTuple):
     broadcasts: bool
     rounds: tuple[Instant, ...]
     moments: tuple[Instant, ...]
+    bridged: frozenset[Instant]
 
 
 def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_Answer]]]:
     """By process its answers in time.
 
     Several brokers may have forwarded the question of one round: what was observed last counts.
+    In a round in which its answer is missing a process holds what it held before, where its next
+    answer is the same and comes soon enough (``answers.longest_bridge``).
     """
     by_process: dict[Process, list[ClientRun]] = defaultdict(list)
     for run in clients:
         if run.source == RUNNING_INFO and _shows_its_queues(run):
             by_process[Process(RUNNING_INFO, run.client_id, run.start_timestamp, None)].append(run)
+    rounds = _Rounds.of(by_process.values())
     return [
-        (process, list(_in_time(runs)))
+        (process, list(_in_time(runs, rounds)))
         for process, runs in by_process.items()
         if not _leaves_its_table_empty(runs)
     ]
+
+
+class _Rounds(NamedTuple):
+    """The rounds in which some process answered, in time, and when the last one did in each."""
+
+    rounds: Sequence[Instant]
+    moments: Sequence[Instant]
+    longest_bridge: float
+
+    @classmethod
+    def of(cls, processes: Iterable[Sequence[ClientRun]]) -> _Rounds:
+        """The rounds of these runs."""
+        latest: dict[Instant, Instant] = {}
+        for runs in processes:
+            for run in runs:
+                for round_, moment in run.times:
+                    if round_ is not None:
+                        latest[round_] = max(moment, latest.get(round_, moment))
+        rounds = sorted(latest)
+        return cls(
+            rounds, [latest[each] for each in rounds], longest_bridge(np.array(rounds, np.int64))
+        )
+
+    def between(self, since: Instant, until: Instant) -> Iterator[tuple[Instant, Instant]]:
+        """The rounds between two others that are near to each other, with their moments."""
+        if until - since <= self.longest_bridge:
+            first, last = bisect_right(self.rounds, since), bisect_left(self.rounds, until)
+            yield from zip(self.rounds[first:last], self.moments[first:last], strict=True)
 
 
 def _leaves_its_table_empty(runs: Sequence[ClientRun]) -> bool:
@@ -341,7 +388,7 @@ def _leaves_its_table_empty(runs: Sequence[ClientRun]) -> bool:
     )
 
 
-def _in_time(runs: Sequence[ClientRun]) -> Iterator[_Answer]:
+def _in_time(runs: Sequence[ClientRun], every: _Rounds) -> Iterator[_Answer]:
     observed = sorted(
         (snapshot, observed_at, number)
         for number, run in enumerate(runs)
@@ -349,12 +396,25 @@ def _in_time(runs: Sequence[ClientRun]) -> Iterator[_Answer]:
         if snapshot is not None
     )
     latest = {snapshot: (observed_at, number) for snapshot, observed_at, number in observed}
+    bridged: set[Instant] = set()
+    for (since, (_, before)), (until, (_, after)) in pairwise(sorted(latest.items())):
+        if before == after:
+            between = {round_: (moment, before) for round_, moment in every.between(since, until)}
+            bridged.update(between)
+            latest |= between
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
         run = runs[number]
         moments, _, rounds = zip(*answers, strict=True)
         broadcasts = run.message_model == BROADCASTING
-        yield _Answer(_held(run), _activities(run), broadcasts, rounds, moments)
+        yield _Answer(
+            _held(run),
+            _activities(run),
+            broadcasts,
+            rounds,
+            moments,
+            frozenset(bridged.intersection(rounds)),
+        )
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
@@ -400,6 +460,7 @@ def _of_answers(
                     explained_by=segment.explains(moments[0]),
                     broadcasts=answer.broadcasts,
                     is_computed=segment.phase.evaluated.coverage != STRATEGY_NOT_KNOWN,
+                    bridged=answer.bridged.intersection(answer.rounds[start:end]),
                     activities=answer.activities.get(topic, {}),
                 )
 

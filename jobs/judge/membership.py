@@ -12,19 +12,27 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
 from jobs.instants import SECOND, Instant
-from jobs.judge.answers import NOTHING, Answers, Numbers
+from jobs.judge.answers import BRIDGED_AT_LEAST, NOTHING, Answers, Numbers
 from jobs.judge.dossier import Broker, Dossier
+from jobs.judge.intervals import usual_gap
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``): a broker that misses
 #: it for longer is not reached by it. A broker that restarted lists it again by then.
 _HEARTBEAT_INTERVAL: Instant = 30 * SECOND
+#: Between two answers that are further apart than so many usual intervals one is missing.
+_GAP = 1.5
+#: Nobody saw what was between two answers that are so far apart, unless they always are ...
+_LONGEST_UNSEEN: Instant = 30 * 60 * SECOND
+#: ... which so few answers do not show.
+_FEW = 4
 
 
 class Patch(NamedTuple):
@@ -101,7 +109,7 @@ def find_membership(
     if not differ.any():
         return {}
     cut_off = disagreements.cut_off()
-    without_group = _without_group(_masters(answers), disagreements.answers)
+    without_group = _without_group([_answered(each) for each in answers])
     found: dict[int, Shown] = {}
     for number in np.flatnonzero(differ).tolist():
         polls = {each.witness: int(places[each.witness][number]) for each in answers}
@@ -156,54 +164,58 @@ class _Disagreements:
 
     def __init__(self, lists: Lists, answers: Sequence[Answers[Broker]]) -> None:
         self._lists = lists
-        self._given = answers
         self.answers = [_answered(each) for each in answers]
 
     def cut_off(self) -> Mapping[Broker, Mapping[int, Sequence[str]]]:
         """By broker and poll the clients that do not reach the broker, each process once.
 
-        The broker lacks such a client at polls that follow each other over more than 30 s, and
-        at each of them another broker lists it for sure. Of an id that the other broker lists
-        more often than this one, the processes that are missing do not reach it.
+        The broker lacks such a client at polls that follow each other over more than 30 s, while
+        another broker lists it: for sure, or at the edge of what was seen of that broker. Of an id
+        that the other broker lists more often, the processes that are missing do not reach it.
         """
         found: dict[Broker, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        masters = {each.witness for each in _masters(self._given)}
         for each in self.answers:
-            if each.broker not in masters:
-                continue
+            lower = _lower(each, self.answers)
             lacking: dict[tuple[str, int], list[int]] = defaultdict(list)
+            sure: dict[str, set[int]] = defaultdict(set)
             for number in range(len(each.polls)):
-                for client_id, copies in self._lacks(each, number).items():
+                if _is_slave(each, number, lower):
+                    continue
+                missing, surely = self._lacks(each, number)
+                for client_id, copies in missing.items():
+                    if client_id in surely:
+                        sure[client_id].add(number)
                     for copy in range(copies):
                         lacking[client_id, copy].append(number)
             for (client_id, _), numbers in lacking.items():
-                for run in _unbroken(numbers):
-                    first, last = each.collected_at[run[0]], each.collected_at[run[-1]]
-                    if last - first > _HEARTBEAT_INTERVAL:
-                        for number in run:
-                            found[each.broker][each.polls[number]].append(client_id)
+                for run in each.long_runs(numbers):
+                    if sure[client_id].isdisjoint(run):
+                        continue
+                    for number in run:
+                        found[each.broker][each.polls[number]].append(client_id)
         return found
 
-    def _lacks(self, one: _Answered, number: int) -> Mapping[str, int]:
-        """The clients that a broker lacks at a poll, and how many copies of each: those that
-        another broker lists for sure.
+    def _lacks(self, one: _Answered, number: int) -> tuple[Mapping[str, int], set[str]]:
+        """The clients that a broker lacks at a poll while another one lists them, and how many
+        copies of each; and those that the other one lists for sure, before it and after it.
         """
         here, at = self._lists.counts(one.names[number]), one.collected_at[number]
         missing: dict[str, int] = {}
+        surely: set[str] = set()
         for other in self.answers:
             if other is one:
                 continue
-            before, after = other.around(at)
-            # At an edge of the window the one answer counts: the run of polls decides.
-            before, after = before or after, after or before
+            before, after = other.near(at)
             if before is None or after is None:
                 continue
             for client_id in self._lists.differing(one.names[number], before):
                 there = (self._lists.counts(given)[client_id] for given in (before, after))
                 copies = min(there) - here[client_id]
+                if copies > 0 and None not in other.around(at):
+                    surely.add(client_id)
                 if copies > missing.get(client_id, 0):
                     missing[client_id] = copies
-        return missing
+        return missing, surely
 
     def patches(self, polls: Mapping[Broker, int], end: Instant) -> Iterator[Patch]:
         """What changed at brokers between their answer and the end of the round.
@@ -217,7 +229,7 @@ class _Disagreements:
                 continue
             now, later = one.names[number], one.names[number + 1]
             changed = self._lists.differing(now, later)
-            if not changed:
+            if not changed and not one.is_gap(number):
                 continue
             at = one.collected_at[number]
             done = sorted(
@@ -226,8 +238,48 @@ class _Disagreements:
                 if self._is_seen(one, client_id, self._lists.counts(later)[client_id], at, end)
                 and not self._disagrees(one, client_id, self._lists.counts(now)[client_id], at)
             )
+            if later == NOT_ONLINE and len(done) < len(changed):
+                # A broker that has no member any more lacks all of them, or that is not known yet.
+                done = []
             if done:
                 yield Patch(one.broker, tuple(done), later)
+            if one.is_gap(number) and not (done and later == NOT_ONLINE):
+                since_then = self._meanwhile(one, number, polls, end, done)
+                if since_then is not None:
+                    yield since_then
+
+    def _meanwhile(
+        self,
+        one: _Answered,
+        number: int,
+        polls: Mapping[Broker, int],
+        end: Instant,
+        done: Sequence[str],
+    ) -> Patch | None:
+        """What the others show of other clients while the answers of a broker are missing.
+
+        A list that is bridged hides who left and came back. Of the clients of which all others that
+        were asked since show the same, their list counts, unless they disagreed when the broker
+        answered last.
+        """
+        now, at = one.names[number], one.collected_at[number]
+        fresh: list[tuple[Instant, str]] = []
+        for other in self.answers:
+            place = other.number_of(polls.get(other.broker, NOTHING))
+            if place is not None and at < other.collected_at[place] <= end:
+                fresh.append((other.collected_at[place], other.names[place]))
+        if not fresh:
+            return None
+        latest = max(fresh)[1]
+        counts = self._lists.counts
+        changed = [
+            client_id
+            for client_id in sorted(self._lists.differing(now, latest))
+            if client_id not in done
+            and len({counts(name)[client_id] for _, name in fresh}) == 1
+            and not self._disagrees(one, client_id, counts(now)[client_id], at)
+        ]
+        return Patch(one.broker, tuple(changed), latest) if changed else None
 
     def _is_seen(
         self, one: _Answered, client_id: str, copies: int, since: Instant, until: Instant
@@ -274,6 +326,46 @@ class _Answered:
             self.names[after] if after < len(self.names) else None,
         )
 
+    def is_gap(self, number: int) -> bool:
+        """Whether answers are missing between an answer and the next one."""
+        return self._is_gap[number]
+
+    @cached_property
+    def _is_gap(self) -> Sequence[bool]:
+        gaps: list[Instant] = np.diff(self.times).tolist()
+        return [gap > _GAP * self.usual_gap for gap in gaps]
+
+    @cached_property
+    def usual_gap(self) -> Instant:
+        """The usual time between two answers."""
+        return usual_gap((gap, 1) for gap in np.diff(self.times).tolist())
+
+    def near(self, at: Instant) -> tuple[str | None, str | None]:
+        """As ``around``; where the broker was not asked before or after it, the one answer is both,
+        if it came soon enough: an edge of the window is no proof for all time beyond it.
+        """
+        before, after = self.around(at)
+        if (before is None) == (after is None):
+            return before, after
+        nearest = self.collected_at[-1] if after is None else self.collected_at[0]
+        is_near = abs(at - nearest) <= max(BRIDGED_AT_LEAST, _GAP * self.usual_gap)
+        only = (before or after) if is_near else None
+        return only, only
+
+    def long_runs(self, numbers: Sequence[int]) -> Iterator[list[int]]:
+        """The answers, by their numbers, that follow each other for longer than a heartbeat takes.
+
+        What lies between two that are too far apart nobody saw.
+        """
+        longest = _LONGEST_UNSEEN
+        if len(self.times) > _FEW:
+            longest = max(longest, int(_GAP * self.usual_gap))
+        for run in _unbroken(numbers):
+            times = self.times[run]
+            for part in np.split(run, np.flatnonzero(np.diff(times) > longest) + 1):
+                if self.times[part[-1]] - self.times[part[0]] > _HEARTBEAT_INTERVAL:
+                    yield part.tolist()
+
     def number_of(self, poll: int) -> int | None:
         """The place of a poll among those that were answered."""
         place = int(np.searchsorted(np.asarray(self.polls, np.int64), poll))
@@ -293,47 +385,50 @@ def _answered(answers: Answers[Broker]) -> _Answered:
     )
 
 
-def _without_group(
-    answers: Sequence[Answers[Broker]], others: Sequence[_Answered]
-) -> Mapping[Broker, set[int]]:
+def _without_group(answers: Sequence[_Answered]) -> Mapping[Broker, set[int]]:
     """By broker the polls at which it has no member of the group, while others list members.
 
     Over polls that follow each other for more than 30 s: a broker that has just restarted knows no
     member until their next heartbeat.
     """
-    listing = [each for each in others if any(name != NOT_ONLINE for name in each.names)]
+    listing = [each for each in answers if any(name != NOT_ONLINE for name in each.names)]
     found: dict[Broker, set[int]] = {}
-    for each in answers:
-        if NOT_ONLINE not in each.names:
+    for one in answers:
+        if NOT_ONLINE not in one.names:
             continue
-        one = _answered(each)
+        lower = _lower(one, answers)
         offline = [
             number
             for number, name in enumerate(one.names)
-            if name == NOT_ONLINE and _some_list(listing, one, one.collected_at[number])
+            if name == NOT_ONLINE
+            and not _is_slave(one, number, lower)
+            and _some_list(listing, one, one.collected_at[number])
         ]
-        for run in _unbroken(offline):
-            if one.collected_at[run[-1]] - one.collected_at[run[0]] > _HEARTBEAT_INTERVAL:
-                found.setdefault(one.broker, set()).update(one.polls[number] for number in run)
+        for run in one.long_runs(offline):
+            found.setdefault(one.broker, set()).update(one.polls[number] for number in run)
     return found
 
 
-def _masters(answers: Sequence[Answers[Broker]]) -> list[Answers[Broker]]:
-    """Of each broker name the answers with the lowest id: that is whom clients ask and read."""
-    lowest = {each.witness[0]: each for each in sorted(answers, key=_broker_of, reverse=True)}
-    return list(lowest.values())
+def _lower(one: _Answered, answers: Sequence[_Answered]) -> Sequence[_Answered]:
+    """Those of the same broker name with lower ids: the master, or slaves before this one."""
+    name, broker_id = one.broker
+    return [each for each in answers if each.broker[0] == name and each.broker[1] < broker_id]
 
 
-def _broker_of(answers: Answers[Broker]) -> Broker:
-    return answers.witness
+def _is_slave(one: _Answered, number: int, lower: Sequence[_Answered]) -> bool:
+    """Whether a broker with a lower id answered about when this one did: clients ask that one.
+
+    Where the master is down they ask a slave (``BrokerData.selectBrokerAddr``), and read from it.
+    """
+    return any(each.near(one.collected_at[number]) != (None, None) for each in lower)
 
 
 def _some_list(others: Sequence[_Answered], one: _Answered, at: Instant) -> bool:
     """Whether another broker surely lists members then."""
     for other in others:
         if other.broker[0] != one.broker[0]:
-            before, after = other.around(at)
-            if NOT_ONLINE not in (before, after) and (before or after):
+            before, after = other.near(at)
+            if None not in (before, after) and NOT_ONLINE not in (before, after):
                 return True
     return False
 

@@ -19,7 +19,13 @@ from jobs.judge.situations import Stretch
 from jobs.judge.steps import MemberFacts, situations_of, state_of
 from jobs.judge.terms import Terms
 from jobs.masking import Masking
-from jobs.schemas import DUPLICATE_QUEUES, GROUP_FAULTS, ORPHANED_QUEUES, STALLED_QUEUES
+from jobs.schemas import (
+    DUPLICATE_QUEUES,
+    GROUP_FAULTS,
+    ORPHANED_QUEUES,
+    RUNNING_INFO,
+    STALLED_QUEUES,
+)
 from jobs.text import iso
 from rebalance_core import MessageQueue, State, StrategyRules, near_names
 
@@ -162,7 +168,7 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
     """
     last: dict[tuple[str, Instant | None], tuple[Instant, tuple[QueueKey, ...]]] = {}
     for run in dossier.clients:
-        if run.source != "RUNNING_INFO" or run.error_code is not None or run.queues is None:
+        if run.source != RUNNING_INFO or run.error_code is not None or run.queues is None:
             continue
         said_at = max(
             (time for time, _ in run.times if time is not None and since <= time <= until),

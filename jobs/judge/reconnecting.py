@@ -146,7 +146,7 @@ def _taken_together(
         tuple(sorted(addresses)),
         end - last_seen <= longest,
         _left_behind(channels),
-        2 * _starts(client_id, clients, first_seen, last_seen) > times,
+        _restarts(client_id, clients, first_seen, last_seen, times),
     )
 
 
@@ -158,19 +158,27 @@ def _left_behind(channels: Iterable[Channel]) -> bool:
     )
 
 
-def _starts(
-    client_id: str, clients: Iterable[ClientRun], first_seen: Instant, last_seen: Instant
-) -> int:
-    """How many processes of the id started in that time, as their running infos say."""
-    return len(
-        {
-            run.start_timestamp
-            for run in clients
-            if run.client_id == client_id
-            and run.start_timestamp is not None
-            and first_seen <= run.start_timestamp <= last_seen
-        }
-    )
+def _restarts(
+    client_id: str,
+    clients: Iterable[ClientRun],
+    first_seen: Instant,
+    last_seen: Instant,
+    connections: int,
+) -> bool:
+    """Whether new connections are new processes, as the start times of its running infos say.
+
+    Of a process that lives for a minute few questions meet each of them: what counts is how many of
+    the answers, or of the connections where these are fewer, are those of a new one.
+    """
+    starts = [
+        run.start_timestamp
+        for run in clients
+        if run.client_id == client_id and run.start_timestamp is not None
+        for _, moment in run.times
+        if first_seen <= moment <= last_seen
+    ]
+    new = {start for start in starts if first_seen <= start}
+    return len(new) > 1 and 2 * len(new) > min(connections, len(starts))
 
 
 def reconnecting_faults(

@@ -12,37 +12,46 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.instants import SECOND
-from jobs.judge.answers import Answers, Numbers, broker_answers, snapshots_of
+from jobs.judge.answers import Answers, Numbers, asked_answers, snapshots_of
 from jobs.judge.dossier import Broker, Dossier
+from jobs.judge.intervals import usual_gap
 from jobs.judge.tables import Row
 
 
 class Rounds(NamedTuple):
-    """The usual (median) round of a group, in seconds.
+    """The usual round of a group, in seconds.
 
-    ``seconds``: from its first answer to its last. ``interval_seconds``: from its beginning to that
-    of the next one; None where there is one round.
+    ``seconds``: from its first answer to its last, the median. ``interval_seconds``: between two
+    rounds of one broker, for of two collectors each may ask brokers of its own; None where each
+    broker was asked once.
     """
 
     seconds: float
     interval_seconds: float | None
 
-    def too_wide(self, persistence_seconds: int) -> bool:
-        """Whether a round takes longer than what is to be found has to last."""
-        return self.seconds > max(persistence_seconds, 1)
+
+def is_too_wide(round_seconds: float, persistence_seconds: int) -> bool:
+    """Whether a round takes longer than what is to be found has to last.
+
+    One second is not wide, whatever has to last.
+
+    >>> is_too_wide(240.0, 180), is_too_wide(0.4, 0)
+    (True, False)
+    """
+    return round_seconds > max(persistence_seconds, 1)
 
 
 def find_rounds(dossier: Dossier) -> Rounds | None:
     """The usual round; None of a group that was not asked for."""
-    answers = broker_answers(dossier.polls)
+    answers = asked_answers(dossier.polls)
     snapshots = snapshots_of(answers)
     if not len(snapshots):
         return None
     first, last = _edges(answers, snapshots)
-    gaps = np.diff(snapshots)
+    gaps = [(gap, 1) for each in answers for gap in np.diff(each.snapshots).tolist()]
     return Rounds(
         float(np.median(last - first)) / SECOND,
-        float(np.median(gaps)) / SECOND if len(gaps) else None,
+        usual_gap(gaps) / SECOND if gaps else None,
     )
 
 
@@ -51,12 +60,13 @@ def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Ro
 
     The reason says so where rounds are too wide to compare what brokers list.
     """
-    wide = rounds is not None and rounds.too_wide(persistence_seconds)
     reason = row["reason"]
-    if rounds is not None and wide:
+    too_wide = rounds and is_too_wide(rounds.seconds, persistence_seconds)
+    if rounds is not None and too_wide:
         reason = "; ".join(filter(None, (reason, _TOO_WIDE.format(rounds.seconds))))
     return row | {
         "reason": reason,
+        "rounds_too_wide": too_wide,
         "round_seconds": rounds and rounds.seconds,
         "round_interval_seconds": rounds and rounds.interval_seconds,
     }

@@ -61,12 +61,12 @@ def _given(
     """What one nameserver gave first, and each time that it gave something else."""
     if len(runs) == 1:
         (run,) = runs
-        yield run.times[0], run.collected_at[0], run.namesrv_addr, _readable(run)
+        yield run.times[0], run.answered_at[0], run.namesrv_addr, _readable(run)
         return
     polls = sorted(
         (snapshot, collected_at, number)
         for number, run in enumerate(runs)
-        for snapshot, collected_at in zip(run.times, run.collected_at, strict=True)
+        for snapshot, collected_at in zip(run.times, run.answered_at, strict=True)
     )
     last = None
     for snapshot, collected_at, number in polls:
@@ -143,7 +143,9 @@ def queues_left_route(
     """One fault for each change after which messages lie in queues that no route has any more.
 
     It is there until the queues are back, or the offsets show that they were read. What a queue's
-    consumer reads between two polls was on its way, and counts as read.
+    consumer reads between two polls was on its way, and counts as read; so does what was not
+    there yet at the poll before: a client commits its offsets every 5 s
+    (``persistConsumerOffsetInterval``).
     """
     offsets_of = {(each.broker_name, each.queue_id): each for each in offsets}
     snapshots = sorted({time for run in routes for time in run.times})
@@ -214,10 +216,11 @@ def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread
     polls = offsets.times.size if until is None else int((offsets.times < until).sum())
     if not polls:
         return None
-    consumed = offsets.consumer_offsets[:polls]
-    waiting = offsets.broker_offsets[:polls] - consumed
+    written, consumed = offsets.broker_offsets[:polls], offsets.consumer_offsets[:polls]
+    waiting = written - consumed
     on_their_way = consumed[-1] - consumed[-2] if polls > 1 else 0
-    if waiting[-1] <= max(on_their_way, 0):
+    came_since = written[-1] - written[-2] if polls > 1 else 0
+    if waiting[-1] <= max(on_their_way, came_since, 0):
         return None
     return _Unread(int(waiting[0]), int(waiting[-1]))
 
@@ -242,6 +245,7 @@ def _remedy(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> str:
             "their end; take a broker's write permission away first, and the broker when it is read"
         )
     return (
-        "set the read queue number back (mqadmin updateTopic -r) and let the group read the queues "
-        "to their end; lower the write queue number first, and the read queue number when they are"
+        "set the read queue number back (mqadmin updateTopic -r READ_QUEUES -w WRITE_QUEUES) and "
+        "let the group read the queues to their end; lower the write queue number first, and the "
+        "read queue number when they are"
     )

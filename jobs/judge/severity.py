@@ -37,6 +37,8 @@ def finding_severity(
     unread_share: float | None,
     orderly: bool | None,
     terms: Terms,
+    *,
+    is_read_throughout: bool = False,
 ) -> str:
     """Of an orphaned or duplicate queue: by persistence, kind, probability and harm.
 
@@ -44,13 +46,14 @@ def finding_severity(
     read: a lasting orphan is critical, a lasting duplicate a warning. Where messages pile up they
     are certainly not read, however improbable the orphan (a few are always on their way: a tenth of
     what came counts); and where messages are to be consumed in order, two that read a queue break
-    the order.
+    the order. An orphan that is read throughout does no harm: a warning, however probable it is.
     """
     if persistence != PERSISTENT or probability < terms.warning_probability:
         return INFO
     most_likely = probability >= terms.critical_probability
     piles_up = unread_share is not None and unread_share >= _PILED_UP_SHARE
-    if kind == ORPHANED and (most_likely or piles_up):
+    harms = most_likely and not is_read_throughout
+    if kind == ORPHANED and (harms or piles_up):
         return CRITICAL
     if kind == DUPLICATE and most_likely and orderly:
         return CRITICAL
@@ -98,8 +101,9 @@ class FaultSeverity:
         if fault.persistence != PERSISTENT:
             return INFO
         if fault.fault == QUEUES_LEFT_ROUTE:
-            # Messages lie there, and nobody can read them: no row of a queue tells.
-            return CRITICAL
+            # While they are gone nobody can read what lies there, and no row of a queue tells it;
+            # once they are back the group reads it.
+            return CRITICAL if fault.ongoing else INFO
         harms = [harm for culprit in _culprits(fault) for harm in self._harms.get(culprit, ())]
         overlapping = [
             severity

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from jobs.instants import Instant
 from jobs.judge.answering import Asked, asked_of
 from jobs.judge.dossier import ClientRun
 from jobs.judge.episodes import FaultEpisode
 from jobs.judge.extents import Part, extent_of, join_episodes, runs_of
-from jobs.judge.timeline import Timeline
+from jobs.judge.timeline import Phase, Timeline
 from jobs.judge.words import between
 from jobs.kinds import CLIENT_NOT_ANSWERING, PERSISTENT
 
@@ -67,13 +68,9 @@ def _faults(
     persistence_seconds: int,
 ) -> Iterator[FaultEpisode]:
     topic, listed = _first_listed(client_id, timelines)
-    of_listed = [
-        each
-        for each in questions
-        if any(since <= each.moment and each.round_ <= until for since, until in listed)
-    ]
-    runs = runs_of([Part(each.moment, each.moment, 1) for each in of_listed])
-    silent = [run for run, each in zip(runs, of_listed, strict=True) if not each.answered]
+    of_listed = [(each, phase.watch) for each in questions for phase in _at(each, listed)]
+    runs = runs_of([Part(each.moment, each.moment, 1, watch=watch) for each, watch in of_listed])
+    silent = [run for run, (each, _) in zip(runs, of_listed, strict=True) if not each.answered]
     for episode in join_episodes(silent, lambda run: run):
         extent = extent_of(episode, runs[-1].after, persistence_seconds)
         if extent.persistence == PERSISTENT and extent.snapshots >= _ASKED_AT_LEAST:
@@ -95,10 +92,18 @@ def _faults(
             )
 
 
-def _first_listed(
-    client_id: str, timelines: Mapping[str, Timeline]
-) -> tuple[str, Sequence[tuple[Instant, Instant]]]:
-    """The first topic in whose allocations the client stands, and when it does."""
+def _at(question: Asked, phases: Sequence[Phase]) -> Sequence[Phase]:
+    """The first of the phases in which the question was asked or answered; none, or one."""
+    asked_in = (
+        phase
+        for phase in phases
+        if phase.first_seen <= question.moment and question.round_ <= phase.last_seen
+    )
+    return list(islice(asked_in, 1))
+
+
+def _first_listed(client_id: str, timelines: Mapping[str, Timeline]) -> tuple[str, Sequence[Phase]]:
+    """The first topic in whose allocations the client stands, and the phases in which it does."""
     for topic, timeline in sorted(timelines.items()):
         having: dict[str, bool] = {}
         for phase in timeline.phases:
@@ -106,11 +111,7 @@ def _first_listed(
                 having[phase.situation_id] = any(
                     each.client_id == client_id for each in phase.evaluated.allocations()
                 )
-        times = [
-            (phase.first_seen, phase.last_seen)
-            for phase in timeline.phases
-            if having[phase.situation_id]
-        ]
-        if times:
-            return topic, times
+        listed = [phase for phase in timeline.phases if having[phase.situation_id]]
+        if listed:
+            return topic, listed
     return "", ()

@@ -32,6 +32,7 @@ from jobs.judge.answers import (
 from jobs.judge.channels import Channel, ProcessCounts, channels_of
 from jobs.judge.dossier import Broker, Dossier, RouteBrokerRow, RouteRun
 from jobs.judge.membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
+from jobs.schemas import ANSWERED
 from rebalance_core.state import ProcessCount, Unreachable
 
 #: What every broker that was asked gives at one snapshot: the id of its list, or an outcome.
@@ -188,7 +189,7 @@ def _given(answers: Sequence[Answers[Broker]], contents: Sequence[int]) -> Given
     return tuple(
         (each.witness, each.names[place])
         for each, place in zip(answers, contents, strict=True)
-        if place != NOTHING and each.names[place] != "ANSWERED"
+        if place != NOTHING and each.names[place] != ANSWERED
     )
 
 

@@ -140,24 +140,23 @@ class ListPart(NamedTuple):
 
 def listed(situation: Situation) -> list[ListPart]:
     """The lists that the brokers gave, part by part: see ``membership.Patch``."""
-    patches = {patch.broker: patch for patch in situation.patches}
     parts: list[ListPart] = []
     for broker, answer in situation.answers:
-        patch = patches.get(broker)
+        patches = [patch for patch in situation.patches if patch.broker == broker]
+        if any(patch.later == NOT_ONLINE for patch in patches):
+            continue
         if answer not in (NOT_ONLINE, NO_ANSWER):
-            parts.append(ListPart(broker, answer, None, patch and patch.client_ids))
-        if patch is not None and patch.later != NOT_ONLINE:
-            parts.append(ListPart(broker, patch.later, patch.client_ids))
+            replaced = [client_id for patch in patches for client_id in patch.client_ids]
+            parts.append(ListPart(broker, answer, None, tuple(replaced) or None))
+        parts += [ListPart(broker, patch.later, patch.client_ids) for patch in patches]
     return parts
 
 
 def offline(situation: Situation) -> list[tuple[str, int]]:
     """The brokers that answered that the group has no member there."""
-    patched = {patch.broker for patch in situation.patches if patch.later != NOT_ONLINE}
+    later = {patch.broker: patch.later for patch in situation.patches}
     return [
-        broker
-        for broker, answer in situation.answers
-        if answer == NOT_ONLINE and broker not in patched
+        broker for broker, answer in situation.answers if later.get(broker, answer) == NOT_ONLINE
     ]
 
 

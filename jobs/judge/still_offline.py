@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from jobs.judge.dossier import Dossier, EarlierFinding
 from jobs.judge.episodes import FaultEpisode, QueueEpisode
 from jobs.judge.extents import Extent, Part, extent_of, runs_of
+from jobs.judge.intervals import watches
 from jobs.judge.words import queues_in_words
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from rebalance_core.causes import GROUP_OFFLINE
@@ -33,7 +34,9 @@ def still_offline(
         return [], []
     offline = [run for run in dossier.polls if run.answer == NOT_ONLINE]
     snapshots = sorted({time for run in offline for time in run.times})
-    runs = runs_of([Part(time, time, 1) for time in snapshots])
+    # What it was before the last watch nobody knows any more.
+    since = watches(snapshots)[-1]
+    runs = runs_of([Part(time, time, 1) for time in snapshots if time >= since])
     extent = extent_of(runs, runs[-1].after, persistence_seconds)
     by_topic: dict[str, list[EarlierFinding]] = defaultdict(list)
     for each in dossier.earlier:

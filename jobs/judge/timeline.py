@@ -1,8 +1,13 @@
-"""stretches -> timeline: the phases of a topic that say who owns what, numbered in time."""
+"""stretches -> timeline: the phases of a topic that say who owns what, numbered in time.
+
+Where the members' strategy is not known, no owners are computed. Such a phase is in the timeline
+all the same: what the members hold is judged in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,12 +16,13 @@ from typing import NamedTuple
 from jobs.instants import Instant
 from jobs.judge.evaluated import Evaluated
 from jobs.judge.extents import Part, Run, runs_of
+from jobs.judge.intervals import watches
 from jobs.judge.situations import Stretch
-from rebalance_core.findings import POSSIBLE
+from rebalance_core.findings import POSSIBLE, STRATEGY_NOT_KNOWN
 
 
 class Phase(NamedTuple):
-    """A stretch whose situation says who owns what, with its evaluation."""
+    """A stretch whose situation says who owns what, or who may, with its evaluation."""
 
     topic: str
     situation_id: str
@@ -30,6 +36,8 @@ class Phase(NamedTuple):
     position: int
     #: It cannot tell whether what was found before has ended: see ``build_timeline``.
     is_blind: bool
+    #: The number of the watch that it is in: see ``intervals.watches``.
+    watch: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class Timeline:
 
     @property
     def end(self) -> Instant:
-        """The last snapshot that says who owns what; only of a timeline with phases."""
+        """The last snapshot of its phases; only of a timeline with phases."""
         return self.phases[-1].last_seen
 
     @cached_property
@@ -49,7 +57,7 @@ class Timeline:
         """Of each phase its run, as episodes count them."""
         return runs_of(
             [
-                Part(each.first_seen, each.last_seen, each.snapshots, not each.is_blind)
+                Part(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
                 for each in self.phases
             ]
         )
@@ -61,21 +69,29 @@ class Timeline:
 
 
 def build_timeline(
-    topic: str, stretches: Sequence[Stretch], evaluated: Mapping[str, Evaluated]
+    topic: str,
+    stretches: Sequence[Stretch],
+    evaluated: Mapping[str, Evaluated],
+    snapshots: Sequence[Instant] = (),
 ) -> Timeline:
     """The timeline of a topic from its stretches in time and, by situation id, the evaluations.
+
+    ``snapshots`` are those of the group, ascending: a stretch in which nobody looked for a time
+    becomes several phases, one in each watch.
 
     Stretches in which nothing was known (no broker answered, no route) are left out, so that they
     end no episode. A phase is blind where all lists agree for the one reason that fewer of them are
     known: lists differ before and after, and in all the time between them fewer answered than then,
-    so that the list that differs may be among those that are missing.
+    so that the list that differs may be among those that are missing. It is blind as well where
+    nothing is computed, as the members' strategy is not known.
     """
     informed = [
-        (stretch, evaluation)
-        for stretch in stretches
+        (stretch, evaluation, watch)
+        for stretch, watch in _in_watches(stretches, snapshots)
         if (evaluation := evaluated[stretch.situation.situation_id]).known
+        or evaluation.coverage == STRATEGY_NOT_KNOWN
     ]
-    blind = _blind([evaluation for _, evaluation in informed])
+    blind = _blind([evaluation for _, evaluation, _ in informed])
     phases = (
         Phase(
             topic,
@@ -87,23 +103,51 @@ def build_timeline(
             evaluation,
             position,
             is_blind,
+            watch,
         )
-        for position, ((stretch, evaluation), is_blind) in enumerate(
+        for position, ((stretch, evaluation, watch), is_blind) in enumerate(
             zip(informed, blind, strict=True), start=1
         )
     )
     return Timeline(topic, tuple(phases))
 
 
+def _in_watches(
+    stretches: Sequence[Stretch], snapshots: Sequence[Instant]
+) -> Iterator[tuple[Stretch, int]]:
+    """The stretches, cut where a watch begins, each with the number of its watch."""
+    cuts = watches(snapshots)[1:]
+    for stretch in stretches:
+        first, end = bisect_right(cuts, stretch.first_seen), bisect_right(cuts, stretch.last_seen)
+        start = bisect_left(snapshots, stretch.first_seen)
+        for watch in range(first, end):
+            until = bisect_left(snapshots, cuts[watch])
+            yield (
+                stretch._replace(
+                    first_seen=snapshots[start],
+                    last_seen=snapshots[until - 1],
+                    snapshots=until - start,
+                ),
+                watch,
+            )
+            start = until
+        rest = stretch
+        if end > first:
+            number = bisect_right(snapshots, stretch.last_seen) - start
+            rest = stretch._replace(first_seen=snapshots[start], snapshots=number)
+        yield rest, end
+
+
 def _blind(evaluations: Sequence[Evaluated]) -> list[bool]:
     """Of each evaluation in time, whether it is blind."""
-    lists = [each.completeness * each.nameservers for each in evaluations]
+    # Where nothing is computed, no list that differs would show.
+    lists = [each.completeness * each.nameservers * each.known for each in evaluations]
     differing = [
         number
         for number, each in enumerate(evaluations)
         if any(finding.certainty == POSSIBLE for finding in each.findings)
     ]
-    blind = [False] * len(evaluations)
+    blind = [not each.known for each in evaluations]
     for before, after in pairwise(differing):
         most = max(lists[before + 1 : after], default=0.0)
         if most < lists[before] and most < lists[after]:

@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from jobs.instants import Instant
-from jobs.judge.backlog import backlog, is_read
+from jobs.judge.backlog import backlog, is_always_read, is_read
 from jobs.judge.dossier import QueueOffsets
 from jobs.judge.episodes import FaultEpisode, QueueEpisode
 from jobs.judge.words import between, queues_in_words
 from jobs.kinds import PERSISTENT, TRANSIENT, UNLISTED_CONSUMER
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import noun
-from rebalance_core.findings import CERTAIN, ORPHANED
+from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 
 #: By (topic, broker name, queue id).
@@ -36,6 +36,17 @@ _REMEDY = (
 def is_read_all_the_same(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool | None:
     """Whether the offsets of the queue move while it is found so; None: they do not tell."""
     return is_read(offsets.get((episode.topic, *episode.queue)), _times(episode))
+
+
+def is_read_throughout(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool:
+    """Whether the queue may be an orphan by the lists, and its offsets show none: they advance at
+    each poll of the episode, and nothing is left.
+    """
+    return (
+        episode.kind == ORPHANED
+        and episode.certainty == POSSIBLE
+        and is_always_read(offsets.get((episode.topic, *episode.queue)), _times(episode))
+    )
 
 
 def find_refuted(episodes: Sequence[QueueEpisode], offsets: OffsetsOfQueues) -> list[bool]:

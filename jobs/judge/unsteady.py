@@ -12,6 +12,7 @@ from jobs.judge.reconnecting import find_reconnecting, reconnecting_faults
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Timeline
+from rebalance_core.message_queue import is_retry_topic
 
 
 def unsteady_members(
@@ -35,7 +36,7 @@ def unsteady_members(
     flapping = flapping_members(
         topic, reassignments[topic], channels, timelines[topic].end, seconds, expiry
     )
-    asked_at = [at for run in dossier.polls for at in run.collected_at or run.times]
+    asked_at = [at for run in dossier.polls for at in run.answered_at]
     reconnecting = find_reconnecting(
         channels,
         dossier.clients,
@@ -54,7 +55,7 @@ def _main_topic(dossier: Dossier, timelines: Mapping[str, Timeline]) -> str | No
     return min(
         audited,
         key=lambda topic: (
-            topic.startswith("%RETRY%"),
+            is_retry_topic(topic),
             -sum(topic in topics for topics in dossier.list_topics.values()),
             topic,
         ),

@@ -148,12 +148,14 @@ def read_sources(inputs: Inputs, window: Window, group: str | None = None) -> So
     heartbeats = read.required(HEARTBEATS, window)
     topic_routes = read.required(TOPIC_ROUTES, of_routes)
     polls = read.optional(BROKER_POLLS, window)
-    if polls is not None and inputs.has_ids():
+    if polls is not None and inputs.has_list_ids():
         lists = member_runs_by_id(polls, read.required(MEMBER_LISTS, Window()))
+    else:
+        lists = member_runs(heartbeats, polls, settings.heartbeat_expiry_seconds)
+    if inputs.has_route_ids():
         route_polls = read.required(ROUTE_POLLS, of_routes)
         routes = route_runs_by_id(route_polls, read.required(ROUTE_CONTENTS, Window()))
     else:
-        lists = member_runs(heartbeats, polls, settings.heartbeat_expiry_seconds)
         routes = route_runs(topic_routes)
     return Sources(
         lists, routes, read.optional(CLIENT_STATES, window), read.optional(QUEUE_OFFSETS, window)

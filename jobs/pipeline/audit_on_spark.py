@@ -298,12 +298,14 @@ def _read(
     heartbeats = read.required(HEARTBEATS, in_window)
     topic_routes = read.required(TOPIC_ROUTES, in_route_window)
     polls = read.optional(BROKER_POLLS, in_window)
-    if polls is not None and inputs.has_ids():
+    if polls is not None and inputs.has_list_ids():
         lists = member_runs_by_id(polls, read.required(MEMBER_LISTS, "true"), keep)
+    else:
+        lists = member_runs(heartbeats, polls, settings.heartbeat_expiry_seconds, keep)
+    if inputs.has_route_ids():
         route_polls = read.required(ROUTE_POLLS, in_route_window)
         routes = route_runs_by_id(route_polls, read.required(ROUTE_CONTENTS, "true"))
     else:
-        lists = member_runs(heartbeats, polls, settings.heartbeat_expiry_seconds, keep)
         routes = route_runs(topic_routes, keep)
     if saved is not None and continuation is not None and continuation.until is not None:
         until = (

@@ -22,6 +22,7 @@ from jobs.schemas import (
     ROUTE_CONTENTS,
     ROUTE_POLLS,
     TOPIC_ROUTES,
+    Table,
 )
 from jobs.settings import Settings
 from jobs.storage import Location, Published, Reports
@@ -80,19 +81,30 @@ class Inputs:
             location = snapshots / table.name
             self._tables[table.name] = location.parquet() if location.files() else None
 
-    def has_ids(self) -> bool:
-        """Whether the content ids that ``ingest`` wrote are those that this audit would compute.
+    def has_list_ids(self) -> bool:
+        """Whether the ids of lists that ``ingest`` wrote are those that this audit would compute.
 
         An earlier ingest wrote other facts of a member, or none of the tables: then rows count.
         """
         polls = self._tables[BROKER_POLLS.name]
         if not uses_ids(polls, self.ingested, self.settings.heartbeat_expiry_seconds):
             return False
-        for table in (BROKER_POLLS, MEMBER_LISTS, ROUTE_POLLS, ROUTE_CONTENTS):
-            location = self.snapshots / table.name
-            if not location.files() or not has_columns(table, location.parquet().schema):
-                return False
-        return True
+        return self._has_all(BROKER_POLLS, MEMBER_LISTS)
+
+    def has_route_ids(self) -> bool:
+        """Whether there are ids of routes: they do not depend on a setting.
+
+        The polls that have them say when each nameserver was asked, which the rows do not.
+        """
+        return self._has_all(ROUTE_POLLS, ROUTE_CONTENTS)
+
+    def _has_all(self, *tables: Table) -> bool:
+        """Whether the tables are there, with all their columns."""
+        locations = {table: self.snapshots / table.name for table in tables}
+        return all(
+            location.files() and has_columns(table, location.parquet().schema)
+            for table, location in locations.items()
+        )
 
     def count(self, window: Window) -> dict[str, int]:
         """The rows of each table in the window.

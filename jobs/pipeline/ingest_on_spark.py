@@ -21,7 +21,7 @@ from jobs.instants import Instant
 from jobs.packed import PACKED_DDL
 from jobs.pipeline.ingested import Ingested, check_quarantine, record_ingest
 from jobs.progress import Progress
-from jobs.publish.packed import gathered
+from jobs.publish.packed import PackedTables, gathered
 from jobs.publish.tables import write_table
 from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
 from jobs.session import suited_to_ingest
@@ -79,10 +79,7 @@ def _ingest(
             rows, counts, damaged = _read(spark, files, snapshots / "_staging", keep)
             lost = sum(each.readable is None for each in damaged)
             step.rows = counts.lines + lost
-        terms = SnapshotTerms(
-            settings.heartbeat_expiry_seconds, settings.client_log_time_zone, counts.log_offsets
-        )
-        tables = gathered([_grouped(rows, terms)], _TABLES, keep)
+        tables = snapshot_tables(rows, counts, settings, keep)
         for name in tables.names():
             with progress.step(name) as step:
                 (snapshots / name).delete()
@@ -100,7 +97,19 @@ def _ingest(
     return Ingested(len(files), size, counts.lines + lost, counts.quarantined + lost)
 
 
-class _Counts(NamedTuple):
+def snapshot_tables(
+    rows: DataFrame, counts: Counts, settings: Settings, keep: Callable[[DataFrame], DataFrame]
+) -> PackedTables:
+    """The snapshot tables of the rows of all lines, but for the quarantine."""
+    terms = SnapshotTerms(
+        settings.heartbeat_expiry_seconds, settings.client_log_time_zone, counts.log_offsets
+    )
+    return gathered([_grouped(rows, terms)], _TABLES, keep)
+
+
+class Counts(NamedTuple):
+    """What is counted of all lines; ``log_offsets``: how far each log's times are ahead."""
+
     lines: int
     quarantined: int
     log_offsets: dict[Log, Instant | None]
@@ -111,12 +120,12 @@ def _read(
     files: Sequence[InputFile],
     staging: Location,
     keep: Callable[[DataFrame], DataFrame],
-) -> tuple[DataFrame, _Counts, list[DamagedFile]]:
+) -> tuple[DataFrame, Counts, list[DamagedFile]]:
     """The rows of all lines, what is counted of them, and the archives that are damaged."""
     paths = [file.path for file in files]
     try:
         rows = keep(read_statements(read_lines(spark, paths)))
-        return rows, _count(rows), []
+        return rows, count_lines(rows), []
     except (PySparkException, Py4JJavaError):
         damaged = salvage_damaged(spark, files, staging)
         if not damaged:
@@ -126,10 +135,10 @@ def _read(
     readable += [each.readable for each in damaged if each.readable is not None]
     # With nothing readable at all the tables are empty, and the quarantine says why.
     rows = keep(read_statements(read_lines(spark, readable) if readable else no_lines(spark)))
-    return rows, _count(rows), damaged
+    return rows, count_lines(rows), damaged
 
 
-def _count(rows: DataFrame) -> _Counts:
+def count_lines(rows: DataFrame) -> Counts:
     """Reads all lines; a log's offset needs all of its lines, whichever groups they are about."""
     lines, quarantined, ahead = 0, 0, {}
     counted = rows.where("kind IS NULL OR log IS NOT NULL").groupBy("cluster", "log")
@@ -140,7 +149,7 @@ def _count(rows: DataFrame) -> _Counts:
             lines, quarantined = row[2] or 0, row[3]
         else:
             ahead[row[0], row[1]] = row[4]
-    return _Counts(lines, quarantined, {log: log_offset(by) for log, by in ahead.items()})
+    return Counts(lines, quarantined, {log: log_offset(by) for log, by in ahead.items()})
 
 
 def _grouped(rows: DataFrame, terms: SnapshotTerms) -> DataFrame:

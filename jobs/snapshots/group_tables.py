@@ -26,6 +26,9 @@ GROUP_TABLE_SECONDS = 120
 #: A topic flips where the table changed so many times while the connections stayed the same: one
 #: change is a new subscription, two are one that was taken back.
 _CHANGES = 3
+#: Or so many times in all: a change that comes with other connections may be a deploy, one after it
+#: that deploy's rollback, and both may have met the table in between.
+_CHANGES_OF_ANY_KIND = 4
 #: And for longer than this from the first to the last change: a rolling deploy that adds a topic
 #: makes the table flip too, until the last member is new, also between two of its steps.
 _LASTS = 300 * SECOND
@@ -35,6 +38,13 @@ _LASTS = 300 * SECOND
 _SAME_POLLS, _SAME_TIME = 20, 600 * SECOND
 #: Shares are whole steps of so many percent, so that they stay equal from one ingest to the next.
 _STEP = 5
+#: A client heartbeats this often (``ClientConfig.heartbeatBrokerInterval``). Who polls in step with
+#: it always meets the table of the same member ...
+_HEARTBEAT: Instant = 30 * SECOND
+#: ... and its polls leave more than so much of the time between two heartbeats without a look.
+_NEVER_LOOKED_AT: Instant = 5 * SECOND
+#: Then its share tells nothing: half of the members as likely as more or fewer.
+_NOT_TOLD = 50
 #: A broker at which all members subscribe would have lacked the topic in so many polls at least,
 #: had its table flipped as the others did: by chance it shows the topic in all of them once in 55.
 _EXPECTED = 4
@@ -111,20 +121,31 @@ class GroupTables:
 def share_of_others(percent: int, members: int, sure: int, subscribed: int) -> int:
     """The share of the subscribers among the members of which only the table tells, in percent.
 
-    Every member writes the table equally often, so that the table's share is that of all
-    ``members``. Of ``sure`` members it is certain what they subscribe to, and ``subscribed`` of
-    these have the topic. Never 0 or 100: the table does not tell which member wrote it.
+    The table shows the member that wrote it last. As each writes it every 30 s, at a time of its
+    own, the table has the topic for the sum of the times up to the next writer: of few members a
+    share far from that of the subscribers. That one member subscribes and another one does not is
+    certain; each of the others does as likely as the table has the topic. (With times at random and
+    every number of subscribers equally likely, that is exactly what is to be expected.) Of ``sure``
+    members it is certain what they subscribe to, and ``subscribed`` of these have the topic. Never
+    0 or 100: the table does not tell which member wrote it.
 
     >>> share_of_others(50, members=6, sure=0, subscribed=0)
     50
+    >>> share_of_others(90, members=3, sure=0, subscribed=0)
+    65
     >>> share_of_others(50, members=6, sure=2, subscribed=2)
     25
     >>> share_of_others(50, members=2, sure=1, subscribed=1)
     5
     """
-    if not sure:
+    if members < _TWO:
         return percent
-    return _rounded(percent / 100 * members - subscribed, members - sure)
+    subscribers = 1 + (members - _TWO) * percent / 100
+    return _rounded(subscribers - subscribed, members - sure)
+
+
+#: One that subscribes and one that does not.
+_TWO = 2
 
 
 def _rounded(part: float, whole: int) -> int:
@@ -140,6 +161,15 @@ def _find_flips(readings: Iterable[Reading]) -> list[_Flip]:
     tables = {answer.subscriptions for of_broker in by_broker.values() for _, answer in of_broker}
     topics_of = {table: frozenset(topic for topic, *_ in table) for table in tables}
     often = frozenset.union(*topics_of.values()) - frozenset.intersection(*topics_of.values())
+    listed = {
+        broker: frozenset(
+            connection.client_id
+            for answer in {id(answer): answer for _, answer in of_broker}.values()
+            for connection in answer.connections
+        )
+        for broker, of_broker in by_broker.items()
+        if often
+    }
     flips: list[_Flip] = []
     for topic in sorted(often):
         had = {
@@ -152,7 +182,7 @@ def _find_flips(readings: Iterable[Reading]) -> list[_Flip]:
             for broker, of_broker in had.items()
             for each in _flipping(of_broker, [answer for _, answer in by_broker[broker]])
         )
-        flips += [_flip(topic, subscriptions, had, *each) for each in _joined(times)]
+        flips += [_flip(topic, subscriptions, had, listed, *each) for each in _joined(times)]
     return flips
 
 
@@ -161,14 +191,11 @@ def _flipping(
 ) -> Iterator[tuple[Instant, Instant]]:
     """From when to when one broker's table flips: when it had the topic, and who was listed.
 
-    A change that comes with other connections is a deploy. Before the first change and after the
-    last one the table may have flipped for as long as it stayed the same between two changes.
+    A change that comes with other connections may be a deploy, and counts for less. Before the
+    first change and after the last one the table may have flipped for as long as it stayed the same
+    between two changes.
     """
-    changes = [
-        place
-        for place in range(1, len(had))
-        if had[place][1] != had[place - 1][1] and _are_same(*answers[place - 1 : place + 1])
-    ]
+    changes = [place for place in range(1, len(had)) if had[place][1] != had[place - 1][1]]
     together: list[list[int]] = []
     for place in changes:
         if together:
@@ -181,7 +208,9 @@ def _flipping(
         together.append([place])
     for places in together:
         times = [had[place][0] for place in places]
-        if len(times) >= _CHANGES and times[-1] - times[0] > _LASTS:
+        same = sum(_are_same(*answers[place - 1 : place + 1]) for place in places)
+        flips = same >= _CHANGES or len(places) >= _CHANGES_OF_ANY_KIND
+        if flips and times[-1] - times[0] > _LASTS:
             longest = max(b - a for a, b in pairwise(times))
             yield times[0] - longest, times[-1] + longest
 
@@ -208,16 +237,46 @@ def _flip(
     topic: str,
     subscriptions: frozenset[tuple[str, str, str]],
     had: dict[Broker, list[tuple[Instant, bool]]],
+    listed: dict[Broker, frozenset[str]],
     first: Instant,
     last: Instant,
 ) -> _Flip:
-    """The flip of a topic between two times, of all brokers' tables together."""
+    """The flip of a topic between two times, of all brokers' tables together.
+
+    ``listed`` has by broker the client ids of all its lists.
+    """
     shown = {
-        broker: [has for time, has in of_broker if first <= time <= last]
+        broker: [(time, has) for time, has in of_broker if first <= time <= last]
         for broker, of_broker in had.items()
     }
-    flipping = [each for each in shown.values() if len(set(each)) > 1]
-    percent = _rounded(sum(map(sum, flipping)), sum(map(len, flipping)))
+    flipping = {b: each for b, each in shown.items() if len({has for _, has in each}) > 1}
+    told = [
+        has
+        for each in flipping.values()
+        if not _keeps_step([time for time, _ in each])
+        for _, has in each
+    ]
+    percent = _rounded(sum(told), len(told)) if told else _NOT_TOLD
     enough = _EXPECTED * 100 / (100 - percent)
-    sure = frozenset(b for b, each in shown.items() if all(each) and len(each) >= enough)
+    # A member sends the same to every broker that lists it: where the members are the same, a table
+    # that never lacks the topic was always asked at the wrong moment.
+    of_flipping = [listed[broker] for broker in flipping]
+    sure = frozenset(
+        broker
+        for broker, each in shown.items()
+        if all(has for _, has in each) and len(each) >= enough and listed[broker] not in of_flipping
+    )
     return _Flip(topic, first, last, percent, subscriptions, sure)
+
+
+def _keeps_step(times: Sequence[Instant]) -> bool:
+    """Whether the polls look at a part of the time between two heartbeats alone.
+
+    >>> _keeps_step([n * 60 * SECOND for n in range(9)])
+    True
+    >>> _keeps_step([n * 63 * SECOND for n in range(10)])
+    False
+    """
+    phases = sorted({time % _HEARTBEAT for time in times})
+    gaps = [after - before for before, after in pairwise([*phases, phases[0] + _HEARTBEAT])]
+    return max(gaps) > _NEVER_LOOKED_AT

@@ -45,7 +45,7 @@ from jobs.snapshots.clients import (
     running_info_row,
 )
 from jobs.snapshots.group_tables import GroupTables
-from jobs.snapshots.lists import ListRows
+from jobs.snapshots.lists import ListRows, Stays
 from jobs.snapshots.members import Members
 from jobs.snapshots.offsets import OffsetRows
 from jobs.snapshots.tables import PIECE_ROWS, table_of_rows
@@ -155,14 +155,12 @@ def _poll_tables(
 ) -> Iterator[tuple[str, pa.Table]]:
     """``broker_polls``, ``heartbeats`` and ``member_lists`` of polls in order of time."""
     cluster, group = polls[0].cluster, polls[0].subject
-    tables = GroupTables(
-        [
-            (poll.collected_at, _broker(poll), poll.content)
-            for poll in polls
-            if isinstance(poll.content, Connections)
-        ]
-    )
-    lists = ListRows(members, tables, terms.heartbeat_expiry_seconds)
+    answers = [
+        (poll.collected_at, _broker(poll), poll.content)
+        for poll in polls
+        if isinstance(poll.content, Connections)
+    ]
+    lists = ListRows(members, GroupTables(answers), terms.heartbeat_expiry_seconds, Stays(answers))
     rows: list[dict[str, Any]] = []
     for poll in polls:
         row = _broker_poll(poll)

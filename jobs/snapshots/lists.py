@@ -7,8 +7,8 @@ once for as long as that lasts, and its rows are then numbers of members that ar
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -27,29 +27,57 @@ from jobs.snapshots.tables import PIECE_ROWS, table_of
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
 #: not come, they were not lost: the client stopped ...
 _SILENCE: Instant = 75 * SECOND
+#: ... unless it left before: who is listed for longer than two heartbeats did not sign off.
+_LISTED: Instant = 60 * SECOND
 #: ... within the 30 s after its last heartbeat, in the middle of them as likely as not.
 _STOPPED_AFTER: Instant = 15 * SECOND
 
 
 def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instant | None) -> bool:
-    """Whether the client has stopped to send heartbeats, as what came later shows.
+    """Whether the client has stopped for good to send heartbeats, as what came later shows.
 
     ``heartbeats`` are those of the client over any of its connections, so that one that reconnects
     is not silent; ``heard_until`` is when the last one of any member came: until then somebody
     listened. A broker drops a client that stopped without a word 120 to 130 s later; until then its
-    slot is in everybody's list.
+    slot is in everybody's list. Who is heard again was frozen: it holds its queues meanwhile, and
+    a frozen process is a fault of its own.
 
-    >>> _is_silent(50 * SECOND, [0, 200 * SECOND], None), _is_silent(10 * SECOND, [0], 99 * SECOND)
+    >>> _is_silent(50 * SECOND, [0], 99 * SECOND), _is_silent(10 * SECOND, [0], 99 * SECOND)
     (True, False)
-    >>> _is_silent(50 * SECOND, [0, 60 * SECOND], None), _is_silent(50 * SECOND, [0], None)
+    >>> _is_silent(50 * SECOND, [0, 200 * SECOND], None), _is_silent(50 * SECOND, [0], None)
     (False, False)
     """
-    number = bisect_right(heartbeats, time)
-    following = heartbeats[number] if number < len(heartbeats) else heard_until
-    if not number or following is None:
+    if not heartbeats or heard_until is None:
         return False
-    last = heartbeats[number - 1]
-    return following - last > _SILENCE and time - last > _STOPPED_AFTER
+    last = heartbeats[-1]
+    return heard_until - last > _SILENCE and time - last > _STOPPED_AFTER
+
+
+class Stays:
+    """Until when a broker went on to list a client, poll by poll."""
+
+    def __init__(self, polls: Iterable[tuple[Instant, Broker, Connections]]) -> None:
+        #: By broker and client id the last polls of its stays in the list, ascending.
+        self._ends: dict[tuple[Broker, str], list[Instant]] = {}
+        here: dict[Broker, tuple[Instant, Connections, set[str]]] = {}
+        for time, broker, answer in polls:
+            before = here.get(broker)
+            if before is not None and before[1] is answer:
+                here[broker] = time, answer, before[2]
+                continue
+            ids = {each.client_id for each in answer.connections}
+            if before is not None:
+                for client_id in before[2] - ids:
+                    self._ends.setdefault((broker, client_id), []).append(before[0])
+            here[broker] = time, answer, ids
+        for broker, (_, _, ids) in here.items():
+            for client_id in ids:
+                self._ends.setdefault((broker, client_id), []).append(NEVER)
+
+    def listed_until(self, broker: Broker, client_id: str, time: Instant) -> Instant:
+        """The last poll of the stay that the time is in; NEVER where no poll shows its end."""
+        ends = self._ends[broker, client_id]
+        return ends[bisect_left(ends, time)]
 
 
 class _Resolved:
@@ -74,8 +102,13 @@ class ListRows:
     """The rows of one group's lists. Polls are added in order of time."""
 
     def __init__(
-        self, members: Members, tables: GroupTables, heartbeat_expiry_seconds: int
+        self,
+        members: Members,
+        tables: GroupTables,
+        heartbeat_expiry_seconds: int,
+        stays: Stays,
     ) -> None:
+        self._stays = stays
         self._members = members
         self._tables = tables
         self._expiry = heartbeat_expiry_seconds * SECOND
@@ -109,10 +142,17 @@ class ListRows:
             resolved = self._last[broker] = self._resolve(time, broker, answer)
         heard_until = self._members.heard_until(broker)
         flags: list[bool | None] = []
-        for heartbeats, of_client in zip(resolved.heartbeats, resolved.of_clients, strict=True):
+        for heartbeats, of_client, connection in zip(
+            resolved.heartbeats, resolved.of_clients, answer.connections, strict=True
+        ):
+            client_id = connection.client_id
             number = bisect_right(heartbeats, time)
             last = heartbeats[number - 1] if number else None
-            is_silent = last is not None and _is_silent(time, of_client, heard_until)
+            is_silent = (
+                last is not None
+                and _is_silent(time, of_client, heard_until)
+                and self._stays.listed_until(broker, client_id, time) - last > _LISTED
+            )
             self._last_heartbeats.append(last)
             self._silent.append(is_silent)
             flags.append(self._is_expired(snapshot_time, last, is_silent=is_silent))

@@ -1,8 +1,15 @@
-"""Whether the findings of a contender are those that are true, row by row."""
+"""Whether the findings of a contender are those that are true, row by row.
+
+The audit joins what was wrong with a queue again within half an hour to one episode; no other way
+does, nor does the generator. So rows of one queue that are no further apart are compared as one.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +25,28 @@ _SCHEMA = pa.schema(
     ]
 )
 Row = tuple[Any, ...]
+#: An episode of the audit has no longer gap (``jobs.judge.extents``).
+_LONGEST_GAP = timedelta(minutes=30)
 
 
 def read_findings(folder: Path) -> Counter[Row]:
-    """Every row of the Parquet files in a folder, and how often it stands there."""
+    """The rows of the Parquet files in a folder, those of one queue joined over short gaps."""
     table = ds.dataset(sorted(folder.glob("*.parquet")), format="parquet").to_table(_SCHEMA.names)
     columns = table.cast(_SCHEMA).to_pydict().values()
-    return Counter(zip(*columns, strict=True))
+    return Counter(_joined(zip(*columns, strict=True)))
+
+
+def _joined(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows that overlap are left apart: no way may find a queue twice at a time."""
+    for queue, of_queue in groupby(sorted(rows), lambda row: row[:-2]):
+        times = [row[-2:] for row in of_queue]
+        first, last = times[0]
+        for next_first, next_last in times[1:]:
+            if not last < next_first <= last + _LONGEST_GAP:
+                yield *queue, first, last
+                first = next_first
+            last = next_last
+        yield *queue, first, last
 
 
 def differences(found: Counter[Row], true: Counter[Row], shown: int = 5) -> list[str]:

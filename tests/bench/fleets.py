@@ -42,7 +42,6 @@ from tests.support.fleet import (
     fleet_polls,
     fleet_routes,
     fleet_settings,
-    true_faults,
     true_findings,
 )
 from tests.support.ids import ids_locally
@@ -91,11 +90,6 @@ class Tables:
     def true_findings(self) -> Path:
         """One row per queue and faulty stretch of time."""
         return self.folder / "true_findings"
-
-    @property
-    def true_faults(self) -> Path:
-        """One row per group, topic and fault."""
-        return self.folder / "true_faults"
 
     def heartbeats(self) -> int:
         """How many rows the table of heartbeats has, exactly."""
@@ -152,7 +146,6 @@ def write_fleet(spark: SparkSession, fleet: Fleet, tables: Tables) -> None:
     by_topic = ["snapshot_time", "topic", "broker_name"]
     _as_collected(fleet_routes(fleet, versions), by_topic, max(1, files // 8), routes)
     true_findings(fleet, versions).write.mode("overwrite").parquet(str(tables.true_findings))
-    true_faults(fleet, versions).write.mode("overwrite").parquet(str(tables.true_faults))
     told = {"fleet": asdict(fleet), "heartbeat_rows": spark.read.parquet(heartbeats).count()}
     (tables.folder / "fleet.json").write_text(json.dumps(told) + "\n")
 
@@ -198,7 +191,7 @@ def main() -> None:
         ensure_ids(ensure(args.folder, f"{args.kind}-{args.size}", named(args.kind, args.size)))
         return
     fields = json.loads(args.fleet)
-    lists = {name: tuple(fields[name]) for name in ("faults", "strategies")}
+    lists = {name: tuple(fields[name]) for name in ("faults", "strategies", "healthy")}
     with spark_session("generate a fleet") as spark:
         write_fleet(spark, Fleet(**{**fields, **lists}), Tables(args.write))
 

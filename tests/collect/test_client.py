@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jobs.collect import client as client_module
 from jobs.collect import questions
@@ -146,11 +148,35 @@ def test_an_address_that_is_silent_costs_one_time_out() -> None:
 
     answers, seconds, requests = run(ask, {AT: Manners(hangs_after=0)})
     assert seconds < 2 * TIMEOUT
-    assert requests == 4
+    # One is asked until it has answered: the other 99 are not sent.
+    assert requests == 1
     assert {answer.code for answer in answers} == {NO_ANSWER, NOT_REACHED}
     first = next(answer for answer in answers if answer.code == NO_ANSWER)
     assert first.remark == f"{AT}: no answer to GET_CONSUMER_CONNECTION_LIST (203) within 0.5 s"
     assert f"not asked: given up in this round: {first.remark}" in str(answers[-1].remark)
+
+
+def test_those_that_hang_do_not_take_the_places_of_the_others() -> None:
+    """With all the four places of an address, 16 that hang would fill the 64 of all."""
+    addresses = [f"10.0.0.{number}:10911" for number in range(40)]
+    hung = addresses[:20]
+
+    async def ask(client: RemotingClient, _: Replay) -> tuple[float, float]:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+
+        async def of_one(address: str) -> float:
+            answers = await many(client, 10, address)
+            assert {answer.is_ok for answer in answers} == {address not in hung}
+            return loop.time() - began
+
+        seconds = await asyncio.gather(*map(of_one, addresses))
+        return max(seconds[20:]), max(seconds)
+
+    manners = dict.fromkeys(hung, Manners(hangs_after=0))
+    healthy, all_of_them = run(ask, manners, dict.fromkeys(addresses, echo), seconds=2.0)
+    assert healthy < 1.5
+    assert all_of_them < 3.5
 
 
 def test_what_was_given_up_is_asked_again_in_the_next_round() -> None:
@@ -303,3 +329,79 @@ def test_every_request_is_signed_and_no_error_shows_the_secret() -> None:
     assert asked.fields == account.sign({"consumerGroup": "G"})
     assert "top-secret" not in repr(account)
     assert "top-secret" not in repr(ClientOptions(account=account))
+
+
+#: What a server does to the bytes of an answer.
+_DAMAGES = st.one_of(
+    st.builds(lambda extra: lambda data: extra + data, st.binary(max_size=40)),
+    st.builds(lambda extra: lambda data: data + extra, st.binary(max_size=40)),
+    st.builds(lambda place: lambda data: data[: place % len(data)], st.integers(0, 1 << 16)),
+    st.builds(lambda place: lambda data: data[place % len(data) :], st.integers(0, 1 << 16)),
+    st.builds(
+        lambda place, byte: (
+            lambda data: b"".join(
+                (data[: place % len(data)], bytes([byte]), data[place % len(data) + 1 :])
+            )
+        ),
+        st.integers(0, 1 << 16),
+        st.integers(0, 255),
+    ),
+    st.builds(lambda times: lambda data: data * times, st.integers(0, 3)),
+)
+
+
+@given(st.lists(_DAMAGES, min_size=1, max_size=3))
+@settings(max_examples=60)
+def test_whatever_comes_each_question_ends_in_time_and_the_next_round_goes_on(
+    damages: list[Callable[[bytes], bytes]],
+) -> None:
+    def damaged(data: bytes) -> bytes:
+        for damage in damages:
+            data = damage(data) if data else data
+        return data
+
+    async def ask(client: RemotingClient, replay: Replay) -> tuple[list[Answer], float, Answer]:
+        began = asyncio.get_running_loop().time()
+        answers = await many(client, 6)
+        seconds = asyncio.get_running_loop().time() - began
+        replay.manners = {}
+        client.forget()
+        return answers, seconds, await client.ask(AT, questions.members("next"))
+
+    answers, seconds, after = run(ask, {AT: Manners(junk=damaged)}, seconds=0.1)
+    assert seconds < 2
+    assert all(type(answer.code) is int and answer.address == AT for answer in answers)
+    assert all(answer.remark for answer in answers if answer.code < 0)
+    assert after.is_ok, after
+
+
+_NOISE = st.lists(
+    st.builds(
+        lambda code, far, flag, body: encode(Frame(code, 1 << 20 | far, flag=flag, body=body)),
+        st.integers(0, 400),
+        st.integers(0, 1 << 10),
+        st.sampled_from([0, 1, 2, 3]),
+        st.binary(max_size=30),
+    ),
+    max_size=3,
+)
+
+
+@given(_NOISE, _NOISE, st.booleans(), st.booleans())
+@settings(max_examples=30)
+def test_each_gets_its_own_answer_whatever_comes_between(
+    before: list[bytes], after: list[bytes], dribbles: bool, shuffles: bool
+) -> None:
+    """Requests of the server, and answers to what nobody asks, in pieces of any size."""
+
+    def name(asked: Frame) -> bytes:
+        return answer_frame(asked.fields["consumerGroup"].encode())
+
+    async def ask(client: RemotingClient, _: Replay) -> list[bytes]:
+        return [answer.body for answer in await many(client, 8)]
+
+    manners = Manners(
+        junk=lambda data: b"".join((*before, data, *after)), dribbles=dribbles, shuffles=shuffles
+    )
+    expected = [f"G{number}".encode() for number in range(8)]
+    assert run(ask, {AT: manners}, {AT: name}, seconds=20) == expected

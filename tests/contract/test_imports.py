@@ -25,6 +25,7 @@ STEPS = {
 }
 #: Where pyspark may be imported, whatever is run; elsewhere only within the function that needs it.
 ON_SPARK = {
+    "collect/spark_source.py",
     "session.py",
     "dumps/lines.py",
     "fold/continued.py",
@@ -117,6 +118,11 @@ def test_what_runs_in_a_worker_needs_only_numpy_pandas_and_pyarrow() -> None:
     assert not {"pyspark", "py4j", "pydantic", "prometheus_client", "jinja2"} & loaded
 
 
+def test_an_executor_that_asks_servers_needs_nothing_of_the_driver() -> None:
+    loaded = loaded_by("jobs.collect.spark_source")
+    assert not {"pydantic", "prometheus_client", "jinja2", "pandas"} & loaded
+
+
 def test_a_run_on_a_small_input_imports_no_spark() -> None:
     """Spark takes longer to import than such a run takes; pandas comes with PyArrow's datasets."""
     captures = ROOT / "tests" / "data" / "captures" / "S2"
@@ -159,7 +165,8 @@ def test_the_clock_is_read_in_one_place() -> None:
         for path in [*modules("jobs"), *modules("rebalance_core")]
         if any(text in path.read_text() for text in ("datetime.now", "time.time(", "utcnow"))
     }
-    assert readers == {"cli.py"}
+    # The data source is an entry as well: Spark calls it.
+    assert readers == {"cli.py", "spark_source.py"}
 
 
 def test_the_dag_imports_nothing_of_the_project() -> None:

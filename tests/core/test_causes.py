@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -328,6 +329,24 @@ def test_of_lists_that_differ_those_are_told_that_a_client_of_the_topic_asks() -
         "the list of broker-a lacks d, which other brokers list; "
         "the list of broker-b lacks b and d, which other brokers list; a client asks "
     )
+
+
+def test_who_subscribes_is_expected_at_every_broker_of_the_topic_and_nobody_else() -> None:
+    def evidence(**of_c: Any) -> str:
+        c = member(client_id="c", **of_c)
+        lists = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a", "b", "d", c]}, queues=8)
+        cut_off = (("c", "broker-a"), ("d", "broker-a"))
+        told = faults_of(Situation(replace(lists, unreachable=cut_off), PLAIN))
+        return told["BROKER_VIEW_DIVERGENCE"].evidence
+
+    own = evidence(subscription_source="RUNNING_INFO")
+    assert "c and d do not reach broker-a and read no queue of it; a client asks" in own
+    # The topics that c does not subscribe to are not its business.
+    assert "; d does not reach broker-a and reads no queue of it; a client asks" in evidence(
+        subscribed=False, subscription_source="RUNNING_INFO"
+    )
+    of_table = evidence(subscription_source="GROUP_TABLE")
+    assert "c and d do not reach broker-a and read no queue of it; or c subscribes to" in of_table
 
 
 def test_who_does_not_subscribe_is_missing_from_no_list_of_the_topic() -> None:

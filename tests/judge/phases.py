@@ -20,6 +20,7 @@ from jobs.judge.situations import Situation, Stretch
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
 from jobs.masking import Masking
+from rebalance_core.findings import AUDITED, OWNERS_NOT_KNOWN
 
 TOPIC = "T"
 TERMS = Terms(
@@ -39,9 +40,9 @@ def at(second: float) -> Instant:
 
 def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evaluated:
     values: dict[str, Any] = {
-        "coverage": "AUDITED",
+        "coverage": (coverage := overrides.get("coverage", AUDITED)),
         "reason": "",
-        "known": True,
+        "known": coverage not in OWNERS_NOT_KNOWN,
         "completeness": 1.0,
         "nameservers": 1,
         "members": 2,
@@ -144,6 +145,7 @@ def phase(position: int, first: float, last: float, **overrides: Any) -> Phase:
         "snapshots": int(last - first) // 60 + 1,
         "position": position,
         "is_blind": False,
+        "watch": 0,
     }
     of_phase = {name: value for name, value in overrides.items() if name in values}
     of_evaluation = {name: value for name, value in overrides.items() if name not in values}

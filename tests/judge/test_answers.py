@@ -76,3 +76,18 @@ def test_a_round_ends_when_the_last_of_its_brokers_answered():
     snapshots = snapshots_of(answers)
     polls = {each.witness: in_force(each, snapshots) for each in answers}
     assert times_of(answers, polls, snapshots).tolist() == [at(8), at(61)]
+
+
+def test_an_answer_that_comes_after_the_next_round_began_is_of_that_round():
+    # A round takes 100 s and one comes each minute: x is asked first, y last.
+    polls = {
+        "x": [(0, 0, A), (60, 60, A), (120, 120, A)],
+        "y": [(0, 100, A), (60, 160, ["b"]), (120, 220, ["b"])],
+    }
+    of_y = given(polls, "y")
+    assert of_y == {0: None, 60: "[('a', 'a:y')]", 120: "[('b', 'b:y')]"}
+
+
+def test_the_time_of_a_list_is_its_own_and_not_that_of_a_failed_second_try():
+    (answers,) = broker_answers(group({"x": [(0, 1, A), (0, 40, NO_ANSWER)]}).polls)
+    assert answers.collected_at.tolist() == [at(1)]

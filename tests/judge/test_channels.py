@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import time
 
-from jobs.judge.channels import ProcessCounts, channels_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.instants import SECOND
+from jobs.judge.channels import Channel, ProcessCounts, channels_of
 from tests.judge.lists import group, started
 from tests.judge.phases import at
 
@@ -98,3 +103,94 @@ def test_channels_have_their_times_and_when_they_were_gone():
     (first, second) = sorted(channels_of(group({"x": polls((1,), (2,))}))[ID])
     assert (first.first_seen, first.last_seen, first.gone_by) == (0, 0, at(60))
     assert (second.first_seen, second.gone_by, second.is_first) == (at(60), None, False)
+
+
+# ---------------------------------------------------------------- many connections of one id
+
+EXPIRY = 130 * SECOND
+
+
+@st.composite
+def channels(draw):
+    """Up to nine connections of an id at one broker, of which some are still listed at the end."""
+    drawn = st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans())
+    return [
+        Channel(
+            ("x", 0),
+            ID,
+            f"h:{port}",
+            at(60 * first),
+            at(60 * (first + length)),
+            at(60 * (first + length + 1)) if goes else None,
+            first == 0,
+        )
+        for port, (first, length, goes) in enumerate(draw(st.lists(drawn, max_size=9)))
+    ]
+
+
+def listed(channels, moment):
+    return [each for each in channels if each.first_seen <= moment <= each.last_seen]
+
+
+def together(channels):
+    """The definition, word by word: so many are listed when the latest came, and stay so long."""
+    return max(
+        (
+            sum(
+                each.first_seen <= latest.first_seen and each.last_seen - latest.first_seen > EXPIRY
+                for each in channels
+            )
+            for latest in channels
+        ),
+        default=0,
+    )
+
+
+def left_behind(one, channels):
+    return one.gone_by is not None and any(
+        one.first_seen < each.first_seen <= one.last_seen
+        and one.last_seen - each.first_seen <= EXPIRY
+        for each in channels
+    )
+
+
+def counted(channels, moment):
+    """How many processes there are, from the plain definitions."""
+    there = listed(channels, moment)
+    if len(there) < 2:
+        return []
+    if together(there) > 1:
+        return [together(there)]
+    if sum(not left_behind(each, there) for each in there) <= 1:
+        return [1]
+    at_other_times = max(together(listed(channels, each.last_seen)) for each in channels)
+    if at_other_times > 1:
+        return [at_other_times]
+    return [1] if any(left_behind(each, channels) for each in channels) else []
+
+
+@given(channels())
+def test_the_counts_are_those_of_the_plain_definitions(channels):
+    counts = ProcessCounts({ID: channels}, [], 130)
+    for minute in range(25):
+        found = [each.processes for each in counts.at({("x", 0): at(60 * minute)})]
+        assert found == counted(channels, at(60 * minute))
+
+
+def test_thousands_of_connections_of_one_id_take_seconds_at_most():
+    # Containers that all have the address 127.0.0.1 and no instance name; some reconnect.
+    began = time.perf_counter()
+    ports = [
+        [60_000 + (n + round_) // 30 * 2_000 + n for n in range(2_000)] for round_ in range(30)
+    ]
+    dossier = group({"x": polls(*ports)})
+    counts = ProcessCounts(channels_of(dossier), [], 130)
+    assert all(counts.at({("x", 0): at(60 * round_)}) for round_ in range(30))
+    assert time.perf_counter() - began < 10
+
+
+def test_start_times_that_alternate_are_at_least_so_many_processes():
+    # Three are listed by both brokers; two of them have answered so far.
+    infos = [started(ID, 5, 0, 60), started(ID, 9, 30)]
+    dossier = group({"x": polls((1, 2, 3)), "y": polls((1, 2, 3))}, clients=infos)
+    assert [number for number, _ in processes(dossier, 0)] == [3]

@@ -118,6 +118,38 @@ def test_a_gap_of_more_than_half_an_hour_ends_an_episode_however_long_it_was_bef
     assert len(episodes(*minutes(f"{hours}{'-' * 30}{hours}"))) == 1
 
 
+def test_an_episode_ends_with_its_watch_for_what_nobody_looked_at_does_not_last():
+    shown = {"findings": (finding(),), "faults": (fault(),), "stacked": (stacked_id(),)}
+    phases = (phase(1, 0, 0, **shown), phase(2, 28_800, 28_800, watch=1, **shown))
+
+    for found in (
+        queue_episodes(timeline(*phases), 180),
+        fault_episodes(timeline(*phases), 180),
+        stacked_id_episodes([timeline(*phases)], 180),
+    ):
+        assert [times(each) for each in found] == [
+            (0, 0, 1, "TRANSIENT", False),
+            (28_800, 28_800, 1, "TRANSIENT", True),
+        ]
+
+
+def test_a_run_of_lists_that_goes_on_in_the_next_watch_is_two_episodes_of_a_stacked_id():
+    one = phase(1, 0, 60, stacked=(stacked_id(),))
+    other = phase(2, 28_800, 28_860, stacked=(stacked_id(),), watch=1)
+    found = stacked_id_episodes([timeline(one, other._replace(group_run=1))], 180)
+    assert [each.last_seen - each.first_seen for each in found] == [at(60), at(60)]
+
+
+def test_two_collectors_that_poll_soon_after_each_other_see_what_lasts():
+    """They poll each minute, 2 s apart; others come and go, so that each phase is short."""
+    shown = [
+        phase(n + 1, 60 * n, 60 * n + 2, findings=(finding(),))._replace(snapshots=2)
+        for n in range(10)
+    ]
+    (one,) = episodes(*shown)
+    assert times(one) == (0, 542, 20, "PERSISTENT", True)
+
+
 def test_an_episode_knows_the_phases_that_show_it():
     """A stall is explained by an orphan at that time, and not by one before and after it."""
     (whole,) = episodes(*minutes("x.xx"))

@@ -79,6 +79,18 @@ def test_where_not_all_processes_answered_the_third_may_hold_it():
     assert found(clients[:1]) == []
 
 
+def test_where_a_third_does_not_answer_the_offset_says_whether_it_holds_the_queue():
+    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
+    stands, moves = offsets(1, stuck(0, *MINUTES)), offsets(1, steady(0, *MINUTES))
+    assert found(clients, [stands], processes=3) == [("ORPHANED", 1, 60, 360, "QUEUE_NOT_HELD")]
+    assert found(clients, [moves], processes=3) == []
+    # Nothing waits there: nobody knows.
+    assert found(clients, [offsets(1, dict.fromkeys(MINUTES, (5, 5)))], processes=3) == []
+    # Its owner is the one that does not answer.
+    assert found(clients[1:], [stands], processes=2) == []
+    assert found([info("a", MINUTES, [0, 1]), clients[1]], [stands], processes=3) == []
+
+
 def test_a_consumer_that_reads_every_queue_for_itself_holds_none_for_the_group():
     for_itself = info("b", MINUTES, [0, 1, 2, 3], message_model="BROADCASTING")
     clients = [info("a", MINUTES, [0]), for_itself]
@@ -167,8 +179,8 @@ def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
     after = [info("a", MINUTES, [0], language="GO"), info("b", MINUTES, [2, 3])]
     (fault,) = faults([*before, *after], [offsets(1, stuck(0, *MINUTES))])
     assert fault.evidence == (
-        "queue 1 of broker-a is computed for a (GO), and no process had it in its running info "
-        "from 00:01:00 to 00:06:00 UTC; 370 messages wait there"
+        "queue 1 of broker-a is computed for a (GO), and no process that answered had it in its "
+        "running info from 00:01:00 to 00:06:00 UTC; 370 messages wait there"
     )
     assert fault.remedy.startswith("restart a: at its start a client takes its share")
     assert "client-go to 2.1.2" in fault.remedy
@@ -207,3 +219,13 @@ def test_times_are_those_of_the_answers():
     clients = [info("a", MINUTES, [0], observed=7), info("b", MINUTES, [2, 3], observed=9)]
     ((_, _, since, until, _),) = found(clients)
     assert (at(since), at(until)) == (at(69), at(369))
+
+
+def test_who_answers_the_same_before_and_after_a_missing_answer_held_it_meanwhile():
+    # Nobody has queue 1; no round but the first has both answers.
+    often = info("b", (60, 120, 240, 360), [2, 3])
+    assert found([info("a", (60, 180, 300), [0]), often]) == [
+        ("ORPHANED", 1, 60, 300, "QUEUE_NOT_HELD")
+    ]
+    # Of one that changed meanwhile nothing follows.
+    assert found([info("a", (60, 180), [0]), info("a", (300,), [0, 1]), often]) == []

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.situations import find_situations
+from jobs.judge.steps import listed, offline
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
 from tests.judge.phases import at, broker, route
 
@@ -33,16 +34,16 @@ def members(dossier_polls):
     dossier = group(dossier_polls)
     found = {}
     for second, situation in situations(dossier_polls).items():
-        patches = {each.broker: each for each in situation.patches}
         of_brokers = {}
         for name, answer in situation.answers:
             listed = dossier.list_members.get(answer)
             ids = set(listed().client_ids) if listed else set()
-            if name in patches:
-                later = dossier.list_members.get(patches[name].later)
-                of_patch = set(later().client_ids) if later else set()
-                changed = set(patches[name].client_ids)
-                ids = ids - changed | of_patch & changed
+            for patch in situation.patches:
+                if patch.broker == name:
+                    later = dossier.list_members.get(patch.later)
+                    of_patch = set(later().client_ids) if later else set()
+                    changed = set(patch.client_ids)
+                    ids = ids - changed | of_patch & changed
             of_brokers[name[0]] = ids
         found[second] = of_brokers
     return found
@@ -164,6 +165,42 @@ def worlds(draw):
     return there, asked
 
 
+def test_a_slave_that_clients_ask_while_the_master_is_down_counts():
+    polls = {
+        "x": [(60 * n, 60 * n, NO_ANSWER) for n in range(5)],
+        "x/1": [(60 * n, 60 * n, NOT_ONLINE) for n in range(5)],
+        "y": [(60 * n, 60 * n, BOTH) for n in range(5)],
+    }
+    assert set(unreachable(polls).values()) == {((None, "x"),)}
+
+
+def test_a_broker_that_empties_within_a_round_has_no_member_at_its_end():
+    polls = {
+        "x": [(0, 0, BOTH), (60, 60, BOTH), (120, 120, NOT_ONLINE)],
+        "y": [(0, 8, BOTH), (60, 68, NOT_ONLINE), (120, 128, NOT_ONLINE)],
+    }
+    found = situations(polls)[60]
+    assert sorted(offline(found)) == [("x", 0), ("y", 0)]
+    assert listed(found) == []
+
+
+def test_two_polls_hours_apart_show_nothing_in_between():
+    polls = {
+        "x": [(0, 0, BOTH), (28_800, 28_800, BOTH)],
+        "y": [(0, 8, ALONE), (28_800, 28_808, ALONE)],
+    }
+    assert not any(unreachable(polls).values())
+
+
+def test_an_answer_at_the_edge_of_the_window_is_no_proof_beyond_it():
+    # y is new: who was listed when it was first asked was not listed all the time before.
+    polls = {
+        "x": [(60 * n, 60 * n, ALONE) for n in range(20)],
+        "y": [(60 * n, 60 * n + 8, BOTH) for n in range(19, 20)],
+    }
+    assert not any(unreachable(polls).values())
+
+
 @given(worlds())
 def test_brokers_that_all_tell_the_truth_at_their_own_times_never_disagree(world):
     there, asked = world
@@ -180,4 +217,57 @@ def test_brokers_that_all_tell_the_truth_at_their_own_times_never_disagree(world
     for number in range(5):
         end = max(times[number] for times in asked.values())
         assert all(ids == set(listed(end)) for ids in found[60 * number].values())
+    assert not any(unreachable(polls).values())
+
+
+def test_a_missing_answer_hides_who_left_and_came_back():
+    # Two of broker-x's answers are missing; d was away meanwhile, as the others saw it.
+    with_d, without = ["a", "d"], ["a"]
+    others = [(0, 0, with_d), (60, 60, without), (120, 120, without), (180, 180, with_d)]
+    polls = {
+        "x": [(0, 1, with_d), (60, 61, NO_ANSWER), (120, 121, NO_ANSWER), (180, 181, with_d)]
+        + [(60 * n, 60 * n + 1, with_d) for n in range(4, 7)],
+        "y": others + [(60 * n, 60 * n, with_d) for n in range(4, 7)],
+        "z": others + [(60 * n, 60 * n, with_d) for n in range(4, 7)],
+    }
+    shown = members(polls)
+    assert shown[60] == shown[120] == {name: {"a"} for name in "xyz"}
+    # Who the broker lacked before, and still lacks, does not reach it.
+    polls["x"] = [(60 * n, 60 * n + 1, NO_ANSWER if n in (3, 4) else without) for n in range(7)]
+    polls["y"] = polls["z"] = [(60 * n, 60 * n, with_d) for n in range(7)]
+    shown = members(polls)
+    assert shown[180]["x"] == shown[240]["x"] == {"a"}
+    assert unreachable(polls)[180] == (("d", "x"),)
+
+
+@st.composite
+def overlapping_worlds(draw):
+    """Members that come and go once, and two collectors, whose rounds overlap."""
+    there = {"always": (-10_000, 10_000)}
+    for number in range(draw(st.integers(1, 6))):
+        first, last = draw(st.integers(-50, 700)), draw(st.integers(-50, 700))
+        there[f"c{number}"] = draw(st.sampled_from([(first, 10_000), (-10_000, last)]))
+    width, offset = draw(st.integers(0, 20)), draw(st.integers(1, 30))
+    asked = {
+        name: [
+            (60 * n + offset * which, 60 * n + offset * which + width * place)
+            for n in range(12)
+            for which in (0, 1)
+        ]
+        for place, name in enumerate("xyz")
+    }
+    return there, asked
+
+
+@given(overlapping_worlds())
+def test_nor_do_brokers_that_two_collectors_ask_in_rounds_that_overlap(world):
+    there, asked = world
+
+    def listed_at(second):
+        return [each for each, (since, until) in there.items() if since <= second <= until]
+
+    polls = {
+        name: [(round_, second, listed_at(second)) for round_, second in times]
+        for name, times in asked.items()
+    }
     assert not any(unreachable(polls).values())

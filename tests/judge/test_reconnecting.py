@@ -121,6 +121,13 @@ def test_where_each_connection_is_another_process_it_restarts():
         assert not one.restarts
 
 
+def test_restarts_of_which_few_questions_meet_the_process_are_restarts():
+    # Every third process lives long enough to be asked.
+    met = [info(120 * n, 120 * n + 30) for n in range(0, 10, 3)]
+    (one,) = found(*breaking(120, 10), clients=met)
+    assert one.restarts
+
+
 def test_a_process_that_restarts_under_one_id_flaps():
     """It is back so fast that no list shows it gone; its old connections are closed."""
     restarts = [info(120 * n, 120 * n + 30) for n in range(10)]

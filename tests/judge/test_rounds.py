@@ -18,6 +18,17 @@ def test_a_round_takes_from_its_first_answer_to_its_last():
     assert find_rounds(dossier) == Rounds(8.0, 60.0)
 
 
+def test_rounds_of_two_collectors_are_counted_by_broker():
+    """Each asks its brokers every 5 min, the second 10 s after the first."""
+    each = {
+        name: [(300 * n + late, 300 * n + late, A) for n in range(6)]
+        for name, late in {"x": 0, "y": 10}.items()
+    }
+    assert find_rounds(group(each)) == Rounds(0.0, 300.0)
+    both = [(60 * n + late, 60 * n + late, A) for n in range(6) for late in (0, 2)]
+    assert find_rounds(group({"x": both, "y": both})) == Rounds(0.0, 58.0)
+
+
 def test_of_one_round_there_is_no_interval_and_of_none_nothing():
     assert find_rounds(group({"x": [(0, 1, A)]})) == Rounds(0.0, None)
     assert find_rounds(group({})) is None
@@ -33,4 +44,5 @@ def test_a_round_that_takes_longer_than_a_fault_has_to_last_is_said_to_be_too_wi
         "reason": "",
         "round_seconds": None,
         "round_interval_seconds": None,
+        "rounds_too_wide": None,
     }

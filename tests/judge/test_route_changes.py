@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.judge.dossier import RouteRun
 from jobs.judge.route_changes import find_route_changes, queues_left_route, route_changes
 from tests.judge.phases import at, broker, route
 from tests.judge.witnesses import offsets
@@ -52,6 +53,15 @@ def test_what_leaves_the_readable_queues_alone_is_no_change(then):
 def test_one_more_nameserver_that_says_the_same_is_no_change():
     routes = [route([A, B], 0, 60), route([A, B], 60, namesrv_addr="ns-2")]
     assert find_route_changes(routes) == []
+
+
+def test_where_the_times_of_the_answers_were_not_collected_the_rounds_count():
+    runs = [
+        RouteRun("ns-1", str(n), tuple(of), (at(60 * n),)) for n, of in enumerate(([A, B], [A]))
+    ]
+    (change,) = find_route_changes(runs)
+    assert (change.first_seen, change.collected_at) == (at(60), at(60))
+    assert find_route_changes([RouteRun("ns-1", "r1", (A,), (at(0), at(60)))]) == []
 
 
 def test_the_first_route_is_no_change():
@@ -139,10 +149,17 @@ def test_it_is_over_when_the_queues_are_back():
         # It reads 60 a minute: five messages are on their way.
         pytest.param({0: (60, 55), 60: (120, 115)}, id="what waits is about to be read"),
         pytest.param({0: (100, 40), 60: (100, 50), 240: (100, 100)}, id="read in the end"),
+        # The group reads little: the last message came after the poll before.
+        pytest.param({0: (100, 100), 60: (101, 100)}, id="a message that just came"),
     ],
 )
 def test_queues_that_were_read_leave_nothing_behind(polls):
     assert left(BEFORE, BEFORE, *[AFTER] * 5, waiting=[(2, polls)]) == []
+
+
+def test_a_message_that_was_there_at_the_poll_before_waits():
+    (fault,) = left(BEFORE, BEFORE, *[AFTER] * 5, waiting=[(2, {0: (101, 100), 60: (102, 100)})])
+    assert "with 2 messages unread (1 at the first poll)" in fault.evidence
 
 
 def test_a_broker_that_left_is_to_come_back():

@@ -45,6 +45,19 @@ def test_severity_follows_persistence_probability_and_the_harm_that_is_done(
 
 
 @pytest.mark.parametrize(
+    ("kind", "unread_share", "severity"),
+    [("ORPHANED", 0.0, "WARNING"), ("ORPHANED", 0.1, "CRITICAL"), ("DUPLICATE", 0.0, "CRITICAL")],
+)
+def test_an_orphan_that_is_read_throughout_is_a_warning_unless_messages_pile_up(
+    kind, unread_share, severity
+):
+    found = finding_severity(
+        kind, "PERSISTENT", 0.5, unread_share, orderly=True, terms=TERMS, is_read_throughout=True
+    )
+    assert found == severity
+
+
+@pytest.mark.parametrize(
     ("persistence", "backlog_growth", "severity"),
     [
         ("PERSISTENT", 0, "WARNING"),

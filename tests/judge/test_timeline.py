@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.judge.episodes import queue_episodes
 from jobs.judge.evaluated import Evaluated
+from jobs.judge.reassignments import find_reassignments
 from jobs.judge.timeline import build_timeline
+from rebalance_core.findings import NO_BROKER_ANSWERED, STRATEGY_NOT_KNOWN
 from tests.judge.phases import at, evaluated, finding, stretch
 
-GOOD, UNKNOWN = evaluated(), evaluated(known=False, completeness=0.0)
+GOOD, UNKNOWN = evaluated(), evaluated(coverage=NO_BROKER_ANSWERED, completeness=0.0)
 
 
 def test_stretches_in_which_nothing_was_known_are_left_out_and_not_counted():
@@ -33,6 +36,24 @@ def test_stretches_in_which_nothing_was_known_are_left_out_and_not_counted():
     assert timeline.end == at(300)
 
 
+def test_a_strategy_that_is_not_known_ends_no_episode_and_has_a_phase():
+    """Nothing is computed in it, and what the members hold is judged."""
+    by_id = {
+        "found": evaluated(findings=(finding(),)),
+        "own": evaluated(coverage=STRATEGY_NOT_KNOWN),
+    }
+    stretches = [stretch("found", 0, 180), stretch("own", 240, 900), stretch("found", 960, 1140)]
+
+    timeline = build_timeline("T", stretches, by_id)
+
+    assert [each.is_blind for each in timeline.phases] == [False, True, False]
+    (episode,) = queue_episodes(timeline, 180)
+    assert (episode.first_seen, episode.last_seen) == (at(0), at(1140))
+    assert (episode.snapshots, episode.share_of_time) == (8, 1.0)
+    alone = build_timeline("T", stretches[1:2], by_id)
+    assert (queue_episodes(alone, 180), find_reassignments(alone)) == ([], [])
+
+
 def test_a_topic_of_which_nothing_was_ever_known_has_no_phases():
     assert build_timeline("T", [stretch("unknown", 0, 60)], {"unknown": UNKNOWN}).phases == ()
 
@@ -43,6 +64,24 @@ def test_a_phase_has_the_times_and_the_group_run_of_its_stretch():
     assert (phase.topic, phase.situation_id, phase.group_run) == ("T", "good", 7)
     assert (phase.first_seen, phase.last_seen, phase.snapshots) == (at(60), at(180), 3)
     assert phase.evaluated is GOOD
+
+
+def test_a_stretch_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watch():
+    """Three rounds at 10:00, and two at 18:00: nobody saw what was so for these eight hours."""
+    snapshots = [at(each) for each in (0, 60, 120, 28_800, 28_860, 57_600)]
+    whole = stretch("good", 0, 28_800)._replace(snapshots=4)
+    rest = stretch("good", 28_860, 57_600, group_run=1)._replace(snapshots=2)
+
+    timeline = build_timeline("T", [whole, rest], {"good": GOOD}, snapshots)
+
+    assert [(e.first_seen, e.last_seen, e.snapshots, e.watch) for e in timeline.phases] == [
+        (at(0), at(120), 3, 0),
+        (at(28_800), at(28_800), 1, 1),
+        (at(28_860), at(28_860), 1, 1),
+        (at(57_600), at(57_600), 1, 2),
+    ]
+    assert [each.position for each in timeline.phases] == [1, 2, 3, 4]
+    assert [each.watch for each in timeline.runs] == [0, 1, 1, 2]
 
 
 def state(name: str) -> Evaluated:

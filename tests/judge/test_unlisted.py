@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.episodes import QueueEpisode
-from jobs.judge.unlisted import find_refuted, unlisted_consumers
+from jobs.judge.unlisted import find_refuted, is_read_throughout, unlisted_consumers
 from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
 
 MINUTES = (0, 60, 120, 180, 240, 300)
@@ -92,3 +92,17 @@ def test_the_fault_names_the_queues_and_says_why_they_are_no_orphans():
 def test_where_members_are_listed_one_of_them_may_read_it_which_is_no_fault(cause):
     queue = offsets(0, steady(*MINUTES))
     assert unlisted_consumers([orphan(causes=(cause,))], {(TOPIC, BROKER, 0): queue}) == []
+
+
+def test_what_may_be_an_orphan_is_read_throughout_where_its_offset_moves_at_each_poll():
+    def read(polls, **changes):
+        return is_read_throughout(orphan(**changes), {(TOPIC, BROKER, 0): offsets(0, polls)})
+
+    polls = steady(*MINUTES)
+    assert read(polls, certainty="POSSIBLE")
+    assert not read(polls), "what is certain is refuted, or no orphan at times"
+    assert not read(polls, certainty="POSSIBLE", kind="DUPLICATE")
+    # Nobody read it for a minute.
+    once = polls | {180: (polls[180][0], polls[120][1])}
+    assert not read(once, certainty="POSSIBLE")
+    assert not is_read_throughout(orphan(certainty="POSSIBLE"), {})

@@ -14,6 +14,7 @@ from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.situations import Situation, Stretch
 from jobs.judge.stalls import Intervals, find_intervals
 from jobs.judge.timeline import Phase, Timeline
+from rebalance_core.findings import OWNERS_NOT_KNOWN
 
 GROUP, TOPIC = "G", "T"
 BROKER, OTHER_BROKER = "broker-a", "broker-b"
@@ -61,7 +62,7 @@ def evaluated(
     return Evaluated(
         coverage=coverage,
         reason="",
-        known=True,
+        known=coverage not in OWNERS_NOT_KNOWN,
         completeness=1.0,
         nameservers=1,
         members=processes,

@@ -48,8 +48,9 @@ A row is true
     dump shows who it is (subscriptions by lists alone), the mean over the topic's rows counts.
 A spell is the time in which a queue was so, gaps of up to {SPELL_GAP // SECOND} s included, if it
   was so for {SPELL_SHARE:.0%} of it. It asks for a row if it lasts {PERSISTENCE // SECOND} s and
-  two intervals of polling, with three rounds in it, and if dumps can show it. It is found if
-  lasting rows of the queue (of an orphan: or a lasting stall) cover {FOUND_SHARE:.0%} of it.
+  two intervals of polling, if the queue was so for {PERSISTENCE // SECOND} s and one interval of
+  it, with three rounds in it, and if dumps can show it. It is found if lasting rows of the queue
+  (of an orphan: or a lasting stall) cover {FOUND_SHARE:.0%} of it.
 A probability x share_of_time is right within a factor of two of the share of the row's time.\
 """
 
@@ -168,6 +169,11 @@ def least_spell(fleet: Fleet) -> Millis:
     return PERSISTENCE + 2 * fleet.habits.interval
 
 
+def least_so(fleet: Fleet) -> Millis:
+    """PERSISTENT is shown for ``persistence_seconds``, and each round stands for an interval."""
+    return PERSISTENCE + fleet.habits.interval
+
+
 def spells(fleet: Fleet) -> Iterator[Spell]:
     """All that lasts, of every queue."""
     rounds = fleet.rounds
@@ -180,7 +186,8 @@ def spells(fleet: Fleet) -> Iterator[Spell]:
             spans = without(spans_of(queue, 0, last), fleet.unseen)
             for start, end, so in joined(spans):
                 polled = sum(start <= time <= end for time in rounds)
-                if end - start >= least_spell(fleet) and polled >= 3 and so >= SPELL_SHARE:
+                asks = end - start >= least_spell(fleet) and so * (end - start) >= least_so(fleet)
+                if asks and polled >= 3 and so >= SPELL_SHARE:
                     hidden = why_hidden(fleet, kind, queue, common(spans, [(start, end)]))
                     yield Spell(fleet.name, kind, queue, start, end, so, hidden)
 

@@ -112,8 +112,8 @@ def test_what_a_member_newly_says_makes_the_list_another_one_and_what_it_repeats
     ("last_heartbeat", "is_expired"),
     [
         (0, True),
-        # Two heartbeats did not come: it stopped, and the next one is of another life.
-        (425.5, True),
+        # Two heartbeats did not come, and then one came: it was frozen, and is no ghost.
+        (425.5, False),
         # One that was lost.
         (426, False),
         (490, False),
@@ -125,6 +125,18 @@ def test_a_member_is_expired_from_when_it_stopped_to_send_heartbeats(last_heartb
     heard = [] if last_heartbeat is None else [heartbeat("a", "T", seconds=last_heartbeat)]
     rows = tables(*heard, heartbeat("a", "T", seconds=501), poll("a", seconds=500), expiry=120)
     assert rows["member_lists"][0]["members"][0]["is_expired"] is is_expired
+
+
+@pytest.mark.parametrize(("heard_until", "is_expired"), [(500, False), (501, True)])
+def test_who_is_never_heard_again_while_another_one_is_has_stopped(heard_until, is_expired):
+    rows = tables(
+        heartbeat("a", "T", seconds=425.5),
+        heartbeat("b", "T", seconds=heard_until),
+        poll("a", "b", seconds=500),
+        expiry=120,
+    )
+    first = rows["member_lists"][0]["members"][0]
+    assert (first["client_id"], first["is_expired"]) == ("a", is_expired)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +158,15 @@ def test_a_member_that_is_heard_no_more_stopped_if_others_are_heard(others_until
         for list_id in ids(rows)
     ]
     assert found == is_expired
+
+
+def test_a_member_that_signed_off_is_no_ghost_in_the_last_list_that_has_it():
+    # a leaves in order at 25 s; b is heard and polled for long after it.
+    others = [heartbeat("b", "T", seconds=each) for each in range(0, 200, 30)]
+    polls = [poll("a", "b", seconds=20), *[poll("b", seconds=each) for each in (40, 60, 180)]]
+    rows = tables(heartbeat("a", "T", seconds=0), *others, *polls, expiry=120)
+    assert rows["member_lists"][0]["members"][0]["client_id"] == "a"
+    assert rows["member_lists"][0]["members"][0]["is_expired"] is False
 
 
 def test_one_member_expires_with_the_time_of_the_snapshot_and_its_list_is_another_one():
@@ -196,11 +217,14 @@ def doubts(rows: Rows) -> dict[str, list[dict[str, int]]]:
 @pytest.mark.parametrize(
     ("has_topic", "every", "found"),
     [
-        # Half of the members subscribe to T2; one of four does.
-        ("x-x-" * 10, 30, [{"T2": 50}]),
-        ("x---" * 10, 30, [{"T2": 25}]),
+        # Half of the members subscribe to T2; one of three does, as likely as half of them.
+        ("x-x-" * 10, 31, [{"T2": 50}]),
+        ("x---" * 10, 31, [{"T2": 40}]),
+        # Polled in step with the heartbeats: each poll finds the table of the same member, so that
+        # the share tells nothing.
+        ("x---" * 10, 30, [{"T2": 50}]),
         # Again and again, but not at regular times; few polls, far from each other.
-        ("xx-x--xxx-x-x--x-xx-", 30, [{"T2": 55}]),
+        ("xx-x--xxx-x-x--x-xx-", 31.5, [{"T2": 50}]),
         ("x-x--x-x", 300, [{"T2": 50}]),
         # One change is a deploy that adds the topic, two are one that was rolled back.
         ("-" * 20 + "x" * 20, 30, [{}]),
@@ -256,11 +280,29 @@ def test_changes_that_lie_far_apart_with_other_connections_do_not_belong_togethe
     assert not any(row["doubtful_topics"] for row in rows["heartbeats"])
 
 
-def test_a_flip_that_comes_with_other_connections_is_a_deploy():
+@pytest.mark.parametrize(
+    ("has_topic", "found"),
+    [
+        # A deploy that adds the topic, its rollback, and the deploy again.
+        ("-" * 10 + "x" * 10 + "-" * 10 + "x" * 10, {}),
+        # It goes on and on: pods that do not live long, and do not subscribe alike.
+        ("-" * 10 + "x" * 10 + "-" * 10 + "x" * 5 + "-" * 5, {"T2": 50}),
+    ],
+)
+def test_flips_that_come_with_other_connections_are_deploys_unless_they_go_on(has_topic, found):
     rows = tables(
         *[
-            poll("a", f"pod-{n}", topics=["T1", "T2"][: 1 + n % 2], seconds=30 * n)
-            for n in range(40)
+            poll("a", f"pod-{n}", topics=["T1", "T2"] if has == "x" else ["T1"], seconds=30 * n)
+            for n, has in enumerate(has_topic)
         ]
     )
-    assert not any(row["doubtful_topics"] for row in rows["heartbeats"])
+    assert doubts(rows)["pod-15"] == [found]
+
+
+def test_a_table_that_never_lacks_the_topic_is_no_proof_where_the_members_are_the_same():
+    # They send the same heartbeat to both brokers: broker-b was asked at other moments.
+    rows = tables(
+        *flipping("x-x-" * 10, ids="ab"),
+        *flipping("xxxx" * 10, ids="ab", broker="broker-b"),
+    )
+    assert doubts(rows) == {each: [{"T2": 50}] for each in "ab"}

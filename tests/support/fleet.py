@@ -69,6 +69,8 @@ class Fleet:
     seed: int = 1
     faults: tuple[str, ...] = tuple(FAULTS)
     strategies: tuple[str, ...] = _STRATEGIES
+    #: The fewest and the most rounds between two faults of a group.
+    healthy: tuple[int, int] = (6, 20)
 
     @property
     def heartbeats(self) -> int:
@@ -144,7 +146,7 @@ def _versions(fleet: Fleet, number: int) -> tuple[str, list[_Version]]:
         length = 1 if fleet.churn >= 1 else int(random.expovariate(max(fleet.churn, 1e-9))) + 1
         if is_faulty:
             # Long enough that what was before has settled, in the audit's eyes too.
-            length = random.randint(6, 20)
+            length = random.randint(*fleet.healthy)
         until = min(round_ + length, fleet.rounds)
         versions.append(_Version(_HEALTHY, round_, until, queues, members))
         round_ = until
@@ -160,6 +162,8 @@ def _versions(fleet: Fleet, number: int) -> tuple[str, list[_Version]]:
             )
             versions.append(version)
             queues = version.queues_per_broker
+            if fault == "STALE_CHANNEL":
+                members = version.members[:-1]
             round_ = until
     return f"G{number}-{strategy}", versions
 
@@ -171,7 +175,9 @@ def _with_fault(random: Random, version: _Version, fault: str, ports: Iterator[i
     if fault == "DUPLICATE_CLIENT_ID":
         members[one] = replace(members[other], port=next(ports))
     elif fault == "STALE_CHANNEL":
-        members.append(replace(members[one], port=next(ports), brokers=(random.randrange(3),)))
+        # It has connected anew; one broker has not noticed that the old connection is gone.
+        members.append(replace(members[one], brokers=(random.randrange(3),)))
+        members[one] = replace(members[one], port=next(ports))
     elif fault == "GHOST_MEMBER":
         members[one] = replace(members[one], silent=True)
     elif fault == "STRATEGY_MISMATCH":
@@ -234,11 +240,15 @@ def _true_findings(version: _Version, topic: str, queues: int) -> list[dict[str,
         if len(member.brokers) == 1:
             continue  # a stale channel of another member
         if takes_part and member.message_model == "CLUSTERING":
-            for listed in lists:
-                if member.client_id in listed:
-                    slot = listed.index(member.client_id)
-                    for position in _takes(member.strategy, slot, len(listed), len(names)):
-                        claims[position] += 1 / len(lists)
+            # A broker that lacks it for so long is one that it does not reach: it gets no list from
+            # there, and reads no queue of it.
+            reached = [BROKERS[broker] for broker in member.brokers]
+            having = [listed for listed in lists if member.client_id in listed]
+            for listed in having:
+                slot = listed.index(member.client_id)
+                for position in _takes(member.strategy, slot, len(listed), len(names)):
+                    if names[position][0] in reached:
+                        claims[position] += 1 / len(having)
         shares.append([1.0 if claim > 1 - 1e-9 else claim for claim in claims])
     found = []
     for position, (broker, number) in enumerate(names):

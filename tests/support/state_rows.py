@@ -37,7 +37,8 @@ def in_columns(of_row: dict[str, Any]) -> dict[str, Any]:
         "count": (COUNT_FIELDS, of_row.get("counts")),
         "unreachable": (UNREACHABLE_FIELDS, of_row.get("unreachable")),
     }
-    return {name: of_row[name] for name in ("consumer_group", "topic")} | {
+    names = ("consumer_group", "topic", "request_mode")
+    return {name: of_row.get(name) for name in names} | {
         f"{prefix}_{field}": None if each is None else array([record[field] for record in each])
         for prefix, (fields, each) in records.items()
         for field in fields

@@ -268,7 +268,7 @@ def test_lists_of_an_earlier_ingest_without_a_fact_do_not_count_and_the_rows_do(
     manifest = {"files": 1, "bytes": 1, "lines": 1, "quarantined": 0}
     (snapshots / MANIFEST).write_text(json.dumps(manifest | {"heartbeat_expiry_seconds": seconds}))
     settings = task(snapshots, folder / "reports").settings
-    assert Inputs(Location(snapshots), settings).has_ids()
+    assert Inputs(Location(snapshots), settings).has_list_ids()
     assert audited(folder).comparable("orphaned_queues") == expected
 
     members = ids["member_lists"]["members"].combine_chunks()
@@ -280,5 +280,5 @@ def test_lists_of_an_earlier_ingest_without_a_fact_do_not_count_and_the_rows_do(
     place = ids["member_lists"].schema.get_field_index("members")
     earlier = ids["member_lists"].set_column(place, "members", lists)
     write_table(earlier, Location(snapshots) / "member_lists")
-    assert not Inputs(Location(snapshots), settings).has_ids()
+    assert not Inputs(Location(snapshots), settings).has_list_ids()
     assert audited(folder).comparable("orphaned_queues") == expected

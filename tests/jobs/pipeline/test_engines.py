@@ -75,7 +75,16 @@ def test_both_engines_publish_the_same_of_groups_in_which_everything_happens(
     assert_same(audit_locally(local), audit_by_spark(spark, by_spark))
 
 
-FLEET = Fleet(groups=16, rounds=220, members=5, queues_per_broker=4, churn=0.02, faulty=0.7)
+#: So long between two faults that they are not one episode with a gap.
+FLEET = Fleet(
+    groups=16,
+    rounds=400,
+    members=5,
+    queues_per_broker=4,
+    churn=0.02,
+    faulty=0.7,
+    healthy=(31, 40),
+)
 
 
 @pytest.mark.spark

@@ -194,7 +194,11 @@ def special_rows() -> dict[str, list[Row]]:
             for queue_id in range(4)
         ]
         if round_ % 10 == 0:
-            rows["client_states"].append(info_row("a", 0, [0, 1], consumer_group="STACKED", **time))
+            rows["client_states"].append(
+                info_row(
+                    "a", 0, [0, 1], consumer_group="STACKED", observed_at=moment(round_), **time
+                )
+            )
     return rows
 
 

@@ -1,0 +1,161 @@
+"""Small dumps, made line by line: what the whole audit says of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.support.audited import audit_dumps, lasting, queues
+
+MEMBERS = [f"10.0.0.{number}@{number}" for number in range(4)]
+#: The queues of T, two of them each member's by AVG.
+QUEUES = [(name, number) for name in ("broker-a", "broker-b") for number in range(4)]
+MINUTES = range(15)
+OFFLINE = {"error_code": 206, "error_message": "the consumer group not online"}
+TIMED_OUT = {"error_code": -1, "error_message": "timeout"}
+
+
+def instant(second):
+    return datetime(2026, 11, 20, 10, tzinfo=UTC) + timedelta(seconds=second)
+
+
+def line(kind, second, **values):
+    at = instant(second).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    round_ = instant(second - second % 60).isoformat().replace("+00:00", "Z")
+    return {"kind": kind, "cluster": "C", "snapshot_time": round_, "collected_at": at, **values}
+
+
+def route(second, *broker_names, topic="T"):
+    data = [
+        {"brokerName": name, "cluster": "C", "brokerAddrs": {"0": f"{name}:10911"}}
+        for name in broker_names
+    ]
+    numbers = {"perm": 6, "readQueueNums": 4, "writeQueueNums": 4, "topicSysFlag": 0}
+    body = {
+        "brokerDatas": data,
+        "queueDatas": [{"brokerName": name, **numbers} for name in broker_names],
+        "filterServerTable": {},
+    }
+    values = {"namesrv_addr": "ns:9876", "topic": topic, "body": json.dumps(body)}
+    return line("topic_route", second, **values)
+
+
+def of_broker(kind, second, broker_name, answer, **values):
+    to = {
+        "broker_name": broker_name,
+        "broker_id": 0,
+        "broker_addr": f"{broker_name}:10911",
+        "consumer_group": "G",
+    }
+    said = answer if "error_code" in answer else {"body": json.dumps(answer)}
+    return line(kind, second, **to, **values, **said)
+
+
+def subscriptions(topics):
+    fields = {"expressionType": "TAG", "subString": "*", "subVersion": 1}
+    return [{**fields, "topic": topic} for topic in topics]
+
+
+def members(second, broker_name, client_ids, topics=("T",)):
+    """A broker's list of the group's members, or the error that it gives."""
+    if isinstance(client_ids, dict):
+        return of_broker("consumer_connection", second, broker_name, client_ids)
+    connections = [
+        {
+            "clientId": client_id,
+            "clientAddr": f"{client_id.split('@')[0]}:40{broker_name[-1] == 'a':d}{number:02}",
+            "language": "JAVA",
+            "version": 401,
+        }
+        for number, client_id in enumerate(client_ids)
+    ]
+    body = {
+        "connectionSet": connections,
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "subscriptionTable": {each["topic"]: each for each in subscriptions(topics)},
+    }
+    return of_broker("consumer_connection", second, broker_name, body)
+
+
+def holds(second, client_id, held, strategy):
+    """The running info of a member that holds these queues."""
+    queue = {"cachedMsgCount": 0, "commitOffset": 1, "droped": False}
+    table = {
+        json.dumps({"brokerName": name, "queueId": number, "topic": "T"}): queue
+        for name, number in held
+    }
+    body = {
+        "mqTable": table,
+        "properties": {
+            "PROP_CONSUMEORDERLY": "false",
+            "PROP_CONSUMER_START_TIMESTAMP": str(round(instant(-600).timestamp() * 1000)),
+            "allocateMessageQueueStrategy": f"com.example.{strategy}@49",
+            "messageModel": "CLUSTERING",
+        },
+        "statusTable": {},
+        "subscriptionSet": subscriptions(["T"]),
+    }
+    return of_broker("consumer_running_info", second, "broker-a", body, client_id=client_id)
+
+
+def offsets(second, broker_name, of_queue):
+    """By queue id its broker and consumer offset."""
+    table = {
+        json.dumps({"brokerName": broker_name, "queueId": number, "topic": "T"}): {
+            "brokerOffset": written,
+            "consumerOffset": read,
+            "lastTimestamp": 0,
+        }
+        for number, (written, read) in of_queue.items()
+    }
+    body = {"consumeTps": 0.0, "offsetTable": table}
+    return of_broker("consume_stats", second, broker_name, body)
+
+
+@pytest.fixture
+def audit(tmp_path):
+    """The report tables of these lines."""
+
+    def audited(lines):
+        path = tmp_path / "dump.jsonl"
+        path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+        found = audit_dumps([path])
+        assert found["quarantine"] == []
+        return found
+
+    return audited
+
+
+def fleet(minute):
+    """What a healthy group's servers say in one minute."""
+    return [
+        route(60 * minute, "broker-a", "broker-b"),
+        members(60 * minute + 1, "broker-a", MEMBERS),
+        members(60 * minute + 2, "broker-b", MEMBERS),
+    ]
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    ["CompanyStrategy", "AllocateMachineRoomNearby", "AllocateMessageQueueByMachineRoom"],
+)
+def test_where_the_strategy_is_not_known_a_queue_that_nobody_holds_is_found(audit, strategy):
+    def lines(missing):
+        for minute in MINUTES:
+            yield from fleet(minute)
+            for number, client_id in enumerate(MEMBERS):
+                held = [q for q in QUEUES[2 * number : 2 * number + 2] if q not in missing]
+                yield holds(60 * minute + 3 + number, client_id, held, strategy)
+
+    found = audit(lines(missing=[("broker-a", 0)]))
+    assert queues(lasting(found["orphaned_queues"])) == {("T", "broker-a", 0)}
+    assert [row["causes"] for row in found["orphaned_queues"]] == [["QUEUE_NOT_HELD"]]
+    assert found["duplicate_queues"] == []
+    (health,) = found["group_health"]
+    assert health["coverage"] == "STRATEGY_NOT_KNOWN"
+
+    assert audit(lines(missing=[]))["orphaned_queues"] == []

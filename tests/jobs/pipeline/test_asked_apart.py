@@ -1,0 +1,113 @@
+"""Nameservers that are asked apart: when each was asked counts, whatever the lists come from."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.pipeline.audit_on_driver import ingest
+from jobs.pipeline.continuing import Inputs
+from jobs.pipeline.ingested import MANIFEST
+from jobs.schemas import ROUTE_CONTENTS
+from jobs.settings import Settings
+from jobs.storage import Location
+from tests.support.reports import PublishedReports
+from tests.support.runs import QUIET, audit_by_spark, audit_locally, task
+
+#: Broker c comes between the questions to the two nameservers of the round at 600 s.
+ADDED = 605
+TABLES = ("orphaned_queues", "duplicate_queues", "group_faults", "group_health", "reassignments")
+
+
+def line(kind: str, round_: int, asked: int, body: dict[str, Any], **who: Any) -> str:
+    start = datetime(2026, 11, 20, 10, tzinfo=UTC)
+    times = {"snapshot_time": round_, "collected_at": asked}
+    of_line = {name: (start + timedelta(seconds=each)).isoformat() for name, each in times.items()}
+    return json.dumps({"kind": kind, "cluster": "c", **of_line, **who, "body": json.dumps(body)})
+
+
+def route(round_: int, asked: int, namesrv_addr: str) -> str:
+    names = ["a", "b", "c"] if asked >= ADDED else ["a", "b"]
+    numbers = {"perm": 6, "readQueueNums": 4, "writeQueueNums": 4, "topicSysFlag": 0}
+    body = {
+        "brokerDatas": [
+            {"brokerName": name, "cluster": "c", "brokerAddrs": {"0": f"{name}:1"}}
+            for name in names
+        ],
+        "queueDatas": [{"brokerName": name, **numbers} for name in names],
+    }
+    return line("topic_route", round_, asked, body, namesrv_addr=namesrv_addr, topic="T")
+
+
+def member_list(round_: int, asked: int, broker_name: str) -> str:
+    subscription = {"topic": "T", "subString": "*", "expressionType": "TAG"}
+    connections = [
+        {"clientId": f"10.0.0.{n}@{n}", "clientAddr": f"10.0.0.{n}:1", "language": "JAVA"}
+        for n in range(4)
+    ]
+    body = {
+        "connectionSet": [each | {"version": 401} for each in connections],
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "subscriptionTable": {"T": subscription},
+    }
+    broker = {"broker_name": broker_name, "broker_id": 0, "broker_addr": f"{broker_name}:1"}
+    return line("consumer_connection", round_, asked, body, consumer_group="G", **broker)
+
+
+@pytest.fixture
+def snapshots(tmp_path: Path) -> Path:
+    lines = []
+    for round_ in range(0, 1800, 60):
+        lines += [route(round_, round_ + 1, "n1"), route(round_, round_ + 9, "n2")]
+        names = "abc" if round_ + 10 >= ADDED else "ab"
+        lines += [member_list(round_, round_ + 10, name) for name in names]
+    (tmp_path / "dump.jsonl").write_text("\n".join(lines))
+    snapshots = tmp_path / "snapshots"
+    ingested = ingest([str(tmp_path / "dump.jsonl")], Location(snapshots), Settings(), QUIET)
+    assert ingested.quarantined == 0
+    return snapshots
+
+
+def tables(published: PublishedReports) -> dict[str, list[str]]:
+    return {name: published.comparable(name) for name in TABLES}
+
+
+def of_rows(snapshots: Path) -> None:
+    """From now on the ids of lists do not count: who wrote them is not known."""
+    (snapshots / MANIFEST).unlink()
+    inputs = Inputs(Location(snapshots), Settings())
+    assert (inputs.has_list_ids(), inputs.has_route_ids()) == (False, True)
+
+
+def test_rows_of_lists_with_ids_of_routes_give_what_ids_of_both_give(
+    snapshots: Path, tmp_path: Path
+) -> None:
+    by_id = tables(audit_locally(task(snapshots, tmp_path / "ids")))
+    assert by_id["orphaned_queues"] == [], "the nameservers never differed"
+    of_rows(snapshots)
+    assert tables(audit_locally(task(snapshots, tmp_path / "rows"))) == by_id
+
+
+@pytest.mark.spark
+def test_spark_reads_the_same_ids_of_routes(
+    spark: SparkSession, snapshots: Path, tmp_path: Path
+) -> None:
+    of_rows(snapshots)
+    wanted = tables(audit_locally(task(snapshots, tmp_path / "local")))
+    assert tables(audit_by_spark(spark, task(snapshots, tmp_path / "spark"))) == wanted
+
+
+def test_without_ids_of_routes_their_rows_count(snapshots: Path, tmp_path: Path) -> None:
+    for file in (snapshots / ROUTE_CONTENTS.name).iterdir():
+        file.unlink()
+    assert not Inputs(Location(snapshots), Settings()).has_route_ids()
+    published = audit_locally(task(snapshots, tmp_path / "reports"))
+    # A row does not say when the nameserver was asked: the two seem to have differed.
+    assert published.rows("orphaned_queues")

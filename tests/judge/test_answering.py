@@ -1,0 +1,89 @@
+"""Clients that died without a word, as their running infos show."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.instants import SECOND
+from jobs.judge.answering import gone_clients
+from jobs.judge.answers import broker_answers
+from tests.judge.lists import group, started
+from tests.judge.phases import at
+
+
+def polls(*listed, every=60):
+    """What a broker lists, round by round."""
+    return [
+        (every * number, every * number, of_round)
+        for number, of_round in enumerate(map(list, listed))
+    ]
+
+
+def gone(clients, *listed):
+    """By client id since when it is dead and until when it is listed, in seconds."""
+    dossier = group({"x": polls(*listed)}, clients=clients)
+    found = gone_clients(
+        dossier.clients, broker_answers(dossier.polls), dossier.list_members, 130 * SECOND
+    )
+    return {
+        client_id: ((each.since - at(0)) / SECOND, (each.listed_until - at(0)) / SECOND)
+        for client_id, each in found.items()
+    }
+
+
+def answered(client_id, *seconds):
+    return started(client_id, 0, *seconds)
+
+
+def silent(*seconds, error_code=207):
+    return started("a", 0, *seconds)._replace(start_timestamp=None, error_code=error_code)
+
+
+OTHER = answered("b", 0, 60, 120, 180, 240)
+#: a answers at 0 s alone, and is listed until 120 s.
+LISTED = ("ab", "ab", "ab", "b", "b")
+
+
+def test_a_client_that_answers_no_more_and_leaves_the_lists_in_time_is_silent():
+    assert gone([answered("a", 0), silent(60, 120), OTHER], *LISTED) == {"a": (30, 120)}
+
+
+def test_an_answer_that_was_lost_before_is_none_of_them():
+    # It is listed until 240 s, so that the broker heard it after 60 s.
+    clients = [answered("a", 0), silent(60, 120, 180, 240), OTHER, answered("b", 300)]
+    assert gone(clients, *["ab"] * 5, "b") == {"a": (110, 240)}
+
+
+@pytest.mark.parametrize(
+    ("clients", "listed", "why"),
+    [
+        ([silent(60, 120), OTHER], LISTED, "it never answered: its SDK may not know the question"),
+        (
+            [answered("a", 0, 180), silent(60, 120), OTHER],
+            LISTED,
+            "it answers again: it was frozen, or its answers were lost",
+        ),
+        (
+            [answered("a", 0), silent(60, 120, 180, 240), OTHER],
+            ["ab"] * 5,
+            "it is in the last list: it may hang, and send heartbeats",
+        ),
+        (
+            [answered("a", 0, 60), silent(120), OTHER],
+            LISTED,
+            "one question: it stopped in order between the list and the question",
+        ),
+        (
+            [answered("a", 0), silent(60, 120), answered("b", 0)],
+            LISTED,
+            "nobody else answers either: it is the collector",
+        ),
+        (
+            [answered("a", 0), silent(60, 120, error_code=1), OTHER],
+            LISTED,
+            "the broker that was asked does not list it, and could not ask it",
+        ),
+    ],
+)
+def test_nothing_is_shown(clients, listed, why):
+    assert gone(clients, *listed) == {}, why
