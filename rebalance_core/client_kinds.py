@@ -261,7 +261,8 @@ _UPDATES = {
 def restart_of(client_ids: Iterable[str], language: str | None = None) -> str:
     """The restart that repairs it: of which clients, and what keeps it from coming again.
 
-    ``language`` is that of their connections: GO where it is that of any.
+    ``language`` is that of their connections, where an update may keep it from coming again: GO
+    where it is that of any, and they lack queues that a route gained.
 
     >>> restart_of(["b", "a", "c"])
     'restart these 3 clients, a, b and c: at its start a client takes its share'

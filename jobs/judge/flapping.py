@@ -7,7 +7,7 @@ moment, some by nobody, and all that was fetched and not consumed is fetched aga
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ _FEWEST_LIVES = 4
 #: At least four of them an hour.
 _MOST_APART = 15 * 60 * SECOND
 _HOUR = 3600 * SECOND
+#: A release may leave a few members as they are.
+_NEARLY_ALL = 0.8
 #: More names than this in one sentence nobody reads; the columns have them all.
 _MOST_NAMES = 5
 
@@ -51,12 +53,14 @@ def flapping_members(
     end: Instant,
     persistence_seconds: int,
     heartbeat_expiry_seconds: int,
+    members_at: Callable[[Instant], int],
 ) -> list[FaultEpisode]:
     """The one fault of a group whose members come and go again and again, or none.
 
     ``reassignments`` are those of ``topic`` in time, ``end`` the last snapshot. Members are told by
     the host in their client ids, for most ids are new with each process; where the hosts are new
-    as well (a pod for each), by the group as a whole.
+    as well (a pod for each), by the group as a whole. There a release is left out, in which nearly
+    all of the group's members, so many as ``members_at`` says, are replaced at once.
 
     Worked example: a process of 10.0.0.7 crashes every four minutes, and each time joins with
     another id: ten ids that follow one another. A deploy of twenty pods has twenty new ids, none of
@@ -73,7 +77,9 @@ def flapping_members(
         for flapper in _flappers(_called(host, of_host), of_host, *terms)
     ]
     if not flappers:
-        flappers = _flappers("processes of several hosts", lives, *terms)
+        released = _released(reassignments, heartbeat_expiry_seconds * SECOND, members_at)
+        others = [life for life in lives if (life.name, life.start) not in released]
+        flappers = _flappers("processes of several hosts", others, *terms)
     return [_fault(topic, reassignments, flappers, channels, end)] if flappers else []
 
 
@@ -88,6 +94,34 @@ def _lives(reassignments: Iterable[Row]) -> list[Life]:
             if client_id in joined:
                 lives.append(Life(client_id, joined.pop(client_id), row["changed_at"]))
     return lives + [Life(client_id, start, None) for client_id, start in joined.items()]
+
+
+def _released(
+    reassignments: Sequence[Row], expiry: Instant, members_at: Callable[[Instant], int]
+) -> set[tuple[str, Instant]]:
+    """The client ids that came with a release of the whole group, each with the time of its join.
+
+    The changes of a release follow each other within the time after which a process that stopped
+    without a word is gone. Who came in it stays, and they are nearly all members at its end.
+    """
+    released: set[tuple[str, Instant]] = set()
+    for wave in _waves(reassignments, expiry):
+        joined = {(name, row["changed_at"]) for row in wave for name in row["clients_joined"]}
+        left = {name for row in wave for name in row["clients_left"]}
+        is_replaced = len(joined) > 1 and left and left.isdisjoint(name for name, _ in joined)
+        if is_replaced and len(joined) >= _NEARLY_ALL * members_at(wave[-1]["changed_at"]):
+            released |= joined
+    return released
+
+
+def _waves(reassignments: Sequence[Row], expiry: Instant) -> list[list[Row]]:
+    """The changes that follow each other by no more than the expiry, together."""
+    waves: list[list[Row]] = []
+    for row in reassignments:
+        if not waves or row["changed_at"] - waves[-1][-1]["changed_at"] > expiry:
+            waves.append([])
+        waves[-1].append(row)
+    return waves
 
 
 def _called(host: str, lives: Sequence[Life]) -> str:

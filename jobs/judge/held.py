@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from jobs.instants import Instant
@@ -55,6 +55,8 @@ class Witnesses:
     clients: Sequence[ClientRun]
     #: By situation in which nothing is computed: the queues that every nameserver's route has.
     readable: Mapping[str, Collection[QueueKey]]
+    #: By topic the queues that its route gained in the window.
+    gained: Mapping[str, Collection[QueueKey]] = field(default_factory=dict)
 
 
 def held_findings(
@@ -373,7 +375,9 @@ def _tell_not_held(
     if waiting:
         evidence += f"; {waiting} {noun(waiting, 'message waits', 'messages wait')} there"
     is_go = any(languages.get(each) == "GO" for each in client_ids)
-    remedy = restart_of(client_ids, "GO" if is_go else None)
+    # What an update mends is that a client does not take the queues that a route gains.
+    is_gained = not queues.isdisjoint(witnesses.gained.get(episodes[0].topic, ()))
+    remedy = restart_of(client_ids, "GO" if is_go and is_gained else None)
     if consumes_in_order(witnesses.clients):
         remedy += (
             "; the group consumes in order, so that another process may have the queue's lock: "

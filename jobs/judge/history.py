@@ -115,6 +115,10 @@ def judge(
             for stretch in of_topic
             if evaluated[stretch.situation.situation_id].coverage == STRATEGY_NOT_KNOWN
         },
+        {
+            topic: {queue for each in of_topic for queue in each.gained}
+            for topic, of_topic in changes.items()
+        },
     )
     computed = [
         episode for timeline in timelines.values() for episode in queue_episodes(timeline, seconds)

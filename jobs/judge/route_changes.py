@@ -36,6 +36,11 @@ class RouteChange(NamedTuple):
     before: Sequence[_Readable]
     now: Sequence[_Readable]
 
+    @property
+    def gained(self) -> set[QueueKey]:
+        """The queues that can be read from now on."""
+        return _queues(self.now) - _queues(self.before)
+
 
 def find_route_changes(routes: Sequence[RouteRun]) -> list[RouteChange]:
     """The changes of a topic's readable queues, in time, each at its first poll."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
+from jobs.instants import Instant
 from jobs.judge.channels import Channel
 from jobs.judge.dossier import Dossier
 from jobs.judge.episodes import FaultEpisode
@@ -33,8 +35,15 @@ def unsteady_members(
     if topic is None:
         return []
     seconds, expiry = terms.persistence_seconds, terms.heartbeat_expiry_seconds
+    phases = timelines[topic].phases
+
+    def members_at(moment: Instant) -> int:
+        """How many members the group has by then."""
+        place = bisect_right(phases, moment, key=lambda phase: phase.first_seen)
+        return phases[max(place - 1, 0)].evaluated.members
+
     flapping = flapping_members(
-        topic, reassignments[topic], channels, timelines[topic].end, seconds, expiry
+        topic, reassignments[topic], channels, timelines[topic].end, seconds, expiry, members_at
     )
     asked_at = [at for run in dossier.polls for at in run.answered_at]
     reconnecting = find_reconnecting(

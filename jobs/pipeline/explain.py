@@ -47,6 +47,8 @@ def explain(
     at: datetime | None = None,
     cluster: str | None = None,
     settings: Settings | None = None,
+    route_polls: DataFrame | None = None,
+    route_contents: DataFrame | None = None,
 ) -> Text:
     """Who takes what of a topic, why, what is wrong, what repairs it and what if, as a text.
 
@@ -61,7 +63,15 @@ def explain(
     chosen = settings or Settings()
     question = Question(group, topic, in_utc(at), cluster)
     moment = moment_of_frames(
-        heartbeats, topic_routes, broker_polls, client_states, queue_offsets, question, chosen
+        heartbeats,
+        topic_routes,
+        broker_polls,
+        client_states,
+        queue_offsets,
+        question,
+        chosen,
+        route_polls,
+        route_contents,
     )
     return explain_moment(moment, chosen)
 
@@ -101,6 +111,8 @@ def what_if(
     at: datetime | None = None,
     cluster: str | None = None,
     settings: Settings | None = None,
+    route_polls: DataFrame | None = None,
+    route_contents: DataFrame | None = None,
 ) -> Prediction:
     """What the changes would do to a group and topic, one after the other.
 
@@ -116,7 +128,15 @@ def what_if(
     chosen = settings or Settings()
     question = Question(group, topic, in_utc(at), cluster)
     moment = moment_of_frames(
-        heartbeats, topic_routes, broker_polls, client_states, queue_offsets, question, chosen
+        heartbeats,
+        topic_routes,
+        broker_polls,
+        client_states,
+        queue_offsets,
+        question,
+        chosen,
+        route_polls,
+        route_contents,
     )
     told, text = predict_moment(moment, changes, chosen)
     return Prediction(text, told, heartbeats.sparkSession, chosen.masking.to_masking())

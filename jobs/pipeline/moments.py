@@ -124,9 +124,12 @@ def moment_of_frames(
     queue_offsets: DataFrame | None,
     question: Question,
     settings: Settings,
+    route_polls: DataFrame | None = None,
+    route_contents: DataFrame | None = None,
 ) -> Moment:
     """The same of DataFrames, of one topic; the rows of the one group come to this process.
 
+    ``route_polls`` and ``route_contents`` count in place of ``topic_routes``: see ``audit_frames``.
     Raises ContractError where a table has not the columns that it must have.
     """
 
@@ -134,7 +137,7 @@ def moment_of_frames(
         if rows is None:
             return None
         wanted = check_contract(table, rows)
-        if table is not TOPIC_ROUTES:
+        if "consumer_group" in table.schema.names:
             wanted = wanted.where(wanted["consumer_group"] == question.group)
         return wanted.toArrow()
 
@@ -143,9 +146,14 @@ def moment_of_frames(
     assert listed is not None  # noqa: S101 - there are heartbeats
     routes = of_group(TOPIC_ROUTES, topic_routes)
     assert routes is not None  # noqa: S101 - there are routes
+    asked, contents = of_group(ROUTE_POLLS, route_polls), of_group(ROUTE_CONTENTS, route_contents)
+    if asked is not None and contents is not None:
+        of_routes = route_runs_by_id(asked, contents)
+    else:
+        of_routes = route_runs(routes)
     sources = Sources(
         member_runs(listed, polls, settings.heartbeat_expiry_seconds),
-        route_runs(routes),
+        of_routes,
         of_group(CLIENT_STATES, client_states),
         of_group(QUEUE_OFFSETS, queue_offsets),
     )

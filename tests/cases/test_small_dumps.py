@@ -159,3 +159,38 @@ def test_where_the_strategy_is_not_known_a_queue_that_nobody_holds_is_found(audi
     assert health["coverage"] == "STRATEGY_NOT_KNOWN"
 
     assert audit(lines(missing=[]))["orphaned_queues"] == []
+
+
+def maintenance(minutes, away):
+    """Broker-a is out of the route for some minutes, and 400 messages wait there."""
+    for minute in minutes:
+        is_away = minute in away
+        yield route(60 * minute, *(["broker-b"] if is_away else ["broker-a", "broker-b"]))
+        yield members(60 * minute + 1, "broker-a", TIMED_OUT if is_away else MEMBERS)
+        yield members(60 * minute + 2, "broker-b", MEMBERS)
+        if not is_away:
+            yield offsets(60 * minute + 3, "broker-a", dict.fromkeys(range(4), (1_000, 900)))
+
+
+def test_a_broker_out_of_the_route_is_critical_until_it_is_back(audit):
+    def left(lines):
+        found = audit(lines)["group_faults"]
+        return [
+            (row["ongoing"], row["persistence"], row["severity"])
+            for row in found
+            if row["fault"] == "QUEUES_LEFT_ROUTE"
+        ]
+
+    assert left(maintenance(range(10), away=range(5, 10))) == [(True, "PERSISTENT", "CRITICAL")]
+    assert left(maintenance(range(15), away=range(5, 10))) == [(False, "PERSISTENT", "INFO")]
+
+
+def test_five_releases_in_an_hour_are_no_flapping(audit):
+    def lines():
+        for minute in range(60):
+            pods = [f"10.0.{minute // 12}.{number}@{number}" for number in range(4)]
+            yield route(60 * minute, "broker-a", "broker-b")
+            yield members(60 * minute + 1, "broker-a", pods)
+            yield members(60 * minute + 2, "broker-b", pods)
+
+    assert audit(lines())["group_faults"] == []

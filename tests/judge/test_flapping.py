@@ -14,13 +14,14 @@ from jobs.judge.successions import Life, successions
 from tests.judge.phases import at
 
 
-def found(*changes, end=60, channels=None, persistence_seconds=180):
+def found(*changes, end=60, channels=None, persistence_seconds=180, members=3):
     """The fault of changes as (minute, who joined, who left)."""
     rows = [
         {"changed_at": at(60 * minute), "clients_joined": joined, "clients_left": left}
         for minute, joined, left in changes
     ]
-    faults = flapping_members("T", rows, channels or {}, at(60 * end), persistence_seconds, 130)
+    terms = persistence_seconds, 130, lambda _: members
+    faults = flapping_members("T", rows, channels or {}, at(60 * end), *terms)
     assert len(faults) <= 1
     return faults[0] if faults else None
 
@@ -64,6 +65,32 @@ def test_a_client_that_has_the_same_id_each_time_is_named_with_its_addresses():
 
     assert fault.evidence.startswith("pod-1 joined 8 times; ")
     assert (fault.client_ids, fault.client_addrs) == (("pod-1",), ("h:0", "h:1"))
+
+
+def release(number, members=4):
+    """The client ids of the pods of a release, each with an address of its own."""
+    return [f"10.2.{number}.{pod}@1#{number}" for pod in range(members)]
+
+
+@pytest.mark.parametrize("a_minute", [4, 2, 1])
+def test_releases_that_replace_all_members_each_time_are_no_crashes(a_minute):
+    """Five in an hour, each of so many pods a minute."""
+    changes = []
+    for number in range(1, 6):
+        pods = list(zip(release(number), release(number - 1), strict=True))
+        for minute, first in enumerate(range(0, 4, a_minute)):
+            new, old = map(list, zip(*pods[first : first + a_minute], strict=True))
+            changes.append((12 * number + minute, new, old))
+
+    assert found(*changes, end=80, members=4) is None
+    # Where most of the group stays as it is, they are no releases of the group.
+    assert found(*changes, end=80, members=40) is not None
+
+
+def test_a_pod_that_is_replaced_each_minute_flaps_in_a_small_group():
+    pods = [release(number, 1) for number in range(30)]
+    changes = [(n, new, old) for n, (old, new) in enumerate(pairwise(pods))]
+    assert found(*changes, members=2) is not None
 
 
 def test_pods_with_a_host_each_flap_together():

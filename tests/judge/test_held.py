@@ -26,13 +26,14 @@ MINUTES = (60, 120, 180, 240, 300, 360)
 ONE = (("one", 0, 600),)
 
 
-def witnesses(clients, queues=(), **inputs):
+def witnesses(clients, queues=(), gained=(), **inputs):
     holdings = holdings_of(clients, **inputs)
     by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
     every_queue = tuple((BROKER, queue_id) for queue_id in range(4))
     readable = dict.fromkeys(("one", "two"), every_queue)
     drift = find_drift(holdings, 180)
-    return Witnesses(index_holdings(holdings), drift, by_queue, clients, readable)
+    route_gained = {TOPIC: {(BROKER, queue_id) for queue_id in gained}}
+    return Witnesses(index_holdings(holdings), drift, by_queue, clients, readable, route_gained)
 
 
 def found(clients, queues=(), segments=ONE, processes=2, **inputs):
@@ -177,7 +178,8 @@ def test_a_queue_that_goes_from_one_to_another_is_not_held_by_two():
 def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
     before = [info("a", (0,), [0, 1], language="GO"), info("b", (0,), [2, 3])]
     after = [info("a", MINUTES, [0], language="GO"), info("b", MINUTES, [2, 3])]
-    (fault,) = faults([*before, *after], [offsets(1, stuck(0, *MINUTES))])
+    clients, waiting = [*before, *after], [offsets(1, stuck(0, *MINUTES))]
+    (fault,) = faults(clients, waiting, gained=[1])
     assert fault.evidence == (
         "queue 1 of broker-a is computed for a (GO), and no process that answered had it in its "
         "running info from 00:01:00 to 00:06:00 UTC; 370 messages wait there"
@@ -185,6 +187,11 @@ def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
     assert fault.remedy.startswith("restart a: at its start a client takes its share")
     assert "client-go to 2.1.2" in fault.remedy
     assert (fault.persistence, fault.ongoing, fault.queues_affected) == ("PERSISTENT", True, 1)
+
+    # Where the route did not gain the queue, an update of the client mends nothing.
+    for gained in ([], [0]):
+        (fault,) = faults(clients, waiting, gained=gained)
+        assert fault.remedy == "restart a: at its start a client takes its share"
 
 
 def test_where_the_group_consumes_in_order_the_lock_is_named():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -143,6 +144,14 @@ def test_a_lasting_fault_that_shows_on_no_queue_is_a_warning_unless_it_passes_by
     # The clients follow a new route; the broker drops an old connection.
     assert graded(fault_of("ROUTE_CHANGED", **silent)) == "INFO"
     assert graded(fault_of("STALE_CHANNEL", **silent)) == "INFO"
+
+
+def test_queues_that_left_the_route_are_critical_until_they_are_back():
+    timeline_of = timeline(phase(1, 0, 300, faults=[fault("QUEUES_LEFT_ROUTE")]))
+    (gone,) = fault_episodes(timeline_of, 180)
+    severity = FaultSeverity([], [])
+    assert severity.of(gone) == "CRITICAL"
+    assert severity.of(replace(gone, ongoing=False)) == "INFO"
 
 
 def test_a_lasting_fault_whose_queues_blame_others_is_none_to_act_on():

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs import audit_frames, explain
 from jobs.pipeline.audit_on_driver import ingest
 from jobs.pipeline.continuing import Inputs
 from jobs.pipeline.ingested import MANIFEST
@@ -21,13 +22,13 @@ from tests.support.runs import QUIET, audit_by_spark, audit_locally, task
 
 #: Broker c comes between the questions to the two nameservers of the round at 600 s.
 ADDED = 605
+START = datetime(2026, 11, 20, 10, tzinfo=UTC)
 TABLES = ("orphaned_queues", "duplicate_queues", "group_faults", "group_health", "reassignments")
 
 
 def line(kind: str, round_: int, asked: int, body: dict[str, Any], **who: Any) -> str:
-    start = datetime(2026, 11, 20, 10, tzinfo=UTC)
     times = {"snapshot_time": round_, "collected_at": asked}
-    of_line = {name: (start + timedelta(seconds=each)).isoformat() for name, each in times.items()}
+    of_line = {name: (START + timedelta(seconds=each)).isoformat() for name, each in times.items()}
     return json.dumps({"kind": kind, "cluster": "c", **of_line, **who, "body": json.dumps(body)})
 
 
@@ -102,6 +103,17 @@ def test_spark_reads_the_same_ids_of_routes(
     of_rows(snapshots)
     wanted = tables(audit_locally(task(snapshots, tmp_path / "local")))
     assert tables(audit_by_spark(spark, task(snapshots, tmp_path / "spark"))) == wanted
+
+
+@pytest.mark.spark
+def test_from_a_shell_the_polls_of_the_routes_say_when_they_were_asked(
+    spark: SparkSession, snapshots: Path
+) -> None:
+    names = ("heartbeats", "topic_routes", "broker_polls", "route_polls", "route_contents")
+    frames = {name: spark.read.parquet(str(snapshots / name)) for name in names}
+    assert audit_frames(**frames)["orphaned_queues"].isEmpty()
+    text = explain(**frames, group="G", topic="T", at=START + timedelta(seconds=600))
+    assert "ROUTE_DIVERGENCE" not in str(text)
 
 
 def test_without_ids_of_routes_their_rows_count(snapshots: Path, tmp_path: Path) -> None:
