@@ -275,7 +275,7 @@ def test_no_line_is_missing_or_there_twice_whatever_the_servers_do(
             assert lists(lines) == lists(well)
             assert routes(lines) == routes(well)
             assert set(Counter((line["kind"], *whom(line)) for line in lines).values()) == {1}
-            assert rounds.seconds < 2 * TIMEOUT + 1
+            assert rounds.seconds < TIMEOUT + 2
         rounds.replay.manners = {}
         again = await rounds.next()
         assert lists(again) == lists(well)
@@ -384,7 +384,7 @@ def test_silent_clients_do_not_delay_a_round_and_are_asked_in_turn(cluster: Remo
         return done
 
     done = run(body, cluster.answers(), of_cluster(cluster))
-    assert all(seconds < 2 * TIMEOUT for seconds, _, _ in done)
+    assert all(seconds < TIMEOUT + 2 for seconds, _, _ in done)
     assert [number for _, _, number in done] == [9, 9, 9]
     # Others in each round: who waits longest comes first.
     assert all(len(of_s) == 4 for _, of_s, _ in done)
@@ -525,7 +525,7 @@ def test_a_round_ends_even_where_every_answer_is_slow(cluster: RemoteCluster) ->
         return await rounds.next(), rounds.seconds
 
     lines, seconds = run(body, cluster.answers(), of_cluster(cluster, longest=0.5))
-    assert seconds < 1.5
+    assert seconds < 0.5 + 2
     assert len(lists(lines)) == 6
     assert any("took longer than 0.5 s" in line.get("error_message", "") for line in lines)
 
