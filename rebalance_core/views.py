@@ -113,11 +113,17 @@ def unreadable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]
     )
 
 
-def candidate_ids(broker: RouteBroker) -> tuple[int, ...]:
-    """The broker ids that a client may ask: the master, or every slave where there is no master."""
-    if broker.broker_ids is None or MASTER_ID in broker.broker_ids:
+def candidate_ids(broker_ids: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The broker ids of a name that a client may ask, of those with an address in the route.
+
+    The master, or every slave where there is no master (``BrokerData.selectBrokerAddr`` 5.3.3).
+
+    >>> candidate_ids((0, 1)), candidate_ids((1, 2)), candidate_ids(None)
+    ((0,), (1, 2), (0,))
+    """
+    if broker_ids is None or MASTER_ID in broker_ids:
         return (MASTER_ID,)
-    return broker.broker_ids
+    return broker_ids
 
 
 def asked_brokers(state: State) -> frozenset[tuple[str, int]]:
@@ -125,7 +131,7 @@ def asked_brokers(state: State) -> frozenset[tuple[str, int]]:
     return frozenset(
         (broker.broker_name, broker_id)
         for broker in state.brokers
-        for broker_id in candidate_ids(broker)
+        for broker_id in candidate_ids(broker.broker_ids)
     )
 
 
@@ -153,7 +159,7 @@ def possible_views(state: State) -> Views:
                 [lists[key] for i in candidates if (key := (broker.broker_name, i)) in lists],
             )
             for broker in route.brokers
-            if (candidates := candidate_ids(broker))
+            if (candidates := candidate_ids(broker.broker_ids))
         }
         asked += len(drawn)
         if not queues:

@@ -50,8 +50,9 @@ class Shown(NamedTuple):
     """What the lists of one snapshot come to."""
 
     patches: tuple[Patch, ...]
-    #: As in the core's ``State.unreachable``.
-    unreachable: tuple[tuple[str | None, str], ...]
+    #: (client id, broker): the broker does not list the client, once for each of its processes; of
+    #: None it lists nobody. Of the brokers that clients do not ask as well: see ``situations``.
+    unreachable: tuple[tuple[str | None, Broker], ...]
 
 
 NOTHING_SHOWN = Shown((), ())
@@ -113,12 +114,12 @@ def find_membership(
     found: dict[int, Shown] = {}
     for number in np.flatnonzero(differ).tolist():
         polls = {each.witness: int(places[each.witness][number]) for each in answers}
-        unreachable: list[tuple[str | None, str]] = []
+        unreachable: list[tuple[str | None, Broker]] = []
         for broker, poll in polls.items():
             lacking = cut_off.get(broker, {}).get(poll, ())
-            unreachable += [(client_id, broker[0]) for client_id in lacking]
+            unreachable += [(client_id, broker) for client_id in lacking]
             if poll in without_group.get(broker, ()):
-                unreachable.append((None, broker[0]))
+                unreachable.append((None, broker))
         patches = tuple(disagreements.patches(polls, int(ends[number])))
         if patches or unreachable:
             in_order = sorted(unreachable, key=lambda each: (each[1], each[0] or ""))
@@ -175,12 +176,9 @@ class _Disagreements:
         """
         found: dict[Broker, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         for each in self.answers:
-            lower = _lower(each, self.answers)
             lacking: dict[tuple[str, int], list[int]] = defaultdict(list)
             sure: dict[str, set[int]] = defaultdict(set)
             for number in range(len(each.polls)):
-                if _is_slave(each, number, lower):
-                    continue
                 missing, surely = self._lacks(each, number)
                 for client_id, copies in missing.items():
                     if client_id in surely:
@@ -396,31 +394,14 @@ def _without_group(answers: Sequence[_Answered]) -> Mapping[Broker, set[int]]:
     for one in answers:
         if NOT_ONLINE not in one.names:
             continue
-        lower = _lower(one, answers)
         offline = [
             number
             for number, name in enumerate(one.names)
-            if name == NOT_ONLINE
-            and not _is_slave(one, number, lower)
-            and _some_list(listing, one, one.collected_at[number])
+            if name == NOT_ONLINE and _some_list(listing, one, one.collected_at[number])
         ]
         for run in one.long_runs(offline):
             found.setdefault(one.broker, set()).update(one.polls[number] for number in run)
     return found
-
-
-def _lower(one: _Answered, answers: Sequence[_Answered]) -> Sequence[_Answered]:
-    """Those of the same broker name with lower ids: the master, or slaves before this one."""
-    name, broker_id = one.broker
-    return [each for each in answers if each.broker[0] == name and each.broker[1] < broker_id]
-
-
-def _is_slave(one: _Answered, number: int, lower: Sequence[_Answered]) -> bool:
-    """Whether a broker with a lower id answered about when this one did: clients ask that one.
-
-    Where the master is down they ask a slave (``BrokerData.selectBrokerAddr``), and read from it.
-    """
-    return any(each.near(one.collected_at[number]) != (None, None) for each in lower)
 
 
 def _some_list(others: Sequence[_Answered], one: _Answered, at: Instant) -> bool:

@@ -8,7 +8,7 @@ nameserver gave last, at most ``route_max_age_seconds`` before.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -32,8 +32,9 @@ from jobs.judge.answers import (
 from jobs.judge.channels import Channel, ProcessCounts, channels_of
 from jobs.judge.dossier import Broker, Dossier, RouteBrokerRow, RouteRun
 from jobs.judge.membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
-from jobs.schemas import ANSWERED
+from jobs.schemas import ANSWERED, NO_ANSWER
 from rebalance_core.state import ProcessCount, Unreachable
+from rebalance_core.views import candidate_ids
 
 #: What every broker that was asked gives at one snapshot: the id of its list, or an outcome.
 Given: TypeAlias = tuple[tuple[Broker, str], ...]
@@ -213,14 +214,14 @@ def _process_counts(
 def _none_of(gone: Mapping[str, Gone], since: Instant, until: Instant) -> tuple[ProcessCount, ...]:
     """The client ids behind which nobody is any more at a round between the two instants."""
     return tuple(
-        ProcessCount(client_id, 0, _NO_ANSWER)
+        ProcessCount(client_id, 0, _ANSWERS_NO_MORE)
         for client_id, each in sorted(gone.items())
         if each.since <= until and since <= each.listed_until
     )
 
 
 #: What shows that a client is dead.
-_NO_ANSWER = "it answers no question for its running info any more"
+_ANSWERS_NO_MORE = "it answers no question for its running info any more"
 
 
 # ---------------------------------------------------------------- routes
@@ -349,9 +350,7 @@ def _situation(
     brokers: Mapping[tuple[str, str], tuple[RouteBrokerRow, ...]],
 ) -> Situation:
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
-    # Of brokers that have no queue of the topic nobody reads anything.
-    of_route = {each.broker_name for _, of_nameserver in routes for each in of_nameserver}
-    unreachable = tuple(each for each in of_lists.shown.unreachable if each[1] in of_route)
+    unreachable = _unreachable(of_lists, (each for _, of_route in routes for each in of_route))
     patches = of_lists.shown.patches
     request_mode = dossier.request_modes.get(topic)
     text = value_text(
@@ -377,3 +376,30 @@ def _situation(
         routes,
         request_mode,
     )
+
+
+def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBrokerRow]) -> tuple[Unreachable, ...]:
+    """Who does not reach which broker name of the topic's route: see the core's ``State``.
+
+    The route says whom clients ask, and read from: the master, or its slaves where there is none
+    (``candidate_ids``). A client reaches a name if one of those lists it. Of names without a queue
+    of the topic nobody reads anything.
+    """
+    asked = {
+        (each.broker_name, broker_id)
+        for each in brokers
+        for broker_id in candidate_ids(each.broker_ids)
+    }
+    answered = [broker for broker, answer in of_lists.answers if answer != NO_ANSWER]
+    of_names = Counter(broker[0] for broker in asked.intersection(answered))
+    missing = Counter(each for each in of_lists.shown.unreachable if each[1] in asked)
+    fewest: dict[Unreachable, list[int]] = defaultdict(list)
+    for (client_id, broker), processes in missing.items():
+        fewest[client_id, broker[0]].append(processes)
+    found = [
+        each
+        for each, processes in fewest.items()
+        if len(processes) == of_names[each[1]]
+        for _ in range(min(processes))
+    ]
+    return tuple(sorted(found, key=lambda each: (each[1], each[0] or "")))

@@ -194,3 +194,55 @@ def test_five_releases_in_an_hour_are_no_flapping(audit):
             yield members(60 * minute + 2, "broker-b", pods)
 
     assert audit(lines())["group_faults"] == []
+
+
+def without_master(listed_by_slave):
+    """The master of broker-a is down for five minutes; the nameserver gives its slave alone then."""
+    for minute in MINUTES:
+        is_down = minute in range(5, 10)
+        given = route(60 * minute, "broker-a", "broker-b")
+        body = json.loads(given["body"])
+        slave = {"1": "broker-a:10921"}
+        body["brokerDatas"][0]["brokerAddrs"] = slave | ({} if is_down else {"0": "broker-a:10911"})
+        yield given | {"body": json.dumps(body)}
+        yield members(60 * minute + 1, "broker-a", TIMED_OUT if is_down else MEMBERS)
+        of_slave = members(60 * minute + 2, "broker-a", listed_by_slave)
+        yield of_slave | {"broker_id": 1, "broker_addr": "broker-a:10921"}
+        yield members(60 * minute + 3, "broker-b", MEMBERS)
+
+
+def test_a_master_that_is_down_for_maintenance_leaves_nothing_where_its_slave_serves(audit):
+    found = audit(without_master(MEMBERS))
+    for table in ("orphaned_queues", "duplicate_queues", "group_faults"):
+        assert found[table] == [], table
+
+
+@pytest.mark.parametrize(
+    ("listed_by_slave", "orphaned", "duplicate"),
+    [
+        # The first member does not reach the slave. It reads none of its queues, a0 and a1, and
+        # draws broker-b's list alone. The others draw either: by the slave's list of three a0-a2
+        # go to the second member and a3, b0, b1 to the third; by that of four a2 and a3 to the
+        # second. So a0 and a1 are nobody's half of the time, and a3 is the second's and the third's
+        # half of the time each, by draws of their own.
+        (
+            MEMBERS[1:],
+            {("broker-a", 0): 0.5, ("broker-a", 1): 0.5, ("broker-a", 3): 0.25},
+            {("broker-a", 3): 0.25},
+        ),
+        # The slave does not have the group: nobody reads a queue of it.
+        (OFFLINE, {("broker-a", number): 1.0 for number in range(4)}, {}),
+    ],
+)
+def test_what_clients_see_of_a_slave_counts_while_they_have_to_ask_it(
+    audit, listed_by_slave, orphaned, duplicate
+):
+    found = audit(without_master(listed_by_slave))
+
+    for table, wanted in (("orphaned_queues", orphaned), ("duplicate_queues", duplicate)):
+        rows = found[table]
+        told = {(row["broker_name"], row["queue_id"]): row["probability"] for row in rows}
+        assert told == pytest.approx(wanted), table
+        times = {(row["first_seen"], row["last_seen"], row["persistence"]) for row in rows}
+        # While the master serves, nobody asks the slave.
+        assert times <= {(instant(300), instant(540), "PERSISTENT")}, table

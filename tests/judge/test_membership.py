@@ -25,8 +25,9 @@ def situations(polls, **overrides):
     }
 
 
-def unreachable(polls):
-    return {second: each.unreachable for second, each in situations(polls).items()}
+def unreachable(polls, **overrides):
+    found = situations(polls, **overrides)
+    return {second: each.unreachable for second, each in found.items()}
 
 
 def members(dossier_polls):
@@ -171,7 +172,22 @@ def test_a_slave_that_clients_ask_while_the_master_is_down_counts():
         "x/1": [(60 * n, 60 * n, NOT_ONLINE) for n in range(5)],
         "y": [(60 * n, 60 * n, BOTH) for n in range(5)],
     }
-    assert set(unreachable(polls).values()) == {((None, "x"),)}
+    of_slave = {"T": [route([broker("x", broker_ids=(1,)), broker("y")], 0)]}
+    assert set(unreachable(polls, routes=of_slave).values()) == {((None, "x"),)}
+    # The nameserver still gives the master: that is whom clients ask.
+    assert not any(unreachable(polls).values())
+
+
+def test_who_reaches_one_of_two_slaves_reaches_the_broker():
+    of_slaves = {"T": [route([broker("x", broker_ids=(1, 2)), broker("y")], 0)]}
+    polls = {
+        "x/1": [(60 * n, 60 * n, ALONE) for n in range(5)],
+        "x/2": [(60 * n, 60 * n, BOTH) for n in range(5)],
+        "y": [(60 * n, 60 * n, BOTH) for n in range(5)],
+    }
+    assert not any(unreachable(polls, routes=of_slaves).values())
+    polls["x/2"] = polls["x/1"]
+    assert set(unreachable(polls, routes=of_slaves).values()) == {(("b", "x"),)}
 
 
 def test_a_broker_that_empties_within_a_round_has_no_member_at_its_end():
