@@ -197,7 +197,7 @@ def test_five_releases_in_an_hour_are_no_flapping(audit):
 
 
 def without_master(listed_by_slave):
-    """The master of broker-a is down for five minutes; the nameserver gives its slave alone then."""
+    """The master of broker-a is down for five minutes; the nameserver gives only its slave then."""
     for minute in MINUTES:
         is_down = minute in range(5, 10)
         given = route(60 * minute, "broker-a", "broker-b")
