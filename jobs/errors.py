@@ -1,7 +1,10 @@
 """The errors of the jobs, by whose fault it is; the exit code follows from the class.
 
 AuditError                 4  anything else
-|-- JavaError              4  the machine has no Java
+|-- JavaError              4  the machine has no Java that Spark can use
+|-- SparkError             4  Spark, Java or a worker failed
+|-- DamagedError           4  published tables are not what was published
+|-- LeaseError             4  another run is writing, or took over
 |-- SettingsError          2  the settings or the command line
 `-- InputError             3  the input
     |-- ContractError         a snapshot table has not the columns that it must have
@@ -19,6 +22,18 @@ class AuditError(Exception):
 
 class JavaError(AuditError):
     """There is no Java to start Spark with; the message says where it was looked for."""
+
+
+class SparkError(AuditError):
+    """Spark could not start, or failed; the message names the cause and where the stack is."""
+
+
+class DamagedError(AuditError):
+    """A file that was published is gone, or is another; the message names it."""
+
+
+class LeaseError(AuditError):
+    """Another writer holds the lease, or has taken it over; nothing was published."""
 
 
 class SettingsError(AuditError):

@@ -12,15 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from jobs.errors import InputError
 from jobs.known_issues import KnownIssue, KnownIssues
 from jobs.masking import Masking
 from jobs.progress import Progress
+from jobs.publish.addresses import broker_addresses
+from jobs.publish.nights import group_levels
 from jobs.publish.run import Result, Seen, Task
 from jobs.publish.tables import copy_table
 from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH, QUARANTINE, REPORT_TABLES, SNAPSHOT_TABLES
 from jobs.settings import SEVERITIES
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Published, Reports, Snapshots, TableFiles
 from jobs.text import iso
+from jobs.window import future_after
 
 #: Of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
@@ -47,7 +51,16 @@ class Place:
     def of(cls, task: Task, seen: Seen) -> Place:
         """The date is the window's last one, else that of the last snapshot: the same input gives
         the same place.
+
+        InputError where that lies in the future and nobody asked for it by its date.
         """
+        days = task.settings.bounds.future_days
+        if task.window.last_date is None and seen.last > future_after(task.run.started_at, days):
+            raise InputError(
+                f"the last snapshot is of {iso(seen.last)}, which lies in the future: nothing was "
+                f"published; mend the clock that stamped it, or ask for that date with --date "
+                f"(bounds.future_days is {days})"
+            )
         published = task.window.last_date or seen.last.date().isoformat()
         return cls(
             published,
@@ -61,15 +74,36 @@ def publish(
     place: Place,
     seen: Seen,
     result: Result,
-    ingested: Mapping[str, int] | None,
+    inputs: Snapshots,
     states: Mapping[str, Any] | None,
     progress: Progress,
 ) -> Published:
     """Writes the tables of a run and its summary, and makes it the one that counts.
 
+    Another run that is writing reports of the date is waited for: see ``Publication.writing``.
+
     ``states`` is what the next run has to know of the state tables: see ``continuing``. Until the
     last step readers see the run before; whatever fails before it leaves that untouched.
     """
+    folder = Reports(task.reports)
+    wait = task.settings.publishing.wait_seconds
+    writing = folder.publication(place.date).writing(task.run.run_id, wait, progress.say)
+    with writing as held:
+        published = _write(task, place, seen, result, inputs, states, progress)
+        folder.publish(published, held)
+    return published
+
+
+def _write(
+    task: Task,
+    place: Place,
+    seen: Seen,
+    result: Result,
+    inputs: Snapshots,
+    states: Mapping[str, Any] | None,
+    progress: Progress,
+) -> Published:
+    """Writes the tables of a run, and reads back how many rows lie in which files."""
     folder = Reports(task.reports)
     run_id = task.run.run_id
     masking = task.settings.masking.to_masking()
@@ -78,17 +112,19 @@ def publish(
         with progress.step(name) as step:
             location = folder.table(name, place.date, run_id)
             counts[name] = step.rows = result.reports.write(name, location)
-    quarantine = task.snapshots / QUARANTINE.name
-    if quarantine.files():
+    if inputs.has(QUARANTINE.name):
+        quarantine = inputs.parquet(QUARANTINE.name)
         location = folder.table(QUARANTINE.name, place.date, run_id)
-        counts[QUARANTINE.name] = copy_table(QUARANTINE, quarantine.parquet(), location, masking)
+        counts[QUARANTINE.name] = copy_table(QUARANTINE, quarantine, location, masking)
     state_counts = {}
     if result.states is not None:
         for name in result.states.names():
             location = folder.state_table(name, place.date, run_id)
             state_counts[name] = result.states.write(name, location)
+    with progress.step("check"):
+        files = _files(folder, place.date, run_id, counts, state_counts)
     previous = place.previous
-    published = Published(
+    return Published(
         date=place.date,
         run_id=run_id,
         tables=tuple(counts),
@@ -109,31 +145,50 @@ def publish(
             "findings": count_findings(folder, place.date, run_id),
             "assumptions": count_assumptions(folder, place.date, run_id),
             "rounds": count_rounds(folder, place.date, run_id),
+            "groups": group_levels(folder, place.date, run_id),
             "known_issues": _count_known(folder, place, run_id, task.known_issues, masking),
             "previous": previous and {"date": previous.date, "run_id": previous.run_id},
             "inputs": {
                 "snapshots": str(task.snapshots),
-                "sizes": _sizes(task.snapshots),
-                "ingested": ingested,
+                "sizes": _sizes(inputs),
+                "ingested": inputs.ingested,
             },
+            "brokers": broker_addresses(inputs, seen.last, masking),
             "versions": dict(result.versions),
             "settings": task.settings.fingerprint(),
+            # Which files they and the known issues came from: nobody may have named them.
+            "sources": masking.mask_all(dict(task.sources)),
             "continued": result.continued,
             "states": states and {**states, "rows": state_counts},
         },
+        files=files,
     )
-    folder.publish(published)
-    return published
+
+
+def _files(
+    folder: Reports,
+    published_date: str,
+    run_id: str,
+    counts: Mapping[str, int],
+    state_counts: Mapping[str, int],
+) -> dict[str, TableFiles]:
+    """What lies on the disk of each table; DamagedError where it is not what was written."""
+    tables = {name: (folder.table(name, published_date, run_id), n) for name, n in counts.items()}
+    for name, rows in state_counts.items():
+        tables[f"_states/{name}"] = folder.state_table(name, published_date, run_id), rows
+    return {
+        name: TableFiles.written(folder.root, location, rows)
+        for name, (location, rows) in tables.items()
+    }
 
 
 def _iso(time: datetime | None) -> str | None:
     return None if time is None else iso(time)
 
 
-def _sizes(snapshots: Location) -> dict[str, int]:
+def _sizes(inputs: Snapshots) -> dict[str, int]:
     return {
-        table.name: sum(size for _, size in (snapshots / table.name).files())
-        for table in SNAPSHOT_TABLES
+        table.name: sum(file.size for file in inputs.files(table.name)) for table in SNAPSHOT_TABLES
     }
 
 

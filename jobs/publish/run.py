@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -34,6 +34,8 @@ class Task:
     settings: Settings
     known_issues: KnownIssues
     since_last: bool = False
+    #: The files of settings and known issues, by which of them it is; None where none was read.
+    sources: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

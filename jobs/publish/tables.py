@@ -23,7 +23,9 @@ def write_table(rows: pa.Table, location: Location) -> int:
     A table without any row has a file too: who reads it finds its columns.
     """
     location.file_system.create_dir(location.base, recursive=True)
-    pq.write_table(rows, (location / _FILE).base, filesystem=location.file_system)
+    pq.write_table(
+        rows, (location / _FILE).base, filesystem=location.file_system, write_page_checksum=True
+    )
     return rows.num_rows
 
 
@@ -32,7 +34,10 @@ def copy_table(table: Table, source: ds.Dataset, location: Location, masking: Ma
     location.file_system.create_dir(location.base, recursive=True)
     rows = 0
     path = (location / _FILE).base
-    with pq.ParquetWriter(path, table.schema, filesystem=location.file_system) as writer:
+    file_system = location.file_system
+    with pq.ParquetWriter(
+        path, table.schema, filesystem=file_system, write_page_checksum=True
+    ) as writer:
         for batch in source.to_batches(columns=table.schema.names):
             if batch.num_rows:
                 writer.write_batch(_masked(batch.cast(table.schema), masking))

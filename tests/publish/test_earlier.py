@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from jobs.finding_ids import fault_id, stall_id
 from jobs.instants import to_instant
 from jobs.publish.earlier import open_findings
 from jobs.storage import Location, Reports
@@ -66,3 +68,38 @@ def test_nothing_is_known_of_no_run_and_of_one_whose_tables_are_gone(tmp_path: P
     assert nothing.num_rows == 0
     shutil.rmtree(tmp_path / "orphaned_queues")
     assert open_findings(folder, published) is None
+
+
+def test_stalls_and_faults_are_taken_too_those_of_earlier_versions_by_the_same_ids(
+    tmp_path: Path,
+) -> None:
+    tables = {
+        "stalled_queues": [report_row("stalled_queues", queue_id=3, nights_open=2)],
+        "group_faults": [
+            report_row("group_faults", fault="FLAPPING", client_ids=["a"]),
+            report_row("group_faults", fault="FROZEN_PROCESS", client_ids=["a"], ongoing=False),
+        ],
+    }
+    columns = ("finding_id", "status", "open_since", "nights_open")
+    publish(tmp_path / "old", DAY, tables, without=columns)
+    old = found(tmp_path / "old2", **tables)
+    reports = Reports(Location(tmp_path / "old"))
+    came = open_findings(reports, reports.find(DAY))
+    assert came is not None
+    of_old = {row["earlier"]["kind"]: row["earlier"] for row in came.to_pylist()}
+    of_new = {row["kind"]: row for row in old}
+    assert of_old.keys() == of_new.keys() == {"STALLED", "FLAPPING"}
+    assert of_old["STALLED"]["finding_id"] == stall_id("C", "G", "T", "broker-a", 3)
+    assert of_old["FLAPPING"]["finding_id"] == fault_id("C", "G", "T", "FLAPPING", [])
+    assert (of_old["STALLED"]["nights_open"], of_new["STALLED"]["nights_open"]) == (None, 2)
+    assert (of_new["FLAPPING"]["broker_name"], of_new["FLAPPING"]["queue_id"]) == ("", -1)
+
+
+def test_a_table_that_the_run_before_did_not_make_hides_nothing_of_the_others(
+    tmp_path: Path,
+) -> None:
+    published = publish(tmp_path, DAY, {"orphaned_queues": [finding("orphaned_queues")]})
+    tables = tuple(name for name in published.tables if name != "stalled_queues")
+    came = open_findings(Reports(Location(tmp_path)), replace(published, tables=tables))
+    assert came is not None
+    assert came.num_rows == 1

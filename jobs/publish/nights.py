@@ -1,0 +1,69 @@
+"""published tables -> one word for each group: what the strips of the last nights are made of.
+
+It lies in the summary, so that whoever draws thirty nights reads thirty summaries and no table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import pyarrow.dataset as ds
+
+from jobs.kinds import INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, QUEUE_FINDINGS, worst
+from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH
+from jobs.storage import Location, Reports
+
+#: A summary has so many groups at most, the worst ones.
+MOST_GROUPS = 1_000
+
+_COLUMNS = ["cluster", "consumer_group", "finding_id", "severity", "persistence", "known_issue"]
+
+
+class _Group(NamedTuple):
+    cluster: str
+    consumer_group: str
+
+
+def group_levels(folder: Reports, published_date: str, run_id: str) -> dict[str, Any]:
+    """``clusters``: by cluster and group its level, and how many findings give it that level.
+
+    WARNING or CRITICAL: the worst of what lasts and is no known issue. INFO: something passed, is
+    too new to count, or is known. OK: nothing was found. NOT_AUDITED: no topic of it was judged.
+    ``left_out``: groups that are not named, for there are more than ``MOST_GROUPS``.
+    """
+
+    def table(name: str) -> Location:
+        return folder.table(name, published_date, run_id)
+
+    counted: dict[_Group, dict[str, str]] = defaultdict(dict)
+    is_ok: dict[_Group, bool] = defaultdict(bool)
+    found: set[_Group] = set()
+    for name in (*QUEUE_FINDINGS, GROUP_FAULTS.name):
+        # What a queue shows counts there; a fault that does no harm does not count.
+        alone = ds.field("queues_affected") == 0 if name == GROUP_FAULTS.name else None
+        rows = table(name).parquet().to_table(columns=_COLUMNS, filter=alone)
+        for row in rows.to_pylist():
+            group = _Group(row["cluster"], row["consumer_group"])
+            found.add(group)
+            is_lasting = row["persistence"] == PERSISTENT and row["severity"] != INFO
+            if is_lasting and row["known_issue"] is None:
+                of_group = counted[group]
+                so_far = of_group.get(row["finding_id"], INFO)
+                of_group[row["finding_id"]] = worst((so_far, row["severity"]))
+    health = table(GROUP_HEALTH.name).parquet().to_table(columns=[*_Group._fields, "coverage"])
+    for row in health.to_pylist():
+        is_ok[_Group(row["cluster"], row["consumer_group"])] |= row["coverage"] == "AUDITED"
+    levels = {}
+    for group in found | is_ok.keys():
+        otherwise = INFO if group in found else OK if is_ok[group] else NOT_AUDITED
+        level = worst(counted[group].values(), otherwise)
+        levels[group] = level, sum(each == level for each in counted[group].values())
+    in_order = sorted(
+        levels, key=lambda group: (-LEVELS.index(levels[group][0]), -levels[group][1], group)
+    )
+    clusters: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for group in in_order[:MOST_GROUPS]:
+        level, findings = levels[group]
+        clusters[group.cluster][group.consumer_group] = {"level": level, "findings": findings}
+    return {"clusters": dict(clusters), "left_out": len(in_order[MOST_GROUPS:])}

@@ -1,0 +1,30 @@
+"""Where things lie: paths on any file system, and how what is written there is published.
+
+``Location`` is the one class that touches files other than through Spark. ``Publication`` makes a
+run the one that counts, under a lease, by a manifest and a pointer; ``Reports`` and ``Snapshots``
+are the two folders that are published so.
+"""
+
+from jobs.storage.lease import Lease
+from jobs.storage.location import Location, StoredFile, absolute_paths, local_bytes
+from jobs.storage.manifest import TableFile, TableFiles
+from jobs.storage.publication import Publication
+from jobs.storage.reports import Published, Reports, check_date
+from jobs.storage.snapshots import Snapshots, SnapshotWriter, new_run_id
+
+__all__ = [
+    "Lease",
+    "Location",
+    "Publication",
+    "Published",
+    "Reports",
+    "SnapshotWriter",
+    "Snapshots",
+    "StoredFile",
+    "TableFile",
+    "TableFiles",
+    "absolute_paths",
+    "check_date",
+    "local_bytes",
+    "new_run_id",
+]

@@ -1,0 +1,53 @@
+"""Files of this machine's disks, written so that nobody reads a part of one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Writes a file that is not there yet, and waits until it is on the disk.
+
+    FileExistsError where there is one, a symbolic link among them: who can write into the folder
+    cannot make this process write elsewhere.
+    """
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    try:
+        with open(number, "wb") as file:  # noqa: PTH123 - by its number
+            file.write(data)
+            file.flush()
+            os.fsync(number)
+    except BaseException:
+        # Half a file under this name would be taken for a whole one that is damaged.
+        path.unlink(missing_ok=True)
+        raise
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Writes a file in one step: who reads it sees the old bytes or the new.
+
+    The temporary file has a name of its own, so that two writers do not write into one.
+    """
+    under_way = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        write_new(under_way, data)
+        rename(under_way, path)
+    finally:
+        under_way.unlink(missing_ok=True)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Gives a file its name, also when the power fails right after."""
+    source.replace(target)
+    sync(target.parent)
+
+
+def sync(path: Path) -> None:
+    """Waits until a file, or the names in a folder, are on the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

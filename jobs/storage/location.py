@@ -1,0 +1,270 @@
+"""Paths and URIs: any file system that PyArrow reaches, by the name that Spark is given."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from glob import glob
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+
+from jobs.errors import InputError
+from jobs.storage import disk
+from jobs.text import visible
+
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
+#: The names that Spark has for a file system and PyArrow has not.
+_ALIASES = {"s3a": "s3", "s3n": "s3"}
+#: Who may read: never shown.
+_CREDENTIALS = re.compile(r"://[^/@]*@")
+
+
+class StoredFile(NamedTuple):
+    """A file as its file system lists it: its path there, and its size in bytes."""
+
+    path: str
+    size: int
+
+
+class Location:
+    """A file or folder on some file system, by the same path or URI that Spark is given.
+
+    A URI may have PyArrow's options behind a question mark, which names below it keep:
+    ``s3://bucket/reports?endpoint_override=localhost:9000&scheme=http``.
+
+    >>> str(Location("s3://key:secret@bucket/x?region=eu-west-1") / "y")
+    's3://bucket/x/y'
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        text = str(path)
+        if not text:
+            raise InputError("expected the path of a folder or a file, came an empty text")
+        match = _SCHEME.match(text)
+        scheme = match.group(1) if match else "file"
+        if scheme == "file":
+            if not text.startswith("file:"):
+                text = str(Path(text).absolute())
+            self._path, self._options = text, ""
+        else:
+            self._path, _, options = text.partition("?")
+            self._options = f"?{options}" if options else ""
+        self._fs, base = file_system_of(self.uri, scheme)
+        self._base = base.rstrip("/") or "/"
+        self.is_local = scheme == "file"
+
+    @property
+    def uri(self) -> str:
+        """For Spark: absolute, so that an executor's working directory does not matter."""
+        return self._path + self._options
+
+    def __truediv__(self, name: str) -> Location:
+        below = Location.__new__(Location)
+        below._path = f"{self._path.rstrip('/')}/{name}"
+        below._options = self._options
+        below._fs = self._fs
+        below._base = f"{self._base.rstrip('/')}/{name}"
+        below.is_local = self.is_local
+        return below
+
+    def __str__(self) -> str:
+        """For a person: neither options nor who may read it."""
+        return visible(_CREDENTIALS.sub("://", self._path))
+
+    @property
+    def file_system(self) -> pafs.FileSystem:
+        """PyArrow's file system, for readers of its own."""
+        return self._fs
+
+    @property
+    def base(self) -> str:
+        """The path on that file system."""
+        return self._base
+
+    def exists(self) -> bool:
+        """Whether there is a file or a folder."""
+        return bool(self._fs.get_file_info(self._base).type != pafs.FileType.NotFound)
+
+    def is_folder(self) -> bool:
+        """Whether there is a folder."""
+        return bool(self._fs.get_file_info(self._base).type == pafs.FileType.Directory)
+
+    def read_bytes(self) -> bytes:
+        """What is in the file; FileNotFoundError where there is none."""
+        with self._fs.open_input_stream(self._base, compression=None) as stream:
+            return bytes(stream.read())
+
+    def read_text(self) -> str:
+        """The text of the file; FileNotFoundError where there is none."""
+        return self.read_bytes().decode("utf-8")
+
+    def read_json(self) -> Any:
+        """The value of the JSON file; FileNotFoundError where there is none."""
+        return json.loads(self.read_text())
+
+    def write_new_text(self, text: str) -> None:
+        """Writes a file whose name nobody else has: a claim, a manifest."""
+        data = text.encode("utf-8")
+        self._fs.create_dir(self._base.rsplit("/", 1)[0], recursive=True)
+        if self.is_local:
+            disk.write_new(Path(self._base), data)
+        else:
+            self._put(data)
+
+    def replace_text(self, text: str) -> None:
+        """Writes the file so that a reader sees the old text or the new, never a part.
+
+        On a local disk and in an object store by writing beside it and giving that its name, for a
+        stream of PyArrow that fails uploads what it has. HDFS cannot rename over a file: there it
+        is overwritten, and a reader may meet a part of it.
+        """
+        data = text.encode("utf-8")
+        parent, name = self._base.rsplit("/", 1)
+        self._fs.create_dir(parent, recursive=True)
+        if self.is_local:
+            disk.replace(Path(self._base), data)
+        elif self._fs.type_name == "hdfs":
+            self._put(data)
+        else:
+            beside = self._beside(f"{parent}/_{name}.{secrets.token_hex(6)}.tmp")
+            try:
+                beside._put(data)
+                self._fs.move(beside.base, self._base)
+            except BaseException:
+                beside.delete_file()
+                raise
+
+    def _beside(self, base: str) -> Location:
+        other = self / ""
+        other._base = base
+        return other
+
+    def _put(self, data: bytes) -> None:
+        with self._fs.open_output_stream(self._base) as stream:
+            stream.write(data)
+
+    def children(self) -> list[str]:
+        """The names of the files and folders right below, sorted; none where there is no folder."""
+        return [info.base_name for info in self.infos()]
+
+    def infos(self) -> list[pafs.FileInfo]:
+        """What the file system says of the files and folders right below, sorted by name."""
+        selector = pafs.FileSelector(self._base, allow_not_found=True)
+        return sorted(self._fs.get_file_info(selector), key=lambda info: info.base_name)
+
+    def files(self) -> list[StoredFile]:
+        """Every file of a table, sorted: right here, or in folders named ``key=value``.
+
+        Hidden and marker files are left out, and other folders, as Spark leaves them out: a job
+        that is still writing, say.
+        """
+        selector = pafs.FileSelector(self._base, allow_not_found=True, recursive=True)
+        found = [
+            StoredFile(info.path, int(info.size))
+            for info in self._fs.get_file_info(selector)
+            if info.type == pafs.FileType.File and self._is_of_table(info.path)
+        ]
+        return sorted(found, key=lambda file: file.path)
+
+    def _is_of_table(self, path: str) -> bool:
+        *folders, name = path.removeprefix(self._base).strip("/").split("/")
+        is_hidden = any(part.startswith(("_", ".")) for part in (*folders, name))
+        return not is_hidden and all("=" in folder for folder in folders)
+
+    def parquet(self) -> ds.Dataset:
+        """The table that was written here, as PyArrow reads it: page checksums are verified."""
+        return parquet_of([file.path for file in self.files()], self._fs)
+
+    def sync(self, root: Location) -> None:
+        """Waits until the files of a table, and all names from a root on, are on a local disk."""
+        if self.is_local:
+            paths = {Path(file.path) for file in self.files()}
+            top = Path(root.base)
+            folders = {each for path in paths for each in path.parents if each.is_relative_to(top)}
+            for path in (*sorted(paths), *sorted(folders)):
+                disk.sync(path)
+
+    def delete(self) -> None:
+        """Removes the folder with all below it, if it is there."""
+        while self.exists():
+            # Another writer may be removing the same.
+            with suppress(FileNotFoundError):
+                self._fs.delete_dir(self._base)
+
+    def delete_file(self) -> None:
+        """Removes the file, if it is there."""
+        try:
+            self._fs.delete_file(self._base)
+        except FileNotFoundError:
+            return
+
+
+def local_path(path: str) -> str:
+    """A path on this machine, or a URI ``file:``, as the plain path; in a URI ``%20`` is no space.
+
+    As in Hadoop, ``..`` takes the name before it away, be that a link or not. InputError for a URI
+    of another machine, or without an absolute path.
+
+    >>> local_path("file:///dumps/night/../day%20a/"), local_path("/dumps")
+    ('/dumps/day%20a', '/dumps')
+    """
+    place = path
+    if path.startswith("file:"):
+        place = path.removeprefix("file:")
+        place = place.removeprefix("//") if place.startswith("///") else place
+        if not place.startswith("/") or place.startswith("//"):
+            raise InputError(f"expected file:///PATH on this machine, came {visible(path)}")
+    return "/" + os.path.normpath(place).lstrip("/")
+
+
+def file_system_of(uri: str, scheme: str) -> tuple[pafs.FileSystem, str]:
+    """PyArrow's file system of a path or URI, and the path there."""
+    if scheme == "file":
+        return pafs.LocalFileSystem(), local_path(uri)
+    file_system, base = pafs.FileSystem.from_uri(
+        uri.replace(scheme, _ALIASES.get(scheme, scheme), 1)
+    )
+    return file_system, str(base)
+
+
+#: A flipped bit in a page is an error, and no other value.
+_VERIFIED = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+)
+
+
+def parquet_of(paths: Sequence[str], file_system: pafs.FileSystem) -> ds.Dataset:
+    """Parquet files as one table; page checksums are verified where a file has them."""
+    return ds.dataset(list(paths), format=_VERIFIED, filesystem=file_system)
+
+
+def local_bytes(paths: Sequence[str]) -> int | None:
+    """The size of all that local paths, folders and globs name; None where one is not local.
+
+    >>> local_bytes(["s3a://bucket/dumps"]) is None
+    True
+    """
+    if any(_SCHEME.match(path) and not path.startswith("file:") for path in paths):
+        return None
+    patterns = [re.sub(r"^file:(//)?", "", path) for path in paths]
+    # Path.glob takes no absolute pattern.
+    named = {Path(each) for pattern in patterns for each in glob(pattern)}  # noqa: PTH207
+    files = {file for each in named for file in (each, *each.rglob("*")) if file.is_file()}
+    return sum(file.stat().st_size for file in files)
+
+
+def absolute_paths(paths: Sequence[str]) -> list[str]:
+    """The paths as Spark is to get them: local ones absolute, URIs as they are, each once."""
+    return list(
+        dict.fromkeys(
+            path if _SCHEME.match(path) or path.startswith("file:") else str(Path(path).absolute())
+            for path in paths
+        )
+    )

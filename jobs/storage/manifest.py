@@ -1,0 +1,141 @@
+"""What a run wrote, so that a reader can tell whether all of it is there, and is what was written.
+
+A manifest names every file of every table with its size, its rows and its digest, and has a digest
+of itself. It is JSON: whoever has lost everything else can read it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from jobs.errors import DamagedError
+from jobs.storage.location import Location, StoredFile, parquet_of
+
+_DIGEST = "digest"
+#: Digests of tables on other machines are compared up to so many bytes; above it names, sizes and
+#: the checksums of Parquet's pages have to do.
+_MOST_REMOTE_BYTES = 256 << 20
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file of a table: its path below the root of all tables, bytes, rows, and SHA-256."""
+
+    path: str
+    size: int
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """All files of one table of a run, as they were when the run was published."""
+
+    files: tuple[TableFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """The rows of the table."""
+        return sum(file.rows for file in self.files)
+
+    @classmethod
+    def written(cls, root: Location, table: Location, rows: int) -> TableFiles:
+        """What lies there now; DamagedError where it has not the rows that were written."""
+        table.sync(root)
+        found = cls(tuple(_described(root, file) for file in table.files()))
+        if not found.files or found.rows != rows:
+            raise DamagedError(
+                f"{rows:,} rows were written to {table}, and {found.rows:,} are there in "
+                f"{len(found.files)} files: nothing was published; run it again"
+            )
+        return found
+
+    def dataset(self, root: Location) -> ds.Dataset:
+        """The table as PyArrow reads it; DamagedError where a file is gone or is another."""
+        self.check(root)
+        return parquet_of([f"{root.base}/{file.path}" for file in self.files], root.file_system)
+
+    def check(self, root: Location) -> None:
+        """DamagedError where a file is gone, or is not what was published."""
+        self.check_sizes(root)
+        if not root.is_local and sum(file.size for file in self.files) > _MOST_REMOTE_BYTES:
+            return
+        for file in self.files:
+            if _sha256(root, f"{root.base}/{file.path}") != file.sha256:
+                raise DamagedError(f"{root}/{file.path} is not what was published")
+
+    def check_sizes(self, root: Location) -> None:
+        """DamagedError where a file is gone, or has another size."""
+        infos = root.file_system.get_file_info([f"{root.base}/{file.path}" for file in self.files])
+        for file, info in zip(self.files, infos, strict=True):
+            if info.type != pafs.FileType.File:
+                raise DamagedError(f"{root}/{file.path} is missing, and was published")
+            if info.size != file.size:
+                raise DamagedError(
+                    f"{root}/{file.path} has {info.size:,} bytes, and {file.size:,} were published"
+                )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """As a manifest has it."""
+        return [vars(file) for file in self.files]
+
+    @classmethod
+    def from_json(cls, values: Sequence[Mapping[str, Any]]) -> TableFiles:
+        """Of a manifest; TypeError where it has other keys."""
+        return cls(tuple(TableFile(**value) for value in values))
+
+
+def _described(root: Location, file: StoredFile) -> TableFile:
+    rows = pq.read_metadata(file.path, filesystem=root.file_system).num_rows
+    path = file.path.removeprefix(root.base).lstrip("/")
+    return TableFile(path, file.size, rows, _sha256(root, file.path))
+
+
+def _sha256(root: Location, path: str) -> str:
+    digest = hashlib.sha256()
+    with root.file_system.open_input_stream(path, compression=None) as stream:
+        while data := stream.read(_CHUNK):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def sealed(values: Mapping[str, Any]) -> str:
+    """The values as JSON, with a digest of all the others.
+
+    >>> unsealed(sealed({"run_id": "a"}))
+    {'run_id': 'a'}
+    """
+    return json.dumps({**values, _DIGEST: _digest(values)}, ensure_ascii=False) + "\n"
+
+
+def unsealed(text: str | bytes) -> dict[str, Any]:
+    """The values of a manifest; ValueError, with what is wrong, where it is not as it was written.
+
+    Manifests of version 0.2 and before have no digest.
+    """
+    try:
+        values = json.loads(text)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"no JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"expected a JSON object, came {type(values).__name__}")
+    digest = values.pop(_DIGEST, None)
+    if digest is None and "files" in values:
+        raise ValueError("it has no digest")
+    if digest is not None and digest != _digest(values):
+        raise ValueError("its digest is another than that of its text")
+    return values
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    text = json.dumps(values, ensure_ascii=True, sort_keys=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,214 @@
+"""The folder of the published reports: by date the run that counts, and its tables.
+
+    <reports>/<table>/dt=<date>/run=<run id>/*.parquet     a report table
+    <reports>/_states/<table>/dt=<date>/run=<run id>/      for the run that goes on from this one
+    <reports>/summary/dt=<date>/run=<run id>/summary.json
+    <reports>/_published/dt=<date>.json                    names the run that counts
+
+Of a date one run has report tables, so that whoever reads them by a pattern counts nothing twice.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow.dataset as ds
+
+from jobs.errors import DamagedError, InputError
+from jobs.storage.lease import Lease
+from jobs.storage.location import Location
+from jobs.storage.manifest import TableFiles
+from jobs.storage.publication import Publication
+
+#: The folder of the state tables; no report table has such a name.
+_STATES = "_states"
+
+Answer = TypeVar("Answer")
+
+
+def check_date(date: str) -> str:
+    """The date as it came, if it is one: it becomes part of a path."""
+    try:
+        is_date = datetime.date.fromisoformat(date).isoformat() == date
+    except ValueError:
+        is_date = False
+    if not is_date:
+        raise InputError(f"expected a date as YYYY-MM-DD, came {date!r}")
+    return date
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the pointer of a date says: the run that counts, and its tables.
+
+    ``files``: by table what was published, state tables as ``_states/<table>``; None for a run of
+    version 0.2 or before, of which nothing can be checked.
+    """
+
+    date: str
+    run_id: str
+    tables: tuple[str, ...]
+    summary: dict[str, Any]
+    files: Mapping[str, TableFiles] | None = None
+
+    def to_manifest(self) -> dict[str, Any]:
+        """As the manifest has it."""
+        files = self.files
+        return {
+            "date": self.date,
+            "run_id": self.run_id,
+            "tables": list(self.tables),
+            "summary": self.summary,
+            "files": None
+            if files is None
+            else {name: of_table.to_json() for name, of_table in files.items()},
+        }
+
+    @classmethod
+    def of_manifest(cls, date: str, values: Mapping[str, Any]) -> Published:
+        """Of a manifest."""
+        files = values["files"]
+        return cls(
+            date,
+            values["run_id"],
+            tuple(values["tables"]),
+            values["summary"],
+            None
+            if files is None
+            else {name: TableFiles.from_json(of_table) for name, of_table in files.items()},
+        )
+
+
+class Reports:
+    """The folder of the published reports."""
+
+    def __init__(self, root: Location, newest_date: str | None = None) -> None:
+        self.root = root
+        #: Later dates lie in the future: they are read where they are asked for, alone.
+        self._newest_date = newest_date
+
+    def table(self, name: str, date: str, run_id: str) -> Location:
+        """Where one table of one run lies."""
+        return self.root / name / f"dt={check_date(date)}" / f"run={run_id}"
+
+    def state_table(self, name: str, date: str, run_id: str) -> Location:
+        """Where one state table of one run lies: beside the reports, for the run that goes on."""
+        return self.table(f"{_STATES}/{name}", date, run_id)
+
+    def dataset(self, published: Published, name: str) -> ds.Dataset:
+        """One table of a published run, as PyArrow reads it.
+
+        DamagedError where a file is gone, or is not what was published.
+        """
+        location = self.table(name, published.date, published.run_id)
+        if published.files is None or name not in published.files:
+            if not location.files():  # an empty table has a file too
+                raise DamagedError(f"table {name} of run {published.run_id} is gone: {location}")
+            return location.parquet()
+        try:
+            return published.files[name].dataset(self.root)
+        except DamagedError as error:
+            raise DamagedError(
+                f"table {name} of {published.date} is damaged: {error}; audit {published.date} "
+                "again, or restore the file"
+            ) from error
+
+    def read(self, date: str | None, use: Callable[[Published], Answer]) -> Answer:
+        """What ``use`` makes of the run that counts for a date (None: the last one).
+
+        A run that is replaced while it is read is read again, for its tables may be gone.
+        InputError where there is no run, DamagedError where its tables are not what they were.
+        """
+        published = self.resolve(date)
+        while True:
+            try:
+                return use(published)
+            except (DamagedError, OSError):
+                now = self.resolve(date)
+                if now.run_id == published.run_id:
+                    raise
+                published = now
+
+    def told(self, date: str) -> Location:
+        """Where it stands what was told of the runs of a date: a JSON object."""
+        return self.root / "_alerts" / f"dt={check_date(date)}.json"
+
+    def publication(self, date: str) -> Publication:
+        """What is published of a date."""
+        return Publication(self.root, f"dt={check_date(date)}")
+
+    def publish(self, published: Published, held: Lease) -> None:
+        """Makes a run the one that counts, then clears what other runs of the date left.
+
+        The state tables of the run that counted before are kept until the next publication: a run
+        that goes on from it may be reading them.
+        """
+        date, run_id = published.date, published.run_id
+        publication = self.publication(date)
+        before = self.find(date)
+        (self.table("summary", date, run_id) / "summary.json").replace_text(
+            json.dumps(published.summary, indent=2, ensure_ascii=False) + "\n"
+        )
+        publication.publish(published.to_manifest(), held)
+        states = self.root / _STATES
+        of_date = [
+            self.root / name / f"dt={date}"
+            for name in self.root.children()
+            if not name.startswith("_")
+        ]
+        publication.clear(of_date, {run_id}, "run=")
+        of_date = [states / name / f"dt={date}" for name in states.children()]
+        publication.clear(of_date, {run_id} | ({before.run_id} if before else set()), "run=")
+
+    def dates(self) -> list[str]:
+        """The dates that have a published run, ascending."""
+        names = (self.root / "_published").children()
+        found = (re.fullmatch(r"dt=(\d{4}-\d{2}-\d{2})\.json", name) for name in names)
+        return [match.group(1) for match in found if match]
+
+    def find(self, date: str) -> Published | None:
+        """The run that counts for a date, if any."""
+        values = self.publication(date).find()
+        return None if values is None else Published.of_manifest(date, values)
+
+    def before(self, date: str) -> Published | None:
+        """The run that counts for the last date before one: whenever either was published."""
+        return self._last_of(each for each in self.dates() if each < check_date(date))
+
+    def last(self, date: str | None) -> Published | None:
+        """The run to go on from: that of the date, else of the last one before it.
+
+        Without a date that of the last date.
+        """
+        if date is not None:
+            return self.find(date) or self.before(date)
+        return self._last_of(self.dates())
+
+    def _last_of(self, dates: Iterable[str]) -> Published | None:
+        found = (self.find(each) for each in sorted(dates, reverse=True))
+        return next((each for each in found if each is not None), None)
+
+    def resolve(self, date: str | None) -> Published:
+        """The run that counts for a date, or for the last one; InputError where there is none."""
+        dates = self.dates()
+        if not dates:
+            raise InputError(f"no published reports under {self.root}")
+        newest = self._newest_date or dates[-1]
+        not_future = [each for each in dates if each <= newest]
+        if not date and not not_future:
+            raise InputError(
+                f"the published reports under {self.root} lie in the future: {', '.join(dates)}; "
+                "name one of these dates, or raise bounds.future_days"
+            )
+        published = self.find(check_date(date)) if date else self._last_of(not_future)
+        if published is None:
+            raise InputError(
+                f"no published report of {date or 'any date'} under {self.root}; "
+                f"there are {', '.join(dates[-10:])}"
+            )
+        return published

@@ -1,0 +1,193 @@
+"""The folder of the snapshot tables: those of one ingest, or those of a lake.
+
+    <snapshots>/<table>/run=<run id>/*.parquet    what the last ingest wrote
+    <snapshots>/_published/snapshots.json         names it, and every file
+
+A lake has tables without a manifest: whatever lies there is read, and nothing can be checked.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from jobs.errors import DamagedError, InputError
+from jobs.storage.lease import Lease
+from jobs.storage.location import Location, StoredFile
+from jobs.storage.manifest import TableFiles
+from jobs.storage.publication import Publication
+
+_NAME = "snapshots"
+#: A folder that an ingest wrote; a lake may have other folders that begin with run=.
+_RUN = re.compile(r"run=\d{8}T\d{6}Z-[0-9a-f]{6}")
+
+
+def new_run_id(now: datetime) -> str:
+    """The name of a run: when it began, in UTC, and a random part. Names sort as their times.
+
+    >>> new_run_id(datetime(2026, 11, 20, 2, 4, 7))[:17]
+    '20261120T020407Z-'
+    """
+    return f"{now:%Y%m%dT%H%M%S}Z-{secrets.token_hex(3)}"
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """Snapshot tables to be read: those of one ingest throughout, whatever is written meanwhile.
+
+    ``run_id``, ``ingested`` (the summary of the ingest) and ``files`` are None for a lake.
+    """
+
+    root: Location
+    run_id: str | None = None
+    ingested: Mapping[str, Any] | None = None
+    files_of: Mapping[str, TableFiles] | None = None
+
+    @classmethod
+    def open(cls, root: Location) -> Snapshots:
+        """What can be read at a place now.
+
+        InputError where an ingest began there and none ended; DamagedError where a file of the
+        last one is gone, or has another size.
+        """
+        values = Publication(root, _NAME).find()
+        if values is None:
+            _refuse_unfinished(root)
+            return cls(root)
+        files = {name: TableFiles.from_json(each) for name, each in (values["files"] or {}).items()}
+        opened = cls(root, values["run_id"], values["summary"], files)
+        try:
+            for name in files:
+                opened.check(name)
+        except (DamagedError, OSError):
+            if opened._is_replaced():
+                return cls.open(root)
+            raise
+        return opened
+
+    def check(self, name: str) -> None:
+        """DamagedError where a file of a table is gone, or is not what ingest wrote."""
+        if self.files_of is None or name not in self.files_of:
+            return
+        try:
+            self.files_of[name].check(self.root)
+        except DamagedError as error:
+            raise DamagedError(
+                f"table {name} at {self.root} is damaged: {error}; ingest the dumps again"
+            ) from error
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """While the block reads them.
+
+        What fails in it is an InputError where another ingest has replaced the tables meanwhile.
+        """
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, InputError) and self._is_replaced():
+                raise InputError(
+                    f"another ingest replaced the tables at {self.root} while they were read: "
+                    "nothing was published; run the audit again"
+                ) from error
+            raise
+
+    def _is_replaced(self) -> bool:
+        if self.run_id is None:
+            return False
+        now = Publication(self.root, _NAME).find()
+        return now is None or now["run_id"] != self.run_id
+
+    def table(self, name: str) -> Location:
+        """Where a table lies."""
+        return self.root / name if self.run_id is None else self.root / name / f"run={self.run_id}"
+
+    def files(self, name: str) -> list[StoredFile]:
+        """The files of a table; none where there is no such table."""
+        if self.files_of is None:
+            return self.table(name).files()
+        of_table = self.files_of.get(name)
+        base = self.root.base
+        return [StoredFile(f"{base}/{f.path}", f.size) for f in of_table.files] if of_table else []
+
+    def has(self, name: str) -> bool:
+        """Whether the table is there."""
+        return bool(self.files(name))
+
+    def parquet(self, name: str) -> ds.Dataset:
+        """A table as PyArrow reads it."""
+        return self.table(name).parquet()
+
+
+def _refuse_unfinished(root: Location) -> None:
+    for name in root.children():
+        if any(_RUN.fullmatch(child) for child in (root / name).children()):
+            raise InputError(
+                f"no whole ingest at {root}: one began there and did not end (it left {name}); "
+                "run ingest again"
+            )
+
+
+@dataclass(frozen=True)
+class SnapshotWriter:
+    """Snapshot tables to be written: nobody else writes there meanwhile."""
+
+    root: Location
+    run_id: str
+    held: Lease
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, root: Location, run_id: str, wait_seconds: float, say: Callable[[str], None]
+    ) -> Iterator[SnapshotWriter]:
+        """Keeps other ingests out while the block runs; LeaseError where one does not end in time.
+
+        What a run that died was writing is removed.
+        """
+        with Publication(root, _NAME).writing(run_id, wait_seconds, say) as held:
+            (root / "_staging").delete()
+            writer = cls(root, run_id, held)
+            try:
+                yield writer
+            finally:
+                # Whoever took over from this one has files of its own there.
+                writer.staging.delete()
+                if not (root / "_staging").children():
+                    (root / "_staging").delete()
+
+    @property
+    def staging(self) -> Location:
+        """A folder for files that are needed while the tables are made."""
+        return self.root / "_staging" / self.run_id
+
+    def table(self, name: str) -> Location:
+        """Where a table of this run is to be written."""
+        return self.root / name / f"run={self.run_id}"
+
+    def publish(self, rows: Mapping[str, int], summary: Mapping[str, Any]) -> Snapshots:
+        """Makes these tables those that are read, and removes all others in their folders.
+
+        ``rows``: of each table the rows that were written; DamagedError where others are there.
+        """
+        files = {
+            name: TableFiles.written(self.root, self.table(name), count)
+            for name, count in rows.items()
+        }
+        publication = Publication(self.root, _NAME)
+        manifest = {
+            "run_id": self.run_id,
+            "tables": list(rows),
+            "summary": dict(summary),
+            "files": {name: of_table.to_json() for name, of_table in files.items()},
+        }
+        publication.publish(manifest, self.held)
+        publication.clear([self.root / name for name in rows], {self.run_id})
+        return Snapshots(self.root, self.run_id, dict(summary), files)

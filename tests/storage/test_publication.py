@@ -1,0 +1,135 @@
+"""A run becomes the one that counts; what is left of others is cleared away, and no more."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.errors import DamagedError
+from jobs.publish.tables import write_table
+from jobs.storage import Location, Published, Reports, TableFiles
+from jobs.storage.manifest import sealed, unsealed
+
+DATE = "2026-11-21"
+
+
+def publish(folder: Path, run_id: str, rows: int = 3) -> Published:
+    reports = Reports(Location(folder))
+    with reports.publication(DATE).writing(run_id, 0, lambda _: None) as held:
+        place = reports.table("group_health", DATE, run_id)
+        count = write_table(pa.table({"n": list(range(rows))}), place)
+        files = {"group_health": TableFiles.written(reports.root, place, count)}
+        published = Published(DATE, run_id, ("group_health",), {}, files)
+        reports.publish(published, held)
+    return published
+
+
+def runs_below(folder: Path) -> set[str]:
+    return {path.name.removeprefix("run=") for path in folder.glob("*/dt=*/run=*")}
+
+
+def test_the_run_that_was_published_last_counts_and_the_one_before_is_cleared_away(tmp_path):
+    publish(tmp_path, "a")
+    assert publish(tmp_path, "b") == Reports(Location(tmp_path)).find(DATE)
+    assert runs_below(tmp_path) == {"b"}
+    assert [each.stem for each in (tmp_path / "_manifests" / f"dt={DATE}").iterdir()] == ["b"]
+
+
+def test_of_a_run_that_died_nothing_is_left_by_the_next(tmp_path):
+    place = Reports(Location(tmp_path)).table("group_health", DATE, "dead")
+    write_table(pa.table({"n": [1]}), place)
+    half = tmp_path / "_published" / f".dt={DATE}.json.0123456789ab.tmp"
+    half.parent.mkdir()
+    half.write_text("{")
+    publish(tmp_path, "a")
+    assert runs_below(tmp_path) == {"a"}
+    assert [each.name for each in half.parent.iterdir()] == [f"dt={DATE}.json"]
+
+
+def test_a_run_with_a_claim_is_not_cleared_away(tmp_path):
+    """A writer that lost its lease and wakes up publishes at worst; it removes nobody's tables."""
+    place = Reports(Location(tmp_path)).table("group_health", DATE, "at-work")
+    write_table(pa.table({"n": [1]}), place)
+    claims = tmp_path / "_claims" / f"dt={DATE}"
+    claims.mkdir(parents=True)
+    (claims / "at-work~1.broken").write_text("")
+    publish(tmp_path, "a")
+    assert runs_below(tmp_path) == {"a", "at-work"}
+
+
+def test_the_run_that_counts_is_not_cleared_away_by_another(tmp_path):
+    publish(tmp_path, "a")
+    reports = Reports(Location(tmp_path))
+    reports.publication(DATE).clear([tmp_location(tmp_path)], {"late"}, "run=")
+    assert runs_below(tmp_path) == {"a"}
+
+
+def tmp_location(folder: Path) -> Location:
+    return Location(folder / "group_health" / f"dt={DATE}")
+
+
+def test_a_table_with_other_rows_than_were_written_is_not_published(tmp_path):
+    reports = Reports(Location(tmp_path))
+    place = reports.table("group_health", DATE, "a")
+    write_table(pa.table({"n": [1, 2]}), place)
+    with pytest.raises(DamagedError, match=r"3 rows were written .* and 2 are there in 1 files"):
+        TableFiles.written(reports.root, place, 3)
+    with pytest.raises(DamagedError, match="nothing was published"):
+        TableFiles.written(reports.root, reports.table("none", DATE, "a"), 0)
+
+
+def test_a_pointer_that_cannot_be_read_is_kept_for_whoever_wants_to_see_it(tmp_path, caplog):
+    published = publish(tmp_path, "a")
+    pointer = tmp_path / "_published" / f"dt={DATE}.json"
+    pointer.write_bytes(b"{\xff")
+    with caplog.at_level(logging.WARNING):
+        assert Reports(Location(tmp_path)).find(DATE) == published
+    (record,) = caplog.records
+    assert str(pointer) in record.getMessage()
+    assert "run a counts; the next run mends it" in record.getMessage()
+    publish(tmp_path, "b")
+    assert (tmp_path / "_published" / f"dt={DATE}.unreadable-b").read_text() == "{\\xff"
+    assert json.loads(pointer.read_text())["run_id"] == "b"
+
+
+def test_of_a_pointer_that_cannot_be_read_a_run_with_missing_files_does_not_count(tmp_path):
+    publish(tmp_path, "a")
+    (tmp_path / "_published" / f"dt={DATE}.json").write_text("")
+    for path in tmp_path.rglob("*.parquet"):
+        path.unlink()
+    assert Reports(Location(tmp_path)).find(DATE) is None
+
+
+def test_a_server_that_does_not_answer_is_no_bad_pointer(tmp_path, monkeypatch):
+    publish(tmp_path, "a")
+
+    def fail(_self: Location) -> bytes:
+        raise OSError("AWS Error NETWORK_CONNECTION")
+
+    monkeypatch.setattr(Location, "read_bytes", fail)
+    with pytest.raises(OSError, match="NETWORK_CONNECTION"):
+        Reports(Location(tmp_path)).find(DATE)
+
+
+def without(values: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != key}
+
+
+def test_a_manifest_is_read_as_it_was_written_and_not_otherwise():
+    values = {"run_id": "a", "files": {"t": []}, "umlaut": "ä"}
+    text = sealed(values)
+    assert unsealed(text) == unsealed(text.encode()) == values
+    with pytest.raises(ValueError, match="digest is another"):
+        unsealed(text.replace('"a"', '"b"'))
+    # Only manifests without a list of files were ever written without a digest.
+    with pytest.raises(ValueError, match="no digest"):
+        unsealed(json.dumps(values))
+    assert unsealed(json.dumps(without(values, "files"))) == without(values, "files")
+    for bad in ("", "7", "[]", "null", "[" * 100_000, b"\xff"):
+        with pytest.raises(ValueError, match=r"."):
+            unsealed(bad)
