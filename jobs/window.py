@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -11,10 +11,15 @@ import pyarrow.dataset as ds
 
 from jobs.schemas import CLIENT_STATES, Table
 
+#: The first and the last moment that there is.
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True)
 class Window:
     """The snapshots to audit: ``since`` (inclusive) to ``until`` (exclusive); None: no bound.
+
+    ``future``: from then on a snapshot lies in the future, and is left out; None: none does.
 
     >>> window = Window.of_date(date(2026, 11, 20))
     >>> window.last_date, window.sql("snapshot_time")
@@ -25,37 +30,53 @@ class Window:
 
     since: datetime | None = None
     until: datetime | None = None
+    future: datetime | None = None
 
     @classmethod
     def of_date(cls, day: date) -> Window:
-        """The whole day, in UTC."""
+        """The whole day, in UTC; of the last day that there is, all but its last microsecond."""
         start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        return cls(start, start + timedelta(days=1))
+        return cls(start, _LAST if day == date.max else start + timedelta(days=1))
+
+    @property
+    def end(self) -> datetime | None:
+        """From when on no snapshot is read, if there is such a time."""
+        return min((each for each in (self.until, self.future) if each is not None), default=None)
+
+    @property
+    def newest_date(self) -> str | None:
+        """The last date that a run of the window can be published under, if there is one."""
+        return None if self.end is None else _date_before(self.end)
 
     @property
     def last_date(self) -> str | None:
-        """The last date that it holds a part of, if it ends."""
-        if self.until is None:
+        """The last date that it holds a part of, if it ends, and not in the future."""
+        if self.until is None or self.end != self.until:
             return None
-        return (self.until - timedelta(microseconds=1)).date().isoformat()
+        return _date_before(self.until)
 
     def earlier(self, seconds: int) -> Window:
         """The window that begins so many seconds before this one, and ends with it."""
-        return Window(self.since and self.since - timedelta(seconds=seconds), self.until)
+        since = self.since
+        if since is not None:
+            # Nothing is older than the first moment that there is.
+            is_first = since - _FIRST < timedelta(seconds=seconds)
+            since = None if is_first else since - timedelta(seconds=seconds)
+        return replace(self, since=since)
 
     def sql(self, time: str) -> str:
         """Whether a time, an expression of Spark SQL, lies in the window."""
         conditions = []
         if self.since is not None:
             conditions.append(f"{time} >= {instant_sql(self.since)}")
-        if self.until is not None:
-            conditions.append(f"{time} < {instant_sql(self.until)}")
+        if self.end is not None:
+            conditions.append(f"{time} < {instant_sql(self.end)}")
         return " AND ".join(conditions) or "true"
 
     def client_states_sql(self) -> str:
         """Which rows of ``client_states`` count, in Spark SQL: see ``filter_of``."""
         lines = "snapshot_time IS NULL"
-        written = Window(None, self.until).sql("coalesce(logged_at, observed_at)")
+        written = replace(self, since=None).sql("coalesce(logged_at, observed_at)")
         return f"CASE WHEN {lines} THEN {written} ELSE {self.sql('snapshot_time')} END"
 
     def filter(self, time: Any, type_: pa.DataType) -> Any:
@@ -68,8 +89,8 @@ class Window:
         holds: Any = ds.scalar(True)
         if self.since is not None:
             holds &= time >= moment(self.since)
-        if self.until is not None:
-            holds &= time < moment(self.until)
+        if self.end is not None:
+            holds &= time < moment(self.end)
         return holds
 
     def filter_of(self, table: Table, came: pa.Schema) -> Any:
@@ -82,7 +103,7 @@ class Window:
         at_snapshot = self.filter(ds.field("snapshot_time"), came.field("snapshot_time").type)
         if table is not CLIENT_STATES:
             return at_snapshot
-        written = Window(None, self.until)
+        written = replace(self, since=None)
         logged, observed = ds.field("logged_at"), ds.field("observed_at")
         lines = (logged.is_valid() & written.filter(logged, came.field("logged_at").type)) | (
             logged.is_null() & written.filter(observed, came.field("observed_at").type)
@@ -91,6 +112,21 @@ class Window:
         return (is_line & lines) | (~is_line & at_snapshot)
 
 
+def future_after(now: datetime, days: int) -> datetime:
+    """From when on a time lies in the future: so many days after now, for clocks differ.
+
+    >>> future_after(datetime(2026, 11, 20, tzinfo=UTC), 1).isoformat()
+    '2026-11-21T00:00:00+00:00'
+    """
+    return _LAST if _LAST - now < timedelta(days=days) else now + timedelta(days=days)
+
+
 def instant_sql(time: datetime) -> str:
     """The time as a literal of Spark SQL, whatever the session's zone."""
-    return f"TIMESTAMP '{time.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}'"
+    utc = time.astimezone(UTC).isoformat(timespec="microseconds")
+    return f"TIMESTAMP '{utc.removesuffix('+00:00')}Z'"
+
+
+def _date_before(end: datetime) -> str:
+    """The date of the moment before; of the first moment that there is, its own."""
+    return (end if end == _FIRST else end - timedelta(microseconds=1)).date().isoformat()

@@ -575,7 +575,7 @@ def _brokers(state: State) -> set[str]:
 
 def _routes(state: State) -> tuple[TopicRoute, ...]:
     if not state.topic_routes:
-        raise ChangeError(f"expected a route of {state.topic} to change, and none is known")
+        raise ChangeError(f"expected a route of {state.topic} to change, and none was collected")
     return state.topic_routes
 
 

@@ -187,7 +187,7 @@ _REMEDIES: dict[ClientKind, str | Callable[[SharedId], str]] = {
         "update what makes this id: the binder spring-cloud-starter-stream-rocketmq to 2021.0.5.0, "
         "2022.0.0.0 or later, which appends the start time and leaves the secret key out; or "
         "rocketmq-spring-boot-starter to 2.2.1 or later; until then only another IP address or "
-        "process id tells two containers apart"
+        "process id distinguishes two containers"
     ),
     ClientKind.ONS: (
         "give each process its own instance name (the property InstanceName), or update the ONS "

@@ -10,6 +10,7 @@ ValueError
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 from difflib import get_close_matches
 
@@ -43,6 +44,19 @@ class ChangeError(ValueError):
 _MOST_NAMES = 5
 
 
+def nearest(name: str, known: Collection[str]) -> list[str]:
+    """The names that whoever wrote this one may have meant, in upper or lower case.
+
+    >>> nearest("g_ordr", ["G_ORDER", "G_PAY"])
+    ['G_ORDER']
+    """
+    by_case = defaultdict(list)
+    for each in sorted(known):
+        by_case[each.casefold()].append(each)
+    near = get_close_matches(name.casefold(), list(by_case), n=3, cutoff=0.7)
+    return [each for folded in near for each in by_case[folded]][:3]
+
+
 def near_names(name: str, known: Collection[str]) -> str:
     """What to say to whoever asked for a name that is not there: the nearest, else some.
 
@@ -53,7 +67,7 @@ def near_names(name: str, known: Collection[str]) -> str:
     >>> near_names("x", [])
     'there is none'
     """
-    near = get_close_matches(name, sorted(known), n=3, cutoff=0.7)
+    near = nearest(name, known)
     if near:
         return f"did you mean {', '.join(map(repr, near))}?"
     if not known:

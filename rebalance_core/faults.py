@@ -19,6 +19,7 @@ from rebalance_core.english import list_of, named_broker, noun, queues_of, verb
 from rebalance_core.findings import (
     DUPLICATE,
     ORPHANED,
+    TOO_MANY_QUEUES,
     Evaluation,
     Finding,
     evaluate,
@@ -128,7 +129,8 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     mismatch = _expression_mismatch(situation.state)
     if mismatch is not None:
         faults.append(Fault(EXPRESSION_MISMATCH, *mismatch))
-    if ROUTE_DIVERGENCE not in findings_of and _routes_differ(situation.state):
+    is_small = evaluation.coverage != TOO_MANY_QUEUES
+    if is_small and ROUTE_DIVERGENCE not in findings_of and _routes_differ(situation.state):
         # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
         faults.append(Fault(ROUTE_DIVERGENCE, *_routes(situation, [])))
     if MIXED_MESSAGE_MODEL not in findings_of and _models(situation.state) > 1:
@@ -346,7 +348,7 @@ def _stale_channel(
     stacked: StackedId, addresses: Sequence[str], findings: Iterable[Finding]
 ) -> _Told:
     return _Told(
-        evidence=f"{stacked.client_id} stands {stacked.copies} times in a broker's list "
+        evidence=f"{stacked.client_id} is {stacked.copies} times in a broker's list "
         f"({_and(addresses)}) and has "
         f"{stacked.processes} {noun(stacked.processes, 'process', 'processes')}: a channel that "
         f"was not closed takes a slot; {_effect(list(findings))}",
@@ -669,16 +671,16 @@ _TELLERS: Mapping[str, Callable[[Situation, list[Finding]], _Told]] = {
     ROUTE_DIVERGENCE: _routes,
     ROOM_NOT_SERVED: _rooms,
     CONFIG_OVERLAP: _of_queues(
-        "these queues stand in the lists of several clients",
+        "these queues are in the lists of several clients",
         "leave each queue in one client's list",
     ),
     CONFIG_GAP: _of_queues(
-        "these queues stand in no client's list",
+        "these queues are in no client's list",
         "add each queue to one client's list, %RETRY% topics included",
     ),
     GROUP_OFFLINE: _group_offline,
     UNEXPLAINED: _of_queues(
-        "no single fault that is known, and no set of them, explains these queues",
+        "no fault that the audit can compute, alone or with others, explains these queues",
         "look at the allocations of the state",
     ),
 }

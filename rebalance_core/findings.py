@@ -45,6 +45,7 @@ NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
 NO_BROKER_ANSWERED = "NO_BROKER_ANSWERED"
 NO_READABLE_QUEUE = "NO_READABLE_QUEUE"
 NO_TOPIC = "NO_TOPIC"
+TOO_MANY_QUEUES = "TOO_MANY_QUEUES"
 ROUTE_NOT_KNOWN = "ROUTE_NOT_KNOWN"
 STRATEGY_NOT_KNOWN = "STRATEGY_NOT_KNOWN"
 ALLOCATION_FAILS = "ALLOCATION_FAILS"
@@ -53,7 +54,13 @@ QUEUES_CHOSEN = "QUEUES_CHOSEN"
 
 #: With these the state says nothing about owners: no fault is found, and none is seen to end.
 OWNERS_NOT_KNOWN = frozenset(
-    {NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, ALLOCATION_FAILS}
+    {
+        NO_BROKER_ANSWERED,
+        ROUTE_NOT_KNOWN,
+        STRATEGY_NOT_KNOWN,
+        ALLOCATION_FAILS,
+        TOO_MANY_QUEUES,
+    }
 )
 
 
@@ -184,6 +191,9 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     ... # doctest: +NORMALIZE_WHITESPACE
     [('DUPLICATE', 0), ('DUPLICATE', 1), ('ORPHANED', 2), ('ORPHANED', 3)]
     """
+    queues = _most_queues(state)
+    if queues > rules.most_queues:
+        return _without_queues(state, rules, queues)
     views = possible_views(state)
     processes = find_processes(state, rules)
     refusal = _why_not_audited(state, views, processes)
@@ -223,6 +233,37 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         allocations=_allocations(claims),
         stacked=stacked,
         unreadable=_unreadable(state),
+    )
+
+
+def _most_queues(state: State) -> int:
+    """The queues of the largest route, read or only written, without making any of them."""
+    return max(
+        (
+            sum(max(broker.read_queue_nums, broker.write_queue_nums, 0) for broker in route.brokers)
+            for route in state.topic_routes
+        ),
+        default=0,
+    )
+
+
+def _without_queues(state: State, rules: StrategyRules, queues: int) -> Evaluation:
+    """A state of which a route has so many queues that none of them is made."""
+    return Evaluation(
+        coverage=TOO_MANY_QUEUES,
+        reason=(
+            f"a route of the topic has {queues:,} queues, and at most {rules.most_queues:,} are "
+            "recomputed (bounds.topic_queues in the settings)"
+        ),
+        completeness=0.0,
+        members=_members(state),
+        processes=sum(process.count for process in find_processes(state, rules)),
+        queues=min(queues, _MOST_INT),
+        idle_clients=0,
+        most_queues=0,
+        fewest_queues=0,
+        strategy_source=None,
+        subscription_source=_subscription_source(state),
     )
 
 
@@ -329,7 +370,7 @@ def _who_did_not_answer(state: State) -> str:
     """Of a group without any known member: which brokers of the route might know one."""
     asked, offline = asked_brokers(state), set(state.offline_brokers)
     if not asked & offline:
-        return "no broker of the route said who is in the group"
+        return "no broker of the route listed the members of the group"
     names = ", ".join(sorted({name for name, _ in asked - offline}))
     return f"the other brokers of the route know no member of the group; {names} did not answer"
 
@@ -375,6 +416,9 @@ def _subscription_source(state: State) -> str | None:
     sources = {member.subscription_source for member in state.members}
     return next((each for each in reversed(SUBSCRIPTION_SOURCES) if each in sources), None)
 
+
+#: What a column of type int holds.
+_MOST_INT = 2**31 - 1
 
 #: So many queues are looked at together where they are not all right: bounds the memory.
 _QUEUES_AT_ONCE = 256

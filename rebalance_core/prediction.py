@@ -21,7 +21,14 @@ from rebalance_core.causes import FindingKey, key_of
 from rebalance_core.changes import LIST_SECONDS, Change, Step, make_plan
 from rebalance_core.errors import ChangeError
 from rebalance_core.faults import Move, find_moves, shown_id
-from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, Evaluation, evaluate
+from rebalance_core.findings import (
+    AUDITED,
+    DUPLICATE,
+    ORPHANED,
+    TOO_MANY_QUEUES,
+    Evaluation,
+    evaluate,
+)
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.repairs import Situation
 from rebalance_core.state import State
@@ -188,6 +195,7 @@ def what_if(
     before = evaluate(situation.state, situation.rules)
     after = evaluate(plan.after.state, plan.after.rules)
     comparable = before.coverage == AUDITED and after.coverage == AUDITED
+    is_too_large = TOO_MANY_QUEUES in (before.coverage, after.coverage)
     return WhatIf(
         changes=tuple(change.text for change in changes),
         steps=tuple(step.text for step in steps),
@@ -198,7 +206,7 @@ def what_if(
         rollout=_rollout(situation, steps, before),
         settling=_settling(before, after) if comparable else Ways(0, 0, 0, None),
         seconds=max((change.seconds for change in changes), default=LIST_SECONDS),
-        queues_gone=_queues_gone(situation.state, plan.after.state),
+        queues_gone=() if is_too_large else _queues_gone(situation.state, plan.after.state),
         backlog=backlog,
     )
 

@@ -115,7 +115,7 @@ def count_processes(
         return 1, "no two processes make the same id of this kind, so one has reconnected"
     processes = confirmed_processes(copies_per_list)
     if len(copies_per_list) == 1:
-        return processes, "only one broker's list has it, and nothing tells of a reconnection"
+        return processes, "only one broker's list has it, and nothing shows a reconnection"
     if processes == most:
         return processes, "the lists of several brokers confirm it"
     return processes, "no second broker's list has it as often: one process has reconnected there"

@@ -56,6 +56,10 @@ class KnownClient(NamedTuple):
     orders_differ: bool = False
 
 
+#: A topic of RocketMQ's has some hundred queues. Who can write a route can claim any number.
+MOST_QUEUES = 100_000
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedStrategy:
     """The strategy of a client, or why it cannot be recomputed (``unknown``, in words)."""
@@ -72,9 +76,17 @@ class StrategyRules:
     rule's parameters are then used if it is for that same strategy. A client of which nothing was
     observed uses the rule's strategy, else what all observed members of its group use, else the
     default. Clients that compute the same use the very same strategy, whatever their SDK.
+
+    ``most_queues``: a topic that has more queues is not recomputed.
     """
 
-    def __init__(self, rules: Iterable[StrategyRule] = (), default: str = "AVG") -> None:
+    def __init__(
+        self,
+        rules: Iterable[StrategyRule] = (),
+        default: str = "AVG",
+        most_queues: int = MOST_QUEUES,
+    ) -> None:
+        self.most_queues = most_queues
         self._rules = tuple(rules)
         self._patterns = [(re.compile(r.groups), re.compile(r.clients)) for r in self._rules]
         self._default = default
@@ -175,7 +187,7 @@ class ChangedRules(StrategyRules):
         before: StrategyRules,
         answer: Callable[[KnownClient, StrategyRules], ResolvedStrategy],
     ) -> None:
-        super().__init__()
+        super().__init__(most_queues=before.most_queues)
         self.before = before
         self._answer = answer
 

@@ -82,11 +82,11 @@ class FastjsonError(ValueError):
 def parse(text: str) -> Any:
     r"""The value that the text holds: dict, list, str, int, float, bool or None.
 
-    A map with at least one object as key becomes a list of ``{"key": ..., "value": ...}`` in the
-    text's order, repeated keys kept. Other keys become strings; of a repeated one the last counts,
-    as with fastjson. References are replaced with a copy of what they name. ``NaN`` is None.
-    Strings may stand in single quotes, hold fastjson's escapes (``\x41``, ``\v``, ``\0``) and
-    control characters.
+    A map with at least one object as key becomes ``Entries``, a list of
+    ``{"key": ..., "value": ...}`` in the text's order, repeated keys kept. Other keys become
+    strings; of a repeated one the last counts, as with fastjson. References are replaced with a
+    copy of what they name. ``NaN`` is None. Strings may stand in single quotes, hold fastjson's
+    escapes (``\x41``, ``\v``, ``\0``) and control characters.
 
     Raises FastjsonError: for anything else (``,,``, a comma before a closing bracket, text after
     the value, ``Infinity``, numbers out of range, more than MAX_DEPTH open brackets), and for a
@@ -106,7 +106,8 @@ def parse(text: str) -> Any:
         raise FastjsonError(0, "a text that the stack left allows", _excerpt(text, 0)) from None
 
 
-def _finite(number: str) -> float:
+def finite(number: str) -> float:
+    """The number; ValueError where no double is so large."""
     value = float(number)
     if math.isinf(value):
         raise ValueError(number)
@@ -131,7 +132,7 @@ class _Reference:
         return FastjsonError(self.position, expected, f"a reference to {self.path[:80]!r}")
 
 
-class _Entries(list[dict[str, Any]]):
+class Entries(list[dict[str, Any]]):
     """The entry list of a map with object keys, told apart from an array that looks like one."""
 
 
@@ -199,7 +200,7 @@ class _Reader:
 
     def _object(self, depth: int, start: int) -> Any:
         fields: dict[str, Any] = {}
-        entries: _Entries | None = None
+        entries: Entries | None = None
         for _ in self._items("}", depth, start):
             key = self._key(depth)
             if self._peek() != ":":
@@ -207,7 +208,7 @@ class _Reader:
             self._position += 1
             value = self._value(depth)
             if entries is None and not isinstance(key, str):
-                entries = _Entries({"key": name, "value": it} for name, it in fields.items())
+                entries = Entries({"key": name, "value": it} for name, it in fields.items())
             if entries is None:
                 fields[key] = value
             else:
@@ -241,7 +242,11 @@ class _Reader:
 
     def _number(self, lexeme: str, start: int) -> int | float:
         try:
-            return int(lexeme) if _INTEGER.fullmatch(lexeme) is not None else _finite(lexeme)
+            if _INTEGER.fullmatch(lexeme) is None:
+                return finite(lexeme)
+            if len(lexeme) > _MAX_INT_DIGITS:
+                finite(lexeme)
+            return int(lexeme)
         except ValueError:
             return self._fail("a number in range", start)
 
@@ -297,7 +302,7 @@ class _Resolver:
         if isinstance(node, dict):
             copy = {name: self._copy(child, depth + 1, via) for name, child in node.items()}
         else:
-            copy = [self._copy(child, depth + 1, via) for child in node]
+            copy = type(node)(self._copy(child, depth + 1, via) for child in node)
         self._open.discard(id(node))
         return copy
 
@@ -336,7 +341,7 @@ class _Resolver:
     def _field(self, node: Any, name: str, reference: _Reference) -> Any:
         if isinstance(node, dict) and name in node:
             return node[name]
-        if isinstance(node, _Entries):
+        if isinstance(node, Entries):
             found = [entry["value"] for entry in node if self._key_text(entry["key"]) == name]
             if not found and name == _KEY_STEP:
                 found = [entry["key"] for entry in node if isinstance(entry["key"], dict)]
@@ -345,7 +350,7 @@ class _Resolver:
         raise reference.error("a reference to a value that is there, and the only one of its name")
 
     def _item(self, node: Any, index: str, reference: _Reference) -> Any:
-        if isinstance(node, dict | _Entries):  # a map with integer keys
+        if isinstance(node, dict | Entries):  # a map with integer keys
             return self._field(node, index, reference)
         if isinstance(node, list) and len(index) < _MAX_INT_DIGITS and 0 <= int(index) < len(node):
             return node[int(index)]

@@ -6,28 +6,31 @@ quotes, and a JSON parser reads the rest. All else (``$ref``, single quotes, bla
 is left to ``fastjson.parse``, which reads one token after the other.
 
 ``orjson`` is used where it is installed, the standard library's parser where it is not; what one
-of them refuses is tried by the other, so that both give the same.
+of them refuses is tried by the other, so that both give the same. How deeply a text may nest is
+left to none of them: MAX_DEPTH holds for all. An integer beyond 64 bits is a float, as of orjson.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from importlib import import_module
-from json import JSONDecoder
 from typing import Any
 
 from jobs.dumps import fastjson
+from jobs.dumps.fastjson import MAX_DEPTH, Entries, finite
 
 #: Quoting inside a string cannot go unseen: the quote ends the string, and a digit or a brace after
 #: a string is no JSON, so that the text goes to ``fastjson`` as it came.
 _INTEGER_KEY = re.compile(r"([{,])(-?(?:0|[1-9][0-9]*)):")
 _QUEUE_KEY = re.compile(
-    r'([{,])\{"brokerName":"([^"\\]*)","queueId":(-?[0-9]+),"topic":"([^"\\]*)"\}:'
+    r'([{,])\{"brokerName":"([^"\\]*)","queueId":(0|-?[1-9][0-9]{0,9}),"topic":"([^"\\]*)"\}:'
 )
 _QUOTED_QUEUE_KEY = r'\1"{\\"brokerName\\":\\"\2\\",\\"queueId\\":\3,\\"topic\\":\\"\4\\"}":'
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_LONG_NUMBER = re.compile(r"[0-9]{19}")
 
 
 def _no_infinity(name: str) -> None:
@@ -35,11 +38,13 @@ def _no_infinity(name: str) -> None:
         raise ValueError(name)
 
 
-_STANDARD = JSONDecoder(parse_constant=_no_infinity)
+_STANDARD = json.JSONDecoder(parse_constant=_no_infinity, parse_float=finite)
 
 
 def _standard(text: str) -> Any:
     value = _STANDARD.decode(text)
+    if _LONG_NUMBER.search(text):
+        value = _as_of_json(value)
     return without_half_pairs(value) if _HALF_PAIR.search(text) else value
 
 
@@ -57,11 +62,18 @@ _LOADS = _fastest()
 def parse_json(text: str) -> Any:
     """The value of a JSON text; NaN is None, as it is for RocketMQ's servers.
 
-    Raises ValueError: for all that is no JSON, and for brackets that nest too deeply.
+    Raises ValueError: for all that is no JSON, and for more than MAX_DEPTH open brackets.
 
     >>> parse_json('{"kind":"heartbeat"}')
     {'kind': 'heartbeat'}
     """
+    value = _parse_json(text)
+    if _may_be_deep(text) and _is_deeper(value, MAX_DEPTH):
+        raise ValueError(f"expected at most {MAX_DEPTH} brackets open at once")
+    return value
+
+
+def _parse_json(text: str) -> Any:
     try:
         return _LOADS(text)
     except (ValueError, RecursionError) as error:
@@ -73,18 +85,42 @@ def parse_json(text: str) -> Any:
         raise ValueError(str(error)) from error
 
 
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether more than MAX_DEPTH brackets may be open at once; those in strings count too."""
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return False
+    brackets = text.encode("utf-8", "replace").translate(None, _NO_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        inner = brackets.replace(b"{}", b"").replace(b"[]", b"")
+        if inner == brackets:
+            break
+        brackets = inner
+    return bool(brackets)
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return depth == 0 or any(_is_deeper(each, depth - 1) for each in parts)
+
+
 def parse_body(text: str) -> Any:
     """The value of a body as RocketMQ or the dashboard print it.
 
-    Message queues that are keys come as a JSON text, as Java's ``toString()``, or as entries of an
-    object and a value: ``queue_maps`` reads all three.
+    An object that is a key comes as its JSON text; of equal keys the last counts, as in any map.
 
     Raises FastjsonError: see ``fastjson.parse``.
 
     >>> parse_body('{"brokerAddrs":{0:"10.0.1.1:10911"}}')
     {'brokerAddrs': {'0': '10.0.1.1:10911'}}
+    >>> parse_body('{{"id":7} : "a"}')
+    {'{"id":7}': 'a'}
     """
-    if '"$ref"' not in text:
+    if '"$ref"' not in text and not _may_be_deep(text):
         try:
             return _LOADS(text)
         except (ValueError, RecursionError):
@@ -95,8 +131,28 @@ def parse_body(text: str) -> Any:
                 return _LOADS(quoted)
             except (ValueError, RecursionError):
                 pass
-    value = fastjson.parse(text)
+    value = _as_of_json(fastjson.parse(text))
     return without_half_pairs(value) if _HALF_PAIR.search(text) else value
+
+
+def _as_of_json(value: Any) -> Any:
+    """The value as orjson has it: with the JSON text of an object that is a key, and a float for an
+    integer beyond 64 bits."""
+    if isinstance(value, Entries):
+        return {_key_text(each["key"]): _as_of_json(each["value"]) for each in value}
+    if isinstance(value, list):
+        return [_as_of_json(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _as_of_json(each) for name, each in value.items()}
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        return finite(str(value))
+    return value
+
+
+def _key_text(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    return json.dumps(_as_of_json(key), ensure_ascii=False, separators=(",", ":"))
 
 
 def without_half_pairs(value: Any) -> Any:

@@ -3,7 +3,7 @@
 A row is one of three things. A **statement** has ``kind`` and all that belongs to it; ``source``
 and ``content`` are bytes, because only Python looks into them, and equal ones are equal bytes. A
 **refused** line has its ``reason``. And each **block** of a file has one row with its number of
-``lines``, from which they are counted and numbered. Needs no Spark.
+``lines``, from which they are counted and numbered, and their ``bytes``. Needs no Spark.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from jobs.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.dumps.memory import Memory
 from jobs.dumps.statement import (
     CONSUME_STATS,
@@ -30,7 +31,9 @@ from jobs.dumps.statement import (
     Source,
     Statement,
 )
-from jobs.dumps.statements import REPEATED, Reader, Refused
+from jobs.dumps.statements import REPEATED, Reader, Refused, as_quarantined
+from jobs.dumps.times import PlausibleTimes
+from jobs.dumps.unpacking import Archive
 
 _TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
@@ -52,7 +55,8 @@ LINES = _schema("file string, block bigint, row bigint, line binary")
 ROWS_DDL = (
     "kind string, cluster string, subject string, snapshot_time bigint, collected_at bigint, "
     "`order` bigint, source binary, content binary, log string, ahead bigint, reason string, "
-    "line string, line_bytes binary, file string, block bigint, row bigint, lines bigint"
+    "line string, line_bytes binary, file string, block bigint, row bigint, lines bigint, "
+    "bytes bigint"
 )
 ROWS = _schema(ROWS_DDL)
 
@@ -69,14 +73,22 @@ _PARTS: Mapping[str, tuple[str, type[tuple[Any, ...]]]] = {
 }
 
 
-def to_rows(batches: Iterable[pa.RecordBatch], files: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def to_rows(
+    batches: Iterable[pa.RecordBatch],
+    files: Sequence[str],
+    bounds: Bounds = DEFAULT_BOUNDS,
+    plausible: PlausibleTimes | None = None,
+    archives: Mapping[str, int] | None = None,
+) -> Iterator[pa.RecordBatch]:
     """The rows of ``LINES`` in batches, as they come in one task.
 
     A block of a file is read by one task, from its first line to its last, as Spark does it.
     ``files``: all files of the dump in their order, for statements that were collected at the same
-    time: of two files the later one counts.
+    time: of two files the later one counts. ``archives``: the bytes of each .gz that is held to
+    the bounds; what it has beyond them is one refused line. ``plausible``: see ``Reader``.
     """
-    writer = _Writer({file: number for number, file in enumerate(files)})
+    ranks = {file: number for number, file in enumerate(files)}
+    writer = _Writer(ranks, Reader(bounds, plausible), bounds, archives or {})
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in LINES.names]
         for file, block, row, line in zip(*columns, strict=True):
@@ -89,30 +101,50 @@ def to_rows(batches: Iterable[pa.RecordBatch], files: Sequence[str]) -> Iterator
 class _Writer:
     """Rows of lines, column by column."""
 
-    def __init__(self, ranks: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        ranks: Mapping[str, int],
+        reader: Reader,
+        bounds: Bounds,
+        archives: Mapping[str, int],
+    ) -> None:
         self._ranks = ranks
-        self._reader = Reader()
+        self._reader = reader
+        self._bounds = bounds
+        self._archives = archives
+        self._archive: Archive | None = None
+        self._is_over = False
         self._encoded: Memory[int, tuple[object, bytes]] = Memory()
         self._rows: list[tuple[object, ...]] = []
         self._block: tuple[str, int] | None = None
-        self._first_row = self._lines = self._place = 0
+        self._first_row = self._lines = self._bytes = self._place = 0
 
     def add(self, file: str, block: int, row: int, line: bytes) -> None:
         if (file, block) != self._block:
             self.end_block()
             self._block, self._first_row, self._lines = (file, block), row, 0
+            self._bytes, self._is_over = 0, False
             self._place = (self._ranks.get(file, 0) << _PLACE_BITS) + block
-        read = self._reader.read(line, self._place)
+            size = self._archives.get(file)
+            self._archive = None if size is None else Archive(size, self._bounds)
+        if self._is_over:
+            return
+        over = None if self._archive is None else self._archive.refuses(len(line))
+        self._is_over = over is not None
+        read = over or self._reader.read(line, self._place)
         self._lines += 1
+        self._bytes += len(line) + 1
         self._place += len(line) + 1
         if isinstance(read, Refused):
-            self._refuse(read.reason, file, block, row, line)
+            self._refuse(read.reason, file, block, row, read.kept(line))
         else:
             self._rows += map(self._row, read)
 
     def end_block(self) -> None:
         if self._block is not None:
-            self._rows.append((*[None] * 13, *self._block, self._first_row, self._lines))
+            self._rows.append(
+                (*[None] * 13, *self._block, self._first_row, self._lines, self._bytes)
+            )
             self._block = None
 
     def batch(self) -> pa.RecordBatch:
@@ -131,17 +163,15 @@ class _Writer:
         content = None
         if said.content is not None:
             repeats = said.kind in REPEATED
-            content = self._bytes(said.content) if repeats else encode(said.content)
-        return (*said[:6], self._bytes(said.source), content, log, ahead, *[None] * 7)
+            content = self._encode(said.content) if repeats else encode(said.content)
+        return (*said[:6], self._encode(said.source), content, log, ahead, *[None] * 8)
 
     def _refuse(self, reason: str, file: str, block: int, row: int, line: bytes) -> None:
-        try:
-            text, line_bytes = line.decode(), None
-        except UnicodeDecodeError:
-            text, line_bytes = line.decode(errors="replace"), line
-        self._rows.append((*[None] * 10, reason, text, line_bytes, file, block, row, None))
+        self._rows.append(
+            (*[None] * 10, reason, *as_quarantined(line), file, block, row, None, None)
+        )
 
-    def _bytes(self, value: tuple[object, ...]) -> bytes:
+    def _encode(self, value: tuple[object, ...]) -> bytes:
         """The bytes of a value; a reader gives the same object again for what repeats itself."""
         before = self._encoded.get(id(value))
         if before is not None:

@@ -8,10 +8,12 @@ missing, and count as missing where they are not what they should be.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from jobs.bounds import DEFAULT_BOUNDS, Bounds, beyond
 from jobs.dumps.memory import ENTRY_BYTES, Memory
 from jobs.dumps.parsing import parse_json
 from jobs.dumps.statement import (
@@ -27,8 +29,10 @@ from jobs.dumps.statement import (
     Source,
     Statement,
 )
-from jobs.dumps.typed import MAY_FAIL, BodyError, Read, as_text, expected, read_body
-from jobs.instants import to_instant
+from jobs.dumps.times import PlausibleTimes, iso_of
+from jobs.dumps.typed import MAY_FAIL, BodyError, BoundError, Read, as_text, expected, read_body
+from jobs.dumps.within import problem_of_content, problem_of_names
+from jobs.instants import SECOND, Instant, to_instant
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
@@ -80,10 +84,40 @@ _NUMBERS = ("broker_id", "error_code")
 _LEAST_CODE, _MOST_CODE = -(2**31), 2**31 - 1
 
 
+#: So many bytes of a line are kept that is longer than the bounds allow.
+BEGINNING = 1_000
+
+
 class Refused(NamedTuple):
-    """A line that is no statement: what was expected and what came."""
+    """A line that is no statement: what was expected and what came.
+
+    ``keeps``: how many of its bytes are to be kept; None: all.
+    """
 
     reason: str
+    keeps: int | None = None
+
+    def kept(self, line: bytes) -> bytes:
+        """What the quarantine is to have of the line."""
+        return line if self.keeps is None else line[: self.keeps]
+
+
+def as_quarantined(line: bytes) -> tuple[str, bytes | None]:
+    r"""A line as the quarantine has it: its text, and its bytes where that is another.
+
+    >>> as_quarantined(b"a"), as_quarantined(b"\xff") == ("\ufffd", b"\xff")
+    (('a', None), True)
+    """
+    try:
+        return line.decode(), None
+    except UnicodeDecodeError:
+        return line.decode(errors="replace"), line
+
+
+def too_long(came: int, bounds: Bounds) -> Refused:
+    """A line of so many bytes, which is too long to be read."""
+    reason = beyond("line_bytes", bounds.line_bytes, "bytes in a line", came)
+    return Refused(f"{reason}; its beginning is kept", BEGINNING)
 
 
 class _Who(NamedTuple):
@@ -108,10 +142,15 @@ class Reader:
     >>> statement.subject, statement.collected_at, statement.source.code, statement.content
     ('T', 2000000, 17, None)
     >>> Reader().read("17")
-    Refused(reason="expected one JSON object, came '17'")
+    Refused(reason="expected one JSON object, came '17'", keeps=None)
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, bounds: Bounds = DEFAULT_BOUNDS, plausible: PlausibleTimes | None = None
+    ) -> None:
+        self._bounds = bounds
+        self._round = bounds.round_hours * 3600 * SECOND
+        self._plausible = plausible
         self._bodies: Memory[tuple[str, str], Read] = Memory()
         self._contents: Memory[Content, Content] = Memory()
         self._who: Memory[tuple[Any, ...], _Who] = Memory()
@@ -123,6 +162,8 @@ class Reader:
         A heartbeat has one for each of its groups. A line that was understood and says nothing of
         any group (a log line of something else, a heartbeat of a producer) has none.
         """
+        if len(line) > self._bounds.line_bytes:
+            return too_long(len(line), self._bounds)
         try:
             text = line.decode() if isinstance(line, bytes) else line
             if not isinstance(line, bytes):
@@ -153,14 +194,17 @@ class Reader:
         collected_at = _instant(envelope.get("collected_at"))
         snapshot_time = _instant(envelope.get("snapshot_time"))
         if who is None or collected_at is None or (snapshot_time is None and kind.is_polled):
-            return Refused(_first_problem(kind, envelope))
+            return Refused(_first_problem(kind, envelope, self._bounds))
+        if (impossible := self._impossible(name, kind, collected_at, snapshot_time)) is not None:
+            return Refused(impossible)
         read = _NOTHING
         body = as_text(envelope.get("body"))
         if body is not None:
             try:
                 read = self._body(name, body)
             except BodyError as error:
-                return Refused(f"body: {error}")
+                of_whom = f" of '{who.subject}'" if isinstance(error, BoundError) else ""
+                return Refused(f"body{of_whom}: {error}")
         elif not who.failed:
             neither = "expected body or error_code, came neither"
             return Refused(neither if name in MAY_FAIL else "expected body, came none")
@@ -183,6 +227,19 @@ class Reader:
             for subject, content in contents
         ]
 
+    def _impossible(
+        self, name: str, kind: _Kind, collected_at: Instant, snapshot_time: Instant | None
+    ) -> str | None:
+        """Why the times of a line cannot be; None where they can."""
+        of_round = collected_at if snapshot_time is None or not kind.is_polled else snapshot_time
+        if abs(collected_at - of_round) > self._round:
+            return (
+                f"expected snapshot_time and collected_at at most {self._bounds.round_hours:,} "
+                f"hours apart (bounds.round_hours), came {iso_of(of_round)} and "
+                f"{iso_of(collected_at)}"
+            )
+        return None if self._plausible is None else self._plausible.problem(name, collected_at)
+
     def _identified(self, name: str, kind: _Kind, envelope: dict[str, Any]) -> _Who | None:
         """Who was asked and who spoke, of whom; None where something of it is missing."""
         names = ("cluster", kind.subject or "", *kind.source, "error_code", "error_message")
@@ -192,21 +249,30 @@ class Reader:
         try:
             who = self._who.get(key)
         except TypeError:  # a list or an object, which is a text in its JSON
-            return _who(name, kind, envelope)
+            return _who(name, kind, envelope, self._bounds)
         if who is None:
-            who = _who(name, kind, envelope)
+            who = _who(name, kind, envelope, self._bounds)
             if who is not None:
                 self._who.remember(key, who, sum([len(str(each)) for each in values]))
         return who
 
     def _body(self, kind: str, body: str) -> Read:
         if kind not in REPEATED:
-            return read_body(kind, body)
+            return self._within(read_body(kind, body), body)
         read = self._bodies.get((kind, body))
         if read is None:
-            read = read_body(kind, body)
+            read = self._within(read_body(kind, body), body)
             contents = tuple((group, self._interned(each)) for group, each in read.contents)
             read = self._bodies.remember((kind, body), read._replace(contents=contents), len(body))
+        return read
+
+    def _within(self, read: Read, body: str) -> Read:
+        """What was read; BoundError where it asks for more than the bounds allow."""
+        for group, content in read.contents:
+            problem = problem_of_names([("a consumer group", group)], self._bounds)
+            problem = problem or problem_of_content(content, len(body), self._bounds)
+            if problem is not None:
+                raise BoundError(problem)
         return read
 
     def _interned(self, content: Content) -> Content:
@@ -233,11 +299,13 @@ class Reader:
 _NOTHING = Read(((None, None),))
 
 
-def _who(name: str, kind: _Kind, envelope: dict[str, Any]) -> _Who | None:
+def _who(name: str, kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> _Who | None:
     values = {each: _value(each, envelope.get(each)) for each in ("cluster", *kind.required)}
     code = _value("error_code", envelope.get("error_code"))
     is_wrong = code is None and envelope.get("error_code") is not None
     if is_wrong or any(values[each] in _MISSING for each in values if each not in _TIMES):
+        return None
+    if problem_of_names(_names(kind, envelope), bounds) is not None:
         return None
     source = Source(**{each: _value(each, envelope.get(each)) for each in kind.source})
     if name in MAY_FAIL:
@@ -250,11 +318,21 @@ def _who(name: str, kind: _Kind, envelope: dict[str, Any]) -> _Who | None:
 _MISSING = (None, "")
 
 
-def _first_problem(kind: _Kind, envelope: dict[str, Any]) -> str:
+def _names(kind: _Kind, envelope: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """The fields of an envelope that are names."""
+    for each in dict.fromkeys(("cluster", *kind.required, *kind.source)):
+        if each not in _TIMES and each not in _NUMBERS:
+            yield each, as_text(envelope.get(each))
+
+
+def _first_problem(kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> str:
     for name in ("cluster", "collected_at", *kind.required):
         raw = envelope.get(name)
         if _value(name, raw) in _MISSING:
             return expected(f"{name} to be {_demand(name)}", as_text(raw))
+    problem = problem_of_names(_names(kind, envelope), bounds)
+    if problem is not None:
+        return problem
     return expected("error_code to be an integer", as_text(envelope.get("error_code")))
 
 

@@ -51,8 +51,8 @@ MAY_FAIL = (
     MESSAGE_REQUEST_MODE,
 )
 
-#: More queues than this on one broker is no route but a damaged number.
-MOST_QUEUES = 100_000
+#: The most queues that a number of RocketMQ's can tell; ``within`` says how many are too many.
+_MOST_QUEUES = 2**31 - 1
 
 #: The code of an error that the dashboard's status alone names.
 STATUS_ERROR = -1
@@ -105,6 +105,10 @@ class Read(NamedTuple):
 
 class BodyError(ValueError):
     """The body is not what its kind demands; the message says what was expected and what came."""
+
+
+class BoundError(BodyError):
+    """The body asks for more than the bounds allow; the message names the setting."""
 
 
 class _WrongTypeError(ValueError):
@@ -303,14 +307,14 @@ def _queue_numbers(given: Iterable[Any]) -> dict[str, tuple[int, int, int]]:
         if not name or perm is None or not (_is_number(reads) and _is_number(writes)):
             raise BodyError(
                 "expected every queueData to have a brokerName, a perm, and readQueueNums and "
-                f"writeQueueNums of 0 to {MOST_QUEUES}"
+                f"writeQueueNums of 0 to {_MOST_QUEUES}"
             )
         numbers.setdefault(name, (perm, reads, writes))
     return numbers
 
 
 def _is_number(queues: int | None) -> TypeGuard[int]:
-    return queues is not None and 0 <= queues <= MOST_QUEUES
+    return queues is not None and 0 <= queues <= _MOST_QUEUES
 
 
 def _logical_queues(mappings: Iterable[Any]) -> dict[str, int]:
@@ -322,7 +326,7 @@ def _logical_queues(mappings: Iterable[Any]) -> dict[str, int]:
         number = _integer(each.get("totalQueues"), 32) or 0
         if not _is_number(number):
             raise BodyError(
-                f"expected every topicQueueMapping to have totalQueues of 0 to {MOST_QUEUES}"
+                f"expected every topicQueueMapping to have totalQueues of 0 to {_MOST_QUEUES}"
             )
         most[scope] = max(most.get(scope, 0), number)
     return most

@@ -301,7 +301,7 @@ def test_what_depends_on_the_view_is_possible_however_likely():
         pytest.param(
             state(client_lists=()),
             "NO_BROKER_ANSWERED",
-            "no broker of the route said who is in the group",
+            "no broker of the route listed the members of the group",
             False,
             id="no broker answered",
         ),

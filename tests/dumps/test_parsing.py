@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.dumps import fastjson, parsing
-from jobs.dumps.fastjson import FastjsonError
+from jobs.dumps.fastjson import MAX_DEPTH, FastjsonError
 from jobs.dumps.parsing import parse_body, parse_json
 
 QUEUE_0 = '{"brokerName":"b","queueId":0,"topic":"T"}'
+TOO_DEEP = "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1)
 #: Pieces of what RocketMQ prints, in any order; among them all that the quoting of keys looks for.
 PIECES = st.lists(
     st.sampled_from(
@@ -26,6 +27,10 @@ PIECES = st.lists(
     ),
     max_size=12,
 ).map("".join)
+
+
+def nested(depth: int) -> Any:
+    return [] if depth == 1 else [nested(depth - 1)]
 
 
 @pytest.fixture(params=["the fastest parser", "the standard library's"])
@@ -75,6 +80,14 @@ def test_any_text_is_read_or_refused_as_the_tokenizer_does(text: str) -> None:
         ("{'a':NaN}", {"a": None}),
         (r'{"clientId":"a\ud83d"}', {"clientId": "a?"}),
         (r'{"clientId":"\ud83d\ude00"}', {"clientId": "\U0001f600"}),
+        # An object that is a key is its text wherever it comes, and whichever parser read it.
+        ("{'a':{" + QUEUE_0 + ":1," + QUEUE_0 + ":2}}", {"a": {QUEUE_0: 2}}),
+        ('{{"id":[1]}:1,"s":{"$ref":"$.s2"},"s2":2}', {'{"id":[1]}': 1, "s": 2, "s2": 2}),
+        # What 64 bits do not hold is a float for orjson.
+        ('{"a":18446744073709551615,0:1}', {"a": 2**64 - 1, "0": 1}),
+        ('{"a":18446744073709551616,0:1}', {"a": 2.0**64, "0": 1}),
+        ('{"a":[18446744073709551616]}', {"a": [2.0**64]}),
+        ("[" * MAX_DEPTH + "]" * MAX_DEPTH, nested(MAX_DEPTH)),
     ],
 )
 def test_it_reads(text: str, expected: Any) -> None:
@@ -83,7 +96,12 @@ def test_it_reads(text: str, expected: Any) -> None:
 
 @pytest.mark.usefixtures("_either_parser")
 @pytest.mark.parametrize(
-    "text", ["", "{", "{}{}", "[1,]", "Infinity", "'a'", "{0:1}", "\ufeff{}", "[" * 5000]
+    "text",
+    [
+        *("", "{", "{}{}", "[1,]", "Infinity", "'a'", "{0:1}", "\ufeff{}", "[" * 5000),
+        # Some parsers take them for infinite, or go deeper.
+        *("1e999", "[-1e999]", "9" * 400, TOO_DEEP),
+    ],
 )
 def test_a_line_must_be_json(text: str) -> None:
     with pytest.raises(ValueError):
@@ -91,7 +109,13 @@ def test_a_line_must_be_json(text: str) -> None:
 
 
 @pytest.mark.usefixtures("_either_parser")
-@pytest.mark.parametrize("text", ["{01:1}", "{0:1,}", "{-:1}", "{1.5:1}", "{0:1}}", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{01:1}", "{0:1,}", "{-:1}", "{1.5:1}", "{0:1}}", ""),
+        *("1e999", '{"a":-1e999}', "9" * 400, "{0:" + "9" * 400 + "}", TOO_DEEP),
+    ],
+)
 def test_it_refuses_what_the_tokenizer_refuses(text: str) -> None:
     with pytest.raises(FastjsonError):
         parse_body(text)

@@ -425,10 +425,10 @@ BAD_BODIES = {
         {"queueDatas": [{"brokerName": "b", "perm": True}]},
         "expected TopicRouteData, came",
     ),
-    "logical queues beyond any": (
+    "fewer logical queues than none": (
         ROUTE,
-        '{"queueDatas":[],"topicQueueMappingByBroker":{"b":{"totalQueues":2147483647}}}',
-        "expected every topicQueueMapping to have totalQueues of 0 to 100000",
+        '{"queueDatas":[],"topicQueueMappingByBroker":{"b":{"totalQueues":-1}}}',
+        "expected every topicQueueMapping to have totalQueues of 0 to 2147483647",
     ),
     "neither properties nor queues": (
         INFO,
@@ -464,15 +464,14 @@ BAD_BODIES |= {
         ROUTE,
         {"queueDatas": [QUEUE_DATA | {field: value}]},
         "expected every queueData to have a brokerName, a perm, and readQueueNums and "
-        "writeQueueNums of 0 to 100000",
+        "writeQueueNums of 0 to 2147483647",
     )
     for field, value in [
         ("brokerName", ""),
         ("perm", None),
         ("readQueueNums", -1),
         ("readQueueNums", None),
-        ("writeQueueNums", 100_001),
-        ("writeQueueNums", 2**31 - 1),
+        ("writeQueueNums", -(2**31)),
     ]
 }
 

@@ -9,19 +9,20 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
-import pyarrow.dataset as ds
 import pytest
 
 from jobs.dumps.files import list_local_files
 from jobs.errors import QuarantineError
 from jobs.pipeline.ingest_on_driver import ingest_locally
-from jobs.pipeline.ingested import MANIFEST, Ingested, check_quarantine
+from jobs.pipeline.ingested import Ingested, check_quarantine
 from jobs.progress import Progress
 from jobs.schemas import SNAPSHOT_TABLES
 from jobs.settings import Settings
-from jobs.storage import Location
+from jobs.storage import Location, Snapshots
+from tests.support.runs import writing
 
 Rows = list[dict[str, Any]]
 Ingest = Callable[..., Ingested]
@@ -47,10 +48,9 @@ def route_line(topic: str = "ORDER", **overrides: object) -> str:
 
 
 def locally(dumps: Path, output: Path, settings: Settings) -> Ingested:
-    snapshots = Location(output)
-    result, tables = ingest_locally(
-        list_local_files([str(dumps)]) or [], snapshots, settings, QUIET
-    )
+    files = list_local_files([str(dumps)]) or []
+    with writing(output) as writer:
+        result, tables, snapshots = ingest_locally(files, writer, settings, QUIET)
     for table in SNAPSHOT_TABLES:
         assert tables[table.name].schema == table.schema
         assert tables[table.name].to_pylist() == rows(output, table.name)
@@ -69,14 +69,14 @@ def ingest(request: pytest.FixtureRequest) -> Ingest:
         from jobs.pipeline.ingest_on_spark import ingest as on_spark  # noqa: PLC0415
 
         spark = request.getfixturevalue("spark")
-        return on_spark(spark, [str(dumps)], Location(output), settings, QUIET)
+        with writing(output) as writer:
+            return on_spark(spark, [str(dumps)], writer, settings, QUIET)
 
     return run
 
 
 def rows(output: Path, name: str) -> Rows:
-    files = sorted(str(path) for path in (output / name).glob("*.parquet"))
-    return ds.dataset(files).to_table().to_pylist()
+    return Snapshots.open(Location(output)).parquet(name).to_table().to_pylist()
 
 
 def quarantine(output: Path) -> Rows:
@@ -174,7 +174,7 @@ def test_more_bad_lines_than_allowed_are_an_error_after_everything_was_written(
         ingest(dumps, tmp_path / "out", allowed_share=0.4)
     assert len(rows(tmp_path / "out", "topic_routes")) == 1
     assert len(quarantine(tmp_path / "out")) == 1
-    assert json.loads((tmp_path / "out" / MANIFEST).read_text()) == {
+    assert Snapshots.open(Location(tmp_path / "out")).ingested == {
         "files": 1,
         "bytes": (dumps / "night.jsonl").stat().st_size,
         "lines": 2,
@@ -186,12 +186,14 @@ def test_more_bad_lines_than_allowed_are_an_error_after_everything_was_written(
 def test_what_was_there_before_is_replaced(ingest: Ingest, dumps: Path, tmp_path: Path) -> None:
     (dumps / "night.jsonl").write_text(route_line(topic="A") + "\nbad\n")
     ingest(dumps, tmp_path / "out")
-    (part,) = (tmp_path / "out" / "topic_routes").glob("*.parquet")
-    part.rename(part.with_name("part-of-another-engine.parquet"))
+    (part,) = (tmp_path / "out" / "topic_routes").glob("*/*.parquet")
+    # As an earlier version wrote it.
+    copy(part, tmp_path / "out" / "topic_routes" / "part-of-another-engine.parquet")
     (dumps / "night.jsonl").write_text(route_line(topic="B") + "\n")
     ingest(dumps, tmp_path / "out")
     assert [row["topic"] for row in rows(tmp_path / "out", "topic_routes")] == ["B"]
     assert quarantine(tmp_path / "out") == []
+    assert len(list((tmp_path / "out" / "topic_routes").rglob("*.parquet"))) == 1
 
 
 @pytest.mark.parametrize("packed", ["early.jsonl", "late.jsonl"])
@@ -254,7 +256,8 @@ def test_line_numbers_count_on_over_the_blocks_of_a_large_file(
     spark.conf.set("spark.sql.files.maxPartitionBytes", "65536")
     try:
         settings = Settings(allowed_quarantine_share=1)
-        on_spark(spark, [str(dumps)], Location(tmp_path / "out"), settings, QUIET)
+        with writing(tmp_path / "out") as writer:
+            on_spark(spark, [str(dumps)], writer, settings, QUIET)
     finally:
         spark.conf.set("spark.sql.files.maxPartitionBytes", before)
     found = [(row["line_number"], row["line"]) for row in quarantine(tmp_path / "out")]
@@ -270,7 +273,8 @@ def test_both_engines_make_the_same_tables_of_the_captures(
     captures = repository / "tests" / "data" / "captures"
     settings = Settings()
     here = locally(captures, tmp_path / "local", settings)
-    there = on_spark(spark, [str(captures)], Location(tmp_path / "spark"), settings, QUIET)
+    with writing(tmp_path / "spark") as writer:
+        there = on_spark(spark, [str(captures)], writer, settings, QUIET)
 
     assert here == there
     for table in SNAPSHOT_TABLES:

@@ -1,0 +1,125 @@
+"""Times of all lines -> which times are plausible: a clock that is off by years is found out.
+
+One line with a time of its own age would become a snapshot, a date of the reports, and the end of
+the window. So a dump's lines are compared with each other, by the day of ``collected_at``. Lines of
+client logs are compared among themselves, for logs are gathered at another time.
+
+The clock of this machine plays no part: the same dumps give the same tables on every day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jobs.bounds import Bounds
+from jobs.dumps.statement import CLIENT_LOG
+from jobs.instants import SECOND, Instant, to_datetime
+
+DAY: Instant = 86_400 * SECOND
+
+
+class Days(NamedTuple):
+    """From which day to which lines are plausible (days since 1970), and those of most lines."""
+
+    first: int
+    last: int
+    most_from: int
+    most_to: int
+
+
+@dataclass(frozen=True)
+class PlausibleTimes:
+    """The plausible days of polls and heartbeats, and those of log lines; None: nothing to compare.
+
+    >>> of_dump = PlausibleTimes.of({(False, 20_778): 40, (False, 47_482): 2}, Bounds())
+    >>> of_dump.problem("topic_route", 47_482 * DAY)
+    ... # doctest: +NORMALIZE_WHITESPACE
+    'expected collected_at within 366 days (bounds.dump_days) of most lines of the dumps, which are
+     of 2026-11-21, came 2100-01-01T00:00:00Z'
+    """
+
+    polls: Days | None
+    logs: Days | None
+
+    @classmethod
+    def of(cls, counts: Mapping[tuple[bool, int], int], bounds: Bounds) -> PlausibleTimes:
+        """From the number of statements by whether they are log lines, and by day."""
+        return cls(*[_days(_only(counts, is_log), bounds.dump_days) for is_log in (False, True)])
+
+    def has_all(self, counts: Mapping[tuple[bool, int], int]) -> bool:
+        """Whether every day is plausible."""
+        return all(_holds(self._of(is_log), day) for is_log, day in counts)
+
+    def problem(self, kind: str, collected_at: Instant) -> str | None:
+        """Why a line of a kind cannot be of that time; None where it can."""
+        days = self._of(kind == CLIENT_LOG)
+        if days is None or _holds(days, day_of(collected_at)):
+            return None
+        allowed = days.most_from - days.first
+        most = " to ".join(dict.fromkeys(map(_date, (days.most_from, days.most_to))))
+        return (
+            f"expected collected_at within {allowed:,} days (bounds.dump_days) of most lines of "
+            f"the dumps, which are of {most}, came {iso_of(collected_at)}"
+        )
+
+    def _of(self, is_log: bool) -> Days | None:
+        return self.logs if is_log else self.polls
+
+
+def day_of(time: Instant) -> int:
+    """The day of a time, as days since 1970.
+
+    >>> day_of(0), day_of(-1)
+    (0, -1)
+    """
+    return time // DAY
+
+
+def iso_of(time: Instant) -> str:
+    """A time as ISO 8601 in UTC."""
+    return to_datetime(time).isoformat().replace("+00:00", "Z")
+
+
+def _date(day: int) -> str:
+    return to_datetime(day * DAY).date().isoformat()
+
+
+def _only(counts: Mapping[tuple[bool, int], int], is_log: bool) -> dict[int, int]:
+    return {day: number for (of_logs, day), number in counts.items() if of_logs == is_log}
+
+
+def _holds(days: Days | None, day: int) -> bool:
+    return days is None or days.first <= day <= days.last
+
+
+def _days(counts: Mapping[int, int], most_days: int) -> Days | None:
+    """The days around the middle third of the lines, which fewer than a third cannot move.
+
+    ``most_days``, or twice the length of the middle third, before and after it: dumps that go over
+    years stay whole. Of two lines neither is the odd one.
+
+    >>> _days({20_000: 2, 0: 1}, 366)
+    Days(first=19634, last=20366, most_from=20000, most_to=20000)
+    >>> _days({20_000: 1, 0: 1}, 366).first <= 0
+    True
+    """
+    number = sum(counts.values())
+    if not number:
+        return None
+    low, high = sorted(
+        [_at(counts, -(-(number - 1) // 3)), _at(counts, 2 * (number - 1) // 3)],
+    )
+    around = max(most_days, 2 * (high - low))
+    return Days(low - around, high + around, low, high)
+
+
+def _at(counts: Mapping[int, int], place: int) -> int:
+    """The day of the line at a place, of all lines in order of time."""
+    passed = 0
+    for day in sorted(counts):
+        passed += counts[day]
+        if passed > place:
+            return day
+    raise AssertionError(f"{place} of {passed}")

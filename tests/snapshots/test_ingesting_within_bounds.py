@@ -1,0 +1,194 @@
+"""What asks for too much, or is of no possible time, is left out by name; the rest is read.
+
+On Spark and in the driver's own process: the same tables, the same counts, the same quarantine.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.dumps.files import list_local_files
+from jobs.pipeline.ingest_on_driver import ingest_locally
+from jobs.pipeline.ingested import Ingested
+from jobs.progress import Progress
+from jobs.settings import Settings
+from jobs.storage import Location, Snapshots
+from tests.dumps.samples import line
+from tests.support.runs import writing
+
+QUIET = Progress(quiet=True)
+#: (file, line number, reason) of each quarantined line, and its text.
+Found = dict[tuple[str, int], tuple[str, str]]
+Ingest = Callable[..., tuple[Ingested, Found, set[str]]]
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def ingest(request: pytest.FixtureRequest, tmp_path: Path) -> Ingest:
+    """``ingest(dumps, **bounds)`` of either engine: counts, quarantine, topics of routes."""
+
+    def run(dumps: Path, **bounds: int) -> tuple[Ingested, Found, set[str]]:
+        settings = Settings.model_validate({"allowed_quarantine_share": 1.0, "bounds": bounds})
+        output = tmp_path / "out"
+        with writing(output) as writer:
+            if request.param == "local":
+                files = list_local_files([str(dumps)]) or []
+                result, _, _ = ingest_locally(files, writer, settings, QUIET)
+            else:
+                from jobs.pipeline.ingest_on_spark import ingest as on_spark  # noqa: PLC0415
+
+                spark = request.getfixturevalue("spark")
+                result = on_spark(spark, [str(dumps)], writer, settings, QUIET)
+        tables = Snapshots.open(Location(output))
+        quarantine = {
+            (Path(row["file"]).name, row["line_number"]): (row["reason"], row["line"])
+            for row in tables.parquet("quarantine").to_table().to_pylist()
+        }
+        routes = tables.parquet("topic_routes").to_table().to_pylist()
+        return result, quarantine, {row["topic"] for row in routes}
+
+    return run
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    return folder
+
+
+def route(topic: str, time: str = "2026-01-05T09:00:00Z", **others: Any) -> str:
+    return line("topic_route", topic=topic, snapshot_time=time, collected_at=time, **others)
+
+
+def write(path: Path, lines: Iterable[str]) -> None:
+    data = "".join(f"{each}\n" for each in lines).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+# ------------------------------------------------------------------ times
+
+
+@pytest.mark.parametrize(
+    "time", ["2100-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]
+)
+def test_a_line_of_another_age_than_the_others_is_quarantined(
+    ingest: Ingest, dumps: Path, time: str
+) -> None:
+    write(dumps / "night.jsonl", [route("A"), route("FAR", time), route("B")])
+
+    result, quarantine, topics = ingest(dumps)
+
+    assert topics == {"A", "B"}
+    ((place, (reason, text)),) = quarantine.items()
+    assert place == ("night.jsonl", 2)
+    assert reason.startswith("expected collected_at within 366 days (bounds.dump_days) of most")
+    assert reason.endswith(f"which are of 2026-01-05, came {time}")
+    assert text == route("FAR", time)
+    assert (result.lines, result.quarantined) == (3, 1)
+
+
+def test_dumps_of_two_years_and_logs_that_were_gathered_later_stay_whole(
+    ingest: Ingest, dumps: Path
+) -> None:
+    """The bound is far shorter than the dumps: their middle third says how long they go on."""
+    months = [f"{year}-{month:02d}-01T00:00:00Z" for year in (2025, 2026) for month in range(1, 13)]
+    lines = [route(time, time) for time in months]
+    lines.append(line("client_log", collected_at="2032-01-01T00:00:00Z"))
+    write(dumps / "months.jsonl", lines)
+
+    _, quarantine, topics = ingest(dumps, dump_days=31)
+
+    assert quarantine == {}
+    assert topics == set(months)
+
+
+# ------------------------------------------------------------------ lines and archives
+
+
+@pytest.mark.parametrize("name", ["night.jsonl", "night.jsonl.gz"])
+def test_a_line_that_is_too_long_is_left_out_and_those_after_it_keep_their_numbers(
+    ingest: Ingest, dumps: Path, name: str
+) -> None:
+    long = route("LONG") + " " * 5_000
+    exact = route("EXACT")
+    exact += " " * (2_000 - len(exact))
+    write(dumps / name, [route("A"), long, exact, "bad", long, exact + " ", "worse", route("B")])
+    write(dumps / "other.jsonl", [route("C")])
+
+    result, quarantine, topics = ingest(dumps, line_bytes=2_000)
+
+    assert topics == {"A", "B", "C", "EXACT"}
+    reason = "expected at most 2,000 bytes in a line (bounds.line_bytes), came {}; its beginning "
+    assert {number: text for (_, number), (text, _) in quarantine.items()} == {
+        2: reason.format(f"{len(long):,}") + "is kept",
+        4: "expected one JSON object, came 'bad'",
+        5: reason.format(f"{len(long):,}") + "is kept",
+        6: reason.format("2,001") + "is kept",
+        7: "expected one JSON object, came 'worse'",
+    }
+    assert quarantine[name, 2][1] == long[:1_000]
+    assert (result.lines, result.quarantined) == (9, 5)
+
+
+def test_of_an_archive_no_more_is_read_than_its_bytes_can_honestly_hold(
+    ingest: Ingest, dumps: Path
+) -> None:
+    """Ten kilobytes of empty lines are three million of them."""
+    write(dumps / "bomb.jsonl.gz", [route("A"), *[""] * 300_000, route("NEVER")])
+    write(dumps / "night.jsonl.gz", [route("B")])
+
+    result, quarantine, topics = ingest(dumps)
+
+    assert topics == {"A", "B"}
+    size = (dumps / "bomb.jsonl.gz").stat().st_size
+    # A line counts as 100 bytes at least.
+    assert len(quarantine) <= 2 * size + 2
+    assert result.quarantined == len(quarantine)
+    last = max(quarantine)
+    assert quarantine[last][0] == (
+        "expected at most 200 times as much text as a .gz has bytes (bounds.archive_expansion), "
+        "came more: from this line on nothing was read"
+    )
+
+
+def test_the_lines_of_an_archive_are_bounded(ingest: Ingest, dumps: Path) -> None:
+    write(dumps / "night.jsonl.gz", [route(f"T{number}") for number in range(9)])
+
+    result, quarantine, topics = ingest(dumps, archive_lines=4)
+
+    assert topics == {"T0", "T1", "T2", "T3"}
+    assert result.lines == 5
+    (reason, _) = quarantine["night.jsonl.gz", 5]
+    assert "at most 4 lines in a .gz (bounds.archive_lines)" in reason
+
+
+# ------------------------------------------------------------------ what a line asks for
+
+
+def test_a_giant_route_is_left_out_by_name_and_the_others_are_read(
+    ingest: Ingest, dumps: Path
+) -> None:
+    """100 brokers of 100,000 queues each, in 15 KB."""
+    names = [f"broker-{number}" for number in range(100)]
+    body = {
+        "brokerDatas": [{"brokerName": name, "brokerAddrs": {"0": "x"}} for name in names],
+        "queueDatas": [
+            {"brokerName": name, "perm": 6, "readQueueNums": 100_000, "writeQueueNums": 1}
+            for name in names
+        ],
+    }
+    write(dumps / "night.jsonl", [route("GIANT", body=json.dumps(body)), route("A")])
+
+    _, quarantine, topics = ingest(dumps)
+
+    assert topics == {"A"}
+    assert quarantine["night.jsonl", 1][0] == (
+        "body of 'GIANT': expected at most 100,000 queues of a topic (bounds.topic_queues), "
+        "came 10,000,000"
+    )
