@@ -1,0 +1,114 @@
+"""Whatever a line of a dump holds: it is read or quarantined, one of both, by any parser."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.dumps.rows import LINES, Decoder, to_rows
+from jobs.dumps.statement import KINDS, MESSAGE_REQUEST_MODE, Statement
+from jobs.dumps.statements import Reader, Refused
+from tests.dumps.samples import line as sample_line
+from tests.fuzz.mutations import ODD_VALUES, changed_lines
+from tests.fuzz.parsers import none, reading_by, standard
+
+#: Fields of an envelope in any combination, each right or odd.
+FIELDS = {
+    "kind": st.sampled_from(KINDS).map(lambda kind: f'"{kind}"'),
+    "cluster": st.just('"C"'),
+    "snapshot_time": st.just('"2026-01-05T09:00:00Z"'),
+    "collected_at": st.just('"2026-01-05T09:00:00.250Z"'),
+    **{name: st.just('"x"') for name in ("broker_name", "consumer_group", "topic", "client_id")},
+    **{name: st.just('"10.0.0.1:1"') for name in ("client_addr", "namesrv_addr", "broker_addr")},
+    "broker_id": st.sampled_from(("0", '"0"')),
+    "body": st.sampled_from(('"{}"', '"{\\"status\\":-1}"', "null")),
+    "error_code": st.sampled_from(("null", "0", "206")),
+}
+ENVELOPES = st.fixed_dictionaries(
+    {}, optional={name: right | st.sampled_from(ODD_VALUES) for name, right in FIELDS.items()}
+).map(
+    lambda fields: ("{" + ",".join(f'"{name}":{it}' for name, it in fields.items()) + "}").encode(
+        "utf-8", "surrogatepass"
+    )
+)
+ANY_LINE = changed_lines() | ENVELOPES | st.binary() | st.text().map(str.encode)
+
+#: Remembers what it read of earlier lines, as the reader of a task does.
+_OLD_READER = Reader()
+
+
+def read(line: bytes) -> list[Statement] | Refused:
+    return Reader().read(line)
+
+
+@given(ANY_LINE)
+def test_a_line_is_read_or_refused_for_a_reason(line: bytes) -> None:
+    came = read(line)
+    if isinstance(came, Refused):
+        assert came.reason.strip()
+        came.reason.encode()
+    else:
+        for said in came:
+            assert said.kind in KINDS
+            assert said.cluster
+            # A broker that does not tell its modes says so of no group.
+            assert said.subject or (said.kind == MESSAGE_REQUEST_MODE and said.content is None)
+
+
+@given(ANY_LINE)
+def test_what_was_read_before_changes_nothing(line: bytes) -> None:
+    assert repr(_OLD_READER.read(line)) == repr(read(line))
+
+
+#: Values that are equal in Python, or nearly, and not the same in a line.
+ALIKE = ("0", "-0", "0.0", "false", '"0"', "1", "1.0", "true", '"1"', "[]", "{}", "null", '""')
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(["broker_id", "error_code", "cluster", "broker_addr", "process", "topic"]),
+    st.lists(st.sampled_from(ALIKE), min_size=2, max_size=4),
+)
+def test_lines_that_are_nearly_equal_are_not_mixed_up(
+    kind: str, name: str, values: list[str]
+) -> None:
+    reader = Reader()
+    for value in values:
+        line = f'{sample_line(kind)[:-1]}, "{name}": {value}}}'.encode()
+        assert repr(reader.read(line)) == repr(read(line))
+
+
+@given(ANY_LINE)
+def test_every_parser_reads_the_same(line: bytes) -> None:
+    fastest = repr(read(line))
+    with reading_by(standard):
+        assert repr(read(line)) == fastest
+    with reading_by(none):
+        assert repr(read(line)) == fastest
+
+
+@given(st.lists(ANY_LINE.map(lambda line: line.replace(b"\n", b"")), max_size=5))
+def test_lines_become_statements_or_quarantine_rows_and_are_all_counted(lines: list[bytes]) -> None:
+    numbers = range(len(lines))
+    batch = pa.record_batch([["f"] * len(lines), [0] * len(lines), numbers, lines], schema=LINES)
+    out = list(to_rows([batch], ["f"]))
+    rows = [row for each in out for row in each.to_pylist()]
+
+    expected = [Reader().read(line) for line in lines]
+    refused = [
+        (at, it.reason, it.kept(lines[at]))
+        for at, it in enumerate(expected)
+        if isinstance(it, Refused)
+    ]
+    said = [each for it in expected if not isinstance(it, Refused) for each in it]
+    quarantined = [
+        (row["row"], row["reason"], row["line_bytes"] or row["line"].encode())
+        for row in rows
+        if row["reason"] is not None
+    ]
+    assert quarantined == refused
+    decoder = Decoder()
+    came = [each._replace(order=0) for it in out for each in decoder.statements(it)]
+    assert repr(came) == repr(said)
+    assert sum(row["lines"] or 0 for row in rows) == len(lines)
