@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from jobs.masking import Masking
+from jobs.text import encodable, visible_lines
+
+#: A line feed that a name brought: the further lines of a message are indented.
+_FORGED = re.compile(r"\n(?!  )")
+
+
+def complain(text: str) -> None:
+    """Writes one line to standard error, without secrets.
+
+    Where nobody reads it any more, or the disk behind it is full, the work goes on.
+    """
+    if sys.stderr is not None:
+        with suppress(OSError):
+            # An error may name the client ids that are there; the settings may be what is wrong.
+            line = visible_lines(_FORGED.sub(r"\\n", f"rebalance-audit: {Masking().mask(text)}"))
+            sys.stderr.write(encodable(line, sys.stderr) + "\n")
+            sys.stderr.flush()
 
 
 class Step:
@@ -44,5 +62,4 @@ class Progress:
     def say(self, text: str) -> None:
         """Writes one line."""
         if not self._quiet:
-            sys.stderr.write(f"rebalance-audit: {Masking().mask(text)}\n")
-            sys.stderr.flush()
+            complain(text)

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import mkstemp
 
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.accumulators import AccumulatorTCPServer
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from jobs.java import find_java
+from jobs.environment import fitting_workers
+from jobs.errors import SparkError
+from jobs.failures import sentence_of_spark
+from jobs.java import check_java, find_java
 
 #: What the console command starts its own session with; under spark-submit that is the cluster's
 #: business, and conf/spark-defaults.conf has what is advised.
@@ -29,6 +42,12 @@ _OWN_SESSION = {
 _FOR_SHORT_COMMANDS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 }
+
+#: So much of what Java wrote is searched for the cause.
+_MOST_LOG = 4 << 20
+
+#: Options of Spark's readers: a path is a name and no glob, whatever is in it (DataSource.scala).
+AS_NAMED = {"__globPaths__": "false"}
 
 #: What the jobs need in whatever session they run.
 _NEEDED = {
@@ -73,15 +92,21 @@ _FOR_INGEST = {
 
 @contextmanager
 def suited_to_ingest(spark: SparkSession) -> Iterator[None]:
-    """Within the block the session is as ingest needs it; then as it was."""
-    with _set(spark, _FOR_INGEST):
+    """Within the block the session is as ingest needs it; then as it was.
+
+    Raises SparkError where Spark's packages or the workers' Python do not fit.
+    """
+    with fitting_workers(spark), _set(spark, _FOR_INGEST):
         yield
 
 
 @contextmanager
 def suited_to_audit(spark: SparkSession) -> Iterator[None]:
-    """Within the block the session is as the audit needs it; then as it was."""
-    with _set(spark, _FOR_AUDIT):
+    """Within the block the session is as the audit needs it; then as it was.
+
+    Raises SparkError where Spark's packages or the workers' Python do not fit.
+    """
+    with fitting_workers(spark), _set(spark, _FOR_AUDIT):
         yield
 
 
@@ -102,34 +127,155 @@ def _set(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def spark_session(
-    name: str, master: str | None = None, *, is_short: bool = False
+    name: str, master: str | None = None, *, is_short: bool = False, verbose: bool = False
 ) -> Iterator[SparkSession]:
     """The session of one command: that of spark-submit where there is one, else a new one.
 
     ``is_short``: whether the command is expected to be done within a minute or two. Only a session
-    that was started here is stopped here. Raises JavaError where there is no Java to start one.
+    that was started here is stopped here, and what its Java and its workers write goes into a file,
+    which is kept where Spark fails; ``verbose``: to standard error.
+
+    Raises JavaError where there is no Java to start one, and SparkError for every failure of Spark
+    in the block: the cause in one line, and where the file is.
     """
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     # Workers would else take whatever python3 is first on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    log = None if submitted or verbose else _new_log()
+    failed = False
+    try:
+        with _without_words_of_py4j(verbose):
+            if submitted:
+                spark = _submitted(name, master)
+            else:
+                with _same_answer_to_ctrl_c():
+                    spark = _started(name, master, is_short, log)
+            try:
+                _suit(spark)
+                yield spark
+            finally:
+                if not submitted:
+                    _stop(spark)
+    # ConnectionError: of the connection to Java, which the jobs have no other of.
+    except (Py4JError, PySparkException, ConnectionError) as error:
+        failed = True
+        raise SparkError(_sentence(error, log)) from error
+    finally:
+        if log is not None and not failed:
+            log.unlink(missing_ok=True)
+
+
+@contextmanager
+def _same_answer_to_ctrl_c() -> Iterator[None]:
+    """Takes back the handler that pyspark sets.
+
+    It asks Java, over the connection on which the answer is waited for, to stop all jobs: that
+    fails, with a stack. Stopping the session stops the jobs.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        # Signals reach the main thread alone, and only there has pyspark set a handler.
+        if signal.getsignal(signal.SIGINT) is not handler:
+            signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _without_words_of_py4j(verbose: bool) -> Iterator[None]:
+    """py4j logs the stack of what it raises as well, to whoever listens to the root logger.
+
+    The server that workers send their counters to prints one too, where Java is gone.
+    """
+
+    def is_of_another(record: logging.LogRecord) -> bool:
+        return verbose or "py4j" not in Path(record.pathname).parts
+
+    root = logging.getLogger()
+    root.addFilter(is_of_another)
+    print_error = AccumulatorTCPServer.handle_error
+    if not verbose:
+        setattr(AccumulatorTCPServer, "handle_error", lambda *_: None)  # noqa: B010 - for mypy
+    try:
+        yield
+    finally:
+        setattr(AccumulatorTCPServer, "handle_error", print_error)  # noqa: B010 - for mypy
+        root.removeFilter(is_of_another)
+
+
+def _submitted(name: str, master: str | None) -> SparkSession:
     builder = SparkSession.builder.appName(name)
-    if not submitted:
-        os.environ.update(find_java(os.environ))
-        for key, value in (_OWN_SESSION | (_FOR_SHORT_COMMANDS if is_short else {})).items():
-            builder = builder.config(key, value)
-        # A terminal shows Spark's own progress bar; a log file does not want it.
-        builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
-    if master is not None:
-        builder = builder.master(master)
-    spark = builder.getOrCreate()
+    return (builder if master is None else builder.master(master)).getOrCreate()
+
+
+def _started(name: str, master: str | None, is_short: bool, log: Path | None) -> SparkSession:
+    os.environ.update(find_java(os.environ))
+    check_java(os.environ)
+    builder = SparkSession.builder
+    conf = SparkConf()
+    # A terminal shows Spark's own progress bar; a log file does not want it.
+    shows_progress = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    for key, value in {
+        **_OWN_SESSION,
+        **(_FOR_SHORT_COMMANDS if is_short else {}),
+        **shows_progress,
+        **({} if master is None else {"spark.master": master}),
+        "spark.app.name": name,
+    }.items():
+        conf.set(key, value)
+        builder = builder.config(key, value)
+    # A second session of a process goes on with the first one's Java.
+    if log is not None and SparkContext._gateway is None:
+        with log.open("ab") as file:
+            output = {"stdout": file, "stderr": file}
+            gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
+        SparkContext(conf=conf, gateway=gateway)
+    return builder.getOrCreate()
+
+
+def _suit(spark: SparkSession) -> None:
     chosen = spark.sparkContext.getConf()
     for key, value in _NEEDED.items():
         spark.conf.set(key, value)
     for key, value in _advised(spark).items():
         if not chosen.contains(key):
             spark.conf.set(key, value)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stops the session; where its Java is gone there is nothing left to stop."""
+    with suppress(Py4JError, ConnectionError):
+        spark.stop()
+
+
+def _new_log() -> Path:
+    """A file that nobody else can read: what Spark logs may name client ids."""
+    handle, path = mkstemp(prefix="rebalance-audit-", suffix=".log")
+    os.close(handle)
+    return Path(path)
+
+
+def _sentence(error: Exception, log: Path | None) -> str:
+    """What the failure means; its stack is added to the log."""
+    text, stack = (_safely(error, each) for each in (str, _stack))
+    if log is None:
+        return f"{sentence_of_spark(text)}; --verbose shows the stack"
+    written = log.read_bytes()[:_MOST_LOG].decode(errors="replace")
     try:
-        yield spark
-    finally:
-        if not submitted:
-            spark.stop()
+        with log.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"\n{stack}")
+    except OSError as unwritten:
+        return f"{sentence_of_spark(text, written)}; the log {log} is not whole: {unwritten}"
+    return f"{sentence_of_spark(text, written)}; the stack is in {log}"
+
+
+def _stack(error: Exception) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+def _safely(error: Exception, read: Callable[[Exception], str]) -> str:
+    """A text of the error: py4j asks Java for it, which may be gone."""
+    try:
+        return read(error)
+    except (Py4JError, OSError) as unread:
+        return f"{type(error).__name__}: {unread}"

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import tomllib
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -27,8 +28,10 @@ from pydantic import (
     model_validator,
 )
 
+from jobs.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.errors import SettingsError
 from jobs.masking import Masking
+from jobs.text import visible
 from rebalance_core import AllocationError, make_strategy
 
 #: How an offset is written where there is no place to name, as in the clients' own log patterns.
@@ -41,14 +44,20 @@ SEVERITIES: tuple[Severity, ...] = ("INFO", "WARNING", "CRITICAL")
 class Section(BaseModel):
     """A part of a settings file: what it does not know it refuses."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def is_pattern(pattern: str) -> str:
-    """The pattern, if it is a regular expression; else ValueError."""
+    """The pattern, if it is a regular expression; else ValueError.
+
+    How long it takes is not looked at: a pattern such as ``(a+)+b`` is the operator's to avoid.
+    """
     try:
-        re.compile(pattern)
-    except re.error as error:
+        with warnings.catch_warnings():
+            # Python warns of what a later version may read otherwise; that is no error today.
+            warnings.simplefilter("ignore", FutureWarning)
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(f"expected a regular expression, came {pattern!r}: {error}") from error
     return pattern
 
@@ -120,19 +129,112 @@ class MaskingSetting(Section):
     def to_masking(self) -> Masking:
         """The setting as plain values; SettingsError where the file of the key cannot be read."""
         key = "" if self.key_file is None else read_text(self.key_file).strip()
+        if self.key_file is not None and not key:
+            raise SettingsError(f"masking.key_file {self.key_file}: expected a key, it is empty")
         return Masking(self.defaults, self.patterns, key.encode())
 
 
-class Alerts(Section):
+#: An address without a name: what strangers could put into a header is refused.
+EmailAddress = Annotated[str, Field(pattern=r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+$")]
+
+
+class Email(Section):
+    """A mail server, and who gets mail from whom; its password is a secret, and no setting."""
+
+    host: str = Field(min_length=1)
+    port: int = Field(default=587, ge=1, le=65535)
+    security: Literal["STARTTLS", "TLS", "NONE"] = "STARTTLS"
+    sender: EmailAddress
+    recipients: tuple[EmailAddress, ...] = Field(min_length=1)
+    user: str | None = None
+
+    @model_validator(mode="after")
+    def _logs_in_over_tls(self) -> Email:
+        if self.user is not None and self.security == "NONE":
+            raise ValueError("expected security STARTTLS or TLS with a user: a password is sent")
+        return self
+
+
+class Destination(Section):
+    """Where alerts go; the URL and the secret come from the environment or from these files."""
+
+    service: (
+        Literal["SLACK", "DINGTALK", "FEISHU", "WECOM", "TEAMS", "PAGERDUTY", "EMAIL", "JSON"]
+        | None
+    ) = None
+    webhook_file: str | None = None
+    secret_file: str | None = None
+    email: Email | None = None
+
+    @model_validator(mode="after")
+    def _has_what_its_service_needs(self) -> Destination:
+        if self.service == "EMAIL" and self.email is None:
+            raise ValueError("expected a section email, for service is EMAIL")
+        if self.service not in ("EMAIL", None) and self.email is not None:
+            raise ValueError(f"expected no section email, for service is {self.service}")
+        return self
+
+
+class NamedDestination(Destination):
+    """One destination of several."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
+    severity: Severity | None = None
+
+
+class Publishing(Section):
+    """How a run makes its tables the ones that count."""
+
+    wait_seconds: float = Field(default=600, ge=0, le=86_400)
+
+
+class RetentionSetting(Section):
+    """For how long published reports are kept."""
+
+    keep_days: int | None = Field(default=None, ge=1, le=36_500)
+
+
+class Alerts(Destination):
     """Whom the command ``alert`` tells, and of what."""
 
-    webhook_file: str | None = None
+    destinations: tuple[NamedDestination, ...] = ()
     tell: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
     severity: Severity = "WARNING"
     groups_told: int = Field(default=10, ge=1, le=50)
     worst_groups: int = Field(default=20, ge=0, le=1000)
     timeout_seconds: float = Field(default=10, gt=0, le=300)
     attempts: int = Field(default=3, ge=1, le=10)
+
+    @model_validator(mode="after")
+    def _is_one_or_several(self) -> Alerts:
+        names = [each.name for each in self.destinations]
+        if len(set(names)) < len(names):
+            raise ValueError(f"expected destinations of different names, came {names}")
+        alone = [name for name in Destination.model_fields if getattr(self, name) is not None]
+        if names and alone:
+            raise ValueError(
+                f"expected {', '.join(alone)} in each of the destinations, came both there and here"
+            )
+        return self
+
+
+class BoundsSetting(Section):
+    """What an input may ask for at most: see ``jobs.bounds``."""
+
+    line_bytes: int = Field(default=DEFAULT_BOUNDS.line_bytes, ge=1 << 10, le=1 << 30)
+    name_length: int = Field(default=DEFAULT_BOUNDS.name_length, ge=1)
+    topic_queues: int = Field(default=DEFAULT_BOUNDS.topic_queues, ge=1, le=10_000_000)
+    route_brokers: int = Field(default=DEFAULT_BOUNDS.route_brokers, ge=1)
+    group_members: int = Field(default=DEFAULT_BOUNDS.group_members, ge=1)
+    archive_lines: int = Field(default=DEFAULT_BOUNDS.archive_lines, ge=1)
+    archive_expansion: int = Field(default=DEFAULT_BOUNDS.archive_expansion, ge=1)
+    round_hours: int = Field(default=DEFAULT_BOUNDS.round_hours, ge=1, le=100_000_000)
+    dump_days: int = Field(default=DEFAULT_BOUNDS.dump_days, ge=1, le=4_000_000)
+    future_days: int = Field(default=DEFAULT_BOUNDS.future_days, ge=0, le=4_000_000)
+
+    def to_bounds(self) -> Bounds:
+        """The bounds as plain values, for workers."""
+        return Bounds(**self.model_dump())
 
 
 class Settings(Section):
@@ -148,6 +250,9 @@ class Settings(Section):
     severity: SeverityThresholds = SeverityThresholds()
     allowed_quarantine_share: float = Field(default=0.01, ge=0, le=1)
     masking: MaskingSetting = MaskingSetting()
+    bounds: BoundsSetting = BoundsSetting()
+    publishing: Publishing = Publishing()
+    retention: RetentionSetting = RetentionSetting()
     alerts: Alerts = Alerts()
 
     @field_validator("default_strategy")
@@ -169,9 +274,19 @@ class Settings(Section):
     def fingerprint(self) -> str:
         """A hash of the settings that the reports follow from: equal settings, equal hash."""
         # What is told of a published run does not change it.
-        text = json.dumps(self.model_dump(mode="json", exclude={"alerts"}), sort_keys=True)
+        values = self.model_dump(mode="json", exclude={"alerts", "publishing", "retention"})
+        text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+
+#: A file of settings or known issues has some kilobytes; what is larger is another file.
+_MOST_BYTES = 4 << 20
+#: Tables and lists within each other: settings have four.
+_DEEPEST = 32
+#: So many errors are listed, each with so many characters of what is wrong and of what came.
+_MOST_ERRORS, _LONGEST = 50, 400
+#: The names of settings that --set takes.
+_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 #: Where the settings are looked for when none are named.
 DEFAULT_SETTINGS = Path("conf/audit.toml")
@@ -197,9 +312,23 @@ def find_settings(overrides: Sequence[str] = ()) -> Settings:
 def read_text(path: str | Path) -> str:
     """The text of a file that was named; SettingsError where it cannot be read."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"settings {path}: {error}") from error
+        with Path(path).open("rb") as file:
+            # A device or a pipe may have no end.
+            content = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"settings {path}: cannot be read: {error}") from error
+    return _decoded(path, content)
+
+
+def _decoded(path: str | Path, content: bytes) -> str:
+    if len(content) > _MOST_BYTES:
+        raise SettingsError(
+            f"settings {path}: expected at most {_MOST_BYTES:,} bytes, came more: is it this file?"
+        )
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"settings {path}: expected a text in UTF-8: {error}") from error
 
 
 def find_text(default: Path) -> tuple[str, str] | None:
@@ -208,13 +337,22 @@ def find_text(default: Path) -> tuple[str, str] | None:
     The latter is so in a checkout, and in the zip that spark-submit gets.
     """
     if default.is_file():
-        return str(default), read_text(default)
+        return str(default.absolute()), read_text(default)
     beside = Path(__file__).parent.parent / default
     loader: Any = sys.modules[__name__].__loader__
     try:
-        return str(beside), loader.get_data(str(beside)).decode("utf-8")
+        content = loader.get_data(str(beside))
     except OSError:
         return None
+    return str(beside), _decoded(beside, content)
+
+
+def source_of(named: str | None, default: Path) -> str | None:
+    """The file that is read: the one that was named, else the one that is found; None: none."""
+    if named:
+        return str(Path(named).absolute())
+    found = find_text(default)
+    return None if found is None else found[0]
 
 
 def _settings(source: str, text: str, overrides: Sequence[str]) -> Settings:
@@ -227,9 +365,31 @@ def _settings(source: str, text: str, overrides: Sequence[str]) -> Settings:
 def parse_toml(source: str, text: str) -> dict[str, Any]:
     """The values of a TOML text; SettingsError where it is none."""
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"settings {source}: expected TOML: {error}") from error
+        return _loaded(text.removeprefix("\ufeff"))
+    except ValueError as error:
+        raise SettingsError(f"settings {source}: expected TOML: {visible(str(error))}") from error
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    """The values of a TOML text; ValueError where it is none, or has what no setting can be."""
+    try:
+        values = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("lists or tables are nested too deep") from None
+    # Not by recursion: a key such as a.a.a makes tables as deep as it is long.
+    inner: list[tuple[Any, int]] = [(values, 0)]
+    while inner:
+        value, depth = inner.pop()
+        if depth > _DEEPEST:
+            raise ValueError(f"lists or tables are nested more than {_DEEPEST} deep")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError("expected numbers of 64 bits, came a larger one")
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError("expected texts without the character NUL")
+        children = value.values() if isinstance(value, dict) else value
+        if isinstance(value, dict | list):
+            inner += [(each, depth + 1) for each in children]
+    return values
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -241,24 +401,48 @@ def checked(model: type[_Model], source: str, values: dict[str, Any]) -> _Model:
         return model.model_validate(values)
     except ValidationError as error:
         lines = [
-            f"  {'.'.join(str(part) for part in each['loc']) or '(top)'}: {each['msg']}"
-            f", came {each['input']!r}"
+            _shortened(f"  {'.'.join(str(part) for part in each['loc']) or '(top)'}: {each['msg']}")
+            + _shortened(f", came {each['input']!r}")
             for each in error.errors()
         ]
-        raise SettingsError(f"settings {source}:\n" + "\n".join(lines)) from error
+        if len(lines) > _MOST_ERRORS:
+            lines[_MOST_ERRORS:] = [f"  and {len(lines) - _MOST_ERRORS} more"]
+        raise SettingsError(f"settings {visible(str(source))}:\n" + "\n".join(lines)) from error
+
+
+def _shortened(text: str) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}... ({len(text):,} characters)"
 
 
 def _apply(values: dict[str, Any], override: str) -> None:
     key, separator, text = override.partition("=")
-    if not separator or not key.strip():
-        raise SettingsError(f"--set: expected a.b=c, came {override!r}")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
+    if not separator or not _KEY.fullmatch(key.strip()):
+        came = _shortened(repr(override))
+        raise SettingsError(f"--set: expected a.b=c, came {came}")
     *sections, last = key.strip().split(".")
+    if len(sections) > _DEEPEST:
+        raise SettingsError(f"--set: expected at most {_DEEPEST} names, came {_shortened(key)}")
+    value = _value(key, text)
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise SettingsError(f"--set: {key}: {section} is no section")
     values[last] = value
+
+
+def _value(key: str, text: str) -> Any:
+    """The value of an override: what the text is in TOML, else the text itself."""
+    try:
+        values = _loaded(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        values = {}
+    except ValueError as error:
+        raise SettingsError(f"--set: {_shortened(key)}: {error}") from error
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        came = _shortened(repr(text))
+        raise SettingsError(f"--set: {key}: expected UTF-8, came {came}") from error
+    # A text of several lines may be a value and further keys: then it is a text.
+    return values["value"] if values.keys() == {"value"} else text

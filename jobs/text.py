@@ -2,19 +2,29 @@
 
 Client ids, topics and groups are chosen by strangers. What they contain must command neither a
 terminal, nor a spreadsheet, nor the direction in which a line is read.
+
+A text for a person shows such characters as escapes (``visible``, ``visible_lines``). JSON always
+has them as its own escapes, and is exact (``json_text``). CSV for a program has them as they are.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import re
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
-#: What a spreadsheet takes for the beginning of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian keyboards
+#: among them: at the beginning of a cell, after spaces, too; and after a character that separates
+#: cells or rows in a country where the comma does not, for quotes are then no quotes.
+_FORMULA = re.compile(
+    r"(?:^|(?<=[;\t\r\n])(?![\t\r\n]))(?=[\s\0\ufeff\u200b-\u200f\u2028-\u202f\u2060-\u206f]*"
+    r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b])|^(?=[\t\r\n])"
+)
+#: A cell with one of these is quoted, for whichever character a reader takes for the separator.
+_QUOTED = re.compile(r'[",;|]|[^\S ]')
 
 
 def visible(text: str) -> str:
@@ -23,10 +33,70 @@ def visible(text: str) -> str:
     >>> visible("order\n\u202eevil")
     'order\\n\\u202eevil'
     """
+    if text.isprintable():
+        return text
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def visible_lines(text: str) -> str:
+    r"""The text with such characters as escapes, but for the line feeds between its lines.
+
+    >>> print(visible_lines("one\r\ntwo\x1b[2J"))
+    one\r
+    two\x1b[2J
+    """
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def shell_word(text: str) -> str:
+    r"""The text as one word of a shell, which reads nothing in it; for sh, bash and zsh.
+
+    What ``visible`` escapes is escaped as bash and zsh read it.
+
+    >>> print(shell_word("G_ORDER"), shell_word("a'; rm -rf /"), shell_word("a\u202e'b"))
+    G_ORDER 'a'"'"'; rm -rf /' $'a\u202e\'b'
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'{}'".format("".join(map(_shell_character, text)))
+
+
+def _shell_character(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    r"""The value as JSON; what ``visible`` escapes is escaped as JSON does it, and so is exact.
+
+    >>> print(json_text({"group": "日本\u202e\x9b"}))
+    {"group": "日本\u202e\u009b"}
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    # Line feeds come from the indent alone: those of a text are escaped by then.
+    return "".join(
+        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
+    )
+
+
+def encodable(text: str, stream: TextIO) -> str:
+    r"""The text with escapes for what a stream cannot write: ASCII has no bullet.
+
+    >>> import io
+    >>> print(encodable("• 1", io.TextIOWrapper(io.BytesIO(), "ascii")))
+    \u2022 1
+    """
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def in_utc(time: datetime) -> datetime:
@@ -103,20 +173,18 @@ def as_plain(value: Any) -> Any:
 def csv_line(values: Sequence[Any]) -> str:
     """One line of CSV; lists and structs as JSON.
 
-    A text that a spreadsheet would take for a formula gets an apostrophe before it.
+    An apostrophe stands before what a spreadsheet would take for a formula.
 
-    >>> csv_line(["=1+1", 2, ["a"]])
-    '\\'=1+1,2,"[""a""]"'
+    >>> csv_line(["=1+1", 2, ["a"], "b; +c", None])
+    '\\'=1+1,2,"[""a""]","b;\\' +c",'
     """
-    buffer = io.StringIO()
-    # A cell is quoted for the line ends that the writer itself writes: it must write one.
-    csv.writer(buffer, lineterminator="\r\n").writerow([_csv_cell(as_plain(v)) for v in values])
-    return buffer.getvalue().removesuffix("\r\n")
+    return ",".join([_csv_cell(as_plain(value)) for value in values]) or '""'
 
 
-def _csv_cell(value: Any) -> Any:
-    if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return "'" + value
-    return value
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str | list | dict):
+        return str(value)
+    text = _FORMULA.sub("'", value if isinstance(value, str) else json_text(value))
+    return '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text

@@ -21,7 +21,7 @@ from jobs.pipeline.terms import terms_of
 from jobs.progress import Progress
 from jobs.schemas import REPORT_TABLES
 from jobs.settings import Settings
-from jobs.storage import Location
+from jobs.storage import Location, Snapshots
 from jobs.window import Window
 
 pytestmark = pytest.mark.e2e
@@ -146,7 +146,8 @@ def test_no_published_file_has_it_and_the_masked_id_is_where_it_was(published: P
 def test_what_leaves_a_worker_of_spark_does_not_have_it(output: Path) -> None:
     """The step that Spark runs, on the dossiers of this run; only what is saved has the true id."""
     settings = Settings()
-    sources = read_sources(Inputs(Location(str(output / "snapshots")), settings), Window())
+    tables = Snapshots.open(Location(output / "snapshots"))
+    sources = read_sources(Inputs(tables, settings), Window())
     dossiers = fold(sources.lists, sources.routes, sources.client_states, sources.queue_offsets)
     evaluated = [
         {

@@ -5,30 +5,115 @@ from __future__ import annotations
 import csv
 import doctest
 import io
+import json
+import re
+import unicodedata
 from datetime import datetime, timedelta, timezone
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jobs.dumps.files
+import jobs.dumps.on_disk
 import jobs.kinds
 import jobs.rendering.drawings
 import jobs.rendering.page
 import jobs.text
-from jobs.text import as_plain, csv_line, visible
+from jobs.text import as_plain, csv_line, encodable, json_text, visible, visible_lines
+
+#: Texts in which every second character matters.
+TEXTS = st.text(
+    st.sampled_from("=+-@\t\r\n;,|\"' \\a\x1b\x9b\u202e\ufeff\uff1d\U000e0041é") | st.characters()
+)
+#: What a terminal obeys, what turns the direction of a line, what nobody sees.
+UNSEEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
-@given(st.lists(st.text(), min_size=1))
+@given(st.lists(TEXTS, min_size=1))
 def test_a_line_of_csv_is_one_record_and_keeps_its_texts(texts: list[str]) -> None:
     (record,) = csv.reader(io.StringIO(csv_line(["id", *texts]) + "\r\n", newline=""))
     for cell, text in zip(record[1:], texts, strict=True):
-        assert cell == text or (cell == f"'{text}" and text[0] in "=+-@\t\r")
-        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+        # Nothing is changed but for apostrophes that come in.
+        rest = iter(cell)
+        assert all(character in rest for character in text)
+        assert cell.replace("'", "") == text.replace("'", "")
+        if not re.search(r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b\t\r\n]", text):
+            assert cell == text
 
 
-@given(st.text())
+@given(st.lists(TEXTS, min_size=1))
+def test_no_cell_is_a_formula_whichever_character_separates(texts: list[str]) -> None:
+    for cell in re.split(r"[,;\t\r\n]", csv_line(texts)):
+        # The quote that opens a cell; two of them are one that is in its text.
+        bare = re.sub(r'^"(?!")', "", cell).lstrip()
+        assert not bare.startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"))
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=1", "'=1"),
+        ("  +1", "'  +1"),
+        ("\ufeff-1", "'\ufeff-1"),
+        ("\uff1d1", "'\uff1d1"),
+        ("\t=1", "\"'\t'=1\""),
+        ("a;=1", '"a;\'=1"'),
+        ("a\r\n@b", '"a\r\n\'@b"'),
+        ("a=1", "a=1"),
+        ("10.0.0.1@1#2", "10.0.0.1@1#2"),
+        ("a;b", '"a;b"'),
+        ("a b", "a b"),
+        (["a;=1"], '"[""a;\'=1""]"'),
+        (-1, "-1"),
+        (None, ""),
+        (True, "True"),
+    ],
+)
+def test_a_cell_of_csv(text: object, cell: str) -> None:
+    assert csv_line(["id", text]) == f"id,{cell}"
+
+
+def test_a_record_of_one_empty_cell_is_no_empty_line() -> None:
+    assert csv_line([""]) == csv_line([None]) == '""'
+
+
+@given(TEXTS)
 def test_what_is_visible_is_printable(text: str) -> None:
     assert visible(text).isprintable()
+    assert not UNSEEN & set(map(unicodedata.category, visible(text)))
     assert not text.isprintable() or visible(text) == text
+    assert visible_lines(text).split("\n") == [visible(each) for each in text.split("\n")]
+
+
+@given(
+    st.recursive(
+        TEXTS | st.integers() | st.none(),
+        lambda each: st.lists(each) | st.dictionaries(TEXTS, each),
+    ),
+    st.sampled_from([None, 2]),
+)
+def test_json_is_exact_and_has_nothing_unseen(value: object, indent: int | None) -> None:
+    text = json_text(value, indent)
+    assert json.loads(text) == value
+    assert all(line.isprintable() for line in text.split("\n"))
+    # Even the half of a character can be written.
+    text.encode()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "gb18030"])
+@given(text=TEXTS)
+def test_every_text_can_be_written(encoding: str, text: str) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding)
+    written = encodable(text, stream)
+    written.encode(encoding)
+    assert written == text or any(
+        unicodedata.category(each) == "Cs" or ord(each) > 0x7F for each in text
+    )
+
+
+def test_a_stream_without_an_encoding_takes_all_but_halves() -> None:
+    assert encodable("• 日\ud800", io.StringIO()) == r"• 日\ud800"
 
 
 def test_values_are_told_as_json_has_them() -> None:
@@ -48,6 +133,8 @@ def test_the_examples_hold() -> None:
         jobs.kinds,
         jobs.rendering.page,
         jobs.rendering.drawings,
+        jobs.dumps.on_disk,
+        jobs.dumps.files,
     ):
         result = doctest.testmod(module)
         assert result.attempted

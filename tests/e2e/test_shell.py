@@ -1,0 +1,61 @@
+"""The audit in somebody else's session: a shell or a notebook."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.truth import CAPTURES
+
+pytestmark = pytest.mark.e2e
+
+NOTEBOOK = """
+import sys
+from pyspark.sql import SparkSession
+from jobs import audit_frames
+from jobs.storage import Location, Snapshots
+
+snapshots = Snapshots.open(Location(sys.argv[1]))
+conf = {
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "1",
+}
+spark = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
+assert spark.sparkContext.pythonExec == "python3"
+heartbeats, routes = (
+    spark.read.parquet(snapshots.table(name).uri) for name in ("heartbeats", "topic_routes")
+)
+print("stacked:", audit_frames(heartbeats, routes)["stacked_client_ids"].count())
+spark.stop()
+"""
+
+
+def test_a_notebook_whose_environment_is_not_activated_audits(
+    tmp_path: Path, elsewhere: Path, command_environment: dict[str, str]
+) -> None:
+    # The first python3 on the PATH is one that no worker can use.
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho 'this is another Python' >&2\nexit 1\n")
+    other.chmod(0o755)
+    environment = {**command_environment}
+    environment["PATH"] = f"{tmp_path}{os.pathsep}{environment['PATH']}"
+    dumps, output = str(CAPTURES / "S2" / "dump.jsonl.gz"), str(tmp_path / "out")
+    for command in (
+        ["-m", "jobs.cli", "run", "--dumps", dumps, "--output", output],
+        ["-c", NOTEBOOK, f"{output}/snapshots"],
+    ):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=elsewhere,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.endswith("stacked: 1\n")

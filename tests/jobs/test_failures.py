@@ -1,0 +1,141 @@
+"""Every failure as one sentence: what happened, and what to do about it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from jobs.failures import is_of_the_machine, sentence_of, sentence_of_spark
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/lake/x"),
+            "/lake/x: make room on that ",
+        ),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "/lake/x"), "raise the quota"),
+        (OSError(errno.EROFS, "Read-only file system", "/lake"), "/lake: name a folder that can"),
+        (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
+        (OSError("Unable to load libhdfs"), "Unable to load libhdfs: check the server, the path"),
+        (OSError("AWS Error NETWORK_CONNECTION during GetObject"), "GetObject: check the server"),
+        (PermissionError(errno.EACCES, "Permission denied", "/lake"), "/lake: give user "),
+        (FileNotFoundError(errno.ENOENT, "No such file", "/a\nb"), r"/a\nb: check the path"),
+        # PyArrow has no name of a file, but a message.
+        (
+            OSError(errno.ENOSPC, "Error writing bytes. Detail: no space left"),
+            "no space left: Error writing bytes: make room on that disk",
+        ),
+        (MemoryError(), "out of memory: give the process more"),
+        (ModuleNotFoundError("No module named 'x'", name="x"), "package x is not installed"),
+    ],
+    ids=repr,
+)
+def test_the_failures_of_a_machine_say_what_to_do(error: Exception, said: str) -> None:
+    sentence = sentence_of(error)
+    assert said in sentence
+    assert "\n" not in sentence
+    assert is_of_the_machine(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+        (ValueError("a\n\x1b[31mb"), r"ValueError: a \x1b[31mb"),
+        (ValueError("x" * 10_000), f"ValueError: {'x' * 500}..."),
+        (AssertionError(), "AssertionError"),
+    ],
+    ids=repr,
+)
+def test_any_other_failure_is_named_with_its_message_on_one_line(
+    error: Exception, said: str
+) -> None:
+    assert sentence_of(error) == said
+    assert not is_of_the_machine(error)
+
+
+def test_a_current_directory_that_is_gone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError) as raised:
+        os.getcwd()  # noqa: PTH109 - what pathlib calls
+    assert sentence_of(raised.value).startswith("the current directory is gone: ")
+
+
+JAVA = "An error occurred while calling o1.parquet.\n: org.apache.spark.SparkException: Job aborted"
+
+
+@pytest.mark.parametrize(
+    ("text", "log", "said"),
+    [
+        # What each of these failures made Spark 4.3 say, shortened.
+        ("x [PYTHON_VERSION_MISMATCH] 3.12", "", "another version of Python than the driver"),
+        ("  x\nModuleNotFoundError: No module named 'pyarrow'", "", "has no module pyarrow: "),
+        ("stopped SparkContext", "Reason: All masters are unresponsive!", "no Spark master answe"),
+        ("[JAVA_GATEWAY_EXITED]", "either HADOOP_CONF_DIR or YARN_CONF_DIR must be set", "yarn ne"),
+        (
+            f"{JAVA}\nCaused by: java.lang.OutOfMemoryError: Java heap space",
+            "",
+            "Java ran out of m",
+        ),
+        ("Answer from Java side is empty", "java.lang.OutOfMemoryError: x", "Java ran out of mem"),
+        ("Traceback (most recent call last):\n  x\nMemoryError\n", "", "Python worker ran out of "),
+        (f"{JAVA}\nCaused by: java.io.IOException: No space left on device", "", "no space left"),
+        ("Answer from Java side is empty", "Failed to create local dir in /x.", "SPARK_LOCAL_DIRS"),
+        ("Python worker exited unexpectedly (crashed)", "", "a Python worker ended in the midst"),
+        ("EOFException occurred while reading the port number from pyspark.daemon's", "", "a Pyth"),
+        ('Cannot run program "/x/python": error=2', "", "the workers cannot run /x/python: set P"),
+        ("ExecutorLostFailure (executor 1 exited)", "", "an executor was lost again and again"),
+        ("ClassNotFoundException: Class org.apache.S3A not found", "", "no class org.apache.S3A:"),
+        ('No FileSystem for scheme "oss"', "", "Spark knows no file system oss://: "),
+        ("Caused by: java.net.UnknownHostException: lake", "", "there is no host lake: "),
+        (
+            "BindException: Service 'sparkDriver' failed after 16 retries",
+            "",
+            "for its sparkDriver:",
+        ),
+        ("AccessControlException: user=me, access=WRITE", "", "denied: user=me, access=WRITE: "),
+        (
+            "Caused by: java.net.ConnectException: Call to lake:8020",
+            "",
+            "be reached: Call to lake:",
+        ),
+        ("Answer from Java side is empty", "", "Java ended in the midst of its work"),
+        ("[Errno 111] Connection refused", "", "Java ended in the midst of its work"),
+    ],
+    ids=str,
+)
+def test_a_failure_of_spark_is_told_by_its_cause(text: str, log: str, said: str) -> None:
+    sentence = sentence_of_spark(text, log)
+    assert said in sentence
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "log", "root"),
+    [
+        (f"{JAVA}\n\tat x\nCaused by: a.B: one\n\tat y\nCaused by: c.D: two\n", "", "c.D: two"),
+        (f"{JAVA}\n\tat x", "", "org.apache.spark.SparkException: Job aborted"),
+        (
+            'x\nTraceback (most recent call last):\n  File "x"\nKeyError: 1\n\tat y',
+            "",
+            "KeyError: 1",
+        ),
+        ("[JAVA_GATEWAY_EXITED] x", 'Exception in thread "main" a.B: no\n\tat x', "a.B: no"),
+        ("[JAVA_GATEWAY_EXITED] x", "Error: Could not create the VM", "Could not create the VM"),
+        ("[JAVA_GATEWAY_EXITED] x", "", "it says nothing more"),
+        ("[PATH_NOT_FOUND] no x\n\nmore", "", "[PATH_NOT_FOUND] no x"),
+    ],
+    ids=str,
+)
+def test_of_what_nobody_foresaw_the_root_cause_is_told(text: str, log: str, root: str) -> None:
+    assert sentence_of_spark(text, log) == f"Spark failed: {root}"
