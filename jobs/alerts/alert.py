@@ -1,17 +1,26 @@
-"""The command ``alert``: of a published run metrics to a file, a message to a webhook."""
+"""The command ``alert``: of a published run metrics to a file, and messages to services."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import datetime
+from time import sleep
 
-from jobs.alerts.digest import Finding, read_digest
-from jobs.alerts.message import findings_to_tell, make_message
+from jobs.alerts.delivery import LONGEST_PAUSE, Attempts, DeliveryError
+from jobs.alerts.destinations import Ready, find_destination
+from jobs.alerts.digest import Digest, read_digest
+from jobs.alerts.message import OTHERS, findings_to_tell, make_message, resolved_pairs
 from jobs.alerts.metrics import metrics_text
-from jobs.alerts.webhook import find_webhook, post
+from jobs.alerts.note import NoteError, Notes
 from jobs.errors import AuditError
-from jobs.settings import Alerts
+from jobs.settings import Alerts, Destination
 from jobs.storage import Location, Published, Reports
+from jobs.storage.lease import lease
+from rebalance_core.english import count
+
+Say = Callable[[str], None]
 
 
 def alert(
@@ -19,37 +28,37 @@ def alert(
     date: str | None,
     alerts: Alerts,
     environment: Mapping[str, str],
+    now: datetime,
+    warn: Say,
     metrics: Location | None = None,
     *,
     webhook: bool = False,
 ) -> Iterator[str]:
     """Tells of the run of a date (None: the last one); yields a line for each thing done.
 
-    The metrics come first: no webhook that fails keeps them away. What was posted is noted beside
-    the reports, so that the next run of the date does not post it again; a post that failed is not
-    noted. With neither, the message is yielded. Raises InputError where there is no run,
-    SettingsError where there is no URL, WebhookError where nobody took the message.
+    The metrics come first: no service that fails keeps them away. What was delivered is noted
+    beside the reports, so that the next run of the date does not deliver it again; what was not
+    taken is not noted. With neither, the message is yielded. ``warn`` gets what is wrong and
+    stops nothing.
+
+    Raises InputError where there is no run, SettingsError where a URL or a secret is missing,
+    LeaseError where another alert does not end, DeliveryError where a destination did not take its
+    message, NoteError where that cannot be noted; the other destinations got theirs.
     """
-    published = reports.resolve(date)
-    digest = read_digest(reports, published)
+    digest = reports.read(date, lambda published: read_digest(reports, published))
+    published = digest.published
     if metrics is not None:
         _write(metrics, metrics_text(digest, alerts.worst_groups))
         yield f"metrics of {published.date} written to {metrics}"
-    if metrics is not None and not webhook:
-        return
-    url = find_webhook(environment, alerts.webhook_file) if webhook else None
-    told = _told(reports, published)
-    findings = findings_to_tell(digest, alerts, told)
-    if not findings and alerts.tell != "ALWAYS":
-        yield f"nothing to tell of {published.date}"
-        return
-    message = make_message(digest, findings, alerts)
-    if url is None:
-        yield message["text"]
-        return
-    post(url, message, alerts.timeout_seconds, alerts.attempts)
-    _note(reports, published, told, findings)
-    yield f"told of {len({each.finding_id for each in findings})} findings of {published.date}"
+    if webhook:
+        yield from _deliver_all(reports, digest, alerts, environment, now, warn)
+    elif metrics is None:
+        delivered = Notes(reports, published, warn).delivered("")
+        findings = findings_to_tell(digest, alerts, delivered)
+        if findings or alerts.tell == "ALWAYS":
+            yield "\n".join(make_message(digest, findings, alerts).lines)
+        else:
+            yield f"nothing to post of {published.date}"
 
 
 def _write(metrics: Location, text: str) -> None:
@@ -59,14 +68,93 @@ def _write(metrics: Location, text: str) -> None:
         raise AuditError(f"metrics cannot be written to {metrics}: {error}") from error
 
 
-def _told(reports: Reports, published: Published) -> frozenset[str]:
-    place = reports.told(published.date)
-    return frozenset(place.read_json()["finding_ids"]) if place.exists() else frozenset()
+def _deliver_all(
+    reports: Reports,
+    digest: Digest,
+    alerts: Alerts,
+    environment: Mapping[str, str],
+    now: datetime,
+    warn: Say,
+) -> Iterator[str]:
+    destinations: Sequence[Destination] = alerts.destinations or (alerts,)
+    notes = Notes(reports, digest.published, warn)
+    is_last = digest.published.date == reports.dates()[-1]
+    failures: list[AuditError] = []
+    with _alone(reports, digest.published, alerts, len(destinations), warn):
+        for each in destinations:
+            try:
+                destination = find_destination(each, environment, warn)
+                yield _deliver(destination, digest, alerts, notes, now, warn, is_last=is_last)
+            # The other destinations get theirs.
+            except AuditError as error:
+                failures.append(error)
+    if failures:
+        raise type(failures[0])("; ".join(str(each) for each in failures))
 
 
-def _note(
-    reports: Reports, published: Published, told: frozenset[str], findings: Sequence[Finding]
-) -> None:
-    every = sorted(told | {each.finding_id for each in findings})
-    noted = {"date": published.date, "run_id": published.run_id, "finding_ids": every}
-    reports.told(published.date).replace_text(json.dumps(noted) + "\n")
+def _deliver(
+    destination: Ready,
+    digest: Digest,
+    alerts: Alerts,
+    notes: Notes,
+    now: datetime,
+    warn: Say,
+    *,
+    is_last: bool,
+) -> str:
+    """Delivers to one destination what it did not get yet; what was done, in words."""
+    date = digest.published.date
+    prefix = f"{destination.name}: " if destination.name else ""
+    delivered = notes.delivered(destination.name)
+    findings = findings_to_tell(digest, alerts, delivered, destination.severity)
+    incidents = notes.incidents(destination.name) if destination.has_incidents else frozenset()
+    # An earlier date says nothing of now.
+    resolved = resolved_pairs(digest, incidents) if is_last else ()
+    if not findings and not resolved and (alerts.tell != "ALWAYS" or destination.has_incidents):
+        return f"{prefix}nothing to post of {date}"
+    message = replace(make_message(digest, findings, alerts), resolved=resolved)
+    if destination.has_incidents:
+        incidents |= {each.pair for each in message.problems}
+        incidents |= {OTHERS} if message.left_out else set()
+        # Before the message: an incident that nobody noted would stay open for ever.
+        try:
+            notes.set_incidents(destination.name, incidents)
+        except NoteError as error:
+            warn(f"{prefix}close the incidents of this run by hand when they are over: {error}")
+    attempts = Attempts(alerts.timeout_seconds, alerts.attempts, sleep)
+    try:
+        destination.deliver(message, now, attempts)
+    except DeliveryError as error:
+        raise DeliveryError(
+            f"{prefix}the message was not delivered ({destination.service}): {error}; the reports "
+            "are published, and the next alert tries it again"
+        ) from None
+    try:
+        notes.add(destination.name, {each.finding_id for each in findings})
+        if resolved:
+            notes.set_incidents(destination.name, incidents - set(resolved))
+    except NoteError as error:
+        raise NoteError(
+            f"{prefix}the message was delivered, and the next alert posts it again: {error}"
+        ) from error
+    posted = count(len({each.finding_id for each in findings}), "finding")
+    closed = f", and that {count(len(resolved), 'incident')} resolved" if resolved else ""
+    return f"{prefix}posted {posted} of {date}{closed}"
+
+
+@contextmanager
+def _alone(
+    reports: Reports, published: Published, alerts: Alerts, destinations: int, warn: Say
+) -> Iterator[None]:
+    """Holds the lease of the notes: of two alerts at a time one waits, and posts nothing twice."""
+    longest = destinations * alerts.attempts * (alerts.timeout_seconds + LONGEST_PAUSE)
+    claims = reports.root / "_claims" / "alerts"
+    with ExitStack() as held:
+        try:
+            held.enter_context(lease(claims, f"alert-{published.run_id}", longest, warn))
+        except OSError as error:
+            warn(
+                f"{claims} cannot be written ({error.strerror or type(error).__name__}): an alert "
+                "at the same time would post the same again"
+            )
+        yield

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jobs.kinds import OF_ONE_CLIENT, PERSISTENT, QUEUE_FINDINGS, STALLED, fault_severity
+from jobs.finding_ids import fault_id, stall_id
+from jobs.kinds import PERSISTENT, QUEUE_FINDINGS, fault_severity
 from jobs.reports.show import read_table
 from jobs.storage import Published, Reports
 
 Row = Mapping[str, Any]
 
 NEW = "NEW"
-PERSISTING = "PERSISTING"
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,9 @@ class Finding:
     last_seen: datetime
     #: Of the time between them; 1.0 as well where the run did not publish it.
     share_of_time: float = 1.0
+    #: Over the runs before; None where it passed, or the run did not publish it.
+    open_since: datetime | None = None
+    nights_open: int | None = None
 
     @property
     def pair(self) -> tuple[str, str, str]:
@@ -65,13 +66,12 @@ class Digest:
 def read_digest(reports: Reports, published: Published) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
     faults = _rows(reports, published, "group_faults")
-    before = _open_before(reports, published)
     findings = [
-        _of_queue(row, kind, before)
+        _of_queue(row, kind)
         for table, kind in QUEUE_FINDINGS.items()
         for row in _rows(reports, published, table)
     ]
-    findings += [_of_fault(row, before) for row in faults if _shows_on_no_queue(row)]
+    findings += [_of_fault(row) for row in faults if _shows_on_no_queue(row)]
     return Digest(
         published,
         tuple(findings),
@@ -90,47 +90,11 @@ def _shows_on_no_queue(fault: Row) -> bool:
     return bool(fault["persistence"] == PERSISTENT and fault["queues_affected"] == 0)
 
 
-def _open_before(reports: Reports, published: Published) -> frozenset[str]:
-    """The ids of the stalls and of the faults without queues that the date before left open.
-
-    Those of other findings are in their statuses already.
-    """
-    named = published.summary["previous"]
-    previous = reports.find(named["date"]) if named else None
-    if previous is None:
-        return frozenset()
-    # Whoever clears old tables away leaves the pointer.
-    there = [
-        table
-        for table in ("stalled_queues", "group_faults")
-        if reports.table(table, previous.date, previous.run_id).files()
-    ]
-    rows = [(table, row) for table in there for row in _rows(reports, previous, table)]
-    return frozenset(
-        _id_of_stall(row) if table == "stalled_queues" else _id_of_fault(row)
-        for table, row in rows
-        if row["ongoing"] and row["persistence"] == PERSISTENT
-    )
-
-
-def _hash(*identity: Any) -> str:
-    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-
-
-def _id_of_stall(row: Row) -> str:
-    queue = (row["cluster"], row["consumer_group"], row["topic"])
-    return _hash(*queue, row["broker_name"], row["queue_id"], STALLED)
-
-
-def _id_of_fault(row: Row) -> str:
-    of_one = sorted(row["client_ids"]) if row["fault"] in OF_ONE_CLIENT else ()
-    return _hash(row["cluster"], row["consumer_group"], row["topic"], row["fault"], *of_one)
-
-
-def _of_queue(row: Row, kind: str, before: frozenset[str]) -> Finding:
-    finding_id = row.get("finding_id") or _id_of_stall(row)
+def _of_queue(row: Row, kind: str) -> Finding:
+    group = row["cluster"], row["consumer_group"], row["topic"]
     return Finding(
-        finding_id=finding_id,
+        # Stalls of earlier versions have no id of their own.
+        finding_id=row.get("finding_id") or stall_id(*group, row["broker_name"], row["queue_id"]),
         kind=kind,
         cluster=row["cluster"],
         consumer_group=row["consumer_group"],
@@ -139,19 +103,21 @@ def _of_queue(row: Row, kind: str, before: frozenset[str]) -> Finding:
         severity=row["severity"],
         persistence=row["persistence"],
         ongoing=row["ongoing"],
-        status=row["status"] if "status" in row else _status(row, finding_id, before),
+        status=row["status"] if "status" in row else _status(row),
         is_known=row.get("known_issue") is not None,
         causes=tuple(row.get("causes") or ()),
         first_seen=row.get("episode_first_seen") or row["first_seen"],
         last_seen=row.get("episode_last_seen") or row["last_seen"],
         share_of_time=row.get("share_of_time", 1.0),
+        open_since=row.get("open_since"),
+        nights_open=row.get("nights_open"),
     )
 
 
-def _of_fault(row: Row, before: frozenset[str]) -> Finding:
-    finding_id = _id_of_fault(row)
+def _of_fault(row: Row) -> Finding:
+    group = row["cluster"], row["consumer_group"], row["topic"]
     return Finding(
-        finding_id=finding_id,
+        finding_id=row.get("finding_id") or fault_id(*group, row["fault"], row["client_ids"]),
         kind=row["fault"],
         cluster=row["cluster"],
         consumer_group=row["consumer_group"],
@@ -160,18 +126,17 @@ def _of_fault(row: Row, before: frozenset[str]) -> Finding:
         severity=fault_severity(row.get("severity"), row["fault"], row["persistence"]),
         persistence=row["persistence"],
         ongoing=row["ongoing"],
-        status=_status(row, finding_id, before),
+        status=row["status"] if "status" in row else _status(row),
         is_known=row.get("known_issue") is not None,
         causes=(row["fault"],),
         first_seen=row["first_seen"],
         last_seen=row["last_seen"],
         share_of_time=row.get("share_of_time", 1.0),
+        open_since=row.get("open_since"),
+        nights_open=row.get("nights_open"),
     )
 
 
-def _status(row: Row, finding_id: str, before: frozenset[str]) -> str | None:
-    """As the audit gives it to orphaned and duplicated queues."""
-    lasts = row["persistence"] == PERSISTENT
-    if finding_id in before and (lasts or row["ongoing"]):
-        return PERSISTING
-    return NEW if lasts else None
+def _status(row: Row) -> str | None:
+    """Of a run of an earlier version, which did not compare it: what lasts is new."""
+    return NEW if row["persistence"] == PERSISTENT else None

@@ -1,27 +1,36 @@
 """A published run as metrics, in Prometheus' text format, for a textfile collector.
 
-The library escapes label values; the number of series is bounded whatever the groups are called
-and however many there are. Series of all kinds are always there, so that a rule sees a zero and not
-a gap; only the groups that are worst come and go.
+The library escapes quotes in label values, and ``visible`` what cannot be seen. The number of
+series is bounded whatever the groups are called and however many there are. Series of all kinds are
+always there, so that a rule sees a zero and not a gap; only the groups that are worst come and go.
+
+What is counted has the label ``cluster``. At most ``_MOST_CLUSTERS`` have a name there: those with
+most findings. The others are counted together, as ``OTHER_CLUSTERS``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import product
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from jobs.alerts.digest import Digest, Finding
+from jobs import __version__
+from jobs.alerts.digest import Digest, Finding, Row
 from jobs.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
+from jobs.text import visible
 
 _PERSISTENCES = (PERSISTENT, TRANSIENT)
 _STATUSES = ("NEW", "PERSISTING", "NONE")
 _KNOWN = ("false", "true")
 #: RocketMQ takes no longer names; a dump may.
 _LONGEST_LABEL = 255
+#: Each has some hundred series.
+_MOST_CLUSTERS = 20
+#: No name of a cluster: RocketMQ allows no brackets there.
+OTHER_CLUSTERS = "(others)"
 
 
 def metrics_text(digest: Digest, worst_groups: int) -> str:
@@ -30,11 +39,29 @@ def metrics_text(digest: Digest, worst_groups: int) -> str:
     All are gauges named ``rebalance_audit_...``, in base units; shares are from 0 to 1.
     """
     registry = CollectorRegistry()
-    _findings(registry, digest)
+    clusters = _shown_clusters(digest)
+    _findings(registry, digest, clusters)
     _worst_groups(registry, digest.findings, worst_groups)
-    _coverage(registry, digest)
+    _coverage(registry, digest, clusters)
     _run(registry, digest)
     return generate_latest(registry).decode("utf-8")
+
+
+def _label(name: str) -> str:
+    return visible(name)[:_LONGEST_LABEL]
+
+
+def _shown_clusters(digest: Digest) -> Mapping[str, str]:
+    """How each cluster of the run is called in the label."""
+    findings = Counter(each.cluster for each in digest.findings)
+    rows = (*digest.health, *digest.faults, *digest.stacked, *digest.former)
+    # Without any cluster the series are there all the same, as zeros.
+    names = {row["cluster"] for row in rows} | findings.keys() or {""}
+    worst = sorted(names, key=lambda name: (-findings[name], name))
+    return {
+        name: _label(name) if place < _MOST_CLUSTERS else OTHER_CLUSTERS
+        for place, name in enumerate(worst)
+    }
 
 
 def _counted(
@@ -57,12 +84,14 @@ def _single(registry: CollectorRegistry, name: str, what: str, value: float | No
         Gauge(f"rebalance_audit_{name}", what, registry=registry).set(value)
 
 
-def _findings(registry: CollectorRegistry, digest: Digest) -> None:
+def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str, str]) -> None:
+    shown = clusters.values()
     _counted(
         registry,
         "findings",
         "Orphaned, duplicate and stalled queues: rows of the tables of findings",
         {
+            "cluster": shown,
             "kind": QUEUE_FINDINGS.values(),
             "severity": SEVERITIES,
             "persistence": _PERSISTENCES,
@@ -70,7 +99,14 @@ def _findings(registry: CollectorRegistry, digest: Digest) -> None:
             "known": _KNOWN,
         },
         (
-            (each.kind, each.severity, each.persistence, each.status or "NONE", _is(each.is_known))
+            (
+                clusters[each.cluster],
+                each.kind,
+                each.severity,
+                each.persistence,
+                each.status or "NONE",
+                _is(each.is_known),
+            )
             for each in digest.findings
             if each.queue is not None
         ),
@@ -79,19 +115,19 @@ def _findings(registry: CollectorRegistry, digest: Digest) -> None:
         registry,
         "faults",
         "Faults of groups: rows of group_faults",
-        {"fault": FAULTS, "persistence": _PERSISTENCES, "known": _KNOWN},
+        {"cluster": shown, "fault": FAULTS, "persistence": _PERSISTENCES, "known": _KNOWN},
         (
-            (row["fault"], row["persistence"], _is(row.get("known_issue") is not None))
+            (clusters[row["cluster"]], row["fault"], row["persistence"], _is_known(row))
             for row in digest.faults
         ),
     )
     _counted(
         registry,
         "stacked_client_ids",
-        "Client ids that stand more than once in a broker's list",
-        {"verdict": VERDICTS, "persistence": _PERSISTENCES, "known": _KNOWN},
+        "Client ids that are more than once in a broker's list",
+        {"cluster": shown, "verdict": VERDICTS, "persistence": _PERSISTENCES, "known": _KNOWN},
         (
-            (row["verdict"], row["persistence"], _is(row.get("known_issue") is not None))
+            (clusters[row["cluster"]], row["verdict"], row["persistence"], _is_known(row))
             for row in digest.stacked
         ),
     )
@@ -99,13 +135,17 @@ def _findings(registry: CollectorRegistry, digest: Digest) -> None:
         registry,
         "former_findings",
         "What was open in the published run before and is not there any more",
-        {"status": ("RESOLVED", "NOT_AUDITED")},
-        ((row["status"],) for row in digest.former),
+        {"cluster": shown, "status": ("RESOLVED", "NOT_AUDITED")},
+        ((clusters[row["cluster"]], row["status"]) for row in digest.former),
     )
 
 
 def _is(value: bool) -> str:
     return _KNOWN[value]
+
+
+def _is_known(row: Row) -> str:
+    return _is(row.get("known_issue") is not None)
 
 
 def _worst_groups(
@@ -124,26 +164,33 @@ def _worst_groups(
             counts.setdefault((each.cluster, each.consumer_group), Counter())[each.severity] += 1
     worst = sorted(counts, key=lambda group: ([-counts[group][s] for s in severe[::-1]], group))
     for group in worst[:worst_groups]:
-        names = [name[:_LONGEST_LABEL] for name in group]
+        names = [_label(name) for name in group]
         for severity in severe:
-            gauge.labels(*names, severity).set(counts[group][severity])
+            # Two names may be the same when they are cut: their findings are added.
+            gauge.labels(*names, severity).inc(counts[group][severity])
 
 
-def _coverage(registry: CollectorRegistry, digest: Digest) -> None:
+def _coverage(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str, str]) -> None:
     _counted(
         registry,
         "group_topics",
         "Groups and their topics: rows of group_health",
-        {"coverage": ("AUDITED",)},
-        ((row["coverage"],) for row in digest.health),
+        {"cluster": clusters.values(), "coverage": ("AUDITED",)},
+        ((clusters[row["cluster"]], row["coverage"]) for row in digest.health),
     )
-    audited = [row["completeness"] for row in digest.health if row["coverage"] == "AUDITED"]
-    _single(
-        registry,
-        "completeness_lowest_ratio",
-        "Of the audited topics the lowest share of brokers whose list is known",
-        min(audited, default=None),
+    lowest: dict[str, float] = {}
+    for row in digest.health:
+        if row["coverage"] == "AUDITED":
+            cluster = clusters[row["cluster"]]
+            lowest[cluster] = min(row["completeness"], lowest.get(cluster, 1.0))
+    completeness = Gauge(
+        "rebalance_audit_completeness_lowest_ratio",
+        "Of the audited topics the lowest share of brokers that answered",
+        ["cluster"],
+        registry=registry,
     )
+    for cluster, share in lowest.items():
+        completeness.labels(cluster).set(share)
     summary = digest.published.summary
     rows = Gauge("rebalance_audit_rows", "Rows of a table", ["table"], registry=registry)
     for table, count in summary["rows"].items():
@@ -162,6 +209,12 @@ def _coverage(registry: CollectorRegistry, digest: Digest) -> None:
 
 def _run(registry: CollectorRegistry, digest: Digest) -> None:
     summary = digest.published.summary
+    Gauge(
+        "rebalance_audit_build_info",
+        "The version of the audit that wrote these metrics",
+        ["version"],
+        registry=registry,
+    ).labels(__version__).set(1)
     ingested = summary["inputs"]["ingested"] or {}
     lines = ingested.get("lines")
     _single(registry, "input_lines", "Lines of the dumps", lines)

@@ -1,115 +1,187 @@
-"""Posts a message to a webhook. Its URL is a secret: it is in no argument, no log and no error."""
+"""Posts to a webhook. Its URL is a secret: it is in no argument, no log and no error."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import time
+import socket
+import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
-from email.message import Message
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.message import Message as Headers
 from typing import IO, Any
-from urllib.parse import urlsplit
 
-from jobs.errors import AuditError, SettingsError
+from jobs.alerts.delivery import Refusal, within
 
-#: The environment variable that has the URL.
-WEBHOOK_VARIABLE = "REBALANCE_AUDIT_WEBHOOK"
-
+#: Nobody answers more to a message; the rest is not read.
+_LONGEST_ANSWER = 64 << 10
 _TOO_MANY_REQUESTS = 429
-#: Seconds before a second attempt; each later one waits twice as long as the one before.
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 30.0
 
 
-class WebhookError(AuditError):
-    """The webhook did not take the message; what was published is published all the same."""
+@dataclass(frozen=True)
+class Request:
+    """What is posted, as JSON, and where."""
+
+    url: str = field(repr=False)
+    body: Any = field(repr=False)
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the body. What is measured against a service's limit is what is sent."""
+        return json_bytes(self.body)
 
 
-def find_webhook(environment: Mapping[str, str], file: str | None) -> str:
-    """The URL: that of the environment, else the first line of the file.
+@dataclass(frozen=True)
+class Answer:
+    """What a server answered; ``text`` is its beginning."""
 
-    Raises SettingsError, without the URL in it, where there is none or where it is none.
+    status: int
+    text: str = field(repr=False)
+    retry_after: float = 0.0
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The JSON object of the answer; empty where it is none."""
+        with suppress(ValueError, RecursionError):
+            values = json.loads(self.text)
+            if isinstance(values, dict):
+                return values
+        return {}
+
+
+def json_bytes(value: Any) -> bytes:
+    """The value as JSON, in UTF-8; a lone surrogate of a name is replaced.
+
+    >>> json_bytes({"text": "é"}).decode()
+    '{"text": "é"}'
     """
-    url, source = environment.get(WEBHOOK_VARIABLE, "").strip(), WEBHOOK_VARIABLE
-    if not url and file is not None:
-        source = f"alerts.webhook_file {file}"
-        try:
-            url = Path(file).read_text(encoding="utf-8").partition("\n")[0].strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{source}: {type(error).__name__}") from None
-    if not url:
-        raise SettingsError(
-            f"expected the webhook's URL in {WEBHOOK_VARIABLE}, or in the file that the setting "
-            "alerts.webhook_file names, came neither"
-        )
-    if not _is_url(url):
-        raise SettingsError(f"{source}: expected a URL as https://host/path (it is not shown)")
-    return url
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace")
 
 
-def _is_url(url: str) -> bool:
+def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
+    """Posts once; the whole of it, from the look-up of the name to the answer, has this time.
+
+    A Refusal is what may pass: no answer, 5xx, 429 (with what its Retry-After says).
+    """
+    connections = _Connections()
     try:
-        parts = urlsplit(url)
-        port_is_right = parts.port is None or parts.port > 0
-    except ValueError:
-        return False
-    shown = url.isascii() and url.isprintable() and " " not in url
-    return parts.scheme in ("https", "http") and bool(parts.hostname) and port_is_right and shown
+        answer = within(
+            timeout_seconds,
+            lambda: _exchange(request, timeout_seconds, connections),
+            connections.close,
+        )
+    # Errors' own texts may have the URL in them, and so may what a proxy answers.
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return Refusal(f"no answer: {_why(error, timeout_seconds)}", 0.0)
+    if answer.status >= 500 or answer.status == _TOO_MANY_REQUESTS:
+        return Refusal(f"HTTP status {answer.status}", answer.retry_after)
+    return answer
 
 
-def post(
-    url: str,
-    message: Mapping[str, Any],
-    timeout_seconds: float,
-    attempts: int,
-    pause: Callable[[float], None] = time.sleep,
-) -> None:
-    """Posts the message as JSON, up to so many times; raises WebhookError where nobody took it.
-
-    Tried again is what may pass: no answer, 5xx, 429 (after what its Retry-After says).
-    """
-    request = urllib.request.Request(  # noqa: S310 - find_webhook lets http and https through
-        url,
-        data=json.dumps(message).encode("utf-8"),
+def _exchange(request: Request, timeout_seconds: float, connections: _Connections) -> Answer:
+    sent = urllib.request.Request(  # noqa: S310 - what reads the URL lets http and https through
+        request.url,
+        data=request.data,
         headers={"Content-Type": "application/json; charset=utf-8"},
         method="POST",
     )
-    said = ""
-    for attempt in range(attempts):
-        said, wait = _post_once(request, timeout_seconds)
-        if not said:
-            return
-        if wait is None:
-            break
-        if attempt + 1 < attempts:
-            pause(min(max(wait, _FIRST_PAUSE * 2**attempt), _LONGEST_PAUSE))
-    raise WebhookError(f"the webhook did not take the message: {said}; the reports are published")
-
-
-def _post_once(request: urllib.request.Request, timeout: float) -> tuple[str, float | None]:
-    """What went wrong (nothing: "") and how long to wait at least; None: it would again."""
-    # Errors' own texts may have the URL in them, and so may what a proxy answers: neither is told.
+    opener = urllib.request.build_opener(_NoRedirects, _Http(connections), _Https(connections))
     try:
-        with _OPENER.open(request, timeout=timeout) as answer:
-            answer.read(1)
-        return "", None
+        with opener.open(sent, timeout=timeout_seconds) as answer:
+            return _answer(answer.status, answer, answer.headers)
     except urllib.error.HTTPError as error:
         with error:
-            passes = error.code >= 500 or error.code == _TOO_MANY_REQUESTS
-            return f"HTTP status {error.code}", _retry_after(error.headers) if passes else None
-    except urllib.error.URLError as error:
-        return f"no answer ({type(error.reason).__name__})", 0.0
-    # ValueError: a host name that no network can look up.
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        return f"no answer ({type(error).__name__})", 0.0
+            return _answer(error.code, error, error.headers)
 
 
-def _retry_after(headers: Message) -> float:
-    text = headers.get("Retry-After", "")
-    return float(text) if text.isdecimal() else 0.0
+def _answer(status: int, body: IO[bytes], headers: Headers) -> Answer:
+    text = body.read(_LONGEST_ANSWER).decode("utf-8", errors="replace")
+    seconds = headers.get("Retry-After", "")
+    return Answer(status, text, float(seconds) if seconds.isdecimal() else 0.0)
+
+
+def _why(error: Exception, timeout_seconds: float) -> str:
+    """The error in words of ours.
+
+    >>> _why(urllib.error.URLError(ConnectionRefusedError(111, "to a secret place")), 10)
+    'the connection was refused'
+    """
+    if isinstance(error, urllib.error.URLError) and isinstance(error.reason, Exception):
+        error = error.reason
+    return why(error, timeout_seconds)
+
+
+def why(error: Exception, timeout_seconds: float) -> str:
+    """Why a server could not be reached, in words; else the error's class."""
+    for kind, words in (
+        (TimeoutError, f"not within {timeout_seconds:g} s"),
+        (ConnectionRefusedError, "the connection was refused"),
+        (socket.gaierror, "the host's name has no address"),
+        (ssl.SSLCertVerificationError, "the host's certificate is not trusted"),
+    ):
+        if isinstance(error, kind):
+            return words
+    return type(error).__name__
+
+
+class _Connections:
+    """The connections of one post, so that they can be ended from outside."""
+
+    def __init__(self) -> None:
+        self._opened: list[http.client.HTTPConnection] = []
+        self._closed = False
+
+    def add(self, connection: http.client.HTTPConnection) -> None:
+        self._opened.append(connection)
+
+    def check(self) -> None:
+        if self._closed:
+            raise TimeoutError
+
+    def close(self) -> None:
+        """Ends them: what waits for the server wakes, and what was not sent is not sent."""
+        self._closed = True
+        for each in self._opened:
+            if isinstance(each.sock, socket.socket):
+                # Not the method of an SSL socket: that would go on in clear text for a moment.
+                with suppress(OSError):
+                    socket.socket.shutdown(each.sock, socket.SHUT_RDWR)
+
+
+def _watched(
+    kind: type[http.client.HTTPConnection], connections: _Connections
+) -> type[http.client.HTTPConnection]:
+    """The class of connections, of which each is added, and none begins when they are closed."""
+
+    class Watched(kind):  # type: ignore[valid-type,misc]
+        def connect(self) -> None:
+            connections.add(self)
+            super().connect()
+            connections.check()
+
+    return Watched
+
+
+class _Http(urllib.request.HTTPHandler):
+    def __init__(self, connections: _Connections) -> None:
+        super().__init__()
+        self._connection = _watched(http.client.HTTPConnection, connections)
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """As the handler does, with watched connections."""
+        return self.do_open(self._connection, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, connections: _Connections) -> None:
+        super().__init__()
+        self._connection = _watched(http.client.HTTPSConnection, connections)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """As the handler does, with watched connections."""
+        return self.do_open(self._connection, req)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -121,10 +193,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         fp: IO[bytes],
         code: int,
         msg: str,
-        headers: Message,
+        headers: Headers,
         newurl: str,
     ) -> None:
         """Follows none: the status is the answer."""
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects)

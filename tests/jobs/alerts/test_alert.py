@@ -1,272 +1,400 @@
-"""The command: metrics to a file, messages to a webhook on this machine that keeps its secret."""
+"""The command: metrics to a file, messages to services on this machine, each of them once."""
 
 from __future__ import annotations
 
 import json
-import socket
+import os
+import subprocess
+import sys
 import threading
-import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.alerts.webhook import WEBHOOK_VARIABLE, WebhookError, find_webhook, post
+from jobs.alerts.destinations import SECRET_VARIABLE, WEBHOOK_VARIABLE
+from jobs.alerts.services.pagerduty import incident_key
 from jobs.cli import main
-from jobs.errors import SettingsError
+from tests.support.services import (
+    SIGNING_SECRET,
+    TOKEN,
+    Answer,
+    Fake,
+    Posted,
+    fake,
+    pagerduty,
+    slack,
+    taken,
+)
 from tests.support.written_reports import publish, report_row
 
-SECRET = "T0/B1/s3cr3t"  # noqa: S105
-
-
-@dataclass
-class Chat:
-    """A webhook: the statuses that it answers with, one after the other, then 200; what it got."""
-
-    url: str
-    answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    methods: list[str] = field(default_factory=list)
+DATE = "2026-11-20"
 
 
 @pytest.fixture
-def chat() -> Iterator[Chat]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            chat.methods.append(f"{self.command} {self.headers['Content-Type']}")
-            chat.messages.append(json.loads(body))
-            status, headers = chat.answers.pop(0) if chat.answers else (200, {})
-            self.send_response(status)
-            for name, each in headers.items():
-                self.send_header(name, each)
-            self.end_headers()
-            self.wfile.write(f"you called {self.path}".encode())
-
-        do_GET = do_POST  # noqa: N815
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing on the console."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    chat = Chat(f"http://127.0.0.1:{server.server_port}/services/{SECRET}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield chat
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def chat() -> Iterator[Fake]:
+    with fake(taken, f"/hook/{TOKEN}") as service:
+        yield service
 
 
-def send(url: str, attempts: int = 3, timeout: float = 60) -> list[float]:
-    """Posts a message; the pauses between the attempts."""
-    pauses: list[float] = []
-    post(url, {"text": "é"}, timeout, attempts, pauses.append)
-    return pauses
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """A file of settings, beside the reports."""
+    file = tmp_path / "audit.toml"
+    file.write_text("")
+    return file
 
 
-def test_a_message_arrives_as_json(chat: Chat) -> None:
-    assert send(chat.url) == []
-    assert chat.messages == [{"text": "é"}]
-    assert chat.methods == ["POST application/json; charset=utf-8"]
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    return tmp_path / "reports"
 
 
-def test_what_may_pass_is_tried_again_after_a_while(chat: Chat) -> None:
-    chat.answers = [(503, {}), (429, {"Retry-After": "7"})]
-    assert send(chat.url) == [1.0, 7.0]
-    assert len(chat.messages) == 3
-    chat.answers = [(500, {"Retry-After": "99999"}), (500, {"Retry-After": "Fri, 31 Dec 1999"})]
-    assert send(chat.url) == [30.0, 2.0]
+def orphan(finding_id: str, **values: Any) -> dict[str, Any]:
+    return report_row("orphaned_queues", finding_id=finding_id, **values)
 
 
-@pytest.mark.parametrize(
-    ("answers", "attempts", "posts", "said"),
-    [
-        ([(404, {})], 3, 1, "HTTP status 404"),
-        ([(403, {})], 3, 1, "HTTP status 403"),
-        ([(500, {})] * 3, 3, 3, "HTTP status 500"),
-        ([(500, {})], 1, 1, "HTTP status 500"),
-        ([(302, {"Location": "/elsewhere"})], 3, 1, "HTTP status 302"),
-        ([(308, {"Location": "/elsewhere"})], 3, 1, "HTTP status 308"),
-    ],
-)
-def test_what_is_refused_is_told_without_the_url(
-    chat: Chat, answers: list[tuple[int, dict[str, str]]], attempts: int, posts: int, said: str
-) -> None:
-    chat.answers = list(answers)
-    with pytest.raises(WebhookError, match=said) as raised:
-        send(chat.url, attempts)
-    assert len(chat.messages) == posts
-    assert_secret_is_kept(raised.value)
+def audit(reports: Path, *orphans: dict[str, Any], date: str = DATE, run_id: str = "run-1") -> None:
+    """Publishes a run with these orphans, of topics that were audited, as U was."""
+    topics = {"T", "U", *(each["topic"] for each in orphans)}
+    health = [report_row("group_health", topic=topic) for topic in sorted(topics)]
+    tables = {"orphaned_queues": orphans, "group_health": health}
+    publish(reports, date, tables, run_id=run_id)
 
 
-def assert_secret_is_kept(error: BaseException) -> None:
-    told = "".join(traceback.format_exception(error))
-    assert "s3cr3t" not in told
+def run(
+    monkeypatch: pytest.MonkeyPatch,
+    reports: Path,
+    url: str | None,
+    *arguments: str,
+    secret: str | None = None,
+) -> int:
+    for variable, value in ((WEBHOOK_VARIABLE, url), (SECRET_VARIABLE, secret)):
+        if value is None:
+            monkeypatch.delenv(variable, raising=False)
+        else:
+            monkeypatch.setenv(variable, value)
+    settings = reports.parent / "audit.toml"
+    settings.touch()
+    return main(["alert", "--reports", str(reports), "--settings", str(settings), *arguments])
 
 
-def test_where_nobody_answers_the_attempts_end(chat: Chat) -> None:
-    pauses: list[float] = []
-    with pytest.raises(WebhookError, match=r"no answer \(ConnectionRefusedError\)") as raised:
-        post(f"http://127.0.0.1:1/services/{SECRET}", {}, 60, 2, pauses.append)
-    assert_secret_is_kept(raised.value)
-    assert pauses == [1.0]  # none after the last attempt
+def topics(service: Fake) -> list[list[str]]:
+    """The topics of each message."""
+    return [[each["topic"] for each in body["problems"]] for body in service.bodies]
 
 
-def test_a_host_that_can_have_no_address_is_no_answer() -> None:
-    with pytest.raises(WebhookError, match="no answer") as raised:
-        send(f"http://{'a' * 64}.example/services/{SECRET}", attempts=1)
-    assert_secret_is_kept(raised.value)
-
-
-def test_a_webhook_that_hangs_is_given_up(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/services/{SECRET}"
-        with pytest.raises(WebhookError, match=r"no answer \(TimeoutError\)") as raised:
-            send(url, attempts=1, timeout=0.2)
-    assert_secret_is_kept(raised.value)
-
-
-def test_the_url_comes_from_the_environment_before_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "webhook"
-    file.write_bytes(b"https://chat.example/file \r\n# ours\n")
-    from_environment = {WEBHOOK_VARIABLE: " https://chat.example/environment\n"}
-    assert find_webhook(from_environment, str(file)) == "https://chat.example/environment"
-    assert find_webhook({WEBHOOK_VARIABLE: ""}, str(file)) == "https://chat.example/file"
-    with pytest.raises(SettingsError, match="came neither"):
-        find_webhook({}, None)
-    with pytest.raises(SettingsError, match=r"webhook_file .*nowhere: FileNotFoundError"):
-        find_webhook({}, str(tmp_path / "nowhere"))
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        f"chat.example/{SECRET}",
-        f"ftp://chat.example/{SECRET}",
-        f"file:///{SECRET}",
-        f"https://chat.example:port/{SECRET}",
-        f"https://chat.example:0/{SECRET}",
-        f"https://chat.example/{SECRET} x",
-        f"https://chat.example/{SECRET}\nX: y",
-        f"https://chat.example/{SECRET}\x7f",
-        f"https://[::1/{SECRET}",
-        f"https:///{SECRET}",
-        f"https://chat.example/{SECRET}é",
-    ],
-)
-def test_what_is_no_url_is_refused_and_not_shown(url: str) -> None:
-    with pytest.raises(SettingsError, match="expected a URL") as raised:
-        find_webhook({WEBHOOK_VARIABLE: url}, None)
-    assert_secret_is_kept(raised.value)
-
-
-# ---------------------------------------------------------------- the command line
-
-TABLES = {"orphaned_queues": [report_row("orphaned_queues", finding_id="one")]}
-
-
-def run(monkeypatch: pytest.MonkeyPatch, folder: Path, url: str | None, *arguments: str) -> int:
-    if url is None:
-        monkeypatch.delenv(WEBHOOK_VARIABLE, raising=False)
-    else:
-        monkeypatch.setenv(WEBHOOK_VARIABLE, url)
-    return main(["alert", "--reports", str(folder), *arguments])
-
-
-def test_a_finding_is_told_once_however_often_the_date_is_audited(
-    chat: Chat,
-    tmp_path: Path,
+def test_a_finding_is_posted_once_however_often_the_date_is_audited(
+    chat: Fake,
+    reports: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    publish(tmp_path, "2026-11-20", TABLES)
-    assert run(monkeypatch, tmp_path, chat.url, "--webhook") == 0
-    assert capsys.readouterr().out == "told of 1 findings of 2026-11-20\n"
-    assert run(monkeypatch, tmp_path, chat.url, "--webhook") == 0
-    assert capsys.readouterr().out == "nothing to tell of 2026-11-20\n"
-    more = [*TABLES["orphaned_queues"], report_row("orphaned_queues", finding_id="two", topic="U")]
-    publish(tmp_path, "2026-11-20", {"orphaned_queues": more}, run_id="run-2")
-    assert run(monkeypatch, tmp_path, chat.url, "--webhook") == 0
-    first, second = chat.messages
-    assert "G / T " in first["text"]
-    assert "G / U " in second["text"]
-    assert "G / T " not in second["text"]
+    audit(reports, orphan("one"))
+    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    assert capsys.readouterr().out == "posted 1 finding of 2026-11-20\n"
+    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    assert capsys.readouterr().out == "nothing to post of 2026-11-20\n"
+    audit(reports, orphan("one"), orphan("two", topic="U"), run_id="run-2")
+    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    assert topics(chat) == [["T"], ["U"]]
 
 
-def test_a_webhook_that_fails_loses_neither_the_metrics_nor_the_message(
-    chat: Chat,
-    tmp_path: Path,
+def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
+    chat: Fake,
+    reports: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    publish(tmp_path, "2026-11-20", TABLES)
-    pointer = (tmp_path / "_published" / "dt=2026-11-20.json").read_text()
-    metrics = tmp_path / "node_exporter" / "rebalance.prom"
-    chat.answers = [(404, {})]
-    assert run(monkeypatch, tmp_path, chat.url, "--metrics", str(metrics), "--webhook") == 4
+    audit(reports, orphan("one"))
+    pointer = (reports / "_published" / "dt=2026-11-20.json").read_text()
+    metrics = reports.parent / "node_exporter" / "rebalance.prom"
+    chat.answers = [(404, {}, "")]
+    assert run(monkeypatch, reports, chat.url, "--metrics", str(metrics), "--webhook") == 4
     said = capsys.readouterr()
-    assert "HTTP status 404; the reports are published" in said.err
-    assert "s3cr3t" not in said.err + said.out
+    assert "the message was not delivered (JSON): HTTP status 404; the reports are" in said.err
+    assert TOKEN not in said.err + said.out
     assert "Traceback" not in said.err
     assert "rebalance_audit_findings{" in metrics.read_text()
     assert [path.name for path in metrics.parent.iterdir()] == ["rebalance.prom"]
-    assert (tmp_path / "_published" / "dt=2026-11-20.json").read_text() == pointer
-    assert run(monkeypatch, tmp_path, chat.url, "--webhook") == 0
-    assert len(chat.messages) == 2
+    assert (reports / "_published" / "dt=2026-11-20.json").read_text() == pointer
+    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    assert topics(chat) == [["T"], ["T"]]
+
+
+@pytest.mark.parametrize(
+    ("service", "answer"),
+    [
+        ("DINGTALK", '{"errcode": 310000, "errmsg": "keywords not in content"}'),
+        ("FEISHU", '{"code": 19024, "msg": "Key Words Not Found"}'),
+        ("WECOM", '{"errcode": 93000, "errmsg": "invalid webhook url"}'),
+    ],
+)
+def test_an_error_in_a_200_is_told_again(
+    service: str,
+    answer: str,
+    reports: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It counted as delivered, and the findings were never told again."""
+    audit(reports, orphan("one"))
+    taken_by_both = '{"errcode": 0, "code": 0}'
+    with fake(lambda _: (200, {}, taken_by_both), f"/x?key={TOKEN}") as chat:
+        chat.answers = [(200, {}, answer)]
+        arguments = ("--webhook", "--set", f"alerts.service={service}")
+        assert run(monkeypatch, reports, chat.url, *arguments) == 4
+        assert "error code" in capsys.readouterr().err
+        assert run(monkeypatch, reports, chat.url, *arguments) == 0
+        assert run(monkeypatch, reports, chat.url, *arguments) == 0
+    assert len(chat.posted) == 2
 
 
 def test_metrics_alone_post_and_print_no_message(
-    chat: Chat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    publish(tmp_path, "2026-11-20", TABLES)
-    metrics = tmp_path / "rebalance.prom"
-    assert run(monkeypatch, tmp_path, chat.url, "--metrics", str(metrics)) == 0
+    audit(reports, orphan("one"))
+    metrics = reports.parent / "rebalance.prom"
+    assert run(monkeypatch, reports, chat.url, "--metrics", str(metrics)) == 0
     assert capsys.readouterr().out == f"metrics of 2026-11-20 written to {metrics}\n"
-    assert chat.messages == []
+    assert chat.posted == []
+
+
+def test_metrics_are_for_everybody_and_follow_no_link(
+    reports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """node_exporter is another user; through a link that somebody laid a file would be lost."""
+    audit(reports)
+    victim = reports.parent / "victim"
+    victim.write_text("precious")
+    metrics = reports.parent / "rebalance.prom"
+    for name in ("rebalance.prom.new", "rebalance.prom.tmp", "rebalance.prom"):
+        (reports.parent / name).symlink_to(victim)
+    before = os.umask(0o022)
+    try:
+        assert run(monkeypatch, reports, None, "--metrics", str(metrics)) == 0
+    finally:
+        os.umask(before)
+    assert victim.read_text() == "precious"
+    assert not metrics.is_symlink()
+    assert metrics.stat().st_mode & 0o777 == 0o644
 
 
 def test_without_a_place_to_tell_it_the_message_is_printed_and_not_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    publish(tmp_path, "2026-11-20", TABLES)
+    audit(reports, orphan("one"))
     for _ in range(2):
-        assert run(monkeypatch, tmp_path, None) == 0
-        assert capsys.readouterr().out.startswith("*Rebalance audit of 2026-11-20*: 1 new finding ")
+        assert run(monkeypatch, reports, None) == 0
+        assert capsys.readouterr().out.startswith("Rebalance audit of 2026-11-20: 1 new finding ")
 
 
 def test_always_tells_that_there_is_nothing(
-    chat: Chat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish(tmp_path, "2026-11-20", {})
-    assert run(monkeypatch, tmp_path, chat.url, "--webhook") == 0
-    assert chat.messages == []
-    assert run(monkeypatch, tmp_path, chat.url, "--webhook", "--set", "alerts.tell=ALWAYS") == 0
-    assert chat.messages[0]["text"] == "*Rebalance audit of 2026-11-20*: no open findings"
+    audit(reports)
+    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    assert chat.posted == []
+    assert run(monkeypatch, reports, chat.url, "--webhook", "--set", "alerts.tell=ALWAYS") == 0
+    assert chat.bodies[0]["text"] == "Rebalance audit of 2026-11-20: no open findings"
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--webhook"], 2, "expected the webhook's URL in REBALANCE_AUDIT_WEBHOOK"),
+        (["--webhook"], 2, "alerts: expected the webhook's URL in REBALANCE_AUDIT_WEBHOOK"),
         (["--date", "2026-11-19"], 3, "no published report of 2026-11-19"),
         (["--metrics", "/proc/rebalance.prom"], 4, "metrics cannot be written to /proc/"),
         (["--set", "alerts.tell=SOMETIMES"], 2, "alerts.tell: Input should be 'NEW', 'OPEN' or"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_exit_code(
-    tmp_path: Path,
+def test_what_is_wrong_is_said_with_its_exit_code(
+    reports: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
     code: int,
     said: str,
 ) -> None:
-    publish(tmp_path, "2026-11-20", TABLES)
-    assert run(monkeypatch, tmp_path, None, *arguments) == code
+    audit(reports, orphan("one"))
+    assert run(monkeypatch, reports, None, *arguments) == code
     error = capsys.readouterr().err
     assert said in error
     assert "Traceback" not in error
+
+
+# ---------------------------------------------------------------- notes
+
+
+def test_a_damaged_note_means_tell_again(
+    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit(reports, orphan("one"))
+    note = reports / "_alerts" / "dt=2026-11-20.json"
+    note.parent.mkdir()
+    note.write_text('{"finding_ids": ["one"')
+    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    (line,) = [
+        line for line in capsys.readouterr().err.splitlines() if "reads settings" not in line
+    ]
+    assert "findings that were posted are posted again" in line
+    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    assert topics(chat) == [["T"]]
+
+
+def test_a_note_that_cannot_be_written_is_one_line_after_the_post(
+    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit(reports, orphan("one"))
+    (reports / "_alerts").write_text("a file in the place of the folder")
+    assert run(monkeypatch, reports, chat.url, "--webhook") == 4
+    error = capsys.readouterr().err
+    assert "the message was delivered, and the next alert posts it again: " in error
+    assert "_alerts/dt=2026-11-20.json cannot be written" in error
+    assert "Traceback" not in error
+    assert topics(chat) == [["T"]]
+
+
+def test_where_nobody_can_be_kept_out_the_message_is_posted_all_the_same(
+    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit(reports, orphan("one"))
+    for each in (reports / "_claims").rglob("*"):
+        assert each.is_dir()
+    (reports / "_claims" / "alerts").write_text("a file in the place of the folder")
+    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    assert "an alert at the same time would post the same" in capsys.readouterr().err
+    assert topics(chat) == [["T"]]
+
+
+def test_of_two_alerts_at_a_time_one_posts(reports: Path) -> None:
+    audit(reports, orphan("one"))
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def slow(_posted: Posted) -> Answer:
+        arrived.set()
+        go_on.wait(60)
+        return 200, {}, ""
+
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "jobs.cli", "alert", "--reports", str(reports)]
+        return subprocess.Popen(
+            [*command, "--webhook", "--set", "alerts.timeout_seconds=60"],
+            env={**os.environ, WEBHOOK_VARIABLE: service.url},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    with fake(slow, f"/hook/{TOKEN}") as service:
+        first = start()
+        assert arrived.wait(60)
+        second = start()
+        for line in second.stderr or ():
+            if "waits for" in line:
+                break
+        go_on.set()
+        said = sorted(each.communicate(timeout=60)[0] for each in (first, second))
+    assert said == ["nothing to post of 2026-11-20\n", "posted 1 finding of 2026-11-20\n"]
+    assert len(service.posted) == 1
+
+
+# ---------------------------------------------------------------- several destinations
+
+
+def test_each_destination_gets_what_it_did_not_get_and_one_that_fails_stops_no_other(
+    chat: Fake,
+    reports: Path,
+    settings: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings.write_text(
+        '[[alerts.destinations]]\nname = "nowhere"\n'
+        '[[alerts.destinations]]\nname = "team"\nservice = "SLACK"\n'
+        '[[alerts.destinations]]\nname = "on-call"\nservice = "JSON"\nseverity = "CRITICAL"\n'
+    )
+    audit(reports, orphan("one"), orphan("two", topic="U", severity="WARNING"))
+    with fake(slack, f"/services/T0/B1/{TOKEN}") as team:
+        monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_TEAM", team.url)
+        monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_ON_CALL", chat.url)
+        team.answers = [(404, {}, "no_service")]
+        assert run(monkeypatch, reports, None, "--webhook") == 2
+        said = capsys.readouterr()
+        assert said.out == "on-call: posted 1 finding of 2026-11-20\n"
+        assert "alerts.destinations nowhere: expected the webhook's URL in REBAL" in said.err
+        assert "team: the message was not delivered (SLACK): no_service: the webhook" in said.err
+        monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_NOWHERE", chat.url)
+        assert run(monkeypatch, reports, None, "--webhook") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "nowhere: posted 2 findings of 2026-11-20",
+        "team: posted 2 findings of 2026-11-20",
+        "on-call: nothing to post of 2026-11-20",
+    ]
+    assert topics(chat) == [["T"], ["T", "U"]]
+
+
+# ---------------------------------------------------------------- incidents
+
+
+def events(service: Fake) -> list[tuple[str, str]]:
+    """Action and key of each event since the last time."""
+    found = [(each["event_action"], each["dedup_key"]) for each in service.bodies]
+    service.posted.clear()
+    return found
+
+
+def test_an_incident_is_triggered_once_and_resolved_when_its_topic_is_well(
+    reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_t, of_u = incident_key(("C", "G", "T")), incident_key(("C", "G", "U"))
+    with fake(pagerduty, "/v2/enqueue") as on_call:
+
+        def alert(*arguments: str) -> list[tuple[str, str]]:
+            service = "alerts.service=PAGERDUTY"
+            options = ("--webhook", "--set", service, *arguments)
+            assert run(monkeypatch, reports, on_call.url, *options, secret=SIGNING_SECRET) == 0
+            return events(on_call)
+
+        audit(reports, orphan("one"), orphan("two", queue_id=1), orphan("three", topic="U"))
+        assert alert() == [("trigger", of_t), ("trigger", of_u)]
+        assert alert() == []
+        # The next night: U goes on, T is well, of another topic nothing is known.
+        audit(reports, orphan("three", topic="U", status="PERSISTING"), date="2026-11-21")
+        capsys.readouterr()
+        assert alert() == [("resolve", of_t)]
+        said = "posted 0 findings of 2026-11-21, and that 1 incident resolved\n"
+        assert capsys.readouterr().out == said
+        assert alert() == []
+        # An earlier date says nothing of now.
+        audit(reports, date=DATE, run_id="run-2")
+        assert alert("--date", DATE) == []
+        audit(reports, date="2026-11-22")
+        assert alert() == [("resolve", of_u)]
+    noted = json.loads((reports / "_alerts" / "incidents.json").read_text())
+    assert noted == {"destinations": {"": []}}
+
+
+def test_an_incident_whose_message_failed_half_way_is_known_and_resolved(
+    reports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake(pagerduty, "/v2/enqueue") as on_call:
+
+        def alert() -> int:
+            options = ("--webhook", "--set", "alerts.service=PAGERDUTY")
+            return run(monkeypatch, reports, on_call.url, *options, secret=SIGNING_SECRET)
+
+        audit(reports, orphan("one"), orphan("two", topic="U"))
+        on_call.answers = [pagerduty(Posted("", {}, TRIGGER, 0)), (400, {}, "")]
+        assert alert() == 4
+        assert len(events(on_call)) == 2
+        audit(reports, orphan("two", topic="U"), run_id="run-2")
+        assert alert() == 0
+        assert events(on_call) == [
+            ("trigger", incident_key(("C", "G", "U"))),
+            ("resolve", incident_key(("C", "G", "T"))),
+        ]
+
+
+TRIGGER = {"routing_key": SIGNING_SECRET, "event_action": "resolve", "dedup_key": "x"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.alerts.digest import Digest, read_digest
-from jobs.alerts.message import escape, findings_to_tell, make_message
+from jobs.alerts.message import (
+    OTHERS,
+    Message,
+    Problem,
+    findings_to_tell,
+    make_message,
+    resolved_pairs,
+    shown,
+)
+from jobs.rendering.problems import find_problems
+from jobs.rendering.tables import PublishedTables
 from jobs.settings import Alerts
 from jobs.storage import Location, Published, Reports
-from tests.support.written_reports import publish, report_row
+from tests.support.written_reports import NOON, publish, report_row
 
 
 def digest(folder: Path, published: Published) -> Digest:
@@ -53,7 +61,7 @@ ORPHANS = [
         (Alerts(tell="OPEN", severity="INFO"), ["goes on", "improbable", "new", "new", "told"]),
         (Alerts(tell="ALWAYS", severity="CRITICAL"), ["goes on", "new", "told"]),
     ],
-    ids=str,
+    ids=["new", "new critical", "new of any severity", "open", "open of any severity", "always"],
 )
 def test_what_is_new_lasts_is_severe_and_not_known_is_told(
     tmp_path: Path, alerts: Alerts, told: list[str]
@@ -62,47 +70,54 @@ def test_what_is_new_lasts_is_severe_and_not_known_is_told(
     assert ids(found, alerts, ("told",)) == told
 
 
-def test_stalls_and_faults_without_queues_are_new_where_the_run_before_had_them_not(
-    tmp_path: Path,
-) -> None:
+def test_stalls_and_faults_without_queues_are_told_where_they_are_new(tmp_path: Path) -> None:
     stall = report_row("stalled_queues")
     mismatch = report_row("group_faults", fault="EXPRESSION_MISMATCH")
     tables = {
-        "stalled_queues": [stall, stall | {"queue_id": 1}],
-        # One that causes findings is told with them.
-        "group_faults": [mismatch, report_row("group_faults", fault="GHOST", queues_affected=1)],
+        "stalled_queues": [
+            stall,
+            stall | {"queue_id": 1, "status": "PERSISTING"},
+            stall | {"queue_id": 2, "status": None, "persistence": "TRANSIENT"},
+        ],
+        "group_faults": [
+            mismatch,
+            mismatch | {"topic": "goes on", "status": "PERSISTING"},
+            # One that causes findings is told with them.
+            report_row("group_faults", fault="GHOST", queues_affected=1),
+        ],
     }
-    first = publish(tmp_path, "2026-11-19", tables)
-    assert len(ids(digest(tmp_path, first))) == 3
-    tables["stalled_queues"] = [
-        stall | {"ongoing": False},
-        stall | {"queue_id": 2, "persistence": "TRANSIENT", "severity": "INFO"},
-        stall | {"queue_id": 3},
-    ]
-    second = digest(tmp_path, publish(tmp_path, "2026-11-20", tables, previous=first))
-    (new,) = findings_to_tell(second, Alerts(), ())
-    assert new.queue == ("broker-a", 3)
-    assert {each.status for each in second.findings if each.queue is None} == {"PERSISTING"}
-    # It was over in the run before: now it is new again.
-    third = publish(tmp_path, "2026-11-21", {"stalled_queues": [stall]}, previous=second.published)
-    assert len(ids(digest(tmp_path, third))) == 1
-
-
-def test_the_status_of_a_stall_is_that_of_an_orphan(tmp_path: Path) -> None:
-    def stall(queue_id: int, **values: Any) -> dict[str, Any]:
-        return report_row("stalled_queues", queue_id=queue_id, **values)
-
-    passed = {"persistence": "TRANSIENT", "severity": "INFO"}
-    over = {"ongoing": False, **passed}
-    before = [stall(0), stall(1), stall(2), stall(3, **passed)]
-    first = publish(tmp_path, "2026-11-19", {"stalled_queues": before})
-    now = [stall(0), stall(1, **passed), stall(2, **over), stall(3), stall(4), stall(5, **passed)]
-    found = digest(
-        tmp_path, publish(tmp_path, "2026-11-20", {"stalled_queues": now}, previous=first)
+    found = findings_to_tell(
+        digest(tmp_path, publish(tmp_path, "2026-11-20", tables)), Alerts(), ()
     )
-    # 1: the window begins in it; 2: it ended right after; 3: it had not lasted.
-    statuses = ["PERSISTING", "PERSISTING", None, "NEW", "NEW", None]
-    assert [each.status for each in found.findings] == statuses
+    told = {(each.kind, each.queue) for each in found}
+    assert told == {("STALLED", ("broker-a", 0)), ("EXPRESSION_MISMATCH", None)}
+
+
+def test_a_message_says_for_how_many_nights_it_has_been_open(tmp_path: Path) -> None:
+    tables = {
+        "orphaned_queues": [
+            orphan("1", open_since=NOON - timedelta(days=3), nights_open=4),
+            orphan("2", queue_id=1, open_since=NOON, nights_open=1),
+        ]
+    }
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
+    told = make_message(found, found.findings, Alerts()).problems[0].summary
+    assert told.endswith("ongoing, open since 2026-11-17 12:00 UTC (4 nights)")
+
+
+def test_what_lasts_is_new_in_a_run_of_a_version_that_did_not_compare_it(tmp_path: Path) -> None:
+    passed = {"persistence": "TRANSIENT", "severity": "INFO"}
+    tables = {
+        "stalled_queues": [
+            report_row("stalled_queues"),
+            report_row("stalled_queues", queue_id=1, **passed),
+        ],
+        "group_faults": [report_row("group_faults", fault="EXPRESSION_MISMATCH")],
+    }
+    columns = ("finding_id", "status", "open_since", "nights_open")
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables, without=columns))
+    assert [each.status for each in found.findings] == ["NEW", None, "NEW"]
+    assert len({each.finding_id for each in found.findings} - {""}) == 3
 
 
 def test_what_differs_in_one_name_is_another_finding(tmp_path: Path) -> None:
@@ -122,19 +137,6 @@ def test_a_fault_that_passed_is_no_finding(tmp_path: Path) -> None:
     assert (
         digest(tmp_path, publish(tmp_path, "2026-11-20", {"group_faults": faults})).findings == ()
     )
-
-
-def test_a_run_before_whose_tables_or_pointer_are_gone_leaves_everything_new(
-    tmp_path: Path,
-) -> None:
-    stall = {"stalled_queues": [report_row("stalled_queues")]}
-    first = publish(tmp_path, "2026-11-19", stall)
-    second = publish(tmp_path, "2026-11-20", stall, previous=first)
-    assert ids(digest(tmp_path, second)) == []
-    shutil.rmtree(tmp_path / "stalled_queues" / "dt=2026-11-19")
-    assert len(ids(digest(tmp_path, second))) == 1
-    (tmp_path / "_published" / "dt=2026-11-19.json").unlink()
-    assert len(ids(digest(tmp_path, second))) == 1
 
 
 def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Path) -> None:
@@ -166,26 +168,24 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
     )
     found = digest(tmp_path, published)
     message = make_message(found, findings_to_tell(found, Alerts(), ()), Alerts())
-    assert message["text"].splitlines() == [
-        "*Rebalance audit of 2026-11-20*: 3 new findings (2 CRITICAL, 1 WARNING) in 2 groups and "
+    assert message.lines == [
+        "Rebalance audit of 2026-11-20: 3 new findings (2 CRITICAL, 1 WARNING) in 2 groups and "
         "topics; 1 finding of the run before resolved",
-        "• *CRITICAL* G / T2 (C): 2 orphaned queues, since 2026-11-20 12:00 UTC, ongoing",
-        "    STRATEGY_MISMATCH: a uses &lt;AVG&gt;",
+        "• CRITICAL G / T2 (C): 2 orphaned queues, since 2026-11-20 12:00 UTC, ongoing",
+        "    STRATEGY_MISMATCH: a uses <AVG>",
         "    Repair: one for all",
-        "• *WARNING* G / T1 (C): 1 duplicate queue, since 2026-11-20 12:00 UTC, ongoing",
+        "• WARNING G / T1 (C): 1 duplicate queue, since 2026-11-20 12:00 UTC, ongoing",
     ]
     one = Alerts(groups_told=1)
-    short = make_message(found, findings_to_tell(found, one, ()), one)["text"]
-    assert short.splitlines()[-1] == "and 1 more group and topic"
+    short = make_message(found, findings_to_tell(found, one, ()), one)
+    assert short.lines[-1] == "and 1 more group and topic"
 
 
 def told(folder: Path, alerts: Alerts | None = None, **tables: list[dict[str, Any]]) -> list[str]:
     """The lines of the message, but for the heading."""
     alerts = alerts or Alerts()
     found = digest(folder, publish(folder, "2026-11-20", tables))
-    message = make_message(found, findings_to_tell(found, alerts, ()), alerts)
-    assert not message["unfurl_links"] | message["unfurl_media"]
-    return message["text"].splitlines()[1:]
+    return make_message(found, findings_to_tell(found, alerts, ()), alerts).lines[1:]
 
 
 def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Path) -> None:
@@ -245,14 +245,14 @@ def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("column", ["cluster", "consumer_group", "topic", "evidence", "remedy"])
-def test_no_column_of_a_message_is_markup(tmp_path: Path, column: str) -> None:
-    hostile = {column: "<!channel>\n@here"}
+def test_no_column_of_a_message_begins_a_line(tmp_path: Path, column: str) -> None:
+    hostile = {column: "a\n• CRITICAL\u202eb\x1b"}
     place = {} if column in ("evidence", "remedy") else hostile
     rows = [orphan("1", causes=["GHOST_MEMBER"], **place)]
     faults = [report_row("group_faults", fault="GHOST_MEMBER", queues_affected=1, **hostile)]
     lines = told(tmp_path, orphaned_queues=rows, group_faults=faults)
     assert len(lines) == 3
-    assert sum("&lt;!channel&gt;\\n@\u200bhere" in line for line in lines) == 1
+    assert sum("a\\n• CRITICAL\\u202eb\\x1b" in line for line in lines) == 1
 
 
 def test_names_and_evidence_are_cut(tmp_path: Path) -> None:
@@ -280,29 +280,80 @@ def test_a_fault_without_queues_is_told_and_of_many_faults_and_groups_some(tmp_p
     assert len(told(tmp_path / "all", two, orphaned_queues=rows[:2])) == 2
 
 
-@given(st.text(), st.integers(1, 60))
-def test_a_strangers_text_stays_text_on_one_line(text: str, longest: int) -> None:
-    shown = escape(text, longest)
-    assert shown.isprintable() or "\u200b" in shown
-    assert not re.search(r"[<>\n\r]", shown)
-    assert not re.search(r"&(?!amp;|lt;|gt;)", shown)
-    assert not re.search(r"@(all|channel|everyone|here)\b", shown, re.IGNORECASE)
+@given(st.text(st.characters(exclude_categories=())), st.integers(1, 60))
+def test_a_strangers_text_stays_on_one_line_and_is_no_longer_than_it_may_be(
+    text: str, longest: int
+) -> None:
+    assert shown(text, longest).isprintable()
+    assert len(shown(text, longest)) <= longest
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("<!channel>", "&lt;!channel&gt;"),
-        ("<https://evil.example|G_ORDER>", "&lt;https://evil.example|G_ORDER&gt;"),
-        ("10.0.0.1@here", "10.0.0.1@\u200bhere"),
-        ("@Channel & co", "@\u200bChannel &amp; co"),
-        ("a\n• *CRITICAL* b", "a\\n• *CRITICAL* b"),
-        ("10.0.0.1@hereafter", "10.0.0.1@hereafter"),
-    ],
-)
-def test_no_name_calls_everybody_makes_a_link_or_begins_a_line(text: str, shown: str) -> None:
-    assert escape(text, 99) == shown
+def test_a_text_is_cut_after_it_is_spelt_out() -> None:
+    """A name of what cannot be printed would be ten times as long."""
+    assert shown("\U000e0001" * 10, 4) == "\\U0…"
 
 
-def test_a_long_name_is_cut_before_it_is_escaped() -> None:
-    assert escape("&" * 10, 4) == "&amp;&amp;&amp;…"
+def many(problems: int) -> Message:
+    problem = Problem(("C", "G", "T"), "WARNING", True, "G / T", ("why", "repair"), ())
+    return Message("2026-11-20", "run", "Audit", (problem,) * problems, left_out=5)
+
+
+@given(st.integers(0, 6), st.integers(0, 30))
+def test_what_does_not_fit_is_left_out_by_whole_lines_and_counted(problems: int, room: int) -> None:
+    lines = many(problems).fitted(lambda lines: len(lines) <= room)
+    assert lines[0] == "Audit"
+    assert len(lines) <= max(room, 2)
+    summaries = lines.count("• G / T")
+    left_out = 5 + problems - summaries
+    assert lines[-1] == f"and {left_out} more groups and topics"
+    # No cause is there while a group is left out.
+    assert summaries == problems or not [line for line in lines if line.startswith("    ")]
+    # It is the most that fits.
+    assert len(lines) == min(2 + 3 * problems, max(room, 2))
+
+
+def test_resolved_is_what_was_judged_and_has_nothing_lasting_left(tmp_path: Path) -> None:
+    tables = {
+        "orphaned_queues": [
+            orphan("1", topic="lasts", status="PERSISTING"),
+            orphan("2", topic="over", ongoing=False),
+            orphan("3", topic="known", known_issue="OPS-1"),
+            orphan("4", topic="transient", persistence="TRANSIENT"),
+        ],
+        "group_health": [
+            report_row("group_health", topic=topic)
+            for topic in ("lasts", "over", "known", "transient", "healthy")
+        ]
+        + [report_row("group_health", topic="unjudged", coverage="STRATEGY_NOT_KNOWN")],
+    }
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
+    names = ["lasts", "over", "known", "transient", "healthy", "unjudged", "gone"]
+    pairs = {("C", "G", topic) for topic in names}
+    assert [topic for _, _, topic in resolved_pairs(found, pairs)] == [
+        "healthy",
+        "known",
+        "over",
+        "transient",
+    ]
+    # The others are over when whatever is open has an incident of its own.
+    assert OTHERS in resolved_pairs(found, {OTHERS, ("C", "G", "lasts")})
+    assert OTHERS not in resolved_pairs(found, {OTHERS})
+
+
+def test_the_message_has_the_order_of_the_page(tmp_path: Path) -> None:
+    rows = [
+        orphan("1", topic="warning", severity="WARNING"),
+        orphan("2", topic="over", ongoing=False),
+        orphan("3", topic="narrow"),
+        *(orphan(f"4{n}", topic="wide", queue_id=n) for n in range(3)),
+        orphan("5", topic="long"),
+        *(orphan(f"6{n}", topic="mild", severity="WARNING", queue_id=n) for n in range(5)),
+    ]
+    health = [report_row("group_health", topic="long", orphan_queue_minutes=9.0)]
+    published = publish(tmp_path, "2026-11-20", {"orphaned_queues": rows, "group_health": health})
+    found = digest(tmp_path, published)
+    message = make_message(found, findings_to_tell(found, Alerts(), ()), Alerts())
+    tables = PublishedTables(Reports(Location(tmp_path)), published)
+    assert [each.pair for each in message.problems] == [p.place for p in find_problems(tables)]
+    topics = ["long", "wide", "narrow", "over", "mild", "warning"]
+    assert [each.pair[2] for each in message.problems] == topics

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from jobs import __version__
 from jobs.alerts.digest import read_digest
 from jobs.alerts.metrics import metrics_text
 from jobs.storage import Location, Published, Reports
+from jobs.text import visible
 from tests.support.written_reports import publish, report_row
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -166,8 +168,49 @@ def test_names_from_strangers_stay_label_values_and_cannot_add_series(tmp_path: 
     ]
     series = read(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}), 1000)
     groups = {dict(labels)["consumer_group"] for name, labels in series if name == "group_findings"}
-    assert {name[:255] for name in hostile} <= groups
+    assert {visible(name)[:255] for name in hostile} <= groups
     assert not any("evil" in name for name, _ in series)
     few = read(tmp_path, publish(tmp_path, "2026-11-21", {"orphaned_queues": rows}), 20)
     assert len([name for name, _ in few if name == "group_findings"]) == 40
-    assert len(few) < 400
+    # 21 values of the label cluster, each with every kind, severity and so on.
+    assert len({dict(labels)["cluster"] for name, labels in few if name == "findings"}) == 21
+    assert len(few) < 6000
+
+
+def test_what_is_counted_has_its_cluster_and_those_beyond_the_worst_are_counted_together(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        report_row("orphaned_queues", cluster=f"C{n:02}", queue_id=queue)
+        for n in range(25)
+        for queue in range(30 - n)
+    ]
+    health = [
+        report_row("group_health", cluster="C00", completeness=0.5),
+        report_row("group_health", cluster="C01"),
+        report_row("group_health", cluster="healthy", coverage="NO_GROUP"),
+    ]
+    faults = [report_row("group_faults", cluster="C01", fault="GHOST_MEMBER")]
+    tables = {"orphaned_queues": rows, "group_health": health, "group_faults": faults}
+    series = read(tmp_path, publish(tmp_path, "2026-11-20", tables))
+    assert value(series, "findings", cluster="C00", kind="ORPHANED") == 30
+    assert value(series, "findings", cluster="C19", kind="ORPHANED") == 11
+    assert value(series, "findings", cluster="(others)", kind="ORPHANED") == 10 + 9 + 8 + 7 + 6
+    assert value(series, "faults", cluster="C01", fault="GHOST_MEMBER") == 1
+    assert value(series, "faults", cluster="C00", fault="GHOST_MEMBER") == 0
+    assert value(series, "completeness_lowest_ratio", cluster="C00") == 0.5
+    assert value(series, "completeness_lowest_ratio", cluster="C01") == 1.0
+    assert value(series, "group_topics", cluster="(others)", coverage="NO_GROUP") == 1
+
+
+def test_the_version_that_wrote_the_metrics_is_a_label(tmp_path: Path) -> None:
+    series = read(tmp_path, publish(tmp_path, "2026-11-20", {}))
+    assert value(series, "build_info", version=__version__) == 1
+
+
+def test_the_findings_of_groups_whose_names_look_the_same_are_added(tmp_path: Path) -> None:
+    names = ("x" * 300, "x" * 301, "a\n", "a\\n")
+    rows = [report_row("orphaned_queues", consumer_group=name) for name in names]
+    series = read(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}))
+    for shown in ("x" * 255, "a\\n"):
+        assert value(series, "group_findings", consumer_group=shown, severity="CRITICAL") == 2

@@ -1,0 +1,6 @@
+"""Entry: ``spark-submit --py-files rebalance-audit.zip jobs/alert.py --help``; needs no Spark."""
+
+from jobs.cli import entry
+
+if __name__ == "__main__":
+    entry("alert")

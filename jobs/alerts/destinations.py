@@ -1,0 +1,198 @@
+"""Where messages go: services with their secrets, which come from the environment or from files.
+
+A destination without a name has its URL in REBALANCE_AUDIT_WEBHOOK and its secret in
+REBALANCE_AUDIT_SECRET; one that is named ``on-call`` in REBALANCE_AUDIT_WEBHOOK_ON_CALL and
+REBALANCE_AUDIT_SECRET_ON_CALL. Else they are the first lines of the files that the settings name.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jobs.alerts.delivery import Attempts, Refusal
+from jobs.alerts.message import Message
+from jobs.alerts.services.dingtalk import DINGTALK
+from jobs.alerts.services.feishu import FEISHU
+from jobs.alerts.services.json_document import JSON
+from jobs.alerts.services.mail import mail_of, send
+from jobs.alerts.services.pagerduty import PAGERDUTY
+from jobs.alerts.services.service import Access, Service
+from jobs.alerts.services.slack import SLACK
+from jobs.alerts.services.teams import TEAMS
+from jobs.alerts.services.wecom import WECOM
+from jobs.alerts.webhook import Request, post
+from jobs.errors import SettingsError
+from jobs.settings import Destination, Email, NamedDestination
+
+#: The environment variables that have the URL and the secret.
+WEBHOOK_VARIABLE = "REBALANCE_AUDIT_WEBHOOK"
+SECRET_VARIABLE = "REBALANCE_AUDIT_SECRET"  # noqa: S105 - the name of a variable
+
+#: Of a line of a file, in characters.
+_LONGEST_SECRET = 8192
+
+#: By their names in the settings; e-mail has no webhook.
+SERVICES = {
+    "SLACK": SLACK,
+    "DINGTALK": DINGTALK,
+    "FEISHU": FEISHU,
+    "WECOM": WECOM,
+    "TEAMS": TEAMS,
+    "PAGERDUTY": PAGERDUTY,
+    "JSON": JSON,
+}
+
+
+#: Delivers a message; DeliveryError where nobody took it.
+Deliver = Callable[[Message, datetime, Attempts], None]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A destination with its secrets. ``severity``: None for that of all alerts."""
+
+    name: str
+    service: str
+    has_incidents: bool
+    severity: str | None
+    deliver: Deliver = field(repr=False)
+
+
+def find_destination(
+    settings: Destination, environment: Mapping[str, str], warn: Callable[[str], None]
+) -> Ready:
+    """The destination with its secrets.
+
+    Raises SettingsError, without a secret in it, where a URL or a secret is missing or wrong.
+    """
+    name, severity, where = "", None, "alerts"
+    if isinstance(settings, NamedDestination):
+        name, severity = settings.name, settings.severity
+        where = f"alerts.destinations {name}"
+    secrets = Secrets(where, _suffix(name), environment, warn)
+    secret = secrets.find(SECRET_VARIABLE, "secret_file", settings.secret_file)
+    if settings.email is not None:
+        deliver = _by_mail(settings.email, secret, where)
+        return Ready(name, "EMAIL", has_incidents=False, severity=severity, deliver=deliver)
+    url = secrets.find(WEBHOOK_VARIABLE, "webhook_file", settings.webhook_file)
+    if not url and settings.service is not None:
+        url = SERVICES[settings.service].url
+    if not url:
+        raise SettingsError(
+            f"{where}: expected the webhook's URL in {secrets.variable(WEBHOOK_VARIABLE)}, or in "
+            "the file that webhook_file names, came neither"
+        )
+    if not _is_url(url):
+        raise SettingsError(
+            f"{where}: expected the webhook's URL as https://host/path (what came is not shown)"
+        )
+    chosen = settings.service or service_at(url)
+    service = SERVICES[chosen]
+    if service.needs_secret and not secret:
+        raise SettingsError(
+            f"{where}: {chosen} needs a secret: expected it in "
+            f"{secrets.variable(SECRET_VARIABLE)}, or in the file that secret_file names"
+        )
+    deliver = _by_webhook(service, Access(url, secret))
+    return Ready(name, chosen, service.has_incidents, severity, deliver)
+
+
+def service_at(url: str) -> str:
+    """The name of the service whose host a URL has; JSON for all others.
+
+    >>> service_at("https://oapi.dingtalk.com/robot/send"), service_at("https://example.org/x")
+    ('DINGTALK', 'JSON')
+    """
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    return next((name for name, service in SERVICES.items() if service.is_at(host)), "JSON")
+
+
+def _by_webhook(service: Service, access: Access) -> Deliver:
+    def once(request: Request, timeout_seconds: float) -> Refusal | None:
+        answer = post(request, timeout_seconds)
+        return answer if isinstance(answer, Refusal) else service.refusal(answer)
+
+    def deliver(message: Message, now: datetime, attempts: Attempts) -> None:
+        for request in service.requests(message, access, now):
+            attempts.make(partial(once, request))
+
+    return deliver
+
+
+def _by_mail(email: Email, password: str, where: str) -> Deliver:
+    if (email.user is not None) != bool(password):
+        raise SettingsError(
+            f"{where}: expected email.user and a password, which is the secret, or neither"
+        )
+
+    def deliver(message: Message, now: datetime, attempts: Attempts) -> None:
+        mail = mail_of(message, email, now)
+        attempts.make(lambda timeout: send(mail, email, password, timeout))
+
+    return deliver
+
+
+def _suffix(name: str) -> str:
+    return f"_{name.upper().replace('-', '_')}" if name else ""
+
+
+class Secrets:
+    """Where the secrets of one destination come from."""
+
+    def __init__(
+        self,
+        where: str,
+        suffix: str,
+        environment: Mapping[str, str],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._where = where
+        self._suffix = suffix
+        self._environment = environment
+        self._warn = warn
+
+    def variable(self, name: str) -> str:
+        """The environment variable of this destination."""
+        return f"{name}{self._suffix}"
+
+    def find(self, variable: str, setting: str, file: str | None) -> str:
+        """That of the environment, else the first line of the file; empty where there is neither.
+
+        Raises SettingsError where the file cannot be read, or is empty.
+        """
+        text = self._environment.get(self.variable(variable), "").strip()
+        if text or file is None:
+            return text
+        try:
+            with Path(file).open(encoding="utf-8") as opened:
+                mode = os.fstat(opened.fileno()).st_mode
+                line = opened.readline(_LONGEST_SECRET).strip()
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"{self._where}.{setting} {file}: {type(error).__name__}") from None
+        if not line:
+            raise SettingsError(f"{self._where}.{setting} {file}: its first line is empty")
+        if mode & (stat.S_IROTH | stat.S_IWOTH):
+            self._warn(
+                f"{self._where}.{setting}: everybody on this machine can read or change {file}, "
+                f"which has a secret: chmod o-rw {file}"
+            )
+        return line
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port_is_right = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    printable = url.isascii() and url.isprintable() and " " not in url
+    return (
+        parts.scheme in ("https", "http") and bool(parts.hostname) and port_is_right and printable
+    )

@@ -1,0 +1,111 @@
+"""What was delivered already, beside the reports: the notes of ``alert``.
+
+The note of a date has the ids of the findings that were delivered, so that a date that is audited
+every hour does not tell them every hour. One object has the incidents that are open, whatever date
+they are of. Both are by the name of the destination. A note that cannot be read counts as empty.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from jobs.alerts.message import Pair
+from jobs.errors import AuditError
+from jobs.storage import Location, Published, Reports
+
+
+class NoteError(AuditError):
+    """A note cannot be written."""
+
+
+class _Note(BaseModel):
+    """``finding_ids`` are those of the destination without a name."""
+
+    date: str = ""
+    run_id: str = ""
+    finding_ids: frozenset[str] = frozenset()
+    destinations: dict[str, frozenset[str]] = {}
+
+    def of(self, destination: str) -> frozenset[str]:
+        return self.destinations.get(destination, frozenset()) if destination else self.finding_ids
+
+
+class _Incidents(BaseModel):
+    destinations: dict[str, frozenset[Pair]] = {}
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Notes:
+    """The notes of the runs of one date, and the open incidents."""
+
+    def __init__(self, reports: Reports, published: Published, warn: Callable[[str], None]) -> None:
+        self._published = published
+        self._note = reports.told(published.date)
+        self._incidents = reports.root / "_alerts" / "incidents.json"
+        self._warn = warn
+
+    def delivered(self, destination: str) -> frozenset[str]:
+        """The ids of the findings of this date that a destination got."""
+        note = self._read(_Note, self._note, "findings that were posted are posted again")
+        return note.of(destination)
+
+    def add(self, destination: str, finding_ids: Collection[str]) -> None:
+        """Notes that a destination got these findings, too; NoteError where it cannot."""
+        note = self._read(_Note, self._note)
+        ids = note.of(destination) | frozenset(finding_ids)
+        update = (
+            {"destinations": {**note.destinations, destination: ids}}
+            if destination
+            else {"finding_ids": ids}
+        )
+        run = {"date": self._published.date, "run_id": self._published.run_id}
+        self._write(self._note, note.model_copy(update={**run, **update}))
+
+    def incidents(self, destination: str) -> frozenset[Pair]:
+        """The groups and topics of which a destination has an open incident."""
+        consequence = "close the incidents that are open now by hand when they are over"
+        note = self._read(_Incidents, self._incidents, consequence)
+        return note.destinations.get(destination, frozenset())
+
+    def set_incidents(self, destination: str, pairs: Collection[Pair]) -> None:
+        """Notes which incidents a destination has; NoteError where it cannot."""
+        note = self._read(_Incidents, self._incidents)
+        named = {**note.destinations, destination: frozenset(pairs)}
+        self._write(self._incidents, _Incidents(destinations=named))
+
+    def _read(self, model: type[_Model], place: Location, consequence: str = "") -> _Model:
+        """The note; empty where there is none. With a consequence it warns of one that is bad."""
+        try:
+            return model.model_validate_json(place.read_text())
+        except FileNotFoundError:
+            return model()
+        except (OSError, ValueError) as error:
+            if consequence:
+                reason = type(error).__name__ if isinstance(error, OSError) else "it is damaged"
+                self._warn(f"{place} cannot be read ({reason}): {consequence}")
+            return model()
+
+    def _write(self, place: Location, note: BaseModel) -> None:
+        # Sorted: the same note has the same bytes.
+        values = {name: _sorted(value) for name, value in note.model_dump().items()}
+        try:
+            place.replace_text(json.dumps(values) + "\n")
+        except OSError as error:
+            raise NoteError(
+                f"{place} cannot be written ({error.strerror or type(error).__name__}); "
+                "let whoever runs alert write there"
+            ) from error
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, dict):
+        return {name: _sorted(each) for name, each in value.items()}
+    return value

@@ -1,0 +1,1 @@
+"""The services that take a message, a module each: its form, its limits, what it answers."""

@@ -1,0 +1,89 @@
+"""JSON for a program of one's own, and for chats that read ``text``: Mattermost, Rocket.Chat.
+
+All values are exact. ``text`` is the message as a chat shows it: what a stranger chose is between
+``` marks, where neither Slack's markup nor Markdown counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from jobs.alerts.delivery import Refusal
+from jobs.alerts.message import Message, Problem
+from jobs.alerts.services.service import Access, Service, code_refusal, inert, status_refusal
+from jobs.alerts.webhook import Answer, Request
+from jobs.text import iso
+
+#: Rocket.Chat shows 5,000 characters, Mattermost 16,383.
+_LONGEST = 4_800
+_FENCE = "```"
+
+
+def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
+    yield Request(access.url, document(message))
+
+
+def document(message: Message) -> dict[str, Any]:
+    """The message as a JSON object: its text, and each problem with its findings."""
+    return {
+        "text": _text(message.fitted(lambda lines: len(_text(lines)) <= _LONGEST)),
+        "heading": message.heading,
+        "date": message.date,
+        "run_id": message.run_id,
+        "problems": [_problem(each) for each in message.problems],
+        "problems_left_out": message.left_out,
+    }
+
+
+def _text(lines: Sequence[str]) -> str:
+    heading, *others = lines
+    if not others:
+        return heading
+    literal = [inert(line).replace(_FENCE, "`\u200b``") for line in others]
+    return "\n".join([heading, _FENCE, *literal, _FENCE])
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    cluster, group, topic = problem.pair
+    return {
+        "cluster": cluster,
+        "consumer_group": group,
+        "topic": topic,
+        "severity": problem.severity,
+        "ongoing": problem.is_ongoing,
+        "summary": problem.summary,
+        "explanations": list(problem.explanations),
+        "findings": [
+            {
+                "finding_id": each.finding_id,
+                "kind": each.kind,
+                "broker_name": each.queue and each.queue[0],
+                "queue_id": each.queue and each.queue[1],
+                "severity": each.severity,
+                "status": each.status,
+                "ongoing": each.ongoing,
+                "causes": list(each.causes),
+                "first_seen": iso(each.first_seen),
+                "last_seen": iso(each.last_seen),
+                "share_of_time": each.share_of_time,
+                "open_since": each.open_since and iso(each.open_since),
+                "nights_open": each.nights_open,
+            }
+            for each in problem.findings
+        ],
+    }
+
+
+def _refusal(answer: Answer) -> Refusal | None:
+    """An error in a 200: a program may say it as the chats do."""
+    values = answer.values
+    if any(values.get(name) is False for name in ("ok", "success")):
+        return Refusal("the answer says that it failed")
+    if any(name in values for name in ("errcode", "StatusCode")):
+        return code_refusal(answer, ("errcode", "StatusCode"), {}, ())
+    return status_refusal(answer)
+
+
+JSON = Service((), _requests, _refusal)

@@ -1,0 +1,94 @@
+"""E-mail, handed to a mail server by SMTP.
+
+RFC 5321 has the codes of its answers: 4xx may pass, 5xx would be the same again. RFC 8314 has the
+two ways to encrypt: STARTTLS on port 587, TLS from the first byte on port 465. A server that does
+not offer what the settings ask for gets nothing.
+"""
+
+from __future__ import annotations
+
+import smtplib
+import socket
+import ssl
+from contextlib import suppress
+from datetime import datetime
+from email.message import EmailMessage
+from email.utils import format_datetime, make_msgid
+
+from jobs.alerts.delivery import Refusal, within
+from jobs.alerts.message import Message
+from jobs.alerts.services.service import inert
+from jobs.alerts.webhook import why
+from jobs.settings import Email
+
+
+def mail_of(message: Message, email: Email, now: datetime) -> EmailMessage:
+    """The mail: plain text, and a subject in which no name is."""
+    mail = EmailMessage()
+    mail["Subject"] = message.heading
+    mail["From"] = email.sender
+    mail["To"] = ", ".join(email.recipients)
+    mail["Date"] = format_datetime(now)
+    mail["Message-ID"] = make_msgid(domain=email.sender.rpartition("@")[2])
+    mail["Auto-Submitted"] = "auto-generated"
+    text = "\n".join(inert(line) for line in message.lines) + "\n"
+    mail.set_content(text.encode(errors="replace").decode())
+    return mail
+
+
+def send(mail: EmailMessage, email: Email, password: str, timeout_seconds: float) -> Refusal | None:
+    """Hands the mail over once, within this time; None where the server took it for everybody."""
+    connection: list[smtplib.SMTP] = []
+
+    def stop() -> None:
+        for each in connection:
+            if each.sock is not None:
+                with suppress(OSError):
+                    socket.socket.shutdown(each.sock, socket.SHUT_RDWR)
+
+    def work() -> Refusal | None:
+        # The time of the whole comes first: smtplib takes a time-out for a lost connection.
+        server = _connected(email, timeout_seconds + 1)
+        connection.append(server)
+        with server:
+            return _hand_over(server, mail, email, password)
+
+    try:
+        return within(timeout_seconds, work, stop)
+    except smtplib.SMTPResponseException as error:
+        return _refused(error.smtp_code)
+    except smtplib.SMTPRecipientsRefused as error:
+        return _refused(max(code for code, _ in error.recipients.values()))
+    except smtplib.SMTPNotSupportedError:
+        return Refusal("the mail server does not offer what the settings ask for (STARTTLS, login)")
+    except smtplib.SMTPServerDisconnected:
+        return Refusal("no answer: the mail server closed the connection", 0.0)
+    except (OSError, ValueError) as error:
+        return Refusal(f"no answer: {why(error, timeout_seconds)}", 0.0)
+
+
+def _connected(email: Email, timeout_seconds: float) -> smtplib.SMTP:
+    if email.security == "TLS":
+        context = ssl.create_default_context()
+        return smtplib.SMTP_SSL(email.host, email.port, timeout=timeout_seconds, context=context)
+    return smtplib.SMTP(email.host, email.port, timeout=timeout_seconds)
+
+
+def _hand_over(
+    server: smtplib.SMTP, mail: EmailMessage, email: Email, password: str
+) -> Refusal | None:
+    if email.security == "STARTTLS":
+        server.starttls(context=ssl.create_default_context())
+    if email.user is not None:
+        server.login(email.user, password)
+    refused = server.send_message(mail)
+    if refused:
+        # The others have it: another attempt would give it to them once more.
+        return Refusal(f"the mail server refused {len(refused)} of the recipients")
+    return None
+
+
+def _refused(code: int) -> Refusal:
+    reasons = {530: "it asks for a login", 535: "the user or the password is wrong"}
+    reason = f": {reasons[code]}" if code in reasons else ""
+    return Refusal(f"SMTP code {code}{reason}", 0.0 if 400 <= code < 500 else None)

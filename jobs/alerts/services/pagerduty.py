@@ -1,0 +1,116 @@
+"""PagerDuty: incidents by the Events API, version 2.
+
+https://developer.pagerduty.com/docs/events-api-v2/trigger-events: an event has a routing key (the
+integration key of a service), an action, a ``dedup_key`` that makes events one incident, and a
+summary of up to 1,024 characters; 202 is the answer to an event that was taken, 400 says that it
+is not valid, 429 that there were too many.
+
+An incident is a topic of a consumer group. It is triggered by its findings, and resolved when the
+topic is audited and nothing that lasts is left of it. Groups beyond the setting ``groups_told``
+have one incident together (``OTHERS``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from jobs.alerts.delivery import Refusal
+from jobs.alerts.message import OTHERS, Message, Pair, Problem
+from jobs.alerts.services.service import Access, Service, inert, status_refusal
+from jobs.alerts.webhook import Answer, Request
+from jobs.text import iso
+
+_LONGEST_SUMMARY = 1024
+#: RocketMQ takes no longer names; a dump may.
+_LONGEST_NAME = 255
+_MOST_FINDINGS = 100
+_SEVERITIES = {"CRITICAL": "critical", "WARNING": "warning", "INFO": "info"}
+
+
+def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
+    for problem in message.problems:
+        yield _event(access, "trigger", incident_key(problem.pair), _details(message, problem))
+    if message.left_out:
+        yield _event(access, "trigger", incident_key(OTHERS), _details_of_others(message))
+    for pair in message.resolved:
+        yield _event(access, "resolve", incident_key(pair))
+
+
+def incident_key(pair: Pair) -> str:
+    """What makes all events about a group and topic one incident; it does not show the names.
+
+    >>> incident_key(("DefaultCluster", "G", "T"))
+    'rebalance-audit-b23222ba4d89129b'
+    """
+    return f"rebalance-audit-{hashlib.sha256(json.dumps(pair).encode()).hexdigest()[:16]}"
+
+
+def _event(access: Access, action: str, key: str, details: dict[str, Any] | None = None) -> Request:
+    event = {"routing_key": access.secret, "event_action": action, "dedup_key": key}
+    return Request(access.url, event if details is None else {**event, **details})
+
+
+def _details(message: Message, problem: Problem) -> dict[str, Any]:
+    cluster, group, topic = (name[:_LONGEST_NAME] for name in problem.pair)
+    return {
+        "client": "rebalance-audit",
+        "payload": {
+            "summary": inert(problem.summary)[:_LONGEST_SUMMARY],
+            "source": cluster or "RocketMQ",
+            "severity": _SEVERITIES[problem.severity],
+            "timestamp": iso(max(each.last_seen for each in problem.findings)),
+            "component": topic,
+            "group": group,
+            "class": ", ".join(sorted({each.kind for each in problem.findings})),
+            "custom_details": {
+                "date": message.date,
+                "run_id": message.run_id,
+                "explanations": [inert(each) for each in problem.explanations],
+                "findings": [
+                    {
+                        "kind": each.kind,
+                        "queue": None if each.queue is None else f"{each.queue[0]} {each.queue[1]}",
+                        "severity": each.severity,
+                        "first_seen": iso(each.first_seen),
+                    }
+                    for each in problem.findings[:_MOST_FINDINGS]
+                ],
+                "number_of_findings": len(problem.findings),
+            },
+        },
+    }
+
+
+def _details_of_others(message: Message) -> dict[str, Any]:
+    return {
+        "client": "rebalance-audit",
+        "payload": {
+            "summary": f"{message.heading}: {message.left_out} of them have no incident each",
+            "source": "rebalance-audit",
+            "severity": "warning",
+            "custom_details": {"date": message.date, "run_id": message.run_id},
+        },
+    }
+
+
+def _refusal(answer: Answer) -> Refusal | None:
+    if answer.status == 400:
+        return Refusal("HTTP status 400: the event is not valid; check the routing key")
+    refusal = status_refusal(answer)
+    if refusal is None and answer.values.get("status") != "success":
+        return Refusal("an answer that the service does not give")
+    return refusal
+
+
+PAGERDUTY = Service(
+    ("events.pagerduty.com", "events.eu.pagerduty.com"),
+    _requests,
+    _refusal,
+    url="https://events.pagerduty.com/v2/enqueue",
+    needs_secret=True,
+    has_incidents=True,
+)

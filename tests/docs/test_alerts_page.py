@@ -1,0 +1,118 @@
+"""The page about alerts: each block of settings and each command works as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from jobs.alerts.destinations import SERVICES, find_destination
+from jobs.cli import main
+from jobs.settings import Alerts, load_settings
+from tests.support import services
+from tests.support.services import SIGNING_SECRET, fake
+from tests.support.written_reports import publish, report_row
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "alerts.md"
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+SETTINGS = [text for kind, text in BLOCKS if kind == "toml"]
+COMMANDS = [text for kind, text in BLOCKS if kind == "sh"]
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Path:
+    """A folder in the place of /etc/rebalance-audit, with a URL and a secret."""
+    for name, text in (("webhook", "https://chat.example/x"), ("secret", SIGNING_SECRET)):
+        (tmp_path / name).write_text(f"{text}\n")
+        (tmp_path / name).chmod(0o600)
+    return tmp_path
+
+
+def settings(text: str, secrets: Path) -> Alerts:
+    file = secrets / "audit.toml"
+    file.write_text(text.replace("/etc/rebalance-audit", str(secrets)))
+    return load_settings(file).alerts
+
+
+@pytest.mark.parametrize("text", SETTINGS, ids=range(len(SETTINGS)))
+def test_every_block_of_settings_makes_destinations(text: str, secrets: Path) -> None:
+    alerts = settings(text, secrets)
+    for each in alerts.destinations or (alerts,):
+        if each.service or each.webhook_file:
+            assert find_destination(each, {}, pytest.fail).service == (each.service or "JSON")
+
+
+def test_every_service_has_a_block() -> None:
+    shown = set(re.findall(r'^service = "(\w+)"', PAGE.read_text(encoding="utf-8"), re.M))
+    assert shown == {*SERVICES, "EMAIL"}
+
+
+#: Those of one service with a webhook, by its name.
+WITH_WEBHOOK = {
+    names[0]: text
+    for text in SETTINGS
+    if len(names := re.findall(r'^service = "(\w+)"', text, re.M)) == 1 and names[0] in SERVICES
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_what_a_block_sets_up_delivers(
+    name: str, secrets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = WITH_WEBHOOK[name]
+    publish(secrets / "reports", "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]})
+    rules, path, _ = services.SERVICES[name]
+    with fake(rules, path) as service:
+        (secrets / "webhook").write_text(f"{service.url}\n")
+        if "webhook_file" not in text:
+            text = text.replace(
+                "[alerts]", '[alerts]\nwebhook_file = "/etc/rebalance-audit/webhook"'
+            )
+        settings(text, secrets)
+        arguments = [
+            "--reports",
+            str(secrets / "reports"),
+            "--settings",
+            str(secrets / "audit.toml"),
+        ]
+        assert main(["alert", *arguments, "--webhook"]) == 0
+    assert len(service.posted) == 1
+    assert capsys.readouterr().out == "posted 1 finding of 2026-11-20\n"
+
+
+@pytest.mark.parametrize("text", COMMANDS, ids=range(len(COMMANDS)))
+def test_every_command_works(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    publish(Path("out/reports"), "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]})
+    command = text.replace("/var/lib/node_exporter", str(tmp_path))
+    program, *arguments = shlex.split(command)
+    assert program == "rebalance-audit"
+    with fake(services.taken, "/x") as service:
+        monkeypatch.setenv("REBALANCE_AUDIT_WEBHOOK", service.url)
+        assert main(arguments) == 0
+    assert len(service.posted) == ("--webhook" in arguments)
+    assert (tmp_path / "rebalance.prom").exists() == ("--metrics" in arguments)
+    assert capsys.readouterr().out
+
+
+def test_the_fields_of_the_json_are_those_of_the_page(secrets: Path) -> None:
+    publish(secrets / "reports", "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]})
+    with fake(services.taken, "/x") as service:
+        (secrets / "webhook").write_text(f"{service.url}\n")
+        settings('[alerts]\nwebhook_file = "/etc/rebalance-audit/webhook"', secrets)
+        arguments = [
+            "--reports",
+            str(secrets / "reports"),
+            "--settings",
+            str(secrets / "audit.toml"),
+        ]
+        assert main(["alert", *arguments, "--webhook"]) == 0
+    (body,) = service.bodies
+    section = PAGE.read_text(encoding="utf-8").partition("### JSON")[2].partition("```toml")[0]
+    named = set(re.findall(r"`(\w+)`", section))
+    assert {*body, *body["problems"][0]} <= named, json.dumps(body)

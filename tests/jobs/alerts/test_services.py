@@ -1,0 +1,391 @@
+"""Each service gets what it takes; its errors are seen whatever it answers; names stay text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.alerts.delivery import Attempts, DeliveryError
+from jobs.alerts.destinations import (
+    SECRET_VARIABLE,
+    SERVICES,
+    WEBHOOK_VARIABLE,
+    Ready,
+    find_destination,
+    service_at,
+)
+from jobs.alerts.digest import Finding
+from jobs.alerts.message import Message, Problem
+from jobs.alerts.services.dingtalk import signed
+from jobs.alerts.services.json_document import document
+from jobs.alerts.services.pagerduty import incident_key
+from jobs.alerts.services.service import Access, inert
+from jobs.alerts.webhook import Answer
+from jobs.settings import Alerts
+from tests.support import services
+from tests.support.services import SIGNING_SECRET, TOKEN, Fake, fake
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+ALL = sorted(services.SERVICES)
+#: Those whose answer to a message that they did not take may be 200.
+WITH_CODES = {"DINGTALK": "errcode", "FEISHU": "code", "WECOM": "errcode"}
+
+
+def finding(queue_id: int = 0, **values: Any) -> Finding:
+    of_queue: dict[str, Any] = {
+        "finding_id": f"id-{queue_id}",
+        "kind": "ORPHANED",
+        "cluster": "C",
+        "consumer_group": "G",
+        "topic": "T",
+        "queue": ("broker-a", queue_id),
+        "severity": "CRITICAL",
+        "persistence": "PERSISTENT",
+        "ongoing": True,
+        "status": "NEW",
+        "is_known": False,
+        "causes": ("GHOST_MEMBER",),
+        "first_seen": NOON,
+        "last_seen": NOON,
+    }
+    return Finding(**{**of_queue, **values})
+
+
+def message(name: str = "G / T (C)", number: int = 1, explanation: str = "because") -> Message:
+    explanations = (f"GHOST_MEMBER: {explanation}",)
+    problems = tuple(
+        Problem(("C", "G", f"T{n}"), "CRITICAL", True, name, explanations, (finding(n),))
+        for n in range(number)
+    )
+    return Message("2026-11-20", "run-1", "Rebalance audit of 2026-11-20: found", problems, 0)
+
+
+@pytest.fixture
+def service(request: pytest.FixtureRequest) -> Iterator[Fake]:
+    rules, path, _ = services.SERVICES[request.param]
+    with fake(rules, path) as service:
+        yield service
+
+
+def ready(name: str, service: Fake, secret: str = SIGNING_SECRET) -> Ready:
+    environment = {WEBHOOK_VARIABLE: service.url, SECRET_VARIABLE: secret}
+    return find_destination(Alerts(service=name), environment, pytest.fail)  # type: ignore[arg-type]
+
+
+def deliver(name: str, service: Fake, sent: Message, secret: str = SIGNING_SECRET) -> list[float]:
+    """Delivers the message; the pauses between the attempts."""
+    pauses: list[float] = []
+    now = datetime.now(UTC)
+    ready(name, service, secret).deliver(sent, now, Attempts(60, 3, pauses.append))
+    return pauses
+
+
+each_service = pytest.mark.parametrize(
+    ("name", "service"), [(name, name) for name in ALL], indirect=["service"], ids=ALL
+)
+
+
+@each_service
+def test_a_service_takes_the_message(name: str, service: Fake) -> None:
+    assert deliver(name, service, message()) == []
+    assert len(service.posted) == 1
+    text = json.dumps(service.bodies, ensure_ascii=False)
+    assert "G / T (C)" in text
+    assert "because" in text
+    # The robots of some chats may be set to take messages with a keyword alone.
+    assert "Rebalance audit" in text or name == "PAGERDUTY"
+
+
+@each_service
+def test_the_longest_message_fits_into_what_a_service_takes(name: str, service: Fake) -> None:
+    """50 groups, as many as the settings allow, whose names and evidence need four bytes each."""
+    long = message("\U0001f525" * 600, 50, "\U0001f525" * 400)
+    deliver(name, service, long)
+    assert len(service.posted) == (50 if name == "PAGERDUTY" else 1)
+
+
+@each_service
+def test_what_the_service_refuses_is_an_error_without_its_url(name: str, service: Fake) -> None:
+    refusal = (400, {}, f"you called {TOKEN}")
+    if name in WITH_CODES:
+        refusal = (200, {}, json.dumps({WITH_CODES[name]: 40035, "errmsg": TOKEN, "msg": TOKEN}))
+    service.answers = [refusal]
+    with pytest.raises(DeliveryError) as raised:
+        deliver(name, service, message())
+    assert len(service.posted) == 1
+    assert "s3cr3t" not in str(raised.value)
+    assert SIGNING_SECRET not in str(raised.value)
+    assert ("error code 40035" in str(raised.value)) == (name in WITH_CODES)
+
+
+@each_service
+def test_what_may_pass_is_tried_again(name: str, service: Fake) -> None:
+    service.answers = [(503, {}, ""), (429, {"Retry-After": "7"}, "")]
+    assert deliver(name, service, message()) == [1.0, 7.0]
+    assert len(service.posted) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "service", "answer"),
+    [
+        ("DINGTALK", "DINGTALK", {"errcode": 130101, "errmsg": "send too fast"}),
+        ("DINGTALK", "DINGTALK", {"errcode": -1, "errmsg": "system busy"}),
+        ("FEISHU", "FEISHU", {"code": 11232, "msg": "frequency limited", "data": {}}),
+        ("FEISHU", "FEISHU", {"StatusCode": 11232, "StatusMessage": "frequency limited"}),
+        ("WECOM", "WECOM", {"errcode": 45009, "errmsg": "api freq out of limit"}),
+    ],
+    indirect=["service"],
+)
+def test_a_code_in_a_200_that_is_a_limit_of_messages_is_tried_again(
+    name: str, service: Fake, answer: dict[str, Any]
+) -> None:
+    service.answers = [(200, {}, json.dumps(answer))]
+    assert deliver(name, service, message()) == [30.0]
+    assert len(service.posted) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("SLACK", (404, {}, "no_service")),
+        ("SLACK", (200, {}, "<html>log in first</html>")),
+        ("DINGTALK", (200, {}, '{"errcode": 310000, "errmsg": "keywords not in content"}')),
+        ("DINGTALK", (200, {}, "")),
+        ("DINGTALK", (200, {}, '{"errcode": "0"}')),
+        ("DINGTALK", (200, {}, '{"errcode": false}')),
+        ("FEISHU", (200, {}, '{"code": 19024, "msg": "Key Words Not Found"}')),
+        ("FEISHU", (400, {}, '{"code": 9499, "msg": "Bad Request"}')),
+        ("FEISHU", (200, {}, '{"StatusCode": 1}')),
+        ("WECOM", (200, {}, '{"errcode": 93000, "errmsg": "invalid webhook url"}')),
+        ("WECOM", (200, {}, "<html>log in first</html>")),
+        ("TEAMS", (200, {}, "Webhook message delivery failed with error: HTTP error 403")),
+        ("TEAMS", (401, {}, "")),
+        ("PAGERDUTY", (400, {}, '{"status": "invalid event"}')),
+        ("PAGERDUTY", (202, {}, "")),
+        ("JSON", (200, {}, '{"ok": false, "error": "not_in_channel"}')),
+        ("JSON", (200, {}, '{"success": false}')),
+        ("JSON", (200, {}, '{"errcode": 310000}')),
+        ("JSON", (302, {"Location": "/elsewhere"}, "")),
+    ],
+)
+def test_whatever_else_a_service_answers_is_no_delivery(name: str, answer: services.Answer) -> None:
+    rules, path, _ = services.SERVICES[name]
+    with fake(rules, path) as service, pytest.raises(DeliveryError):
+        service.answers = [answer]
+        deliver(name, service, message())
+    assert len(service.posted) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("FEISHU", '{"StatusCode": 0, "StatusMessage": "success"}'),
+        ("TEAMS", "1"),
+        ("JSON", '{"ok": true}'),
+        ("JSON", "thanks"),
+    ],
+)
+def test_the_other_forms_of_a_success_are_one(name: str, answer: str) -> None:
+    rules, path, _ = services.SERVICES[name]
+    with fake(rules, path) as service:
+        service.answers = [(200, {}, answer)]
+        assert deliver(name, service, message()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("DINGTALK", "error code 310000: the robot's security settings refuse it"),
+        ("FEISHU", "error code 19021: the signature does not match"),
+        ("PAGERDUTY", "HTTP status 400: the event is not valid; check the routing key"),
+    ],
+)
+def test_a_wrong_secret_is_refused_and_said(name: str, said: str) -> None:
+    rules, path, _ = services.SERVICES[name]
+    with fake(rules, path) as service, pytest.raises(DeliveryError, match=said):
+        deliver(name, service, message(), secret="another one")  # noqa: S106
+
+
+def test_the_signature_of_dingtalk_goes_into_the_url_and_without_a_secret_there_is_none() -> None:
+    url = signed("https://oapi.dingtalk.com/robot/send?access_token=x", "SEC", NOON)
+    base, _, sign = url.partition("&sign=")
+    assert base == "https://oapi.dingtalk.com/robot/send?access_token=x&timestamp=1795176000000"
+    # openssl dgst -sha256 -hmac SEC -binary | base64, of the time, a line feed and the secret.
+    assert sign == "f1TBcfIeEMw0VPuwCFdsW71SC7givpQ5xAQraHXivv8%3D"
+    assert signed("https://x", "", NOON) == "https://x"
+    assert "?timestamp=" in signed("https://x", "SEC", NOON)
+
+
+def test_the_signature_of_feishu_goes_into_the_body_and_without_a_secret_there_is_none() -> None:
+    (signed_one,) = SERVICES["FEISHU"].requests(message(), Access("https://x", "SEC"), NOON)
+    assert signed_one.body["timestamp"] == "1795176000"
+    # openssl dgst -sha256 -hmac KEY -binary | base64, of nothing; time and secret are the key.
+    assert signed_one.body["sign"] == "NiC6W3kw+z+poUEbZRnPEczPtQ8Lo8ELoofPdIQBij0="
+    (plain,) = SERVICES["FEISHU"].requests(message(), Access("https://x"), NOON)
+    assert not {"timestamp", "sign"} & set(plain.body)
+
+
+# ---------------------------------------------------------------- names stay text
+
+HOSTILE = (
+    "<!channel> <@U1> <https://evil.example|G> [G](https://evil.example) *b* _i_ ~s~ `c` "
+    '<at user_id="all">all</at> @all @here <font color="warning">w</font> {{DATE(2020,SHORT)}} '
+    "https://evil.example ``` www.evil.example"
+)
+
+
+def posted(name: str, sent: Message) -> Any:
+    (request,) = SERVICES[name].requests(sent, Access("https://x", "secret"), NOON)
+    return request.body
+
+
+def test_in_slack_names_are_in_text_elements_alone() -> None:
+    body = posted("SLACK", message(HOSTILE))
+    assert HOSTILE not in body["text"]
+    (block,) = body["blocks"]
+    (section,) = block["elements"]
+    assert (block["type"], section["type"]) == ("rich_text", "rich_text_section")
+    assert {each["type"] for each in section["elements"]} == {"text"}
+    assert f"• {inert(HOSTILE)}" in section["elements"][-1]["text"]
+    assert "style" not in section["elements"][-1]
+
+
+def test_in_feishu_names_are_in_text_elements_alone() -> None:
+    (post,) = posted("FEISHU", message(HOSTILE))["content"]["post"].values()
+    elements = [each for paragraph in post["content"] for each in paragraph]
+    assert {each["tag"] for each in elements} == {"text"}
+    assert "evil" not in post["title"]
+
+
+def test_in_teams_names_are_in_text_runs_that_read_no_markdown() -> None:
+    (attachment,) = posted("TEAMS", message(HOSTILE))["attachments"]
+    blocks = attachment["content"]["body"]
+    assert {each["type"] for each in blocks} == {"RichTextBlock"}
+    assert {run["type"] for each in blocks for run in each["inlines"]} == {"TextRun"}
+    assert "{{" not in json.dumps(blocks)
+
+
+@pytest.mark.parametrize("name", ["DINGTALK", "WECOM"])
+def test_in_dingtalk_and_wecom_the_message_is_plain_text_that_calls_nobody(name: str) -> None:
+    body = posted(name, message(HOSTILE))
+    assert body["msgtype"] == "text"
+    assert body.get("at", {"isAtAll": False}) == {"isAtAll": False}
+    content = body["text"].get("content")
+    assert "https://" not in content
+    assert "@all" not in content
+    assert "@here" not in content
+
+
+def test_in_json_names_are_exact_and_the_text_for_a_chat_has_them_between_marks() -> None:
+    body = document(message(HOSTILE))
+    assert body["problems"][0]["summary"] == HOSTILE
+    heading, opening, *_, closing = body["text"].split("\n")
+    assert (opening, closing) == ("```", "```")
+    assert "evil" not in heading
+    assert body["text"].count("```") == 2
+
+
+@given(st.text())
+def test_plain_text_calls_nobody_and_loses_nothing(text: str) -> None:
+    shown = inert(text)
+    assert not re.search(r"@(all|channel|everyone|here|所有人)(?!\w)", shown, re.IGNORECASE)
+    assert not re.search(r"://|<[!@#]", shown)
+    assert shown.replace("\u200b", "") == text.replace("\u200b", "")
+
+
+# ---------------------------------------------------------------- incidents
+
+
+def test_pagerduty_has_an_incident_for_each_group_and_topic() -> None:
+    sent = message(number=2)
+    access = Access("https://x", "key")
+    first, second = SERVICES["PAGERDUTY"].requests(sent, access, NOON)
+    assert first.body["event_action"] == "trigger"
+    assert first.body["dedup_key"] == incident_key(("C", "G", "T0"))
+    assert first.body["dedup_key"] != second.body["dedup_key"]
+    payload = first.body["payload"]
+    assert (payload["source"], payload["group"], payload["component"]) == ("C", "G", "T0")
+    assert payload["severity"] == "critical"
+    assert payload["timestamp"] == "2026-11-20T12:00:00.000Z"
+    assert payload["custom_details"]["findings"][0]["queue"] == "broker-a 0"
+
+
+def test_pagerduty_gets_one_incident_for_the_groups_that_are_left_out_and_what_is_resolved() -> (
+    None
+):
+    sent = Message("2026-11-20", "run", "Audit", (), 7, resolved=(("C", "G", "T"),))
+    others, resolved = SERVICES["PAGERDUTY"].requests(sent, Access("https://x", "key"), NOON)
+    assert others.body["event_action"] == "trigger"
+    assert "7" in others.body["payload"]["summary"]
+    assert resolved.body == {
+        "routing_key": "key",
+        "event_action": "resolve",
+        "dedup_key": incident_key(("C", "G", "T")),
+    }
+
+
+def test_names_of_any_length_make_an_event_that_pagerduty_takes() -> None:
+    problem = Problem(
+        ("", "g" * 9000, "t" * 9000), "INFO", True, "s" * 9000, (), (finding(),) * 9000
+    )
+    sent = Message("2026-11-20", "run", "Audit", (problem,), 0)
+    (request,) = SERVICES["PAGERDUTY"].requests(sent, Access("x", SIGNING_SECRET), NOON)
+    assert len(request.data) < 512_000
+    event = services.Posted("", {}, request.body, len(request.data))
+    assert services.pagerduty(event)[0] == 202
+
+
+# ---------------------------------------------------------------- which service
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("hooks.slack.com", "SLACK"),
+        ("HOOKS.SLACK.COM.", "SLACK"),
+        ("oapi.dingtalk.com", "DINGTALK"),
+        ("open.feishu.cn", "FEISHU"),
+        ("open.larksuite.com", "FEISHU"),
+        ("qyapi.weixin.qq.com", "WECOM"),
+        ("prod-01.westeurope.logic.azure.com:443", "TEAMS"),
+        ("x.webhook.office.com", "TEAMS"),
+        ("default1.environment.api.powerplatform.com", "TEAMS"),
+        ("events.eu.pagerduty.com", "PAGERDUTY"),
+        ("hooks.slack.com.evil.example", "JSON"),
+        ("evilhooks.slack.com", "JSON"),
+        ("chat.example.org", "JSON"),
+        ("[::1]", "JSON"),
+    ],
+)
+def test_the_host_says_which_service_it_is(host: str, name: str) -> None:
+    assert service_at(f"https://{host}/x?y=hooks.slack.com") == name
+
+
+def test_every_service_has_a_fake_that_answers_as_it_does() -> None:
+    assert {*SERVICES} == {*services.SERVICES}
+
+
+@pytest.mark.parametrize("name", sorted(WITH_CODES))
+def test_no_text_of_an_answer_gets_into_an_error(name: str) -> None:
+    answer = Answer(200, json.dumps({WITH_CODES[name]: 1, "errmsg": TOKEN, "msg": TOKEN}))
+    refusal = SERVICES[name].refusal(answer)
+    assert refusal is not None
+    assert TOKEN not in refusal.reason
+
+
+def test_a_limit_of_messages_that_teams_answers_with_a_200_is_tried_again() -> None:
+    said = "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP 429"
+    with fake(services.teams, "/x") as service:
+        service.answers = [(200, {}, said)]
+        assert deliver("TEAMS", service, message()) == [30.0]
+
+
+def test_the_text_of_the_json_is_as_long_as_a_chat_shows() -> None:
+    assert len(document(message("x" * 300, 50))["text"]) <= 4800
