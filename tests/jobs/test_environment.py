@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from pyspark.errors import PySparkRuntimeError
+
+from jobs import environment
+from jobs.environment import RANGES, check_packages, fitting_workers
+from jobs.errors import SparkError
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **versions: str | None) -> None:
+    """A Python with these versions; None: the package is not there."""
+    for name, version in versions.items():
+        module = None if version is None else SimpleNamespace(__version__=version)
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+def test_the_ranges_are_those_that_pip_is_given() -> None:
+    extra = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]["spark"]
+    declared = {each.name: each.specifier for each in map(Requirement, extra)}
+    assert declared == {
+        name: SpecifierSet(f">={oldest},<{too_new}") for name, (oldest, too_new) in RANGES.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("pyspark", "pandas"), [("4.1.0", "2.2.0"), ("4.1.0.dev1", "2.3.3"), ("4.12.1", "2.10.0rc1")]
+)
+def test_versions_within_the_ranges_fit(
+    monkeypatch: pytest.MonkeyPatch, pyspark: str, pandas: str
+) -> None:
+    install(monkeypatch, pyspark=pyspark, pandas=pandas)
+    check_packages()
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [
+        ({"pyspark": None}, "Spark needs the Python package pyspark, which "),
+        ({"pyspark": "3.5.6"}, "expected pyspark 4.1 or later and before 5, came 3.5.6"),
+        ({"pyspark": "4.0.1"}, "expected pyspark 4.1 or later and before 5, came 4.0.1"),
+        ({"pyspark": "5.0.0"}, "expected pyspark 4.1 or later and before 5, came 5.0.0"),
+        ({"pandas": None}, "Spark needs the Python package pandas, which "),
+        ({"pandas": "3.0.1"}, "expected pandas 2.2 or later and before 3, came 3.0.1"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, versions: dict[str, str | None], expected: str
+) -> None:
+    install(monkeypatch, **{"pyspark": "4.3.0", "pandas": "2.3.3"} | versions)
+    with pytest.raises(SparkError) as refused:
+        check_packages()
+    assert expected in str(refused.value)
+    assert "pip install 'rocketmq-rebalance-audit[spark]'" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+class Context:
+    """As much of a SparkContext as is asked; a task fails with ``failure``."""
+
+    def __init__(self, python: str, master: str, failure: Exception | None = None) -> None:
+        self.pythonExec = python
+        self.master = master
+        self.failure = failure
+        self.tasks = 0
+
+    def parallelize(self, _values: list[int], _tasks: int) -> Context:
+        return self
+
+    def foreach(self, _function: Any) -> None:
+        self.tasks += 1
+        if self.failure is not None:
+            raise self.failure
+
+
+def session(context: Context) -> Any:
+    return SimpleNamespace(sparkContext=context)
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local-cluster[2,1,1024]"])
+def test_workers_here_take_this_python_where_none_is_named(master: str) -> None:
+    # Else a notebook whose environment is not activated fails after minutes.
+    context = Context("python3", master)
+    with fitting_workers(session(context)):
+        assert context.pythonExec == sys.executable
+    assert (context.pythonExec, context.tasks) == ("python3", 0)
+
+
+def test_the_python_of_the_session_comes_back_after_a_failure() -> None:
+    context = Context("python3", "local[1]")
+    with pytest.raises(ZeroDivisionError), fitting_workers(session(context)):
+        raise ZeroDivisionError
+    assert context.pythonExec == "python3"
+
+
+@pytest.mark.parametrize(
+    ("python", "master", "tasks"),
+    [
+        (sys.executable, "local[2]", 0),
+        ("/another/python", "local[2]", 1),
+        ("python3", "yarn", 1),
+        # The same path on another machine may be another Python.
+        (sys.executable, "spark://host:7077", 1),
+    ],
+)
+def test_a_python_that_was_named_or_is_elsewhere_is_asked_once(
+    python: str, master: str, tasks: int
+) -> None:
+    context = Context(python, master)
+    with fitting_workers(session(context)):
+        assert context.pythonExec == python
+    assert context.tasks == tasks
+
+
+def test_a_worker_that_does_not_fit_is_one_sentence_before_anything_runs() -> None:
+    said = "Traceback:\nModuleNotFoundError: No module named 'pandas'"
+    context = Context("./env/bin/python", "yarn", PySparkRuntimeError(said))
+    ran = False
+    with pytest.raises(SparkError) as refused, fitting_workers(session(context)):
+        ran = True
+    assert not ran
+    assert "./env/bin/python: the workers' Python has no module pandas" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_worker_imports_all_that_the_jobs_need_there() -> None:
+    environment._import_all(0)
+    assert set(environment._OF_A_WORKER) <= set(sys.modules)
