@@ -40,6 +40,10 @@ COMPUTED_NOT_HELD = "COMPUTED_NOT_HELD"
 INFO, WARNING, CRITICAL = "INFO", "WARNING", "CRITICAL"
 #: The mildest first.
 SEVERITIES = (INFO, WARNING, CRITICAL)
+#: Of a group without findings: it was judged, or nothing could be said of it.
+OK, NOT_AUDITED = "OK", "NOT_AUDITED"
+#: How a group was in one night, the mildest first.
+LEVELS = (OK, NOT_AUDITED, *SEVERITIES)
 PERSISTENT, TRANSIENT = "PERSISTENT", "TRANSIENT"
 
 
@@ -124,7 +128,7 @@ CLIENT_NOT_ANSWERING: A listed client does not answer. It sends heartbeats and d
     questions about its state.
 SECRET_IN_CLIENT_ID: A client id holds a secret. It is shown masked; everybody who lists the members
     can read it.
-UNEXPLAINED: Unexplained. None of the known faults, mended alone or together, clears the finding.
+UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, clears the finding.
 """
 
 
@@ -210,3 +214,18 @@ def worst(severities: Iterable[str], otherwise: str = INFO) -> str:
     ('CRITICAL', 'INFO')
     """
     return max(severities, key=SEVERITIES.index, default=otherwise)
+
+
+def badness(
+    severity: str, *, ongoing: bool, queue_minutes: float, queues: int
+) -> tuple[int, bool, float, int]:
+    """How bad a problem is, to sort by: the worst is the least.
+
+    Severity first, then what is still there, then minutes times queues without one owner, then
+    how many queues there are. The page, the messages and the console all sort by it.
+
+    >>> mild = badness("WARNING", ongoing=True, queue_minutes=900.0, queues=8)
+    >>> badness("CRITICAL", ongoing=False, queue_minutes=0.0, queues=1) < mild
+    True
+    """
+    return -SEVERITIES.index(severity), not ongoing, -queue_minutes, -queues

@@ -126,8 +126,14 @@ persistence string: PERSISTENT or TRANSIENT
 ongoing boolean: whether it is there at the end: in the group's last snapshot, or gone for no
     longer than it usually was before it came back
 severity string: INFO, WARNING or CRITICAL
-completeness double: the lowest share of the route's brokers whose list is known
-strategy_source string?: where the weakest-known strategy comes from
+status string?: against the previous published run: NEW, or PERSISTING: it was open there; null: it
+    passed by itself
+open_since timestamp?: since when it is open without a published run in between that does not have
+    it; null: it passed by itself
+nights_open int?: how many published dates in a row have it open, this one the last; null: it
+    passed by itself
+completeness double: the lowest share of the route's brokers that gave a list
+strategy_source string?: where the least certain strategy of a member comes from
 remedy string: what repairs it
 known_issue string?: the reason of the known issue that it matches; null: none
 consume_type string?: CONSUME_PASSIVELY or CONSUME_ACTIVELY
@@ -157,13 +163,13 @@ heartbeats: cluster, snapshot_time, broker_name, broker_id, consumer_group, clie
 cluster, snapshot_time, broker_name, broker_id, consumer_group
 client_id string: the client id, as often as the broker lists it
 client_addr string: the connection's address, unique in one broker's list
-language string?: the client's language, as it says
+language string?: the client's language, as its heartbeat has it
 version int?: the ordinal of the client's MQVersion
 consume_type
 message_model string?: CLUSTERING or BROADCASTING; null counts as CLUSTERING
 subscriptions SUBSCRIPTIONS: what the member subscribes to
-subscription_source string?: HEARTBEAT (the last full one, its own if any), RUNNING_INFO, or
-    GROUP_TABLE
+subscription_source string?: HEARTBEAT (the member's last full one, to any broker), RUNNING_INFO,
+    or GROUP_TABLE
 strategy string?: the strategy's name as seen of the client
 strategy_source string?: RUNNING_INFO or CLIENT_LOG
 client_rebalance, pull_consumer
@@ -207,7 +213,7 @@ TOPIC_ROUTES = _table("""
 topic_routes: cluster, snapshot_time, namesrv_addr, topic, broker_name: one broker in one route
 cluster, snapshot_time, namesrv_addr, topic
 broker_name string?: null: the nameserver knows no broker for it
-broker_ids longs?: the ids with an address; null: not known
+broker_ids longs?: the ids with an address; null: the dump does not have them
 perm int: permission bits: READ 4, WRITE 2
 read_queue_nums int: consumers see queues 0 to this - 1
 write_queue_nums int: producers write to queues 0 to this - 1
@@ -275,7 +281,7 @@ last_timestamp timestamp?: the store time of the last consumed message
 
 QUARANTINE = _table("""
 quarantine: file, line: one input line that was not understood, as it came
-file string: the file that it stands in
+file string: the file that has the line
 line_number long: counted from 1; 0: the file as a whole
 reason string: what was expected and what came
 line string: the line; bytes that are no UTF-8 are shown as U+FFFD
@@ -309,9 +315,8 @@ certainty string: CERTAIN: under every view, in at least half of the snapshots t
 probability double: the mean over the snapshots that show it; 1.0: certain in all of them
 completeness
 claimants CLAIMANTS: who claims the queue, with which probability each
-causes strings: what, mended, would clear it
-severity
-status string?: against the previous published run
+causes strings: the faults that, repaired, make it go away
+severity, status
 strategy_source
 backlog long?: messages not consumed at the last offsets seen in the run
 finding_id string: stable over runs: cluster, group, topic, queue, kind
@@ -319,14 +324,15 @@ episode_first_seen timestamp: the same as first_seen; before 0.2.0 rows were of 
 episode_last_seen timestamp: the same as last_seen
 backlog_growth long?: the backlog less that at the last offsets seen by first_seen, else the first
     in the run
-orderly boolean?: whether a client of the group consumes in order; null: none was asked
-confirmed boolean?: whether what the processes held shows it; null: not enough of them told
-computed boolean: whether lists and routes show it; false: what the processes hold alone
+orderly boolean?: whether a client of the group consumes in order; null: none reported
+confirmed boolean?: true: what the processes held shows it; false: every process reported, and none
+    shows it; null: too few of them reported
+computed boolean: true: lists and routes show it; false: only what the processes hold shows it
 held boolean?: the same as confirmed
-moved boolean?: whether the offsets show it: true: they stand while messages wait, false: they move;
-    null: they do not tell, as of a queue with several owners
+moved boolean?: true: the offsets do not advance while messages wait; false: they advance; null: the
+    offsets do not decide it, as of a queue with several owners
 known_issue
-share_of_time
+share_of_time, open_since, nights_open
 """)
 
 
@@ -336,19 +342,21 @@ ORPHANED_QUEUES = _queue_findings("orphaned_queues", "had no owner")
 FORMER_FINDINGS = _table("""
 former_findings: finding_id: what was open in the previous published run and is not there any more
 cluster, consumer_group, topic, broker_name, queue_id
-kind string: ORPHANED or DUPLICATE
-status string: RESOLVED, or NOT_AUDITED: nothing was known of the group
+kind string: ORPHANED, DUPLICATE or STALLED
+status string: RESOLVED, or NOT_AUDITED: the group was not audited this time
 first_seen
 last_seen timestamp: the last snapshot of the previous run that shows it
 severity string: in the previous run
 causes strings: in the previous run
 finding_id string: as in the tables of faulty queues
+open_since timestamp?: since when it had been open, as the previous run has it
+nights_open int?: how many published dates in a row had it open, the previous run the last
 """)
 
 STALLED_QUEUES = _table("""
 stalled_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one unbroken run
-    of offset polls in which the queue had an owner and messages and its consumer offset stood
-    still, while another queue of the group and topic kept up
+    of offset polls in which the queue had an owner and messages and its consumer offset did not
+    advance, while another queue of the group and topic kept up
 cluster, consumer_group, topic, broker_name, queue_id
 first_seen timestamp: the first offset poll of the run
 last_seen timestamp: the last offset poll of the run
@@ -359,27 +367,30 @@ severity
 backlog long: messages not consumed at the end of the run
 backlog_growth long: messages that came in the run, from its first poll on
 owners strings: the client ids that it was computed for at the run's last poll but one: who had it
-    and did not move it; none: not known
+    and did not move it; none: not computed
 known_issue
-held boolean?: whether a process said that it held the queue; null: too few of them told
-why string?: what its process does not do, as its running info says: it does not consume, has no
-    lock, does not ask for messages; null: no process told
+held boolean?: true: a process reported that it held the queue; false: every process reported, and
+    none held it; null: too few of them reported
+why string?: what its process does not do, by its running info: it does not consume, has no lock,
+    does not ask for messages; null: no running info shows it
+finding_id string: stable over runs: cluster, group, topic, queue
+status, open_since, nights_open
 """)
 
 STACKED_CLIENT_IDS = _table("""
 stacked_client_ids: cluster, consumer_group, client_id, first_seen: one episode in which the id
-    stood more than once in a broker's list, for at least half of its snapshots
+    was more than once in a broker's list, for at least half of its snapshots
 cluster, consumer_group
 topics strings: the topics of the group whose queues it concerns
 client_id
 id_format string: the class of its format
-processes int: how many processes the brokers' lists confirm behind it
+processes int: how many processes use it, as the brokers' lists confirm
 client_addrs strings: the addresses of its connections
 versions ints: the client versions, as MQVersion ordinals
 languages strings: the client languages
 first_seen, last_seen, snapshots, persistence, ongoing
 verdict string: STACKED, or STALE_CHANNEL of one process that reconnected
-evidence string: which list has it how often, and what tells the verdict
+evidence string: which list has it how often, and what the verdict follows from
 slots_wasted int: slots of the later copies, which nobody takes
 queues_duplicated int: queues of all topics that several of its processes take
 queues_orphaned int: queues of all topics in the slots of its later copies
@@ -405,6 +416,9 @@ moves MOVES: the queues that change hands with the repair, before and after
 known_issue
 severity string: INFO, WARNING or CRITICAL: the worst of the findings that it causes
 share_of_time
+finding_id string: stable over runs: cluster, group, topic, fault; of what is about one client id
+    that id too
+status, open_since, nights_open
 """)
 
 UNREADABLE_QUEUES = _table("""
@@ -416,7 +430,7 @@ cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, sn
 ALLOCATIONS = _table("""
 allocations: state_id, client_id, strategy, view: what the processes of an id take under one view
 cluster, consumer_group, topic, state_id, client_id
-processes int: how many processes stand behind it, alike in what follows
+processes int: how many processes use it; what follows is the same for each
 subscribed boolean: false: it takes a slot and claims nothing
 strategy string: the strategy's name
 strategy_source string: observed, configured, group or assumed
@@ -445,7 +459,7 @@ clients_left strings: client ids that are in no list any more
 queues_before int: readable queues before
 queues int: readable queues since
 queues_moved int: queues that go to others, or to others at times
-lists_agree boolean: false: while it goes on, some lists have it and some not
+lists_agree boolean: false: during the change, some lists have it and others do not
 """)
 
 ALLOCATION_DRIFT = _table("""
@@ -454,13 +468,13 @@ allocation_drift: cluster, consumer_group, topic, client_id, source, start_times
     shows it
 cluster, consumer_group, topic, client_id
 source string: RUNNING_INFO: what it held; CLIENT_LOG: what it computed
-start_timestamp timestamp?: tells running infos of one id apart
-process string?: the log's host label: tells logs apart
+start_timestamp timestamp?: distinguishes the running infos of one id
+process string?: the log's host label: distinguishes the logs of one id
 broker_name, queue_id
 drift string: HELD_NOT_COMPUTED or COMPUTED_NOT_HELD
 probability double: the share of the views that give it the queue
 first_seen, last_seen
-observations long: the running infos, or the stretches of a log, that show it
+observations long: the running infos, or the unbroken parts of a log, that show it
 persistence
 attributed_to string?: ROUTE_CHANGED or STATE_CHANGED: what had just changed; OTHER_LIST: the log
     names lists that the dumps do not have; SHARE_KEPT: it holds what it had before the last change,
@@ -471,8 +485,8 @@ queue_count, client_count
 GROUP_HEALTH = _table("""
 group_health: cluster, consumer_group, topic
 cluster, consumer_group, topic
-coverage string: AUDITED, or why not, at the group's last snapshot that tells; NO_GROUP: a route
-    alone
+coverage string: AUDITED, or why not, at the group's last snapshot that shows it; NO_GROUP: only a
+    route was collected
 reason string: the coverage in words
 snapshots
 audited_snapshots long: the snapshots that were recomputed
@@ -483,7 +497,7 @@ queues int: readable queues, at the end
 idle_clients int: subscribed clients without a queue, at the end
 imbalance int: queues of the fullest less those of the emptiest client, at the end
 strategy_source
-subscription_source string?: where the weakest-known subscription of a member comes from, at the
+subscription_source string?: where the least certain subscription of a member comes from, at the
     end: HEARTBEAT, RUNNING_INFO or GROUP_TABLE
 orphan_queue_minutes double: minutes without owner, summed over the queues
 duplicate_queue_minutes double: minutes with several owners, summed over the queues
@@ -504,7 +518,7 @@ GROUP_LOAD = _table("""
 group_load: cluster, consumer_group, client_id: what a client has over all topics of the group, at
     the end; of the topics that were recomputed
 cluster, consumer_group, client_id
-processes int: how many processes stand behind it, each with what follows
+processes int: how many processes use it; each has what follows
 topics int: the topics that it subscribes to and shares, without the retry topic
 queues double: its queues over all topics but the retry topic; where the views differ, the mean
 retry_queues double: its queues of the retry topic

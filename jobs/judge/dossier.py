@@ -126,6 +126,8 @@ EARLIER = pa.struct(
         pa.field("last_seen", LONG),
         pa.field("severity", STRING),
         pa.field("causes", pa.list_(STRING)),
+        pa.field("open_since", LONG),
+        pa.field("nights_open", INT),
     ]
 )
 
@@ -260,7 +262,11 @@ class QueueOffsets(NamedTuple):
 
 
 class EarlierFinding(NamedTuple):
-    """A finding that was open in the run before."""
+    """A finding that was open in the run before.
+
+    ``kind`` is that of a queue, or the name of a fault: then ``broker_name`` is empty and
+    ``queue_id`` -1. ``open_since`` and ``nights_open`` are null where a run of version 0.1 made it.
+    """
 
     finding_id: str
     kind: str
@@ -271,6 +277,8 @@ class EarlierFinding(NamedTuple):
     last_seen: Instant
     severity: str
     causes: tuple[str, ...]
+    open_since: Instant | None = None
+    nights_open: int | None = None
 
 
 @dataclass

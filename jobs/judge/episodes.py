@@ -100,14 +100,14 @@ class FaultEpisode:
     ongoing: bool
     evidence: str
     remedy: str
-    client_ids: tuple[str, ...]
-    client_addrs: tuple[str, ...]
-    broker_names: tuple[str, ...]
+    client_ids: tuple[str, ...] = ()
+    client_addrs: tuple[str, ...] = ()
+    broker_names: tuple[str, ...] = ()
     #: The most of all phases.
-    queues_affected: int
-    findings_cleared: int
-    findings_left: int
-    moves: tuple[Move, ...]
+    queues_affected: int = 0
+    findings_cleared: int = 0
+    findings_left: int = 0
+    moves: tuple[Move, ...] = ()
     share_of_time: float = 1.0
 
 

@@ -184,11 +184,6 @@ def _fault(
         remedy=_REMEDY,
         client_ids=tuple(client_ids),
         client_addrs=tuple(sorted(addresses)),
-        broker_names=(),
-        queues_affected=0,
-        findings_cleared=0,
-        findings_left=0,
-        moves=(),
     )
 
 

@@ -149,12 +149,8 @@ def _fault(
         evidence=_evidence(client_id, queues, first_seen, last_seen, waiting, says=says),
         remedy=_REMEDY,
         client_ids=(client_id,),
-        client_addrs=(),
         broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
         queues_affected=len(queues),
-        findings_cleared=0,
-        findings_left=0,
-        moves=(),
     )
 
 

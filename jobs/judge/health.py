@@ -22,6 +22,9 @@ NO_GROUP = "NO_GROUP"
 _PERM_READ = 4
 _MINUTE = 60 * SECOND
 
+#: What a column of type int holds.
+_MOST_INT = 2**31 - 1
+
 
 def group_health(
     topic: str,
@@ -97,7 +100,7 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
         "completeness": 0.0,
         "members": 0,
         "processes": 0,
-        "queues": sum(queues for _, queues in readable),
+        "queues": min(sum(queues for _, queues in readable), _MOST_INT),
         "idle_clients": 0,
         "imbalance": 0,
         "strategy_source": None,

@@ -337,12 +337,9 @@ def _fault(cause: str, episodes: Sequence[QueueEpisode], witnesses: Witnesses) -
         evidence=evidence,
         remedy=remedy,
         client_ids=tuple(client_ids),
-        client_addrs=(),
         broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
         queues_affected=len(queues),
         findings_cleared=len(episodes),
-        findings_left=0,
-        moves=(),
         share_of_time=max(each.share_of_time for each in episodes),
     )
 

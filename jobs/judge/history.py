@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress
 
+from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.instants import Instant
 from jobs.judge.backlog import backlog
 from jobs.judge.confirmation import confirm, index_holdings
@@ -43,7 +44,7 @@ from jobs.judge.severity import FaultSeverity, consumes_in_order, finding_severi
 from jobs.judge.silent import clients_not_answering
 from jobs.judge.situations import Situations
 from jobs.judge.stalls import find_intervals, stall_episodes
-from jobs.judge.statuses import finding_id, former_findings, status
+from jobs.judge.statuses import former_findings, mark_open
 from jobs.judge.still_offline import still_offline
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
@@ -82,7 +83,10 @@ def judge(
     faults = [
         fault for timeline in timelines.values() for fault in fault_episodes(timeline, seconds)
     ]
-    changes = {topic: find_route_changes(dossier.routes.get(topic, ())) for topic in by_topic}
+    changes = {
+        topic: find_route_changes(dossier.routes.get(topic, ()), terms.topic_queues)
+        for topic in by_topic
+    }
     for topic, of_topic in changes.items():
         routes, offsets = dossier.routes.get(topic, ()), dossier.offsets.get(topic, ())
         faults += route_changes(topic, of_topic)
@@ -149,9 +153,10 @@ def judge(
             witnesses.holdings.get(topic),
             partial(processes.moves_in_another_topic, topic),
         )
-    for row in stalls:
-        row.update(processes.explain(row, faults))
-        row["severity"] = stall_severity(row["persistence"], row["backlog_growth"])
+    _complete_stalls(dossier, stalls, processes, faults)
+    of_faults = _fault_rows(dossier, faults, FaultSeverity(findings, stalls), terms)
+    found = findings + stalls + of_faults
+    mark_open(found, dossier.earlier)
 
     findings_of_topic = _by_topic(findings)
     stalls_of_topic = _by_topic(stalls)
@@ -172,12 +177,17 @@ def judge(
     tables = {
         "duplicate_queues": [row for row in findings if row["kind"] == DUPLICATE],
         "orphaned_queues": [row for row in findings if row["kind"] == ORPHANED],
-        "former_findings": former_findings(dossier.earlier, findings, audited),
+        "former_findings": former_findings(
+            dossier.earlier,
+            found,
+            audited,
+            polled={t for t, each in dossier.offsets.items() if each},
+        ),
         "stalled_queues": stalls,
         "stacked_client_ids": [
             dict(vars(each)) for each in stacked_id_episodes(timelines.values(), seconds)
         ],
-        "group_faults": _fault_rows(faults, FaultSeverity(findings, stalls)),
+        "group_faults": of_faults,
         "unreadable_queues": [
             row
             for topic, stretches in by_topic.items()
@@ -207,7 +217,6 @@ def _queue_findings(
 ) -> list[Row]:
     """The rows of orphaned_queues and duplicate_queues, with their ``kind``."""
     orderly = consumes_in_order(dossier.clients)
-    open_before = {each.finding_id for each in dossier.earlier}
     rows: list[Row] = []
     for episode in episodes:
         broker_name, queue_id = episode.queue
@@ -248,9 +257,18 @@ def _queue_findings(
                 episode.kind,
             ),
         }
-        row["status"] = status(row, open_before)
         rows.append(row)
     return rows
+
+
+def _complete_stalls(
+    dossier: Dossier, stalls: Iterable[Row], processes: Processes, faults: Sequence[FaultEpisode]
+) -> None:
+    for row in stalls:
+        row.update(processes.explain(row, faults))
+        row["severity"] = stall_severity(row["persistence"], row["backlog_growth"])
+        queue = row["topic"], row["broker_name"], row["queue_id"]
+        row["finding_id"] = stall_id(dossier.cluster, dossier.consumer_group, *queue)
 
 
 def _orphaned(
@@ -277,12 +295,21 @@ def _by_topic(rows: Iterable[Row]) -> Mapping[str, list[Row]]:
     return of_topic
 
 
-def _fault_rows(faults: Iterable[FaultEpisode], severity: FaultSeverity) -> list[Row]:
+def _fault_rows(
+    dossier: Dossier, faults: Iterable[FaultEpisode], severity: FaultSeverity, terms: Terms
+) -> list[Row]:
     return [
         {
             **vars(fault),
             "moves": [each._asdict() for each in fault.moves],
             "severity": severity.of(fault),
+            "finding_id": fault_id(
+                dossier.cluster,
+                dossier.consumer_group,
+                fault.topic,
+                fault.fault,
+                terms.masking.mask_all(fault.client_ids),
+            ),
         }
         for fault in faults
     ]

@@ -32,7 +32,7 @@ _HOUR = 3600 * SECOND
 _MOST_NAMES = 5
 
 _NETWORK = (
-    "look at what stands between the client and these brokers (load balancer, NAT, proxy, "
+    "look at what is between the client and these brokers (load balancer, NAT, proxy, "
     "firewall: idle timeouts, connections that are reset) and for heartbeats that time out (3 s): "
     "pauses in the client's GC log, a broker that answers slowly; where many clients do so at "
     "once, at the broker itself"
@@ -254,10 +254,6 @@ def _fault(
         client_ids=(each.client_id,),
         client_addrs=each.client_addrs,
         broker_names=each.broker_names,
-        queues_affected=0,
-        findings_cleared=0,
-        findings_left=0,
-        moves=(),
     )
 
 

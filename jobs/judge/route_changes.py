@@ -17,6 +17,7 @@ from jobs.judge.evaluated import QueueKey
 from jobs.judge.words import clock, queues_in_words
 from jobs.kinds import QUEUES_LEFT_ROUTE, ROUTE_CHANGED, TRANSIENT
 from rebalance_core.english import noun
+from rebalance_core.strategy_rules import MOST_QUEUES
 
 _PERM_READ = 4
 
@@ -42,11 +43,17 @@ class RouteChange(NamedTuple):
         return _queues(self.now) - _queues(self.before)
 
 
-def find_route_changes(routes: Sequence[RouteRun]) -> list[RouteChange]:
-    """The changes of a topic's readable queues, in time, each at its first poll."""
+def find_route_changes(
+    routes: Sequence[RouteRun], most_queues: int = MOST_QUEUES
+) -> list[RouteChange]:
+    """The changes of a topic's readable queues, in time, each at its first poll.
+
+    A route with more queues than ``most_queues`` is no route that counts, and no change.
+    """
     runs_of: dict[str, list[RouteRun]] = defaultdict(list)
     for run in routes:
-        runs_of[run.namesrv_addr].append(run)
+        if sum(queues for _, queues in _readable(run)) <= most_queues:
+            runs_of[run.namesrv_addr].append(run)
     given = sorted(each for runs in runs_of.values() for each in _given(runs))
     current: dict[str, Sequence[_Readable]] = {}
     changes: list[RouteChange] = []
@@ -114,13 +121,7 @@ def route_changes(topic: str, changes: Sequence[RouteChange]) -> list[FaultEpiso
             evidence=f"the readable queues changed from {_in_words(change.before)} to "
             f"{_in_words(change.now)}; for up to 50 s clients work from different lists",
             remedy="none, if it was meant: every client follows within 50 s",
-            client_ids=(),
-            client_addrs=(),
             broker_names=tuple(sorted({name for name, _ in {*change.before} ^ {*change.now}})),
-            queues_affected=0,
-            findings_cleared=0,
-            findings_left=0,
-            moves=(),
         )
         for change in changes
     ]
@@ -183,13 +184,7 @@ def queues_left_route(
                     ongoing=until is None,
                     evidence=_evidence(change, unread),
                     remedy=_remedy(change, unread),
-                    client_ids=(),
-                    client_addrs=(),
                     broker_names=tuple(dict.fromkeys(name for name, _ in unread)),
-                    queues_affected=0,
-                    findings_cleared=0,
-                    findings_left=0,
-                    moves=(),
                 )
             )
     return faults

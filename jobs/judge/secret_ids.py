@@ -49,12 +49,6 @@ def secret_faults(dossier: Dossier, masking: Masking) -> list[FaultEpisode]:
             "broker or of a client, can read it",
             remedy=f"{without_secret(client_ids)}; then replace the secret, for the logs have it",
             client_ids=client_ids,
-            client_addrs=(),
-            broker_names=(),
-            queues_affected=0,
-            findings_cleared=0,
-            findings_left=0,
-            moves=(),
             share_of_time=len(times) / len(between),
         )
     ]

@@ -82,12 +82,6 @@ def _faults(
                 f"for its running info {time}, while other clients answered",
                 remedy=_REMEDY,
                 client_ids=(client_id,),
-                client_addrs=(),
-                broker_names=(),
-                queues_affected=0,
-                findings_cleared=0,
-                findings_left=0,
-                moves=(),
                 **extent._asdict(),
             )
 

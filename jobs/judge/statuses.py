@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container, Iterable
 
 from jobs.judge.dossier import EarlierFinding
 from jobs.judge.tables import Row
-from jobs.kinds import PERSISTENT
+from jobs.kinds import PERSISTENT, QUEUE_FINDINGS, STALLED
 
 NEW = "NEW"
 PERSISTING = "PERSISTING"
 RESOLVED = "RESOLVED"
 NOT_AUDITED = "NOT_AUDITED"
 
-
-def finding_id(
-    cluster: str, consumer_group: str, topic: str, broker_name: str, queue_id: int, kind: str
-) -> str:
-    """The id of a finding, stable over runs and versions: users keep it in tickets and silences.
-
-    >>> finding_id("c1", "G", "T", "broker-a", 0, "ORPHANED")
-    '451f726011011044'
-    """
-    identity = (
-        f'{{"cluster":{_quoted(cluster)},"consumer_group":{_quoted(consumer_group)},'
-        f'"topic":{_quoted(topic)},"broker_name":{_quoted(broker_name)},'
-        f'"queue_id":{queue_id},"kind":{_quoted(kind)}}}'
-    )
-    return hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest()[:16]
-
-
-# As Jackson writes a text, byte by byte: ``json`` has control characters in lower case.
-_ESCAPES = {
-    **{code: f"\\u{code:04X}" for code in range(32)},
-    **{ord(raw): f"\\{letter}" for raw, letter in zip('\b\t\n\f\r"\\', 'btnfr"\\', strict=True)},
-}
-
-
-def _quoted(text: str) -> str:
-    return f'"{text.translate(_ESCAPES)}"'
+_OF_QUEUES = frozenset(QUEUE_FINDINGS.values())
 
 
 def status(row: Row, open_before: Container[str]) -> str | None:
@@ -53,24 +27,50 @@ def status(row: Row, open_before: Container[str]) -> str | None:
     return NEW if row["persistence"] == PERSISTENT else None
 
 
+def mark_open(rows: Iterable[Row], earlier: Iterable[EarlierFinding]) -> None:
+    """Gives every row with a ``finding_id`` its ``status``, ``open_since`` and ``nights_open``.
+
+    What goes on takes them over from the run before, so that no run has to read more than that
+    one. A night that was not audited is not counted, and does not end what was open before it.
+    """
+    before = {each.finding_id: each for each in earlier}
+    for row in rows:
+        found = status(row, before)
+        since, nights = row["first_seen"], 1
+        if found == PERSISTING:
+            former = before[row["finding_id"]]
+            # A run of version 0.1 has neither.
+            began = former.first_seen if former.open_since is None else former.open_since
+            since, nights = min(since, began), (former.nights_open or 1) + 1
+        row["status"] = found
+        row["open_since"] = None if found is None else since
+        row["nights_open"] = None if found is None else nights
+
+
 def _is_there(row: Row) -> bool:
     return bool(row["persistence"] == PERSISTENT or row["ongoing"])
 
 
 def former_findings(
-    earlier: Iterable[EarlierFinding], findings: Iterable[Row], audited: Container[str]
+    earlier: Iterable[EarlierFinding],
+    findings: Iterable[Row],
+    audited: Container[str],
+    polled: Container[str] = (),
 ) -> list[Row]:
     """The rows of ``former_findings``: what was open in the previous run and is not there any more.
 
-    RESOLVED where the topic was recomputed in this window, that is, in ``audited``; NOT_AUDITED
-    where nothing was known of it: then nobody can tell.
+    RESOLVED where this window tells: the topic was recomputed, that is, in ``audited``, or of a
+    stalled queue its offsets were asked for, ``polled``. NOT_AUDITED where it does not: then
+    nobody can tell. Faults are not among them: the table is one of queues.
     """
     there = {row["finding_id"] for row in findings if _is_there(row)}
     return [
         {
             **each._asdict(),
-            "status": RESOLVED if each.topic in audited else NOT_AUDITED,
+            "status": RESOLVED
+            if each.topic in (polled if each.kind == STALLED else audited)
+            else NOT_AUDITED,
         }
         for each in earlier
-        if each.finding_id not in there
+        if each.kind in _OF_QUEUES and each.finding_id not in there
     ]

@@ -72,12 +72,7 @@ def _fault(topic: str, found: Sequence[EarlierFinding], extent: Extent) -> Fault
         evidence=f"no broker that answered lists a member of the group, as in the run before: "
         f"{queues_in_words(queues)} {noun(len(queues), 'is', 'are')} taken by nobody",
         remedy=GROUP_OFFLINE_REMEDY,
-        client_ids=(),
-        client_addrs=(),
         broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
-        findings_cleared=0,
-        findings_left=0,
-        moves=(),
         **extent._asdict(),
     )

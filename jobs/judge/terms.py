@@ -35,4 +35,5 @@ class Terms:
     warning_probability: float
     critical_probability: float
     masking: Masking
+    topic_queues: int
     known_issues: tuple[KnownIssueTerms, ...] = ()

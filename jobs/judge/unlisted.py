@@ -133,11 +133,5 @@ def _fault(topic: str, episodes: Sequence[QueueEpisode]) -> FaultEpisode:
         f"still {noun(len(queues), 'advances', 'advance')}: somebody reads "
         f"{noun(len(queues), 'it', 'them')} whom the lists do not show there",
         remedy=_REMEDY,
-        client_ids=(),
-        client_addrs=(),
         broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
-        queues_affected=0,
-        findings_cleared=0,
-        findings_left=0,
-        moves=(),
     )

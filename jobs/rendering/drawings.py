@@ -16,15 +16,31 @@ from rebalance_core.english import count
 
 #: The number of colours of owners; the number in a cell tells those of one colour apart.
 COLOURS = 12
-_WIDTH = 960.0
 _LEFT = 172.0
-_RIGHT = 12.0
 _LANE = 18.0
 _CELL = 20.0
 _CHARACTER = 6.7
 #: The most takers that a picture of an allocation has rows for.
 _MOST_TAKERS = 30
-_TICKS = 6
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How large a timeline is, in pixels; ``right`` has room for half of the last time below it.
+
+    ``ticks``: so many steps of time fit; ``longest_name``: so many characters of a name do.
+    """
+
+    width: float
+    left: float
+    right: float
+    ticks: int
+    longest_name: int
+
+
+WIDE = Frame(width=960, left=_LEFT, right=40, ticks=6, longest_name=24)
+#: For a telephone, on which nothing is to lie beyond the edge.
+NARROW = Frame(width=344, left=110, right=40, ticks=2, longest_name=15)
 
 
 @dataclass(frozen=True)
@@ -100,7 +116,7 @@ def _run(start: float, end: float, y: float) -> str:
     return f"M{left} {round(y)}h{right - left}" if right > left else ""
 
 
-def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
+def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame = WIDE) -> Drawing:
     """Time across, queues down; a lane above them for each fault and one for who came and left.
 
     ``numbers`` tells the owners apart.
@@ -109,18 +125,21 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
 
     def at(time: datetime) -> float:
         share = (time - timeline.start).total_seconds() / seconds
-        return _LEFT + min(max(share, 0.0), 1.0) * (_WIDTH - _LEFT - _RIGHT)
+        return frame.left + min(max(share, 0.0), 1.0) * (frame.width - frame.left - frame.right)
 
+    names_end = frame.left - 6
     shapes: list[Shape] = []
     labels: list[Label] = []
     y = 2.0
     for bar in timeline.faults:
-        labels.append(Label("name", _LEFT - 6, y + 13, shorten(bar.fault, 24), bar.fault))
+        labels.append(
+            Label("name", names_end, y + 13, shorten(bar.fault, frame.longest_name), bar.fault)
+        )
         path = "".join(_bar(at(s), at(e), y + 4, _LANE - 8) for s, e in bar.stretches)
         shapes.append(Shape("fault", path, kind_of(bar.fault).title))
         y += _LANE
     if timeline.changes:
-        labels.append(Label("name", _LEFT - 6, y + 13, "joined ▲ left ▼"))
+        labels.append(Label("name", names_end, y + 13, "joined ▲ left ▼"))
         for change in timeline.changes:
             title = f"{_clock(change.at, timeline)} {change.text}"
             shapes.append(Shape("change", _sign(change.sign, at(change.at), y + 9), title))
@@ -130,7 +149,8 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
     marks: list[Shape] = []
     for number, lane in enumerate(timeline.lanes):
         y = top + number * _LANE
-        labels.append(_queue_label(lane.queue, y))
+        name = f"{lane.queue.broker_name} {lane.queue.queue_id}"
+        labels.append(Label("name", names_end, y + 13, shorten(name, frame.longest_name), name))
         for stretch in lane.stretches:
             x, width = at(stretch.start), at(stretch.end) - at(stretch.start)
             owners = _numbers(stretch.takers, numbers)
@@ -146,7 +166,7 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
                 sign = "✕ nobody" if width >= 90 else "✕"
                 labels.append(Label("nobody", x + width / 2, y + 13, sign))
     bottom = top + len(timeline.lanes) * _LANE
-    ticks = _ticks(timeline)
+    ticks = _ticks(timeline, frame.ticks)
     shapes += [Shape(f"run {css}", "".join(paths)) for css, paths in sorted(cells.items())]
     shapes += _joined(marks)
     shapes.append(Shape("axis", "".join(f"M{_number(at(t))} {_number(bottom)}v5" for t in ticks)))
@@ -156,7 +176,7 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int]) -> Drawing:
         f"{count(found[k], 'stretch', 'stretches')} {k.lower()}" for k in sorted(found)
     )
     return Drawing(
-        width=_WIDTH,
+        width=frame.width,
         height=bottom + 24,
         title="Who consumed which queue, and when",
         description=(
@@ -201,11 +221,6 @@ def _mark(kind: str, x: float, y: float, width: float, possible: bool, lasts: bo
     return Shape(css, _box(x, y + 1 + (half if kind == "DUPLICATE" else 0), width, half), title)
 
 
-def _queue_label(queue: Queue, y: float) -> Label:
-    name = f"{queue.broker_name} {queue.queue_id}"
-    return Label("name", _LEFT - 6, y + 13, shorten(name, 24), name)
-
-
 def _owner_class(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
     if not takers:
         return "none"
@@ -226,14 +241,14 @@ def _numbers(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
     return ("/" if at_times else "+").join(f"{number}{times}" for number, times in told)
 
 
-def _ticks(timeline: Timeline) -> list[datetime]:
-    """Round times, about so many as fit."""
+def _ticks(timeline: Timeline, most: int) -> list[datetime]:
+    """Round times, with at most so many steps between them."""
     span = (timeline.end - timeline.start).total_seconds()
     steps = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
-    days = 86_400 * max(-(-span // (86_400 * _TICKS)), 1)
-    step = next((s for s in steps if span / s <= _TICKS), days)
+    days = 86_400 * max(-(-span // (86_400 * most)), 1)
+    step = next((s for s in steps if span / s <= most), days)
     first = -(-timeline.start.timestamp() // step) * step
-    every = [first + n * step for n in range(_TICKS + 2)]
+    every = [first + n * step for n in range(most + 2)]
     times = [datetime.fromtimestamp(each, UTC) for each in every]
     return [time for time in times if time <= timeline.end]
 

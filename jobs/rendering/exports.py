@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 from jobs.rendering.problems import Problem
 from jobs.rendering.report import Report
-from jobs.text import as_plain, csv_line
+from jobs.text import as_plain, csv_line, json_text
 
 #: The columns of the CSV, one row per cluster, group and topic with findings or faults.
 COLUMNS = (
@@ -83,7 +82,7 @@ def to_json(report: Report) -> str:
         "not_audited": [_placed(asdict(each)) for each in report.coverage.not_audited],
         "quarantine": asdict(report.quarantine),
     }
-    return json.dumps(as_plain(value), indent=2, ensure_ascii=False) + "\n"
+    return json_text(as_plain(value), indent=2) + "\n"
 
 
 def _placed(value: dict[str, Any]) -> dict[str, Any]:

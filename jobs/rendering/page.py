@@ -1,5 +1,7 @@
 """The report as a page and as a ticket: the templates, and what they escape.
 
+The page may run one script, its own: the policy names it by its hash.
+
 Every value that a template prints is escaped, unless it is Markup: in HTML by Jinja2's autoescape,
 in Markdown by ``_markdown``, and in both control and direction characters are shown as escapes.
 """
@@ -7,7 +9,9 @@ in Markdown by ``_markdown``, and in both control and direction characters are s
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from datetime import datetime
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
@@ -15,17 +19,26 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from jobs import __version__
 from jobs.kinds import kind_of
+from jobs.rendering.commands import Commands, commands_for, where_published
+from jobs.rendering.drawings import shorten
+from jobs.rendering.finding_pages import FindingPages
+from jobs.rendering.nights import Nights
 from jobs.rendering.problems import Problem
 from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
-from jobs.text import day_and_time, time_of_day, visible
+from jobs.text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from rebalance_core.english import count, noun
 
-#: How many topics are listed before the first is told in full.
-_FIRST_LISTED = 12
+#: How many different remedies of one cause are listed together.
+_MOST_REMEDIES = 5
 #: How many faults of a topic are told in full.
 _MOST_FAULTS = 4
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
+#: A name may be broken after these alone.
+_AFTER_SEPARATOR = re.compile(r"(?<=[-_./@:|%#+~,;=])")
+#: A part of a name that is longer has no room on a telephone: its middle is left out.
+_LONGEST_PART = 30
 _MENTION = re.compile(r"(?<!\w)@")
 
 
@@ -69,9 +82,42 @@ def _link(base: str, page: str) -> Markup:
     return Markup(quote(f"{base}/{page}", safe="/:?&=#%~"))  # noqa: S704 - quoted
 
 
-def _clock(iso: str) -> str:
+def _clock(text: str) -> str:
     """A time of the summary as a person reads it."""
-    return day_and_time(datetime.fromisoformat(iso))
+    return day_and_time(datetime.fromisoformat(text))
+
+
+def _named(name: str) -> Markup:
+    """A name that strangers chose, broken after separators alone.
+
+    A part that is too long is shortened, and a title has the whole.
+
+    >>> print(_named("G_a<b"))
+    <bdi class="id">G_<wbr>a&lt;b</bdi>
+    """
+    parts = [shorten(part, _LONGEST_PART) for part in _AFTER_SEPARATOR.split(visible(name))]
+    title = "" if "".join(parts) == visible(name) else Markup(' title="{}"').format(visible(name))
+    text = Markup("<wbr>").join(part for part in parts if part)
+    return Markup('<bdi class="id"{}>{}</bdi>').format(title, text)
+
+
+def _when(first: datetime, last: datetime, share: float | None = None, *, zone: str = "") -> Markup:
+    """As ``text.span``, with times that a browser understands; and for how much of it.
+
+    >>> print(_when(datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 10), 0.5, zone=" UTC"))
+    <span class="when"><time datetime="2026-11-20T10:00:00Z">2026-11-20 10:00:00</time> UTC</span>,\
+ 50 % of the time
+    """
+    same_day = in_utc(first).date() == in_utc(last).date()
+    times = [(first, day_and_time(first))]
+    if last != first:
+        times.append((last, (time_of_day if same_day else day_and_time)(last)))
+    element = Markup('<time datetime="{}">{}</time>')
+    text = Markup(" to ").join(element.format(iso(time, "seconds"), told) for time, told in times)
+    gaps = of_the_time(share)
+    return Markup('<span class="when">{}{}</span>{}').format(
+        text, zone, f", {gaps}" if gaps else ""
+    )
 
 
 def _minutes(minutes: float) -> str:
@@ -87,9 +133,9 @@ def _begin(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def _environment(report: Report, reports: str, finding_pages: str | None) -> Environment:
-    """What templates know of a report, whatever they write."""
-    environment = Environment(
+def html_environment() -> Environment:
+    """The templates, and what they escape."""
+    return Environment(
         loader=FunctionLoader(_template),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -97,6 +143,11 @@ def _environment(report: Report, reports: str, finding_pages: str | None) -> Env
         autoescape=True,
         finalize=_printable,
     )
+
+
+def _environment(report: Report, reports: str, finding_pages: str | None) -> Environment:
+    """What templates know of a report, whatever they write."""
+    environment = html_environment()
     environment.globals |= {
         "report": report,
         "reports": reports,
@@ -105,31 +156,56 @@ def _environment(report: Report, reports: str, finding_pages: str | None) -> Env
         "begin": _begin,
         "clock": _clock,
         "count": count,
+        "instant": datetime.fromisoformat,
         "kind_of": kind_of,
         "minutes": _minutes,
+        "named": _named,
         "noun": noun,
+        "run_options": where_published(report.published, reports),
         "share": _share,
         "time_of_day": time_of_day,
+        "version": __version__,
+        "when": _when,
     }
     return environment
 
 
-def to_html(report: Report, reports: str, finding_pages: str | None = None) -> str:
-    """The page: one file that needs no other, no network and no script.
+def to_html(
+    report: Report,
+    reports: str,
+    finding_pages: str | None = None,
+    pages: FindingPages | None = None,
+    nights: Nights | None = None,
+) -> str:
+    """The page: one file that needs no other and no network; without its script all can be read.
 
-    ``reports`` is the folder of the reports, for the commands that the page names;
-    ``finding_pages`` the folder of the pages on the findings, which it links to.
+    ``reports`` is the folder of the reports, for the commands that the page names; ``pages`` are
+    the pages on the findings, which it holds; ``finding_pages`` the address where they are, which
+    it links to. ``nights`` are those around it, where their pages lie beside it.
     """
     environment = _environment(report, reports, finding_pages)
+    script = _template("page.js")
+    held = pages or FindingPages(None)
 
     def shown(problems: list[Problem]) -> list[Detail]:
         return [detail for each in problems if (detail := report.detail_of(each))]
 
+    def commands_of(problem: Problem) -> Commands:
+        return commands_for(problem, report.published, reports, held)
+
+    def page_on(kind: str) -> Markup:
+        return held.html(kind, report.kinds)
+
     environment.globals |= {
-        "first_listed": _FIRST_LISTED,
+        "nights": nights,
+        "commands_for": commands_of,
         "most_faults": _MOST_FAULTS,
         "most_groups": MOST_GROUPS,
         "most_listed": MOST_LISTED,
+        "most_remedies": _MOST_REMEDIES,
+        "page_on": page_on,
+        "script": Markup(script),  # noqa: S704 - a file of the package, with no value in it
+        "script_hash": b64encode(sha256(script.encode()).digest()).decode(),
         "shown": shown,
     }
     return environment.get_template("report.html").render()

@@ -19,8 +19,8 @@ from jobs.kinds import (
     OF_ONE_CLIENT,
     PERSISTENT,
     QUEUE_FINDINGS,
-    SEVERITIES,
     Kind,
+    badness,
     fault_severity,
     kind_of,
     lasts,
@@ -60,6 +60,8 @@ class ToldFault:
     findings_left: int
     share_of_time: float | None = None
     known_issue: str | None = None
+    client_ids: tuple[str, ...] = ()
+    broker_names: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -125,6 +127,9 @@ class Problem:
     faults: list[ToldFault] = field(default_factory=list)
     orphan_minutes: float = 0.0
     duplicate_minutes: float = 0.0
+    #: Over the nights before; None where it passed, or the run does not say it.
+    open_since: datetime | None = None
+    nights_open: int = 0
 
     @property
     def is_known(self) -> bool:
@@ -187,6 +192,18 @@ class Problem:
         return self.faults[0] if self.faults else None
 
     @property
+    def main_kind(self) -> Kind:
+        """What it is filed under: its main cause, else what its queues show."""
+        return kind_of(
+            self.cause.fault if self.cause else next(iter({**self.lasting, **self.passing}))
+        )
+
+    @property
+    def is_of_retry_topic(self) -> bool:
+        """Whether its topic is the one from which the group reads again what failed."""
+        return self.place.topic == f"%RETRY%{self.place.consumer_group}"
+
+    @property
     def remedy(self) -> str:
         """What to do about its main cause."""
         return self.cause.remedy if self.cause else ""
@@ -196,10 +213,12 @@ class Problem:
         """Sorts the worst first; what is known last."""
         return (
             self.is_known,
-            -SEVERITIES.index(self.severity),
-            not self.ongoing,
-            -(self.orphan_minutes + self.duplicate_minutes),
-            -sum(self.lasting.values()),
+            badness(
+                self.severity,
+                ongoing=self.ongoing,
+                queue_minutes=self.orphan_minutes + self.duplicate_minutes,
+                queues=sum(self.lasting.values()),
+            ),
             self.place,
         )
 
@@ -232,9 +251,20 @@ def find_problems(tables: Tables) -> list[Problem]:
         if problem_here is not None:
             problem_here.orphan_minutes = row[minutes[0]]
             problem_here.duplicate_minutes = row[minutes[1]]
+    _add_nights(problems, tables)
     for problem in problems.values():
         problem.faults.sort(key=lambda fault: fault.weight, reverse=True)
     return sorted(problems.values(), key=lambda problem: problem.rank)
+
+
+def _add_nights(problems: Mapping[Place, Problem], tables: Tables) -> None:
+    """Since when each problem is open: its oldest finding or fault, and its longest."""
+    for name in (*FINDINGS.values(), "group_faults"):
+        for row in tables.read(name, [*PLACE, "open_since", "nights_open"]).to_pylist():
+            problem = problems.get(place_of(row))
+            if problem is not None and row["open_since"] is not None:
+                problem.open_since = min(problem.open_since or row["open_since"], row["open_since"])
+                problem.nights_open = max(problem.nights_open, row["nights_open"])
 
 
 _ALIKE = ("severity", "persistence", "ongoing", "status", "certainty", "known_issue")
@@ -280,9 +310,11 @@ _FAULT_COLUMNS = [each.name for each in fields(ToldFault) if each.name != "runs"
 
 def _faults(tables: Tables) -> Iterable[tuple[dict[str, Any], ToldFault]]:
     runs: dict[tuple[Any, ...], list[tuple[dict[str, Any], ToldFault]]] = defaultdict(list)
-    for row in tables.read("group_faults", [*PLACE, *_FAULT_COLUMNS, "client_ids"]).to_pylist():
-        client_ids = tuple(row["client_ids"]) if row["fault"] in OF_ONE_CLIENT else ()
+    for row in tables.read("group_faults", [*PLACE, *_FAULT_COLUMNS]).to_pylist():
         told = {name: row[name] for name in _FAULT_COLUMNS}
+        for names in ("client_ids", "broker_names"):
+            told[names] = tuple(row[names] or ())
+        client_ids = told["client_ids"] if row["fault"] in OF_ONE_CLIENT else ()
         told["severity"] = fault_severity(row["severity"], row["fault"], row["persistence"])
         key = (place_of(row), row["fault"], client_ids)
         runs[key].append((row, ToldFault(**told, runs=1)))

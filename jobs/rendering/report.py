@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from jobs.kinds import SEVERITIES, worst
-from jobs.rendering.drawings import Drawing, colour, draw_allocation, draw_timeline
+from jobs.kinds import SEVERITIES, Kind, worst
+from jobs.rendering.drawings import NARROW, Drawing, colour, draw_allocation, draw_timeline
 from jobs.rendering.pictures import AfterRepair, States, after_repair, number_clients, timeline
 from jobs.rendering.problems import (
     FINDINGS,
@@ -75,24 +75,63 @@ class Moved:
 
 @dataclass(frozen=True)
 class Detail:
-    """A problem with its findings and pictures."""
+    """A problem with its findings and pictures; ``retry`` is that of the group's retry topic."""
 
     anchor: str
     problem: Problem
     findings: tuple[FindingLine, ...]
     findings_left_out: int
     timeline: Drawing | None
+    narrow_timeline: Drawing | None
     lanes_left_out: int
     owners: tuple[Owner, ...]
     owners_left_out: int
     repair: AfterRepair | None
     allocations: tuple[Drawing, ...]
     moved: tuple[Moved, ...]
+    retry: Detail | None = None
 
     @property
     def moved_queues(self) -> int:
         """How many queues the repair moves."""
         return self.repair.moved if self.repair else 0
+
+
+@dataclass(frozen=True)
+class OfKind:
+    """The problems that have one main cause, worst first.
+
+    ``remedies`` are the different ones, each with how many of the groups it is for.
+    """
+
+    kind: Kind
+    problems: tuple[Problem, ...]
+    remedies: tuple[tuple[str, int], ...]
+
+    @property
+    def anchor(self) -> str:
+        """Where the page tells of it."""
+        return f"cause-{self.kind.name.lower()}"
+
+    @property
+    def severity(self) -> str:
+        """The worst of its problems."""
+        return worst(problem.severity for problem in self.problems)
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len({problem.place[:2] for problem in self.problems})
+
+    @property
+    def ongoing(self) -> int:
+        """How many of the problems are there at the end."""
+        return sum(problem.ongoing for problem in self.problems)
+
+    @property
+    def remedy(self) -> str:
+        """The remedy, where it is the same for all."""
+        return self.remedies[0][0] if len(self.remedies) == 1 else ""
 
 
 @dataclass(frozen=True)
@@ -193,6 +232,7 @@ class Report:
     published: Published
     verdict: Verdict
     problems: tuple[Problem, ...]
+    retries: Mapping[Place, Problem]
     details: tuple[Detail, ...]
     former: tuple[Former, ...]
     unreadable: tuple[Unreadable, ...]
@@ -233,6 +273,33 @@ class Report:
         """The details of a problem, where the page has room for them."""
         return next((each for each in self.details if each.problem is problem), None)
 
+    def heads(self, problems: Iterable[Problem]) -> list[Problem]:
+        """The problems without those of retry topics that stand with another of their group."""
+        told = {id(retry) for retry in self.retries.values()}
+        return [problem for problem in problems if id(problem) not in told]
+
+    def retry_of(self, problem: Problem) -> Problem | None:
+        """What is wrong with the retry topic of the group, where it stands with this problem."""
+        return self.retries.get(problem.place)
+
+    @property
+    def causes(self) -> list[OfKind]:
+        """The problems that count, by main cause; that of the worst problem first."""
+        by_kind: dict[Kind, list[Problem]] = defaultdict(list)
+        for problem in self.heads(self.counted):
+            by_kind[problem.main_kind].append(problem)
+        return [_of_kind(kind, problems) for kind, problems in by_kind.items()]
+
+    @property
+    def anchors(self) -> dict[tuple[str, str], str]:
+        """By cluster and group where the page tells most of it: its worst card, else its health."""
+        found = {
+            (row.cluster, row.consumer_group): f"group-{number}"
+            for number, row in enumerate(self.health[:MOST_GROUPS], 1)
+        }
+        found |= {each.problem.place[:2]: each.anchor for each in reversed(self.details)}
+        return found
+
     @property
     def assumptions(self) -> Mapping[str, int]:
         """How many groups rest on an assumption, and on which; 0 where a run does not say."""
@@ -262,6 +329,9 @@ class Report:
 def build_report(published: Published, tables: Tables, top: int) -> Report:
     """The report of a run; the first ``top`` problems with their findings and pictures."""
     problems = tuple(find_problems(tables))
+    retries = _retries(problems)
+    joined = {id(retry) for retry in retries.values()}
+    shown = [problem for problem in problems if id(problem) not in joined][:top]
     rows = tables.read("group_health", GROUP_HEALTH.schema.names).to_pylist()
     coverage = _coverage(rows)
     unreadable = _unreadable(tables)
@@ -269,7 +339,8 @@ def build_report(published: Published, tables: Tables, top: int) -> Report:
         published=published,
         verdict=_verdict(problems, coverage, unreadable),
         problems=problems,
-        details=_details(tables, problems[:top]),
+        retries=retries,
+        details=_details(tables, shown, retries),
         former=_former(tables),
         unreadable=unreadable,
         drifting=_drifting(tables),
@@ -277,6 +348,38 @@ def build_report(published: Published, tables: Tables, top: int) -> Report:
         coverage=coverage,
         quarantine=_quarantine(published, tables),
     )
+
+
+def _retries(problems: Sequence[Problem]) -> dict[Place, Problem]:
+    """By place the problem of the group's retry topic, which is told with the worst of the group.
+
+    Only with one that is as much of a problem: what counts is not hidden behind what passed.
+    """
+    heads: dict[tuple[Any, ...], Place] = {}
+    for problem in problems:
+        if not problem.is_of_retry_topic:
+            heads.setdefault(_standing(problem), problem.place)
+    return {
+        heads[_standing(problem)]: problem
+        for problem in problems
+        if problem.is_of_retry_topic and _standing(problem) in heads
+    }
+
+
+def _standing(problem: Problem) -> tuple[Any, ...]:
+    """The group of a problem, and the list of the page that it belongs to."""
+    begun = problem.ongoing and not problem.counts
+    return *problem.place[:2], problem.is_known, problem.counts, begun
+
+
+def _of_kind(kind: Kind, problems: Sequence[Problem]) -> OfKind:
+    remedies: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for problem in problems:
+        if problem.remedy:
+            remedies[problem.remedy].add((problem.place.cluster, problem.place.consumer_group))
+    commonest_first = sorted(remedies.items(), key=lambda each: -len(each[1]))
+    counted = tuple((remedy, len(groups)) for remedy, groups in commonest_first)
+    return OfKind(kind, tuple(problems), counted)
 
 
 def _verdict(
@@ -368,24 +471,35 @@ _REASSIGNMENT = (
 )
 
 
-def _details(tables: Tables, problems: Sequence[Problem]) -> tuple[Detail, ...]:
-    places = [problem.place for problem in problems]
+def _details(
+    tables: Tables, problems: Sequence[Problem], retries: Mapping[Place, Problem]
+) -> tuple[Detail, ...]:
+    told = [*problems, *(retries[each.place] for each in problems if each.place in retries)]
+    places = [problem.place for problem in told]
     findings = {k: by_place(tables, name, _FINDING, places) for k, name in FINDINGS.items()}
     faults = by_place(tables, "group_faults", _FAULT, places)
     runs = by_place(tables, "state_runs", _STATE_RUN, places)
     allocations = by_place(tables, "allocations", _ALLOCATION, places)
     reassignments = by_place(tables, "reassignments", _REASSIGNMENT, places)
-    return tuple(
-        _detail(
-            f"problem-{number}",
+
+    def detail(problem: Problem, anchor: str) -> Detail:
+        return _detail(
+            anchor,
             problem,
             {kind: rows[problem.place] for kind, rows in findings.items()},
             faults[problem.place],
             States(runs[problem.place], allocations[problem.place]),
             reassignments[problem.place],
         )
-        for number, problem in enumerate(problems, 1)
-    )
+
+    details = []
+    for number, problem in enumerate(problems, 1):
+        of_topic = detail(problem, f"problem-{number}")
+        retry = retries.get(problem.place)
+        if retry is not None:
+            of_topic = replace(of_topic, retry=detail(retry, f"problem-{number}-retry"))
+        details.append(of_topic)
+    return tuple(details)
 
 
 def _detail(
@@ -409,6 +523,7 @@ def _detail(
         findings=tuple(lines[:_MOST_FINDING_LINES]),
         findings_left_out=max(len(lines) - _MOST_FINDING_LINES, 0),
         timeline=draw_timeline(seen, numbers) if seen and seen.lanes else None,
+        narrow_timeline=draw_timeline(seen, numbers, NARROW) if seen and seen.lanes else None,
         lanes_left_out=seen.lanes_left_out if seen else 0,
         owners=tuple(owners[:_MOST_OWNERS]),
         owners_left_out=max(len(owners) - _MOST_OWNERS, 0),

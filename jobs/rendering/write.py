@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from jobs.rendering.exports import to_csv, to_json
+from jobs.rendering.finding_pages import FindingPages
+from jobs.rendering.nights import Nights
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.report import build_report
 from jobs.rendering.tables import PublishedTables
@@ -32,19 +32,21 @@ def write_report(
     output: str | None,
     top: int,
     finding_pages: str | None,
+    nights: Nights | None = None,
 ) -> Written:
     """Writes the report of a run as ``html``, ``markdown``, ``csv`` or ``json``.
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
     or a folder, by its name or by what is there; None: ``report/`` beside the tables. ``top``
-    bounds the topics that are told in full.
+    bounds the topics that are told in full. ``nights`` have their pages in the same folder.
     """
     location = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
     report = build_report(published, PublishedTables(reports, published), top)
-    pages = finding_pages or _pages_of_checkout(location)
     root = str(reports.root)
     text = {
-        "html": lambda: to_html(report, root, pages),
+        "html": lambda: to_html(
+            report, root, finding_pages, FindingPages.of_this_installation(), nights
+        ),
         "markdown": lambda: to_markdown(report, root, finding_pages),
         "csv": lambda: to_csv(report),
         "json": lambda: to_json(report),
@@ -58,11 +60,3 @@ def _place(reports: Reports, output: str | None, name: str) -> Location:
         return reports.root / "report" / name
     location = Location(output)
     return location / name if output.endswith("/") or location.is_folder() else location
-
-
-def _pages_of_checkout(location: Location) -> str | None:
-    """The way from a page on the local disk to ``docs/findings``, where this is a checkout."""
-    pages = Path(__file__).parents[2] / "docs" / "findings"
-    if not location.is_local or not pages.is_dir():
-        return None
-    return Path(os.path.relpath(pages, Path(location.base).parent)).as_posix()

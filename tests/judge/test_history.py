@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from jobs.finding_ids import finding_id
 from jobs.judge.dossier import Dossier, EarlierFinding, PollRun, QueueOffsets
 from jobs.judge.history import judge
 from jobs.judge.situations import find_situations
-from jobs.judge.statuses import finding_id
 from jobs.judge.tables import to_table
 from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES

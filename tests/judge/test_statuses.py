@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.judge.dossier import EarlierFinding
-from jobs.judge.statuses import finding_id, former_findings, status
+from jobs.judge.statuses import former_findings, mark_open, status
 from tests.judge.phases import at
 
 
@@ -120,3 +121,68 @@ def test_no_name_can_be_taken_for_another(one, other):
         finding_id("c", other, one, "b", 0, "ORPHANED"),
     }
     assert len(ids) == (1 if one == other else 2)
+
+
+def row(first_seen=60, **values):
+    return finding("id", **values) | {"first_seen": at(first_seen)}
+
+
+def marked(of_run, before=()):
+    mark_open([of_run], before)
+    return of_run["status"], of_run["open_since"], of_run["nights_open"]
+
+
+def open_before(**values):
+    return earlier("id")._replace(**values)
+
+
+def test_a_finding_is_open_since_the_first_night_in_a_row_that_has_it():
+    assert marked(row()) == ("NEW", at(60), 1)
+    second = marked(row(), [open_before(open_since=at(0), nights_open=1)])
+    assert second == ("PERSISTING", at(0), 2)
+    third = marked(row(), [open_before(open_since=second[1], nights_open=second[2])])
+    assert third == ("PERSISTING", at(0), 3)
+
+
+def test_what_passed_is_not_open():
+    was_open = open_before(open_since=at(0), nights_open=3)
+    assert marked(row(lasts=False, ongoing=False), [was_open]) == (None, None, None)
+
+
+def test_a_night_without_it_begins_anew():
+    assert marked(row(), [earlier("another")._replace(nights_open=7)]) == ("NEW", at(60), 1)
+
+
+def test_a_window_that_reaches_behind_the_run_before_shows_an_earlier_beginning():
+    was_open = open_before(open_since=at(0), nights_open=1)
+    assert marked(row(first_seen=-600), [was_open])[1] == at(-600)
+
+
+def test_a_run_of_an_earlier_version_counts_as_one_night_since_its_first_snapshot():
+    assert marked(row(), [open_before(first_seen=at(-60))]) == ("PERSISTING", at(-60), 2)
+
+
+def test_a_stall_is_resolved_where_its_offsets_were_asked_for():
+    stalls = [
+        earlier(id_, topic)._replace(kind="STALLED") for id_, topic in (("gone", "T"), ("?", "U"))
+    ]
+    rows = former_findings(stalls, [], audited={"U"}, polled={"T"})
+    assert [(each["finding_id"], each["status"]) for each in rows] == [
+        ("gone", "RESOLVED"),
+        # That its topic was recomputed says nothing of its offsets.
+        ("?", "NOT_AUDITED"),
+    ]
+
+
+def test_a_fault_of_the_run_before_is_no_former_finding_of_a_queue():
+    fault = earlier("gone")._replace(kind="EXPRESSION_MISMATCH", broker_name="", queue_id=-1)
+    assert former_findings([fault], [], audited={"T"}, polled={"T"}) == []
+
+
+def test_the_ids_of_stalls_and_faults_are_those_that_alerts_made():
+    """Users have them in tickets: the values are those of the first version that sent them."""
+    group = ("C", "G", "T")
+    assert stall_id(*group, "broker-a", 0) == "a1e245e67b149a48"
+    assert fault_id(*group, "EXPRESSION_MISMATCH", ["a"]) == "0b23c9ec94ad0cbb"
+    assert fault_id(*group, "FROZEN_PROCESS", ["b", "a"]) == "6655fccc7d4c9bab"
+    assert fault_id(*group, "FROZEN_PROCESS", ["a"]) != fault_id(*group, "FROZEN_PROCESS", ["b"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 
-from jobs.rendering.drawings import Drawing, draw_allocation, draw_timeline
+from jobs.rendering.drawings import NARROW, WIDE, Drawing, Frame, draw_allocation, draw_timeline
 from jobs.rendering.pictures import (
     AfterRepair,
     Change,
@@ -153,7 +154,8 @@ def test_ticks_are_round_times(minutes: float, first: str, last: str, number: in
     labels = [label for label in drawing.labels if label.css == "tick"]
     assert (labels[0].text, labels[-1].text) == (first, last)
     assert len(labels) == number
-    assert all(172 <= label.x <= 948 for label in labels)
+    # Whole, the last one too: half of each lies to its right.
+    assert all(172 <= label.x <= drawing.width - len(label.text) * 6.7 / 2 for label in labels)
     (axis,) = (shape.path for shape in drawing.shapes if shape.css == "axis")
     assert axis.count("M") == len(labels)
 
@@ -268,3 +270,29 @@ def test_a_time_before_or_after_the_picture_lies_at_its_edge() -> None:
     assert left == 172
     instant = Timeline(minute(0), minute(0), (lane(0),), 0, (), (), frozenset())
     assert draw_timeline(instant, {}).height > 0
+
+
+@pytest.mark.parametrize("frame", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("minutes", [1, 59, 24 * 60, 40 * 24 * 60])
+def test_nothing_lies_beyond_the_edge_of_a_timeline(frame: Frame, minutes: float) -> None:
+    lanes = (lane(0, mark("ORPHANED", 0, minutes), takers=(Taker("a", 1, 1.0),), until=minutes),)
+    timeline = Timeline(
+        minute(0),
+        minute(minutes),
+        lanes,
+        0,
+        (Change(minute(minutes), "+", "b joined"),),
+        (FaultBar("SUBSCRIPTION_MISMATCH", ((minute(0), minute(minutes)),)),),
+        frozenset("a"),
+    )
+    drawing = draw_timeline(timeline, {"a": 1}, frame)
+    for label in drawing.labels:
+        width = len(label.text) * 6.7
+        left = {"name": label.x - width}.get(label.css, label.x - width / 2)
+        assert left >= 0, label
+        assert left + width <= drawing.width, label
+    ticks = sorted((label.x, len(label.text)) for label in drawing.labels if label.css == "tick")
+    assert len(ticks) >= 1
+    for (x, characters), (following, others) in pairwise(ticks):
+        assert following - x > (characters + others) / 2 * 6.7
+    assert drawing.width == frame.width

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.errors import InputError
+from jobs.errors import DamagedError
 from jobs.rendering.page import to_html
 from jobs.rendering.report import build_report
 from jobs.rendering.tables import Place, PublishedTables
@@ -75,5 +75,5 @@ def test_of_a_table_whose_files_are_gone_nobody_can_say_that_nothing_was_found(
     run, reports = written(tmp_path, {"group_health": [health()], "orphaned_queues": [finding()]})
     (file,) = (tmp_path / "orphaned_queues").rglob("*.parquet")
     file.unlink()
-    with pytest.raises(InputError, match="table orphaned_queues of run run-1 has no files at"):
+    with pytest.raises(DamagedError, match="table orphaned_queues of run run-1 is gone"):
         build_report(run, PublishedTables(reports, run), 10)

@@ -1,0 +1,110 @@
+"""The commands by which a person confirms a problem and goes on with it, ready to be pasted.
+
+Groups, topics and client ids are chosen by strangers: each stands as one word of a shell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.rendering.finding_pages import FindingPages
+from jobs.rendering.problems import Problem
+from jobs.storage import Published
+from jobs.text import iso, shell_word
+from rebalance_core.repairs import REPAIRS
+
+#: Of so many brokers and client ids each has its line; the others are asked in the same way.
+_MOST_BROKERS, _MOST_CLIENTS = 4, 3
+_PLACEHOLDER = re.compile(r"\b(GROUP|TOPIC|BROKER_ADDR|CLIENT_ID)\b")
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Lines for a shell: ``confirm`` asks the servers, ``go_on`` asks the audit."""
+
+    confirm: tuple[str, ...]
+    go_on: tuple[str, ...]
+
+
+def option(name: str, value: str) -> str:
+    """An option of our commands, also where a value looks like an option itself.
+
+    >>> option("group", "G 1"), option("group", "-x")
+    ("--group 'G 1'", '--group=-x')
+    """
+    return f"--{name}{'=' if value.startswith('-') else ' '}{shell_word(value)}"
+
+
+def where_published(published: Published, reports: str) -> str:
+    """The options that name a published run."""
+    return f"{option('reports', reports)} {option('date', published.date)}"
+
+
+def commands_for(
+    problem: Problem, published: Published, reports: str, pages: FindingPages
+) -> Commands:
+    """The commands for a problem: those of the pages on its main cause and on its findings.
+
+    A broker whose address the run does not have is left as ``BROKER_ADDR``.
+    """
+    cause = problem.cause
+    kinds = [*([cause.fault] if cause else []), *problem.lasting, *problem.passing]
+    addresses = published.summary.get("brokers") or {}
+    values = {
+        "GROUP": [problem.place.consumer_group],
+        "TOPIC": [problem.place.topic],
+        "BROKER_ADDR": _addresses(addresses.get(problem.place.cluster) or {}, problem),
+        "CLIENT_ID": list(cause.client_ids if cause else ())[:_MOST_CLIENTS],
+    }
+    of_group = f"{option('group', problem.place.consumer_group)} "
+    of_group += option("topic", problem.place.topic)
+    run = where_published(published, reports)
+    confirm = [
+        line if line.startswith("mqadmin ") else f"{line} {run}"
+        for template in dict.fromkeys(check for kind in kinds for check in pages.checks(kind))
+        for line in _filled(template, values)
+    ]
+    return Commands(tuple(dict.fromkeys(confirm)), tuple(_go_on(problem, published, of_group, run)))
+
+
+def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The command with each of the values of the placeholder that has several.
+
+    >>> list(_filled("ask -g GROUP -b BROKER_ADDR", {"GROUP": ["a b"], "BROKER_ADDR": ["1", "2"]}))
+    ["ask -g 'a b' -b 1", "ask -g 'a b' -b 2"]
+    >>> list(_filled("ask -b BROKER_ADDR", {"BROKER_ADDR": []}))
+    ['ask -b BROKER_ADDR']
+    """
+    used = {name: values.get(name) or [name] for name in _PLACEHOLDER.findall(template)}
+    for number in range(max(map(len, used.values()), default=1)):
+
+        def word(found: re.Match[str], number: int = number) -> str:
+            placeholder = found[0]
+            of_name = used[placeholder]
+            value = of_name[min(number, len(of_name) - 1)]
+            return placeholder if value == placeholder else shell_word(value)
+
+        yield _PLACEHOLDER.sub(word, template)
+
+
+def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
+    """Those of the brokers that the fault is about, else of the first of the cluster."""
+    concerned = problem.cause.broker_names if problem.cause else ()
+    named = [of_cluster[name] for name in concerned if name in of_cluster]
+    return (named or [of_cluster[name] for name in sorted(of_cluster)])[:_MOST_BROKERS]
+
+
+def _go_on(problem: Problem, published: Published, of_group: str, run: str) -> Iterator[str]:
+    cause = problem.cause
+    inputs: Mapping[str, Any] = published.summary.get("inputs") or {}
+    at = cause.last_seen if cause else problem.last_seen
+    if inputs.get("snapshots") and at is not None:
+        moment = f"{option('snapshots', str(inputs['snapshots']))} {of_group} --at {iso(at)} "
+        moment += option("cluster", problem.place.cluster)
+        yield f"rebalance-audit explain {moment}"
+        if cause and cause.fault in REPAIRS:
+            yield f"rebalance-audit what-if {moment} --mend {cause.fault}"
+    yield f"rebalance-audit show group_faults {of_group} {run}"

@@ -1,0 +1,211 @@
+"""Summaries of many nights -> how each group was in each: the strips, and the index of all pages.
+
+A night that was not audited is shown as missing, never as one without findings.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from jobs.errors import AuditError
+from jobs.kinds import LEVELS, NOT_AUDITED, OK, SEVERITIES
+from jobs.storage import Published, Reports
+
+_LOGGER = logging.getLogger(__name__)
+
+#: The name of the page with all nights.
+INDEX = "index.html"
+#: So many groups have a strip at most, the worst first.
+MOST_STRIPS = 500
+
+#: No run was published for the night.
+MISSING = "MISSING"
+#: There is a run, and nothing tells how the group was: it was of an earlier version, its files are
+#: damaged, or it left the group out because there are so many.
+NOT_TOLD = "NOT_TOLD"
+#: There is a run, and it does not know the group.
+NO_GROUP = "NO_GROUP"
+
+
+@dataclass(frozen=True)
+class Nights:
+    """The published nights around one, whose pages lie in one folder; None where there is none."""
+
+    before: str | None
+    after: str | None
+    index: str = INDEX
+
+    @staticmethod
+    def page(night: str) -> str:
+        """The name of the page of a night."""
+        return f"dt={night}.html"
+
+    @classmethod
+    def around(cls, night: str, nights: Sequence[str]) -> Nights:
+        """Those next to it; the nights are in order.
+
+        >>> Nights.around("2026-11-20", ["2026-11-17", "2026-11-20"])
+        Nights(before='2026-11-17', after=None, index='index.html')
+        """
+        return cls(
+            max((each for each in nights if each < night), default=None),
+            min((each for each in nights if each > night), default=None),
+        )
+
+
+@dataclass(frozen=True)
+class Night:
+    """One date of the calendar, and what was published for it."""
+
+    date: str
+    is_published: bool
+    summary: Mapping[str, Any] | None
+
+    @property
+    def day(self) -> str:
+        """The day of the month."""
+        return self.date[-2:]
+
+    @property
+    def levels(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]] | None:
+        """By cluster and group its level; None where nothing tells."""
+        groups = (self.summary or {}).get("groups")
+        found: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = groups and groups["clusters"]
+        return found
+
+    @property
+    def left_out(self) -> int:
+        """How many groups the summary does not name."""
+        number: int = self.summary["groups"]["left_out"] if self.summary and self.levels else 0
+        return number
+
+    def level_of(self, cluster: str, consumer_group: str) -> str:
+        """How the group was, or why nothing tells."""
+        if not self.is_published:
+            return MISSING
+        if self.levels is None:
+            return NOT_TOLD
+        named = self.levels.get(cluster, {}).get(consumer_group)
+        if named is None:
+            return NOT_TOLD if self.left_out else NO_GROUP
+        level: str = named["level"]
+        return level
+
+    @property
+    def level(self) -> str:
+        """That of its worst group."""
+        if not self.is_published:
+            return MISSING
+        if self.levels is None:
+            return NOT_TOLD
+        every = [group["level"] for of in self.levels.values() for group in of.values()]
+        return max(every, key=LEVELS.index, default=NOT_AUDITED)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The groups by level, of those that are named."""
+        return Counter(
+            group["level"] for of in (self.levels or {}).values() for group in of.values()
+        )
+
+
+@dataclass(frozen=True)
+class Strip:
+    """How one group was, night by night."""
+
+    cluster: str
+    consumer_group: str
+    levels: tuple[str, ...]
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Sorts the worst first: of the last night that tells, then of all nights."""
+        told = [LEVELS.index(level) for level in self.levels if level in LEVELS]
+        return (
+            -told[-1] if told else 0,
+            *(-told.count(LEVELS.index(level)) for level in reversed(SEVERITIES)),
+            self.cluster,
+            self.consumer_group,
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The strip in words, for who cannot see it.
+
+        >>> Strip("C", "G", ("OK", "MISSING", "CRITICAL", "CRITICAL")).sentence
+        '1 night OK, 1 MISSING, 2 CRITICAL'
+        """
+        runs: list[tuple[str, int]] = []
+        for level in self.levels:
+            number = runs.pop()[1] if runs and runs[-1][0] == level else 0
+            runs.append((level, number + 1))
+        (first, number), *others = runs
+        word = "night" if number == 1 else "nights"
+        parts = [f"{number} {word} {first}", *(f"{times} {level}" for level, times in others)]
+        return ", ".join(parts).replace("_", " ")
+
+
+@dataclass(frozen=True)
+class History:
+    """The last nights, oldest first, and the groups that were not well in all of them."""
+
+    nights: tuple[Night, ...]
+    strips: tuple[Strip, ...]
+    strips_left_out: int
+    #: Groups that were OK in every night that has them.
+    well: int
+
+    @property
+    def published(self) -> list[Night]:
+        """The nights that have a run, newest first."""
+        return [night for night in reversed(self.nights) if night.is_published]
+
+
+def read_history(reports: Reports, last: str, most: int) -> History:
+    """The ``most`` nights up to this one, of the calendar: one summary is read for each.
+
+    Nights before the first that is published are not among them: nothing of them is missing.
+    """
+    dates = set(reports.dates())
+    end = date.fromisoformat(last)
+    first = date.fromisoformat(min(dates, default=last))
+    ago = reversed(range(min(most, max((end - first).days, 0) + 1)))
+    days = [(end - timedelta(days=each)).isoformat() for each in ago]
+    return history_of([_night(reports, day, is_published=day in dates) for day in days])
+
+
+def history_of(nights: Sequence[Night]) -> History:
+    """What the nights say of each group."""
+    groups = {
+        (cluster, group)
+        for night in nights
+        for cluster, of_cluster in (night.levels or {}).items()
+        for group in of_cluster
+    }
+    strips = [Strip(*group, tuple(night.level_of(*group) for night in nights)) for group in groups]
+    unwell = sorted(
+        (strip for strip in strips if not set(strip.levels) <= {OK, MISSING, NOT_TOLD, NO_GROUP}),
+        key=lambda strip: strip.rank,
+    )
+    return History(
+        tuple(nights),
+        tuple(unwell[:MOST_STRIPS]),
+        len(unwell[MOST_STRIPS:]),
+        len(strips) - len(unwell),
+    )
+
+
+def _night(reports: Reports, day: str, *, is_published: bool) -> Night:
+    if not is_published:
+        return Night(day, is_published=False, summary=None)
+    try:
+        published: Published | None = reports.find(day)
+    except (AuditError, OSError) as error:
+        _LOGGER.warning("%s: the night of %s is shown as one of which nothing tells", error, day)
+        return Night(day, is_published=True, summary=None)
+    return Night(day, is_published=True, summary=None if published is None else published.summary)

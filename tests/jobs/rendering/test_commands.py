@@ -1,0 +1,92 @@
+"""The commands of a card: a shell reads in them what was meant, whatever a name contains."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any
+
+import pytest
+
+from jobs.kinds import KINDS
+from jobs.rendering.commands import Commands, commands_for
+from jobs.rendering.finding_pages import FindingPages
+from jobs.rendering.problems import find_problems
+from jobs.text import shell_word
+from tests.support.published import RowTables, fault, finding, published
+
+PAGES = FindingPages.of_this_installation()
+
+
+def commands(**values: Any) -> Commands:
+    summary = {
+        "inputs": {"snapshots": "out/snap shots"},
+        "brokers": {"C": {"broker-a": "10.0.0.1:10911", "broker-b": "10.0.0.2:10911"}},
+    } | values.pop("summary", {})
+    tables = RowTables(orphaned_queues=[finding(**values)], group_faults=[fault(**values)])
+    (problem,) = find_problems(tables)
+    return commands_for(problem, published(**summary), "out/reports", PAGES)
+
+
+def words(line: str) -> list[str]:
+    """The words that bash makes of a line, of which it expands nothing else."""
+    done = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {line}"],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+    )
+    assert not done.stderr
+    return done.stdout.decode().split("\0")[:-1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["G", "", "a b", "a'; rm -rf / #", "$(id)`id`", '"\\', "-x", "a\nb", "\u202eevil", "\x1b[2J2",
+     "\x9b3", "\u2028'\\", "\U000e0041x", "日本 组", "*", "~", "!1", "a&b|c;d>e<f"],
+)  # fmt: skip
+def test_a_name_is_one_word_of_a_shell_and_shows_what_it_contains(name: str) -> None:
+    written = shell_word(name)
+    assert written.isprintable()
+    assert words(written) == [name]
+    told = commands(consumer_group=name, topic=name, client_ids=[name])
+    for line in (*told.confirm, *told.go_on):
+        assert line.isprintable()
+        assert any(name in word for word in words(line)), line
+
+
+def test_the_commands_are_filled_in() -> None:
+    told = commands(broker_names=["broker-b"], client_ids=["10.0.0.9@app"])
+    assert told.confirm == (
+        "mqadmin consumerConnection -g G -b 10.0.0.2:10911",
+        "mqadmin consumerProgress -g G -s true",
+    )
+    moment = "--snapshots 'out/snap shots' --group G --topic T --at 2026-11-20T10:19:00.000Z"
+    assert told.go_on == (
+        f"rebalance-audit explain {moment} --cluster C",
+        f"rebalance-audit what-if {moment} --cluster C --mend DUPLICATE_CLIENT_ID",
+        "rebalance-audit show group_faults --group G --topic T "
+        "--reports out/reports --date 2026-11-20",
+    )
+
+
+def test_without_a_fault_that_names_brokers_all_of_the_cluster_are_asked() -> None:
+    assert [line.split()[-1] for line in commands().confirm if " -b " in line] == [
+        "10.0.0.1:10911",
+        "10.0.0.2:10911",
+    ]
+    of_an_old_run = commands(summary={"brokers": None, "inputs": {}})
+    assert "mqadmin consumerConnection -g G -b BROKER_ADDR" in of_an_old_run.confirm
+    assert [line.split()[1] for line in of_an_old_run.go_on] == ["show"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_confirms_a_finding_changes_nothing(name: str) -> None:
+    for check in PAGES.checks(name):
+        assert not any(word in check.lower() for word in ("update", "delete", "reset", "wipe")), (
+            check
+        )
+
+
+def test_nearly_every_page_names_a_command_that_confirms_it() -> None:
+    assert {name for name in KINDS if not PAGES.checks(name)} <= {"QUARANTINED"}

@@ -1,0 +1,177 @@
+"""The strips of the last nights, the index of them, and a folder of linked pages."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from jobs.rendering.nights import Night, Nights, history_of, read_history
+from jobs.rendering.site import to_html, write_site
+from jobs.storage import Location, Reports
+from tests.support.written_reports import NOON, publish, report_row
+
+
+def summary(left_out: int = 0, **levels: str) -> dict[str, Any]:
+    groups = {name: {"level": level, "findings": 1} for name, level in levels.items()}
+    return {"groups": {"clusters": {"C": groups}, "left_out": left_out}}
+
+
+def night(day: int, **levels: str) -> Night:
+    return Night(f"2026-11-{day:02}", is_published=True, summary=summary(**levels))
+
+
+def missing(day: int) -> Night:
+    return Night(f"2026-11-{day:02}", is_published=False, summary=None)
+
+
+def audited(folder: Path, day: str, **levels: str) -> None:
+    """A published night with a finding of each group that is CRITICAL."""
+    bad = [group for group, level in levels.items() if level == "CRITICAL"]
+    publish(
+        folder,
+        day,
+        {
+            "orphaned_queues": [
+                report_row("orphaned_queues", consumer_group=group, nights_open=4, open_since=NOON)
+                for group in bad
+            ]
+        },
+        schema_version=1,
+        engine="local",
+        settings="0123456789abcdef",
+        versions={"rebalance-audit": "0.2.0"},
+        window={"first_snapshot": f"{day}T10:00:00Z", "last_snapshot": f"{day}T19:59:00Z"},
+        **summary(**levels),
+    )
+
+
+def test_a_night_without_a_run_is_missing_and_not_clean() -> None:
+    nights = [night(1, G="CRITICAL"), missing(2), night(3, G="OK")]
+    (strip,) = history_of(nights).strips
+    assert strip.levels == ("CRITICAL", "MISSING", "OK")
+    assert strip.sentence == "1 night CRITICAL, 1 MISSING, 1 OK"
+
+
+def test_what_a_summary_does_not_say_is_not_taken_for_clean() -> None:
+    of_an_earlier_version = Night("2026-11-01", is_published=True, summary={"rows": {}})
+    with_others = Night("2026-11-02", is_published=True, summary=summary(7, other="OK"))
+    nights = [of_an_earlier_version, with_others, night(3, other="OK"), night(4, G="WARNING")]
+    strips = {strip.consumer_group: strip.levels for strip in history_of(nights).strips}
+    assert strips["G"] == ("NOT_TOLD", "NOT_TOLD", "NO_GROUP", "WARNING")
+
+
+def test_groups_without_findings_are_counted_and_the_worst_of_now_come_first() -> None:
+    nights = [
+        night(1, now="OK", before="CRITICAL", well="OK", never="NOT_AUDITED"),
+        night(2, now="WARNING", before="OK", well="OK", never="NOT_AUDITED"),
+    ]
+    history = history_of(nights)
+    assert [strip.consumer_group for strip in history.strips] == ["now", "never", "before"]
+    assert history.well == 1
+
+
+def test_the_last_nights_are_days_of_the_calendar_from_the_first_that_was_published(
+    tmp_path: Path,
+) -> None:
+    reports = Reports(Location(tmp_path))
+    for day in ("2026-11-14", "2026-11-16", "2026-11-20"):
+        audited(tmp_path, day, G="OK")
+    dates = [each.date for each in read_history(reports, "2026-11-16", 30).nights]
+    assert dates == ["2026-11-14", "2026-11-15", "2026-11-16"]
+    assert len(read_history(reports, "2026-11-20", 3).nights) == 3
+
+
+def test_a_night_whose_pointer_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+    audited(tmp_path, "2026-11-19", G="CRITICAL")
+    audited(tmp_path, "2026-11-20", G="CRITICAL")
+    (tmp_path / "_published" / "dt=2026-11-19.json").write_text("{")
+    for manifest in (tmp_path / "_manifests" / "dt=2026-11-19").iterdir():
+        manifest.write_text("{")
+    history = read_history(Reports(Location(tmp_path)), "2026-11-20", 30)
+    (strip,) = history.strips
+    assert strip.levels == ("NOT_TOLD", "CRITICAL")
+
+
+class Links(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs).get("href") if tag == "a" else None
+        if found and not found.startswith(("#", "http")):
+            self.found.append(found)
+
+
+def links(page: Path) -> list[str]:
+    return [each for each in Links(page.read_text()).found if each.endswith(".html")]
+
+
+def test_a_site_links_each_night_with_those_before_and_after_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for day in ("2026-11-16", "2026-11-18", "2026-11-20"):
+        audited(tmp_path, day, G="CRITICAL")
+    assert main(["site", "--reports", str(tmp_path), "--output", str(tmp_path / "site")]) == 0
+    assert "site: 3 pages up to 2026-11-20" in capsys.readouterr().out
+    site = tmp_path / "site"
+    pages = ["dt=2026-11-16.html", "dt=2026-11-18.html", "dt=2026-11-20.html"]
+    assert sorted(path.name for path in site.iterdir()) == [*pages, "index.html"]
+    assert set(links(site / "index.html")) == set(pages)
+    assert links(site / pages[0]) == ["index.html", pages[1]]
+    assert links(site / pages[1]) == [pages[0], "index.html", pages[2]]
+    assert links(site / pages[2]) == [pages[1], "index.html"]
+    assert "4 nights" in (site / pages[2]).read_text()
+
+
+def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(tmp_path: Path) -> None:
+    for day in ("2026-11-18", "2026-11-19", "2026-11-20"):
+        audited(tmp_path, day, G="CRITICAL")
+    shutil.rmtree(tmp_path / "orphaned_queues" / "dt=2026-11-19")
+    reports, folder = Reports(Location(tmp_path)), tmp_path / "site"
+    site = write_site(reports, "2026-11-20", 30, str(folder), 10, None)
+    assert site.pages == ["2026-11-18", "2026-11-20"]
+    (failed,) = site.failed
+    assert failed.startswith("no page of 2026-11-19: ")
+    assert links(folder / "dt=2026-11-20.html") == ["dt=2026-11-18.html", "index.html"]
+    assert set(links(folder / "index.html")) == {"dt=2026-11-18.html", "dt=2026-11-20.html"}
+    # The index has the night all the same.
+    assert "2026-11-19" in (folder / "index.html").read_text()
+    assert main(["site", "--reports", str(tmp_path), "--output", str(folder)]) == 4
+
+
+def test_no_name_changes_what_the_index_is_made_of() -> None:
+    name = "<script>alert(1)</script>\"'\u202e{{ 7 * 7 }}"
+    text = to_html(history_of([night(1, **{name: "CRITICAL"})]), [])
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "\u202e" not in text
+    assert "49" not in re.sub(r"#[0-9a-f]{6}", "", text)
+
+
+def test_the_index_of_many_groups_stays_small() -> None:
+    names = {f"group_{number:04}": "WARNING" for number in range(1_000)}
+    text = to_html(history_of([night(day, **names) for day in range(1, 31)]), [])
+    assert len(text) < 1_000_000
+    assert "500 more groups not shown" in text
+
+
+def test_the_nights_around_the_first_and_the_last() -> None:
+    assert Nights.around("2026-11-18", ["2026-11-18"]) == Nights(None, None)
+    nights = ["2026-11-16", "2026-11-18", "2026-11-20"]
+    assert Nights.around("2026-11-17", nights) == Nights("2026-11-16", "2026-11-18")
+
+
+@pytest.mark.parametrize("number", ["0", "367", "-1", "x"])
+def test_a_number_of_nights_that_is_none_is_refused(
+    number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["site", "--reports", "out", f"--nights={number}"]) == 2
+    assert "expected a" in capsys.readouterr().err
