@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from jobs.kinds import KINDS
+from jobs.environment import RANGES
+from jobs.kinds import FAULTS, KINDS
 
 ROOT = Path(__file__).parent.parent.parent
-FINDINGS = ROOT / "docs" / "findings"
+DOCS = ROOT / "docs"
+FINDINGS = DOCS / "findings"
 INDEX = FINDINGS / "README.md"
-PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")]
-)
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
 
 SECTIONS = (
     "## What it means",
@@ -59,6 +60,61 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert there.is_relative_to(ROOT), target
         if anchor:
             assert anchor in slugs(there.read_text(encoding="utf-8")), target
+
+
+def test_the_readme_is_short_and_begins_with_what_to_type() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 150
+    assert re.search(r"^make \w+", readme, re.M | re.S)[0] == "make audit"  # type: ignore[index]
+    # What the picture shows is what the report of the same dumps says.
+    verdicts = re.findall(r"\d+ topics of \d+ groups have lasting faults", readme)
+    assert len(verdicts) == 2
+    assert len(set(verdicts)) == 1
+
+
+#: What users read; the texts for whoever changes the project are not among them.
+FOR_USERS = [*ROOT.glob("README*.md"), *DOCS.rglob("*.md"), *ROOT.glob("tests/data/help/*.txt")]
+
+
+@pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_text_for_users_has_no_word_with_a_meaning_of_our_own(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"\b(?:told|tells|stands?|stood|stretch(?:es)?)\b.*", text)
+    assert found == []  # shows, reports, is; distinguishes; does not move; a time
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
+def test_a_page_names_the_versions_that_the_project_is_for(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pythons = [each.rpartition(" ")[2] for each in project["classifiers"] if "Python ::" in each]
+    assert f"{', '.join(pythons[:-1])} or {pythons[-1]}" in text
+    oldest, too_new = RANGES["pyspark"]
+    assert f"{oldest} or a later {int(too_new) - 1}.x" in text
+    assert re.search(rf"\bpandas {RANGES['pandas'][1]}\b|\| {RANGES['pandas'][0]} or a later", text)
+
+
+def test_the_guide_to_findings_has_every_fault() -> None:
+    guide = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
+    table = guide.partition("\n## The faults\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`([A-Z_]+)`", table)) == set(FAULTS)
+
+
+def test_the_site_has_every_page() -> None:
+    site = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
+    shown = set(re.findall(r": ([\w/.-]+\.md)$", site, re.M))
+    pages = {str(page.relative_to(ROOT)) for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]}
+    # The index of the findings leads to their pages, each page to its translation.
+    assert shown == {
+        page
+        for page in pages
+        if not re.match(r"docs/findings/(?!README)|docs/zh/|README\.zh", page)
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_names_a_folder_of_this_machine(page: Path) -> None:
+    assert not re.search(r"/work/|/tmp/|/root/|\bissue \d", page.read_text(encoding="utf-8"))
 
 
 def test_a_link_to_what_is_not_there_would_be_seen() -> None:

@@ -1,0 +1,33 @@
+"""A folder as the pages take it for granted, and Spark in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def folder(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: that of a checkout, with the sample dumps as ``dumps``."""
+    (tmp_path / "tests").symlink_to(repository / "tests")
+    (tmp_path / "dumps").symlink_to("tests/data/captures")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def spark_here(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session; for it, too, relative paths begin at the working directory."""
+    java = spark._jvm.org.apache.hadoop.fs
+    files = java.FileSystem.getLocal(spark._jsc.hadoopConfiguration()).getRaw()
+    local = java.FileSystem.get(files.getUri(), spark._jsc.hadoopConfiguration())
+    before = local.getWorkingDirectory()
+    local.setWorkingDirectory(java.Path(Path.cwd().as_uri()))
+    yield spark
+    local.setWorkingDirectory(before)

@@ -1,0 +1,149 @@
+"""Each line of the guide to lakes is run, on reports of which a date was audited three times."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.schemas import REPORT_TABLES
+from tests.support.blocks import ROOT, blocks
+from tests.support.written_reports import publish, report_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GUIDE = (ROOT / "docs" / "lakes.md").read_text(encoding="utf-8")
+BLOCKS = [
+    (block.language, block.text)
+    for block in blocks(ROOT / "docs" / "lakes.md")
+    if block.language in ("python", "sql") and block.not_run is None
+]
+#: Rows of the last run of each date.
+ROWS = {"2026-11-19": 1, "2026-11-20": 2}
+
+
+def block(*words: str) -> str:
+    """The one block that has all these words."""
+    (found,) = [text for _, text in BLOCKS if all(word in text for word in words)]
+    return str(found)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with the reports of two dates; one of them was audited three times."""
+    reports = tmp_path / "lake" / "reports"
+    monkeypatch.chdir(tmp_path)
+    for day, number in ROWS.items():
+        # A re-audit may find less than the run before.
+        for run, rows in enumerate((3, 4, number) if day == "2026-11-20" else (number,)):
+            findings = [report_row("orphaned_queues", queue_id=each) for each in range(rows)]
+            tables = {"orphaned_queues": [{**each, "finding_id": "f"} for each in findings]}
+            publish(reports, day, tables, run_id=f"20261121T02000{run}Z-00000a")
+    return reports
+
+
+def died(lake: Path) -> None:
+    """A run of the last date was killed while it wrote."""
+    (of_run,) = (lake / "orphaned_queues" / "dt=2026-11-20").iterdir()
+    dead = of_run.with_name("run=20261121T030000Z-00000d")
+    dead.mkdir()
+    (dead / "part-0.parquet").write_bytes((of_run / "part-0.parquet").read_bytes())
+
+
+def run(text: str, **values: Any) -> Any:
+    """What a block of Python calls ``rows``."""
+    exec(text, values)  # noqa: S102 - the guide's own text
+    return values["rows"]
+
+
+def test_every_block_of_the_guide_is_run_here() -> None:
+    assert len(BLOCKS) == 8
+
+
+def test_pandas_counts_right(lake: Path) -> None:
+    rows = run(block("pandas"))
+    assert rows["dt"].value_counts().to_dict() == ROWS
+
+
+def test_polars_counts_right(lake: Path) -> None:
+    pytest.importorskip("polars", reason="needs the extra: bench")
+    rows = run(block("polars"))
+    assert {str(day): n for day, n in rows["dt"].value_counts().iter_rows()} == ROWS
+
+
+@pytest.mark.parametrize("words", [["SELECT *"], ["SEMI JOIN"]])
+def test_duckdb_counts_right(lake: Path, words: list[str]) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="needs the extra: bench")
+    if words == ["SEMI JOIN"]:
+        died(lake)
+    query = f"SELECT dt::VARCHAR, count(*) FROM ({block(*words)}) GROUP BY ALL"  # noqa: S608 - the guide's own text
+    assert dict(duckdb.sql(query).fetchall()) == ROWS
+
+
+def test_duckdb_tells_how_long_a_finding_is_open(lake: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="needs the extra: bench")
+    ((finding, group, topic, dates, _),) = duckdb.sql(block("open_since")).fetchall()
+    assert (finding, group, topic, dates) == ("f", "G", "T", 2)
+
+
+def test_the_pointer_has_the_keys_that_the_guide_names(lake: Path) -> None:
+    section = GUIDE.split("## The pointer")[1].split("## ")[0]
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row[1])}
+    pointer = json.loads((lake / "_published" / "dt=2026-11-20.json").read_text())
+    assert named == set(pointer)
+    ((of_files,),) = [[row[2]] for row in rows if "files" in row[1]]
+    (file,) = pointer["files"]["orphaned_queues"]
+    assert set(re.findall(r"`(\w+)`", of_files)) == set(file)
+
+
+@pytest.mark.spark
+def test_spark_counts_right_and_reads_what_the_pointers_name(
+    lake: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from jobs import read_reports  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.errors import DamagedError, InputError  # noqa: PLC0415
+
+    # Java has a working directory of its own.
+    rows = run(block("spark.read.parquet").replace("lake/reports", str(lake)), spark=spark)
+    assert {str(row[0]): row[1] for row in rows.groupBy("dt").count().collect()} == ROWS
+
+    died(lake)
+    rows = run(block("read_reports"), spark=spark)
+    assert rows.columns[0] == "date"
+    assert rows.schema["date"].dataType.simpleString() == "date"
+    assert {str(row.date) for row in rows.collect()} == {"2026-11-20"}
+    assert rows.count() == ROWS["2026-11-20"]
+    every = read_reports(spark, "lake/reports", "orphaned_queues").groupBy("date").count()
+    assert {str(row[0]): row[1] for row in every.collect()} == ROWS
+    # One date alone, by a text or a date; a table that no run has rows of; a folder with brackets.
+    (day,) = {row.date for row in rows.collect()}
+    assert read_reports(spark, "lake/reports", "orphaned_queues", day).count() == 2
+    assert read_reports(spark, "lake/reports", "stalled_queues", "2026-11-20").count() == 0
+    lake.rename(lake.with_name("[1] *"))
+    assert read_reports(spark, "lake/[1] *", "orphaned_queues").count() == 3
+
+    for arguments, said in (
+        (("orphaned_queue", None), "did you mean 'orphaned_queues'"),
+        (("orphaned_queues", ["2026-11-20", "2026-11-21"]), "no published report of 2026-11-21"),
+        (("orphaned_queues", "20.11.2026"), "expected a date as YYYY-MM-DD"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read_reports(spark, "lake/[1] *", *arguments)
+    with pytest.raises(InputError, match="no published reports"):
+        read_reports(spark, "lake", "orphaned_queues")
+    next(
+        (lake.with_name("[1] *") / "orphaned_queues" / "dt=2026-11-19").rglob("*.parquet")
+    ).unlink()
+    with pytest.raises(DamagedError, match="is missing"):
+        read_reports(spark, "lake/[1] *", "orphaned_queues")
+
+    exec(block("REPORT_TABLES"), {})  # noqa: S102 - the guide's own text
+    statements = capsys.readouterr().out.splitlines()
+    assert len(statements) == len(REPORT_TABLES)
+    for statement in statements:
+        spark._jsparkSession.sessionState().sqlParser().parsePlan(statement.rstrip(";"))
