@@ -10,7 +10,7 @@ For a PySpark shell, over DataFrames and with the shell's own session::
                            spark.read.parquet("snapshots/topic_routes"))
     reports["orphaned_queues"].show()
 
-Of one group and topic: ``explain`` and ``what_if``.
+Of one group and topic: ``explain`` and ``what_if``. Of what was published: ``read_reports``.
 """
 
 from __future__ import annotations
@@ -21,15 +21,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jobs.pipeline.explain import explain, what_if
     from jobs.pipeline.frames import audit_frames, snapshot_frames
+    from jobs.reports.read import read_reports
     from jobs.settings import Settings, load_settings
 
-__all__ = ["Settings", "audit_frames", "explain", "load_settings", "snapshot_frames", "what_if"]
+#: That of the package; the zip of spark-submit has no other place for it.
+__version__ = "0.2.0"
+
+__all__ = [
+    "Settings",
+    "audit_frames",
+    "explain",
+    "load_settings",
+    "read_reports",
+    "snapshot_frames",
+    "what_if",
+]
 
 _HOMES = {
     "audit_frames": "jobs.pipeline.frames",
     "snapshot_frames": "jobs.pipeline.frames",
     "explain": "jobs.pipeline.explain",
     "what_if": "jobs.pipeline.explain",
+    "read_reports": "jobs.reports.read",
     "Settings": "jobs.settings",
     "load_settings": "jobs.settings",
 }

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import NoReturn
+import platform
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NoReturn
 
+from jobs import __version__
 from jobs.changes import CHANGES
 from jobs.errors import SettingsError
 from jobs.known_issues import DEFAULT_KNOWN_ISSUES
@@ -19,12 +24,34 @@ LAST_RUN = "last"
 
 _EXIT_CODES = """\
 exit codes: 0 ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
-2 usage or settings; 3 input missing, or more of it quarantined than allowed; 4 anything else"""
+2 usage, settings; 3 no input or too much quarantined; 4 anything else; 130 Ctrl-C; 143 SIGTERM"""
+
+#: What a message shows of an argument.
+_LONGEST = 500
+#: A site has so many nights at most: a year.
+_MOST_NIGHTS = 366
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{self.prog}: {message}\n{self.format_usage().rstrip()}")
+        shown = visible(message)
+        if len(shown) > _LONGEST:
+            shown = f"{shown[:_LONGEST]}..."
+        raise SettingsError(f"{shown}; {self.prog} --help lists the options")
+
+
+class _Versions(argparse.Action):
+    """Prints the versions that matter to whoever reads a report of a defect."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        others = [f"Python {platform.python_version()}"]
+        for package in ("pyspark", "pyarrow", "numpy"):
+            try:
+                others.append(f"{package} {version(package)}")
+            except PackageNotFoundError:
+                others.append(f"no {package}")
+        sys.stdout.write(f"rebalance-audit {__version__} ({', '.join(others)})\n")
+        parser.exit()
 
 
 def _command(
@@ -34,13 +61,29 @@ def _command(
     example: str,
     detail: str = "",
 ) -> argparse.ArgumentParser:
-    return commands.add_parser(
+    command = commands.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.{detail}",
         epilog=f"example:\n  rebalance-audit {example}\n\n{_EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    command.add_argument(
+        "-v", "--verbose", action="store_true", help="show the stack of an error, and Spark's log"
+    )
+    return command
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options of a command; None: those of the process. SettingsError for what is no text."""
+    given = sys.argv[1:] if arguments is None else arguments
+    for each in given:
+        try:
+            each.encode()
+        except UnicodeEncodeError as error:
+            # Bytes that are no UTF-8 come as halves of characters: no table can have them.
+            raise SettingsError(f"expected arguments in UTF-8, came {visible(each)}") from error
+    return build_parser().parse_args(given)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -51,17 +94,23 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=f"example:\n  rebalance-audit run --dumps dumps/ --output out/\n\n{_EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=_Versions, nargs=0, help="print the version, and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_live(commands)
     _add_collect(commands)
     run = _command(
         commands,
         "run",
-        "ingest dumps, audit them and sum up",
+        "ingest dumps, audit them, publish the reports and print a summary",
         "run --dumps 'dumps/2026-11-20/*.jsonl.gz' --output out/",
     )
     _add_dumps(run)
-    run.add_argument("--output", metavar="DIR", required=True, help="gets snapshots/ and reports/")
+    run.add_argument(
+        "--output",
+        metavar="DIR",
+        required=True,
+        help="the folder that gets snapshots/ and reports/",
+    )
     _add_window(run)
     _add_known_issues(run)
     _add_fail_on(run)
@@ -70,7 +119,7 @@ def build_parser() -> argparse.ArgumentParser:
     ingest = _command(
         commands,
         "ingest",
-        "turn dumps into snapshot tables",
+        "read dumps, and write them as snapshot tables",
         "ingest --dumps dumps/2026-11-20/ --snapshots lake/snapshots",
     )
     _add_dumps(ingest)
@@ -96,9 +145,13 @@ def build_parser() -> argparse.ArgumentParser:
         "print a published table",
         "show orphaned_queues --reports out/reports --group G_ORDER",
     )
-    show.add_argument("table", metavar="TABLE", help="the table's name, or summary")
+    show.add_argument(
+        "table", metavar="TABLE", help="the name of a table, as orphaned_queues; or summary"
+    )
     show.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    show.add_argument("--date", metavar="D", help="YYYY-MM-DD; else the last one published")
+    show.add_argument(
+        "--date", metavar="D", help="a date, as 2026-11-20; default: the last one published"
+    )
     show.add_argument("--format", choices=("table", "json", "csv"), default="table")
     show.add_argument("--group", metavar="G", help="only this consumer group")
     show.add_argument("--topic", metavar="T", help="only this topic")
@@ -106,6 +159,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_settings(show)
     _add_alert(commands)
     _add_report(commands)
+    _add_site(commands)
+    _add_prune(commands)
     _add_explain(commands)
     _add_what_if(commands)
     return parser
@@ -115,18 +170,27 @@ def _add_collect(commands: argparse._SubParsersAction[_Parser]) -> None:
     collect = _command(
         commands,
         "collect",
-        "ask nameservers and brokers, write what they say as dumps",
+        "ask nameservers and brokers, and write their answers as dumps",
         "collect --namesrv 10.0.0.1:9876 --namesrv 10.0.0.2:9876 --dumps dumps/ --every 60",
         detail="""
-It only reads; it finds the brokers by the nameservers. It needs --namesrv or --config, and --dumps.
+It changes nothing in the cluster, and finds the brokers by the nameservers. It needs --namesrv or
+--config, and --dumps.
 The keys of an account (ACL) come from the environment (REBALANCE_AUDIT_ACCESS_KEY and
 REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression over the whole name.""",
     )
     _add_servers(collect)
     add = collect.add_argument
     add("--dumps", metavar="DIR", help="gets a file a round, in folders by date")
-    add("--every", metavar="T", type=_duration, help="a round every 60, 5m, ...; else one round")
-    add("--for", metavar="T", type=_duration, dest="for_", help="so long, 24h; else until SIGTERM")
+    add(
+        "--every", metavar="T", type=_duration, help="a round every 60, 5m, ...; default: one round"
+    )
+    add(
+        "--for",
+        metavar="T",
+        type=_duration,
+        dest="for_",
+        help="how long, as 24h; default: until SIGTERM",
+    )
     add("--metrics", metavar="FILE", help="gets the collector's own metrics, *.prom, after a round")
     add("--quiet", action="store_true", help="only what fails")
     # The settings are those of the audit.
@@ -141,29 +205,36 @@ def _add_live(commands: argparse._SubParsersAction[_Parser]) -> None:
         "live --namesrv 10.0.0.1:9876",
         detail="""
 The first verdict comes after one round, in which nothing can be seen to last; the second one after
-persistence_seconds. It only reads. See collect --help for the options of the servers.""",
+persistence_seconds. It changes nothing in the cluster. See also collect --help.""",
     )
     _add_servers(live)
     live.add_argument(
         "--output",
         metavar="DIR",
         default="out/live",
-        help="gets a folder with dumps, reports and page; else out/live",
+        help="gets a folder with dumps, reports and page; default: out/live",
     )
     live.add_argument(
-        "--watch", metavar="T", type=_duration, help="else persistence_seconds; 0: one round alone"
+        "--watch",
+        metavar="T",
+        type=_duration,
+        help="how long to watch; default: persistence_seconds; 0: one round alone",
     )
     _add_fail_on(live)
     _add_settings(live)
-    live.add_argument("--quiet", action="store_true", help="only the verdicts")
 
 
 def _add_servers(command: argparse.ArgumentParser) -> None:
     """Which servers are asked, how, and of what."""
     add = command.add_argument
-    add("--namesrv", metavar="A", action="append", help="host:port of a nameserver; name each")
-    add("--config", metavar="FILE", help="or clusters from a file, see docs/collect/collect.toml")
-    add("--name", metavar="C", help="the cluster's name in the dumps; else RocketMQ's name for it")
+    add(
+        "--namesrv",
+        metavar="A",
+        action="append",
+        help="host:port of a nameserver; give the option once for each",
+    )
+    add("--config", metavar="FILE", help="a file with clusters, as docs/collect/collect.toml")
+    add("--name", metavar="C", help="the cluster's name in the dumps; default: RocketMQ's name")
     add("--cluster", metavar="P", help="only these of RocketMQ's clusters")
     add("--group", metavar="P", action="append", help="only these consumer groups; repeatable")
     add("--topic", metavar="P", help="only the routes of these topics")
@@ -173,11 +244,25 @@ def _add_servers(command: argparse.ArgumentParser) -> None:
         action="append",
         help="do not ask routes, running-infos, offsets or request-modes; repeatable",
     )
-    add("--timeout", metavar="T", type=_duration, help="to wait for an answer; else 5 s")
-    add("--parallel", metavar="N", type=_natural, help="questions at a time at an address; else 4")
-    add("--rate", metavar="N", type=float, help="questions a second at an address")
-    add("--account", metavar="FILE", help="with accessKey: and secretKey: as in conf/tools.yml")
-    add("--tls", action="store_true", help="encrypt; the file of --config says which certificates")
+    add(
+        "--timeout",
+        metavar="T",
+        type=_duration,
+        help="how long to wait for an answer; default: 5 s",
+    )
+    add(
+        "--parallel",
+        metavar="N",
+        type=_natural,
+        help="requests at a time to an address; default: 4",
+    )
+    add(
+        "--rate", metavar="N", type=float, help="requests a second to an address; default: no limit"
+    )
+    add(
+        "--account", metavar="FILE", help="a file with accessKey: and secretKey:, as conf/tools.yml"
+    )
+    add("--tls", action="store_true", help="encrypt; the file of --config has the certificates")
 
 
 def _duration(text: str) -> float:
@@ -193,18 +278,21 @@ def _add_alert(commands: argparse._SubParsersAction[_Parser]) -> None:
     alert = _command(
         commands,
         "alert",
-        "tell Prometheus and a chat of a published run",
+        "send a published run to chats and on-call tools, write it for Prometheus",
         "alert --reports out/reports --metrics rebalance.prom --webhook",
         detail="""
-Without --metrics and --webhook the message is printed. The URL of the webhook comes from the
-environment (REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. Whether it
-works or not, the published run stays as it is: 2 there is no URL, 4 nobody took the message.""",
+Without --metrics and --webhook the message is printed. [alerts] in the settings says where it goes
+and what is sent; docs/alerts.md has an example for each service. The URL comes from the environment
+(REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. The published run stays
+as it is. Exit code 2: there is no URL; 4: nobody took the message.""",
     )
     alert.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    alert.add_argument("--date", metavar="D", help="YYYY-MM-DD; else the last one published")
+    alert.add_argument(
+        "--date", metavar="D", help="a date, as 2026-11-20; default: the last one published"
+    )
     alert.add_argument("--metrics", metavar="FILE", help="gets the metrics, *.prom, in one step")
     alert.add_argument(
-        "--webhook", action="store_true", help="post what is new and was not posted yet"
+        "--webhook", action="store_true", help="send what is new and was not sent yet"
     )
     _add_settings(alert)
 
@@ -217,12 +305,14 @@ def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
         "report --reports out/reports --date 2026-11-20",
     )
     report.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    report.add_argument("--date", metavar="D", help="YYYY-MM-DD; else the last one published")
+    report.add_argument(
+        "--date", metavar="D", help="a date, as 2026-11-20; default: the last one published"
+    )
     report.add_argument(
         "--output",
         metavar="PATH",
         help="the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>; "
-        "else report/ beside the tables",
+        "default: report/ beside the tables",
     )
     report.add_argument("--format", choices=("html", "markdown", "csv", "json"), default="html")
     report.add_argument(
@@ -230,9 +320,84 @@ def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
         metavar="N",
         type=_natural,
         default=10,
-        help="so many topics, worst first, in full and with pictures; else 10",
+        help="how many topics, worst first, in full and with pictures; default: 10",
     )
     _add_settings(report)
+
+
+def _add_site(commands: argparse._SubParsersAction[_Parser]) -> None:
+    site = _command(
+        commands,
+        "site",
+        "write the pages of the last nights, linked, and an index of them",
+        "site --reports out/reports",
+        detail="""
+index.html has how each group was, night by night. A night without a published run is shown as
+missing. Serve the folder, or open index.html: the pages need no server.""",
+    )
+    site.add_argument("--reports", metavar="DIR", help="where the reports are published")
+    site.add_argument("--date", metavar="D", help="the last night; default: the last one published")
+    site.add_argument(
+        "--output", metavar="DIR", help="the folder; default: report/ beside the tables"
+    )
+    site.add_argument(
+        "--nights",
+        metavar="N",
+        type=_nights,
+        default=30,
+        help="how many days of the calendar up to then; default: 30",
+    )
+    site.add_argument(
+        "--top",
+        metavar="N",
+        type=_natural,
+        default=10,
+        help="how many topics of each night, worst first, in full and with pictures; default: 10",
+    )
+    _add_settings(site)
+
+
+def _nights(text: str) -> int:
+    number = _natural(text)
+    if not 1 <= number <= _MOST_NIGHTS:
+        raise argparse.ArgumentTypeError(
+            f"expected a number of nights from 1 to {_MOST_NIGHTS}, came {text!r}"
+        )
+    return number
+
+
+def _add_prune(commands: argparse._SubParsersAction[_Parser]) -> None:
+    prune = _command(
+        commands,
+        "prune",
+        "remove old reports, old dumps, and what failed runs left",
+        "prune --keep 90d --reports out/reports --dry-run",
+        detail="""
+Days are counted back from the last date that is there, which stays. Only files with the names of
+the audit's or the collector's files are removed. Without --reports, --snapshots and --dumps the
+reports of paths.reports are meant. To keep the three for different times, use three commands.""",
+    )
+    add = prune.add_argument
+    add(
+        "--keep",
+        metavar="T",
+        type=_days,
+        help="how long, as 90d or 12w; default: retention.keep_days",
+    )
+    add("--reports", metavar="DIR", help="published dates, with pages and notes of alerts")
+    add("--snapshots", metavar="DIR", help="what failed ingests left; the last ingest stays")
+    add("--dumps", metavar="DIR", help="whole days of the collector's rounds, on this machine")
+    add("--dry-run", action="store_true", help="print what would be removed; remove nothing")
+    _add_settings(prune)
+
+
+def _days(text: str) -> int:
+    match = re.fullmatch(r"([1-9]\d{0,4})([dw])", text, re.ASCII)
+    if match is None:
+        raise argparse.ArgumentTypeError(
+            f"expected a number of days or weeks from 1 on, such as 90d or 12w, came {text!r}"
+        )
+    return int(match[1]) * (7 if match[2] == "w" else 1)
 
 
 def _natural(text: str) -> int:
@@ -245,7 +410,7 @@ def _add_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
     explain = _command(
         commands,
         "explain",
-        "tell who takes which queue, why, what is wrong and what repairs it; needs no Spark",
+        "show who takes which queue, why, what is wrong and what repairs it; needs no Spark",
         "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z",
     )
     _add_question(explain)
@@ -255,21 +420,24 @@ def _add_what_if(commands: argparse._SubParsersAction[_Parser]) -> None:
     what_if = _command(
         commands,
         "what-if",
-        "tell what changes would do, in their order, and whether a rollout is safe; needs no Spark",
+        "show what changes would do, and whether they can be rolled out; needs no Spark",
         "what-if --dumps dumps/ --group G --topic T --leave 10.0.0.4@app --queues 8",
         detail="""
-Without --topic all topics of the group change (queues: all but the retry topic). Exit code 0: it is
-safe for every topic; 1: a state on the way or the end has a queue with several owners, or with none
-that had one, or messages lie in queues that go, or nothing shows it.""",
+Changes are made in the order of the options; without --topic to all topics of the group (--queues:
+not to the retry topic). Exit code 1: not safe, see docs/what_if.md.""",
     )
     what_if.usage = (
         "%(prog)s (--dumps PATH ... | --snapshots DIR) --group G [--topic T] CHANGE ...\n"
         "                               [--format table|json] [--at TIME] [--cluster C]\n"
-        "                               [--settings FILE] [--set A.B=C]"
+        "                               [--settings FILE] [--set A.B=C] [--quiet] [-v]"
     )
     _add_question(what_if, every_topic=True)
     what_if.add_argument(
-        "--format", choices=("table", "json"), default="table", help="a text, or one JSON object"
+        "--format",
+        choices=("table", "json"),
+        metavar="F",
+        default="table",
+        help="table: a text; json: one JSON object",
     )
     changes = what_if.add_argument_group("changes, at least one")
     for option, metavar, text in (
@@ -280,7 +448,7 @@ that had one, or messages lie in queues that go, or nothing shows it.""",
         ("--remove-broker", "NAME", "a broker is removed"),
         ("--queues", "N", "so many queues on every broker; NAME=N on one"),
         ("--unify-list", "NAME", "this broker lists all members"),
-        ("--mend", "FAULT", "a fault of group_faults is mended"),
+        ("--mend", "FAULT", "a fault of group_faults is repaired"),
     ):
         changes.add_argument(
             option,
@@ -303,6 +471,8 @@ def _change_of(parse: Callable[[str], Change]) -> Callable[[str], Change]:
             return parse(text)
         except (ChangeError, AllocationError) as error:
             raise argparse.ArgumentTypeError(visible(str(error))) from error
+        except RecursionError as error:
+            raise argparse.ArgumentTypeError("lists or tables are nested too deep") from error
 
     return parsed
 
@@ -312,16 +482,20 @@ def _add_question(command: argparse.ArgumentParser, *, every_topic: bool = False
     source.add_argument(
         "--dumps", metavar="PATH", nargs="+", help="local dumps: files, folders, globs"
     )
-    source.add_argument("--snapshots", metavar="DIR", help="or the snapshot tables of ingest")
+    source.add_argument("--snapshots", metavar="DIR", help="the snapshot tables of ingest")
     command.add_argument("--group", metavar="G", required=True, help="the consumer group")
     command.add_argument(
         "--topic",
         metavar="T",
         required=not every_topic,
-        help="the topic; else every topic of the group" if every_topic else "the topic",
+        help="the topic; default: every topic of the group" if every_topic else "the topic",
     )
-    command.add_argument("--at", metavar="TIME", help="ISO 8601; else the last snapshot")
-    command.add_argument("--cluster", metavar="C", help="where the group is in several")
+    command.add_argument(
+        "--at", metavar="TIME", help="a time, as 2026-11-20T10:00:00Z; default: the last snapshot"
+    )
+    command.add_argument(
+        "--cluster", metavar="C", help="the cluster, where the group is in several"
+    )
     _add_settings(command)
 
 
@@ -346,7 +520,7 @@ def _add_known_issues(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--known-issues",
         metavar="FILE",
-        help=f"else {DEFAULT_KNOWN_ISSUES}, here or beside the code",
+        help=f"the file; default: {DEFAULT_KNOWN_ISSUES} here, else the installed one",
     )
 
 
@@ -354,17 +528,20 @@ def _add_fail_on(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--fail-on",
         choices=SEVERITIES,
-        help="exit with 1 on findings so severe or worse that are no known issues",
+        help="exit with 1 where a finding is so severe or worse, and no known issue",
     )
 
 
 def _add_settings(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--settings", metavar="FILE", help=f"else {DEFAULT_SETTINGS}, here or beside the code"
+        "--settings",
+        metavar="FILE",
+        help=f"the settings; default: {DEFAULT_SETTINGS} here, else the installed one",
     )
     command.add_argument(
         "--set", metavar="A.B=C", action="append", default=[], help="override one setting"
     )
+    command.add_argument("--quiet", action="store_true", help="print results and errors only")
 
 
 def _add_common(command: argparse.ArgumentParser) -> None:
@@ -373,16 +550,34 @@ def _add_common(command: argparse.ArgumentParser) -> None:
         "--engine",
         choices=(AUTO, LOCAL, SPARK),
         default=AUTO,
-        help=f"{LOCAL}: this process alone, without Java; {SPARK}: Spark; else by the input's size",
+        help=f"{LOCAL}: this process alone, without Java; {SPARK}: Spark; default: by the input's "
+        "size",
     )
-    command.add_argument("--master", metavar="URL", help="Spark's master; else local[*]")
-    command.add_argument("--quiet", action="store_true", help="only the last line")
+    command.add_argument(
+        "--master", metavar="URL", type=_master, help="Spark's master; default: local[*]"
+    )
+
+
+#: Spark 4 has these masters and no other; what a cluster's address means it says itself.
+_MASTER = re.compile(
+    r"local(?:\[(?:\*|[1-9]\d{0,3})(?:,[1-9]\d{0,3})?\])?|local-cluster\[\d+,\d+,\d+\]"
+    r"|spark://[^\s/:,]+:\d{1,5}(?:,[^\s/:,]+:\d{1,5})*|yarn|k8s://\S+",
+    re.ASCII,
+)
+
+
+def _master(text: str) -> str:
+    if _MASTER.fullmatch(text):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"expected local, local[4], local[*], spark://host:7077, yarn or k8s://..., came {text!r}"
+    )
 
 
 def _add_dry_run(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--dry-run",
         action="store_true",
-        help="say what would be read, with sizes, and written where, with which settings; write "
-        "nothing",
+        help="print what would be read, with sizes, what would be written where, and the settings; "
+        "write nothing",
     )

@@ -2,33 +2,64 @@
 
 The only place that reads the clock and (by ``arguments.py``) argv, and that decides the exit code:
 0 ran, findings or not; 1 findings at or above --fail-on, or a change (what-if) that is not safe;
-2 usage or settings; 3 input missing or too much of it quarantined; 4 anything else.
+2 usage or settings; 3 input missing or too much of it quarantined; 4 anything else; 130 stopped by
+Ctrl-C; 143 stopped by SIGTERM.
+
+A failure is one line on standard error: what happened, what still stands, what to do. The stack
+comes with --verbose, else it is in a file that the line names.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+import logging
 import os
-import secrets
+import signal
 import sys
+import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, date, datetime
+from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jobs.arguments import LAST_RUN, build_parser
-from jobs.errors import AuditError, QuarantineError, SettingsError
+from jobs.arguments import LAST_RUN, parse_arguments
+from jobs.environment import check_packages
+from jobs.errors import AuditError, InputError, QuarantineError, SettingsError
+from jobs.failures import is_of_the_machine, sentence_of
 from jobs.instants import to_instant
 from jobs.kinds import QUEUE_FINDINGS
-from jobs.known_issues import KnownIssues, find_known_issues, load_known_issues
+from jobs.known_issues import (
+    DEFAULT_KNOWN_ISSUES,
+    KnownIssues,
+    find_known_issues,
+    load_known_issues,
+)
 from jobs.masking import Masking
 from jobs.pipeline.engine import LOCAL, check_input, choose_engine
-from jobs.progress import Progress
+from jobs.progress import Progress, complain
 from jobs.publish.run import Run, Task
-from jobs.settings import SEVERITIES, Settings, find_settings, load_settings
-from jobs.storage import Location, Published, Reports, local_bytes
-from jobs.text import visible
-from jobs.window import Window
+from jobs.settings import (
+    DEFAULT_SETTINGS,
+    SEVERITIES,
+    Settings,
+    find_settings,
+    load_settings,
+    source_of,
+)
+from jobs.storage import (
+    Location,
+    Published,
+    Reports,
+    SnapshotWriter,
+    local_bytes,
+    new_run_id,
+)
+from jobs.text import encodable, json_text, visible, visible_lines
+from jobs.window import Window, future_after
 from rebalance_core import Change, ChangeError
 from rebalance_core.english import count, noun
 
@@ -41,20 +72,98 @@ _SHORT_BYTES = 64 << 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code."""
+    """Runs one command; returns the exit code. --help and --version raise SystemExit."""
     try:
-        return _run(build_parser().parse_args(arguments))
-    except AuditError as error:
-        _complain(str(error))
-        return error.exit_code
-    except BrokenPipeError:
-        return 0
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        return 4
-    except Exception:
-        _complain(f"failed:\n{traceback.format_exc()}")
-        return 4
+        with _terminated_by_an_exception():
+            return _reported(arguments)
+    except KeyboardInterrupt as error:
+        complain(_with_notes("interrupted", error))
+        return 130
+    except _TerminatedError as error:
+        complain(_with_notes("terminated by SIGTERM", error))
+        return 143
+
+
+class _TerminatedError(BaseException):
+    """SIGTERM came: like Ctrl-C it ends whatever runs, by way of every ``finally``."""
+
+
+@contextmanager
+def _terminated_by_an_exception() -> Iterator[None]:
+    def terminate(*_: object) -> NoReturn:
+        raise _TerminatedError
+
+    # Whoever set another handler, or ignores the signal, has a reason.
+    is_default = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if is_default:
+        # Signals reach the main thread alone.
+        with suppress(ValueError):
+            signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        if is_default:
+            with suppress(ValueError):
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _reported(arguments: Sequence[str] | None) -> int:
+    """Runs one command; of whatever fails one line is written. Returns the exit code."""
+    verbose = False
+    _LOGGER.addHandler(_COMPLAINTS)
+    try:
+        args = parse_arguments(arguments)
+        verbose = args.verbose
+        return _run(args)
+    except Exception as error:
+        _raise_what_stopped(error)
+        if verbose:
+            complain(f"failed:\n{indent(traceback.format_exc(), '  ', lambda _: True).rstrip()}")
+        if isinstance(error, AuditError):
+            text, code = str(error), error.exit_code
+        else:
+            text, code = sentence_of(error), 4
+            if not verbose and not is_of_the_machine(error):
+                text += f"; {_keep_stack()}"
+        complain(_with_notes(text, error))
+        return code
+
+
+class _Complaints(logging.Handler):
+    """What the jobs warn of is a line like every other."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(record.getMessage())
+
+
+_LOGGER = logging.getLogger("jobs")
+_COMPLAINTS = _Complaints()
+
+
+def _raise_what_stopped(error: BaseException) -> None:
+    """Raises the Ctrl-C or SIGTERM in whose midst an error was raised: Java may be stopped too."""
+    before = error.__context__
+    while before is not None:
+        if isinstance(before, KeyboardInterrupt | _TerminatedError):
+            before.__notes__ = getattr(error, "__notes__", [])
+            raise before
+        before = before.__context__
+
+
+def _keep_stack() -> str:
+    """Keeps the stack of the exception that is handled in a file; gives where that is."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="rebalance-audit-", suffix=".log", delete=False, errors="backslashreplace"
+        ) as file:
+            file.write(Masking().mask(traceback.format_exc()))
+    except OSError as error:
+        return f"--verbose shows the stack ({sentence_of(error)})"
+    return f"this is a defect of the audit: report it with its stack, which is in {file.name}"
+
+
+def _with_notes(text: str, error: BaseException) -> str:
+    return "; ".join([text, *getattr(error, "__notes__", ())])
 
 
 def entry(command: str) -> NoReturn:
@@ -62,24 +171,66 @@ def entry(command: str) -> NoReturn:
     sys.exit(main([command, *sys.argv[1:]]))
 
 
-def _complain(text: str) -> None:
-    # An error may name the client ids that are there; the settings may be what is wrong.
-    sys.stderr.write(f"rebalance-audit: {Masking().mask(text)}\n")
-
-
 def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    """Writes lines for a person."""
+    _write(visible_lines(text))
+
+
+def _give(line: str) -> None:
+    """Writes a line of data: exact and in UTF-8, whatever the locale. A terminal gets escapes."""
+    if sys.stdout is not None and sys.stdout.isatty():
+        _say(line)
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding != "utf-8":
+        sys.stdout.reconfigure(encoding="utf-8")
+    _write(line)
+
+
+def _write(text: str) -> None:
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.write(encodable(text, sys.stdout) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has read enough (``show ... | head``). The work goes on, and its exit code
+        # counts; Python would complain of the rest of the text when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise AuditError(f"standard output cannot be written to: {sentence_of(error)}") from error
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.command == "collect":
+        return _collect(args)
     settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
+    # The key of the masking is read where something is masked: at the end of a run.
+    settings.masking.to_masking()
+    _name_sources(args)
     return _WITHOUT_SESSION.get(args.command, _run_jobs)(args, settings)
+
+
+def _sources(args: argparse.Namespace) -> dict[str, str | None]:
+    """The files of settings and known issues that a command reads; None where there is none."""
+    sources = {"settings": source_of(args.settings, DEFAULT_SETTINGS)}
+    if "known_issues" in args:
+        sources["known_issues"] = source_of(args.known_issues, DEFAULT_KNOWN_ISSUES)
+    return sources
+
+
+def _name_sources(args: argparse.Namespace) -> None:
+    """Says which files are read: those of the current directory are read without being named."""
+    words = {"settings": "settings", "known_issues": "known issues"}
+    read = [f"{words[each]} of {path}" for each, path in _sources(args).items() if path]
+    if args.set:
+        read.append(f"{len(args.set)} --set")
+    if read:
+        Progress(quiet=args.quiet).say(f"reads {', '.join(read)}")
 
 
 def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
     progress = Progress(quiet=args.quiet)
-    window = None if args.command == "ingest" else _window(args)
+    window = None if args.command == "ingest" else _window(args, settings)
     dumps = getattr(args, "dumps", None) or settings.paths.dumps
     if args.command in ("ingest", "run") and not dumps:
         raise SettingsError("expected --dumps, or paths.dumps in the settings, came neither")
@@ -95,7 +246,9 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
         assert known_issues is not None  # noqa: S101 - set above
         since_last = args.since == LAST_RUN
         run = _new_run()
-        task = Task(run, snapshots, reports, window, settings, known_issues, since_last)
+        task = Task(
+            run, snapshots, reports, window, settings, known_issues, since_last, _sources(args)
+        )
     choice = choose_engine(
         args.engine,
         dumps if args.command != "audit" else None,
@@ -105,21 +258,66 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
     )
     progress.say(choice.sentence)
     engine = _run_locally if choice.engine == LOCAL else _run_on_spark
-    ingested, published, late_error = engine(args, dumps, snapshots, settings, task, progress)
-    if late_error is not None:
-        _complain(str(late_error))
-    if published is not None:
-        for text in expired_known_issues(published):
-            _complain(text)
-        _say(sum_up(published, reports))
-    elif ingested is not None:
-        _say(
-            f"ingested {ingested.lines:,} lines of {ingested.files} files into {snapshots}, "
-            f"{ingested.quarantined:,} quarantined"
-        )
+    try:
+        ingested, published, late_error = engine(args, dumps, snapshots, settings, task, progress)
+        if late_error is not None:
+            complain(str(late_error))
+        if published is not None:
+            for text in expired_known_issues(published):
+                complain(text)
+            _say(sum_up(published, reports))
+            _clear_away(published, _needed(task), progress)
+        elif ingested is not None:
+            _say(
+                f"ingested {ingested.lines:,} lines of {ingested.files} files into {snapshots}, "
+                f"{ingested.quarantined:,} quarantined"
+            )
+    except BaseException as error:
+        if task is not None:
+            error.add_note(_what_stands(task, error))
+        raise
     if late_error is not None:
         return late_error.exit_code
     return 1 if published is not None and fails(published, args.fail_on) else 0
+
+
+_NOT_CLEARED = "the run is published, but older reports were not removed; the next run tries again"
+
+
+def _clear_away(published: Published, task: Task, progress: Progress) -> None:
+    """Removes what is too old by the settings, or left over; the run has succeeded in any case."""
+    from jobs.storage.retention import Retention, prune_reports  # noqa: PLC0415 - once a run
+
+    now = datetime.now(UTC)
+    keep_days = task.settings.retention.keep_days
+    retention = Retention(keep_days, now, new_run_id(now), spared=frozenset({published.date}))
+    try:
+        pruned = prune_reports(Reports(task.reports), retention)
+    except Exception as error:
+        complain(f"{_NOT_CLEARED} ({sentence_of(error)})")
+        return
+    for line in pruned.lines(dry_run=False):
+        progress.say(line)
+    for line in pruned.failed:
+        complain(f"{_NOT_CLEARED} ({line})")
+
+
+def _what_stands(task: Task, error: BaseException) -> str:
+    """What readers find after a run that failed."""
+    if not isinstance(error, Exception) and not task.reports.is_local:
+        # Whoever stops a command does not wait for a server.
+        return "what was published before is unchanged"
+    date = task.window.last_date
+    try:
+        reports = Reports(task.reports)
+        published = reports.find(date) if date else reports.last(task.window.newest_date)
+    except Exception as unread:
+        return f"what is published at {task.reports} cannot be read ({sentence_of(unread)})"
+    if published is None:
+        return f"there is no published report{f' of {date}' if date else ''} at {task.reports}"
+    if published.run_id == task.run.run_id:
+        return f"the report of {published.date} was published before this failed"
+    return f"the report of {published.date} that was published before is unchanged"
 
 
 _Outcome = tuple["Ingested | None", Published | None, QuarantineError | None]
@@ -137,7 +335,8 @@ def _run_locally(
 
     return _ingest_and_audit(
         args,
-        lambda: ingest(dumps, snapshots, settings, progress),
+        _writing(snapshots, settings, progress),
+        lambda writer: ingest(dumps, writer, settings, progress),
         lambda: audit(_needed(task), progress),
     )
 
@@ -150,6 +349,7 @@ def _run_on_spark(
     task: Task | None,
     progress: Progress,
 ) -> _Outcome:
+    check_packages()
     from jobs.pipeline.audit_on_spark import audit  # noqa: PLC0415
     from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415 - Spark takes its time to import
     from jobs.session import spark_session  # noqa: PLC0415
@@ -159,10 +359,11 @@ def _run_on_spark(
     size = local_bytes([snapshots.uri] if args.command == "audit" else dumps)
     is_short = size is not None and size <= _SHORT_BYTES
     name = f"rebalance-audit {args.command}"
-    with spark_session(name, args.master, is_short=is_short) as spark:
+    with spark_session(name, args.master, is_short=is_short, verbose=args.verbose) as spark:
         return _ingest_and_audit(
             args,
-            lambda: ingest(spark, dumps, snapshots, settings, progress),
+            _writing(snapshots, settings, progress),
+            lambda writer: ingest(spark, dumps, writer, settings, progress),
             lambda: audit(spark, _needed(task), progress),
         )
 
@@ -172,26 +373,35 @@ def _needed(task: Task | None) -> Task:
     return task
 
 
+def _writing(
+    snapshots: Location, settings: Settings, progress: Progress
+) -> AbstractContextManager[SnapshotWriter]:
+    wait = settings.publishing.wait_seconds
+    return SnapshotWriter.open(snapshots, new_run_id(datetime.now(UTC)), wait, progress.say)
+
+
 def _ingest_and_audit(
     args: argparse.Namespace,
-    ingest: Callable[[], Ingested],
+    writing: AbstractContextManager[SnapshotWriter],
+    ingest: Callable[[SnapshotWriter], Ingested],
     audit: Callable[[], Published],
 ) -> _Outcome:
     """What the command asks for, by the engine's two jobs.
 
-    What was understood is audited even where too much was not; the exit code tells.
+    What was understood is audited even where too much was not; the exit code tells. No other ingest
+    replaces the tables before they are audited.
     """
-    ingested = published = late_error = None
-    if args.command in ("ingest", "run"):
+    if args.command == "audit":
+        return None, audit(), None
+    late_error = None
+    with writing as writer:
         try:
-            ingested = ingest()
+            ingested = ingest(writer)
         except QuarantineError as error:
             if args.command == "ingest":
                 raise
-            late_error = error
-    if args.command in ("audit", "run"):
-        published = audit()
-    return ingested, published, late_error
+            ingested, late_error = None, error
+        return ingested, audit() if args.command == "run" else None, late_error
 
 
 def _dry_run(
@@ -246,7 +456,7 @@ def _known_issues(args: argparse.Namespace) -> KnownIssues:
     return load_known_issues(args.known_issues) if args.known_issues else find_known_issues()
 
 
-def _window(args: argparse.Namespace) -> Window:
+def _window(args: argparse.Namespace, settings: Settings) -> Window:
     since_text = None if args.since == LAST_RUN else args.since
     if args.date and (since_text or args.until):
         raise SettingsError("expected --date or --since/--until, came both")
@@ -261,7 +471,16 @@ def _window(args: argparse.Namespace) -> Window:
     until = _time("--until", args.until)
     if since and until and since >= until:
         raise SettingsError(f"expected --since before --until, came {args.since} and {args.until}")
-    return Window(since, until)
+    return Window(since, until, _future(settings))
+
+
+def _newest_date(settings: Settings) -> str:
+    """The date after which reports count only where they are asked for by their date."""
+    return _future(settings).date().isoformat()
+
+
+def _future(settings: Settings) -> datetime:
+    return future_after(datetime.now(UTC), settings.bounds.future_days)
 
 
 def _time(option: str, text: str | None, otherwise: str = "") -> datetime | None:
@@ -273,12 +492,17 @@ def _time(option: str, text: str | None, otherwise: str = "") -> datetime | None
         raise SettingsError(
             f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}"
         ) from error
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    try:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise SettingsError(
+            f"{option}: expected a time of the years 1 to 9999 in UTC, came {text!r}"
+        ) from error
 
 
 def _new_run() -> Run:
     now = datetime.now(UTC)
-    return Run(f"{now:%Y%m%dT%H%M%S}Z-{secrets.token_hex(3)}", now)
+    return Run(new_run_id(now), now)
 
 
 def sum_up(published: Published, reports: Location | None) -> str:
@@ -333,7 +557,7 @@ def expired_known_issues(published: Published) -> list[str]:
     ]
 
 
-def _collect(args: argparse.Namespace, _settings: Settings) -> int:
+def _collect(args: argparse.Namespace) -> int:
     given = {
         "dumps": args.dumps,
         "every_seconds": args.every,
@@ -368,7 +592,7 @@ def _collect_from(args: argparse.Namespace, given: dict[str, Any]) -> None:
         {name: value for name, value in cluster.items() if value is not None},
     )
     say = Progress(quiet=args.quiet).say
-    asyncio.run(collect(options, os.environ, lambda: to_instant(datetime.now(UTC)), say, _complain))
+    asyncio.run(collect(options, os.environ, lambda: to_instant(datetime.now(UTC)), say, complain))
 
 
 #: So many rounds are collected while ``live`` watches.
@@ -400,8 +624,9 @@ def _judge(args: argparse.Namespace, place: str) -> int:
     """Audits the dumps of a place and writes the page: what two commands do."""
     settings = [f"--set={each}" for each in args.set]
     settings += [f"--settings={args.settings}"] if args.settings else []
+    settings += ["--quiet", *(["--verbose"] if args.verbose else [])]
     fail_on = [f"--fail-on={args.fail_on}"] if args.fail_on else []
-    run = ["run", "--dumps", f"{place}/dumps", "--output", place, "--engine", LOCAL, "--quiet"]
+    run = ["run", "--dumps", f"{place}/dumps", "--output", place, "--engine", LOCAL]
     code = main([*run, *settings, *fail_on])
     if code > 1:
         return code
@@ -410,30 +635,51 @@ def _judge(args: argparse.Namespace, place: str) -> int:
 
 
 def _show(args: argparse.Namespace, settings: Settings) -> int:
-    import json  # noqa: PLC0415
+    from jobs.reports.show import (  # noqa: PLC0415
+        format_table,
+        read_table,
+        select_columns,
+        why_no_rows,
+        worst_first,
+    )
 
-    from jobs.reports.show import format_table, read_table, select_columns  # noqa: PLC0415
-
-    reports = Reports(_reports_location(args, settings))
-    published = reports.resolve(args.date)
+    reports = Reports(_reports_location(args, settings), _newest_date(settings))
     if args.table == "summary":
-        _say(json.dumps(published.summary, indent=2, ensure_ascii=False))
+        _give(json_text(reports.resolve(args.date).summary, indent=2))
         return 0
-    table = read_table(reports, published, args.table, args.group, args.topic)
+
+    def read(published: Published) -> tuple[Any, str]:
+        asked = (reports, published, args.table, args.group, args.topic)
+        rows = read_table(*asked)
+        return rows, "" if rows.num_rows else why_no_rows(*asked)
+
+    table, reason = reports.read(args.date, read)
+    if args.format == "table":
+        table = worst_first(table)
     if args.columns:
         table = select_columns(table, args.columns.split(","))
+    write = _say if args.format == "table" else _give
     for line in format_table(table, args.format, whole=bool(args.columns)):
-        _say(line)
+        write(line)
+    if reason:
+        Progress(quiet=args.quiet).say(f"0 rows: {reason}")
     return 0
 
 
 def _alert(args: argparse.Namespace, settings: Settings) -> int:
     from jobs.alerts.alert import alert  # noqa: PLC0415 - the other commands need no such library
 
-    reports = Reports(_reports_location(args, settings))
+    reports = Reports(_reports_location(args, settings), _newest_date(settings))
     metrics = Location(args.metrics) if args.metrics else None
     for line in alert(
-        reports, args.date, settings.alerts, os.environ, metrics, webhook=args.webhook
+        reports,
+        args.date,
+        settings.alerts,
+        os.environ,
+        datetime.now(UTC),
+        complain,
+        metrics,
+        webhook=args.webhook,
     ):
         _say(line)
     return 0
@@ -442,22 +688,75 @@ def _alert(args: argparse.Namespace, settings: Settings) -> int:
 def _report(args: argparse.Namespace, settings: Settings) -> int:
     from jobs.rendering.write import write_report  # noqa: PLC0415
 
-    reports = Reports(_reports_location(args, settings))
-    written = write_report(
-        reports,
-        reports.resolve(args.date),
-        args.format,
-        args.output,
-        args.top,
-        settings.paths.finding_pages,
+    reports = Reports(_reports_location(args, settings), _newest_date(settings))
+    written = reports.read(
+        args.date,
+        lambda published: write_report(
+            reports, published, args.format, args.output, args.top, settings.paths.finding_pages
+        ),
     )
     _say(f"report of {written.date}: {written.verdict} {written.location}")
     return 0
 
 
-def _answer(args: argparse.Namespace, settings: Settings) -> int:
-    import json  # noqa: PLC0415
+def _site(args: argparse.Namespace, settings: Settings) -> int:
+    from jobs.rendering.site import write_site  # noqa: PLC0415 - only what is used
 
+    reports = Reports(_reports_location(args, settings), _newest_date(settings))
+    last = reports.resolve(args.date).date
+    pages = settings.paths.finding_pages
+    site = write_site(reports, last, args.nights, args.output, args.top, pages)
+    _say(f"site: {count(len(site.pages), 'page')} up to {last}, and their index {site.index}")
+    for line in site.failed:
+        complain(line)
+    if site.failed:
+        raise AuditError("not every night has a page: see the lines before")
+    return 0
+
+
+def _prune(args: argparse.Namespace, settings: Settings) -> int:
+    from jobs.collect.retention import prune_dumps  # noqa: PLC0415 - only what is used
+    from jobs.storage.retention import (  # noqa: PLC0415
+        Pruned,
+        Retention,
+        prune_reports,
+        prune_snapshots,
+    )
+
+    keep_days = args.keep or settings.retention.keep_days
+    if keep_days is None:
+        raise SettingsError("expected --keep, or retention.keep_days in the settings, came neither")
+    now = datetime.now(UTC)
+    retention = Retention(keep_days, now, new_run_id(now), args.dry_run)
+    pruned: dict[str, Pruned] = {}
+    if args.reports or not (args.snapshots or args.dumps):
+        reports = _reports_location(args, settings)
+        pruned[str(reports)] = prune_reports(Reports(_there(reports)), retention)
+    if args.snapshots:
+        snapshots = Location(args.snapshots)
+        pruned[str(snapshots)] = prune_snapshots(_there(snapshots), retention)
+    if args.dumps:
+        pruned[args.dumps] = prune_dumps(Path(args.dumps), retention)
+    for place, of_place in pruned.items():
+        _say(f"{place}:")
+        for line in [*of_place.lines(dry_run=args.dry_run)] or ["nothing to remove"]:
+            _say(f"  {line}")
+        for line in of_place.failed:
+            complain(line)
+    if args.dry_run:
+        _say("dry run: nothing was removed")
+    if any(each.failed for each in pruned.values()):
+        raise AuditError("not all was removed: see the lines before; the next prune goes on")
+    return 0
+
+
+def _there(folder: Location) -> Location:
+    if not folder.is_folder():
+        raise InputError(f"expected a folder, there is none: {folder}")
+    return folder
+
+
+def _answer(args: argparse.Namespace, settings: Settings) -> int:
     from jobs.pipeline.explain import explain_moment, predict_moments  # noqa: PLC0415
     from jobs.pipeline.moments import (  # noqa: PLC0415
         Question,
@@ -479,9 +778,9 @@ def _answer(args: argparse.Namespace, settings: Settings) -> int:
     try:
         predicted = predict_moments(moments, changes, settings)
     except ChangeError as error:
-        raise SettingsError(str(error)) from error
+        raise SettingsError(visible(str(error))) from error
     if args.format == "json":
-        _say(json.dumps(predicted.values, indent=2, ensure_ascii=False))
+        _give(json_text(predicted.values, indent=2))
     else:
         _say(predicted.text)
     return 0 if predicted.safe else 1
@@ -489,11 +788,12 @@ def _answer(args: argparse.Namespace, settings: Settings) -> int:
 
 #: The commands that start no session; the others are jobs.
 _WITHOUT_SESSION = {
-    "collect": _collect,
     "live": _live,
     "show": _show,
     "alert": _alert,
     "report": _report,
+    "site": _site,
+    "prune": _prune,
     "explain": _answer,
     "what-if": _answer,
 }

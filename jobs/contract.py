@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -49,7 +50,10 @@ def check_contract(table: Table, rows: DataFrame) -> DataFrame:
     """
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - for DataFrames alone
 
-    came = to_arrow_schema(rows.schema, timezone="UTC")
+    # Earlier versions of Spark 4 take no time zone: theirs is UTC.
+    takes_zone = "timezone" in signature(to_arrow_schema).parameters
+    zone: dict[str, Any] = {"timezone": "UTC"} if takes_zone else {}
+    came = to_arrow_schema(rows.schema, **zone)
     check_columns(table, came)
     names = [field.name for field in table.schema]
     declared = table.spark_schema

@@ -1,39 +1,57 @@
 """### Nightly rebalance audit of RocketMQ
 
-`ingest`, `audit`, `report`, `gate`: once a night, over the whole day (UTC) before. A run by hand
-audits the day before it too; the param `date` names another day.
+`wait_for_dumps`, `ingest`, `audit`, `report`, then `alert` and `gate`: once a night, over the whole
+day (UTC) before. A run by hand audits the day before it too; the param `date` names another day.
+It runs on Airflow 2.10, 2.11 and 3.
 
 #### Setting it up
 Put this file into the folder of the DAGs: it imports nothing of the project. Airflow lives in an
 environment of its own, for its Spark provider replaces a part of pyspark, and calls `spark-submit`:
 the workers' PATH has that of the environment where the project is installed.
 
-- Connection `spark_default`: the cluster. **Where it is missing Spark's hook takes YARN without a
-  word.**
+- Connection `spark_default`: the cluster, in client mode. `connection` of the variable names
+  another one. A connection that does not exist fails the task.
 - Variable `rebalance_audit`, as JSON. `home` is a checkout after `make package`, `settings` the
   audit's; `dumps`, `snapshots` and `reports` are folders that Spark reaches, of which the first two
-  have a folder for each date (`2026-11-20`). `gate` and `fail_on` may be left out: see below.
+  have a folder for each date (`2026-11-20`). The last five may be left out; a param of a run comes
+  before them. `known_issues` is a file, else that of the checkout.
 
         {"home": "/opt/rebalance-audit", "settings": "/etc/rebalance-audit.toml",
          "dumps": "hdfs:///dumps", "snapshots": "hdfs:///snapshots", "reports": "hdfs:///reports",
-         "gate": "fail", "fail_on": "CRITICAL"}
+         "connection": "spark_default", "known_issues": "/etc/rebalance-audit/known_issues.toml",
+         "alert": "post", "gate": "fail", "fail_on": "CRITICAL"}
 
 - `SPARK_CONF_DIR=<home>/conf` in the workers' environment: logs as JSON, and the Java of the
   `[jre]` extra on a machine without one. `conf/spark-defaults.conf` is taken without it.
+
+#### Late dumps
+`wait_for_dumps` looks into the folder of the date every five minutes, and holds no worker in
+between. It goes on when the folder has files and the last of them is 15 minutes old. After six
+hours it fails.
+
+#### The alert
+`alert` prints the message of the run into its log. With `post` it sends it, to what the settings
+name below `[alerts]`. The URL and the secret of a service are in the workers' environment
+(`REBALANCE_AUDIT_WEBHOOK`, `REBALANCE_AUDIT_SECRET`) or in the files that the settings name. It is
+beside the gate: neither waits for the other.
 
 #### The gate
 It counts the findings of the published run that are of the severity `fail_on` (`CRITICAL`, unless
 told otherwise) or worse; known issues do not count. Where there are any, `gate` says what becomes
 of the run: `fail` (unless told otherwise) makes it red, `skip` leaves it green and what comes after
-the gate undone, `pass` only logs. The params of a run come before the variable.
+the gate undone, `pass` only logs.
 
 #### Triage notes
+- **`wait_for_dumps` failed.** There are no dumps of the date, or files are still written into its
+  folder. Mend the collector, or the copy of its files, and clear the task.
 - **`ingest` failed.** The last line of the job says why. Exit code 3: there are no dumps of the
   date, or more lines were not understood than the settings allow (the table `quarantine` below
   the snapshots has each with its reason); mend the collector, clear the task. 2: the settings or
   the variable. 4: Spark or the machine; the retries are for this.
 - **`audit` failed.** As above. An earlier report of the date, if there is one, is still in force.
 - **`report` failed.** The tables are published and right; clear this task alone.
+- **`alert` failed.** The report is published. The log says which service did not take the message;
+  clear this task: what was delivered is not sent again.
 - **`gate` failed or was skipped.** The audit works: the cluster has findings. Read the report of
   the date. Clearing the gate says the same again; the next night tells whether it was mended.
 - **All tasks wait.** One run at a time, for each day is compared with the one before.
@@ -48,24 +66,48 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import (
-    Asset,
-    CronTriggerTimetable,
-    ObjectStoragePath,
-    Param,
-    chain,
-    dag,
-    task,
-)
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+try:
+    from airflow.sdk import (
+        Asset,
+        BaseHook,
+        CronTriggerTimetable,
+        ObjectStoragePath,
+        Param,
+        chain,
+        dag,
+        task,
+    )
+    from airflow.sdk.exceptions import (
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSkipException,
+    )
+except ModuleNotFoundError:  # Airflow 2
+    from airflow.datasets import Dataset as Asset
+    from airflow.decorators import dag, task
+    from airflow.exceptions import (
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSkipException,
+    )
+    from airflow.hooks.base import BaseHook
+    from airflow.io.path import ObjectStoragePath
+    from airflow.models.baseoperator import chain
+    from airflow.models.param import Param
+    from airflow.timetables.trigger import CronTriggerTimetable
 
 REPORTS = Asset("rebalance_audit_reports")
 SEVERITIES = ("INFO", "WARNING", "CRITICAL")
 VERDICTS = ("fail", "skip", "pass")
+ALERTS = ("print", "post")
+#: Dumps are complete when nothing was written for so long. A round a minute is usual.
+SETTLED = timedelta(minutes=15)
 
 #: The day before the run. One that nobody scheduled has no data interval, and no ``ds``.
 DATE = (
@@ -80,10 +122,45 @@ _HOME, _SETTINGS, _DUMPS, _SNAPSHOTS, _REPORTS = (
 _SNAPSHOTS_OF_DATE = f"{_SNAPSHOTS}/{DATE}"
 
 
-def _submit(entry: str, arguments: list[str], **options: Any) -> SparkSubmitOperator:
+def _chosen(name: str, otherwise: str) -> str:
+    return f"{{{{ params.{name} or var.json.rebalance_audit.get('{name}', '{otherwise}') }}}}"
+
+
+#: Arguments that are empty where the run has no use for them.
+_KNOWN_ISSUES = (
+    "{% set file = params.known_issues or var.json.rebalance_audit.get('known_issues') %}"
+    "{{ '--known-issues=' ~ file if file else '' }}"
+)
+# A word that is none of the two is undefined, and fails the task.
+_WEBHOOK = (
+    "{{ {'print': '', 'post': '--webhook'}"
+    "[params.alert or var.json.rebalance_audit.get('alert', 'print')] }}"
+)
+
+
+class SubmitOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow lives elsewhere
+    """Submits with a connection that may be a template, and leaves arguments out that are empty."""
+
+    template_fields = (*SparkSubmitOperator.template_fields, "_conn_id")
+
+    def execute(self, context: Any) -> None:
+        """Fails without the connection, for which Spark's hook would take YARN without a word."""
+        try:
+            BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            raise AirflowFailException(
+                f"there is no connection {self._conn_id!r}: make it, of the type Spark, or name "
+                "another one in the param or the variable"
+            ) from None
+        self.application_args: list[str] = [each for each in self.application_args or () if each]
+        super().execute(context)
+
+
+def _submit(entry: str, arguments: list[str], **options: Any) -> SubmitOperator:
     """The task that runs one of the project's spark-submit entries."""
-    return SparkSubmitOperator(
+    return SubmitOperator(
         task_id=entry,
+        conn_id=_chosen("connection", "spark_default"),
         name=f"rebalance-audit {entry} {DATE}",
         application=f"{_HOME}/jobs/{entry}.py",
         py_files=f"{_HOME}/dist/rebalance-audit.zip",
@@ -93,8 +170,44 @@ def _submit(entry: str, arguments: list[str], **options: Any) -> SparkSubmitOper
     )
 
 
-def _chosen(name: str, otherwise: str) -> str:
-    return f"{{{{ params.{name} or var.json.rebalance_audit.get('{name}', '{otherwise}') }}}}"
+# Between two looks it holds no worker, and it needs no triggerer, as a deferred task would.
+@task.sensor(
+    mode="reschedule",
+    poke_interval=timedelta(minutes=5).total_seconds(),
+    timeout=timedelta(hours=6).total_seconds(),
+)
+def wait_for_dumps(folder: str) -> bool:
+    """Whether the folder of a date has dumps, and nothing was written into it for ``SETTLED``."""
+    log = logging.getLogger(__name__)
+    root = ObjectStoragePath(folder)
+    files = [file for file in _files_below(root) if _is_read(file, root.path)]
+    if not files:
+        log.info("there are no dumps in %s yet", folder)
+        return False
+    try:
+        last = max(_aware(root.fs.modified(file)) for file in files)
+    except NotImplementedError:
+        log.info("%s cannot say when its files were written: %d are there", folder, len(files))
+        return True
+    log.info("%d files in %s, the last one of %s", len(files), folder, last)
+    return datetime.now(UTC) - last >= SETTLED
+
+
+def _files_below(root: ObjectStoragePath) -> list[str]:
+    try:
+        return list(root.fs.find(root.path))
+    except FileNotFoundError:
+        return []
+
+
+def _is_read(file: str, folder: str) -> bool:
+    """Whether ingest reads the file: it passes over hidden ones, and those below hidden folders."""
+    below = PurePosixPath(file).parts[len(PurePosixPath(folder).parts) :]
+    return not any(part.startswith(("_", ".")) for part in below)
+
+
+def _aware(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 # A verdict that failed to be read is no finding: but trying again reads the same.
@@ -133,6 +246,8 @@ def _count(of_table: dict[str, Any], severe: Sequence[str]) -> int:
     doc_md=__doc__,
     # When the last rounds of the day are collected.
     schedule=CronTriggerTimetable("30 0 * * *", timezone="UTC", interval=timedelta(days=1)),
+    # Airflow 2 asks for one. Without catching up the first run is that of the last night.
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     # A day is compared with the one before it.
     max_active_runs=1,
@@ -141,6 +256,13 @@ def _count(of_table: dict[str, Any], severe: Sequence[str]) -> int:
         "date": Param(
             None, type=["null", "string"], format="date", description="else the day before"
         ),
+        "connection": Param(
+            None, type=["null", "string"], description="of Spark; else as the variable says"
+        ),
+        "known_issues": Param(
+            None, type=["null", "string"], description="a file; else as the variable says"
+        ),
+        "alert": Param(None, enum=[None, *ALERTS], description="else as the variable says"),
         "gate": Param(None, enum=[None, *VERDICTS], description="else as the variable says"),
         "fail_on": Param(None, enum=[None, *SEVERITIES], description="else as the variable says"),
     },
@@ -149,13 +271,20 @@ def _count(of_table: dict[str, Any], severe: Sequence[str]) -> int:
 def rebalance_audit() -> None:
     """Dumps of a day in, a published and judged report out."""
     chain(
+        wait_for_dumps(f"{_DUMPS}/{DATE}"),
         _submit("ingest", ["--dumps", f"{_DUMPS}/{DATE}", "--snapshots", _SNAPSHOTS_OF_DATE]),
         _submit(
             "audit",
-            ["--snapshots", _SNAPSHOTS_OF_DATE, "--reports", _REPORTS, "--date", DATE],
+            [
+                *("--snapshots", _SNAPSHOTS_OF_DATE, "--reports", _REPORTS, "--date", DATE),
+                _KNOWN_ISSUES,
+            ],
         ),
         _submit("report", ["--reports", _REPORTS, "--date", DATE], outlets=[REPORTS]),
-        gate(_REPORTS, DATE, _chosen("gate", "fail"), _chosen("fail_on", "CRITICAL")),
+        [
+            _submit("alert", ["--reports", _REPORTS, "--date", DATE, _WEBHOOK]),
+            gate(_REPORTS, DATE, _chosen("gate", "fail"), _chosen("fail_on", "CRITICAL")),
+        ],
     )
 
 

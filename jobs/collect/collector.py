@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.collect.client import OK, ClientOptions, RemotingClient
-from jobs.collect.files import DumpFolder, replace_text
+from jobs.collect.files import DumpFolder
 from jobs.collect.metrics import Figures, metrics_text
 from jobs.collect.options import CollectOptions
 from jobs.collect.rounds import Round, Target
 from jobs.errors import AuditError
 from jobs.instants import SECOND, Instant, to_datetime
+from jobs.storage import disk
 from jobs.text import iso, visible
 
 #: Answers that are knowledge and no trouble: no route, nobody of the group, a request that brokers
@@ -47,7 +48,7 @@ class Collected:
         first = (
             f"round of {iso(to_datetime(self.snapshot_time))}: {self.lines:,} lines, "
             f"{self.requests:,} requests, {self.received_bytes / 1e6:.1f} MB, "
-            f"{self.seconds:.1f} s: {self.path}"
+            f"{self.seconds:.1f} s: {visible(str(self.path))}"
         )
         rest = len(self.troubles) - _MOST_TROUBLES
         more = [f"  and {rest} more"] if rest > 0 else []
@@ -238,7 +239,7 @@ async def _again_and_again(
         try:
             _write_metrics(collectors, options.metrics)
         except AuditError as error:
-            complain(str(error))
+            complain(visible(str(error)))
 
     async with asyncio.TaskGroup() as tasks:
         for each in collectors:
@@ -251,10 +252,8 @@ def _write_metrics(collectors: Sequence[Collector], path: str | None) -> None:
     if path is None:
         return
     try:
-        replace_text(
-            Path(path),
-            metrics_text({each.target.name or "default": each.figures for each in collectors}),
-        )
+        text = metrics_text({each.target.name or "default": each.figures for each in collectors})
+        disk.replace(Path(path), text.encode())
     except OSError as error:
         raise AuditError(f"metrics cannot be written to {path}: {error}") from error
 

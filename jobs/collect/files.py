@@ -22,6 +22,7 @@ from typing import Any
 from jobs.collect.memory import Memory
 from jobs.errors import AuditError
 from jobs.instants import Instant, to_datetime
+from jobs.storage import disk
 
 #: Begins with a dot: neither Spark nor the audit looks into it.
 _HIDDEN = ".collect"
@@ -89,7 +90,7 @@ class DumpFolder:
 
     def remember(self, name: str, memory: Memory) -> None:
         """Keeps what is to be remembered."""
-        replace_text(self._memory(name), memory.to_json() + "\n")
+        disk.replace(self._memory(name), f"{memory.to_json()}\n".encode())
 
     def _memory(self, name: str) -> Path:
         return self._hidden / f"memory-{_file_name(name) or 'round'}.json"
@@ -116,8 +117,7 @@ class RoundFile:
         self._raw.flush()
         os.fsync(self._raw.fileno())
         path.parent.mkdir(exist_ok=True)
-        self._path.replace(path)
-        _sync_folder(path.parent)
+        disk.rename(self._path, path)
 
     def remove(self) -> None:
         """Closes it, and removes what has no name yet."""
@@ -127,27 +127,6 @@ class RoundFile:
         with suppress(OSError):
             self._raw.close()
         self._path.unlink(missing_ok=True)
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Writes a file in one step: who reads it sees the old text or the new."""
-    under_way = path.with_name(f"{path.name}.tmp")
-    try:
-        with under_way.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        under_way.replace(path)
-    finally:
-        under_way.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _file_name(name: str) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
+from jobs.text import visible
+
 _PREFIX = "rebalance_audit_collect_"
 
 
@@ -39,6 +41,7 @@ def metrics_text(figures: Mapping[str, Figures]) -> str:
     rebalance_audit_collect_rounds_total{cluster="C"} 3.0
     """
     registry = CollectorRegistry()
+    figures = {visible(cluster): each for cluster, each in figures.items()}
     counters = {
         "rounds": "Rounds that were written",
         "missed": "Rounds that failed, or whose time was over before the last one ended",
@@ -67,7 +70,7 @@ def metrics_text(figures: Mapping[str, Figures]) -> str:
     )
     for cluster, each in figures.items():
         for (address, code), times in sorted(each.errors.items()):
-            errors.labels(cluster, address, str(code)).inc(times)
+            errors.labels(cluster, visible(address), str(code)).inc(times)
     # When a counter was made is of no use, and doubles the text.
     lines = generate_latest(registry).decode().splitlines(keepends=True)
     return "".join(line for line in lines if "_created" not in line)

@@ -23,6 +23,8 @@ from jobs.settings import NamePattern, Section, checked, parse_toml, read_text
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+#: Longer than anything is waited for, and short enough for every clock.
+_LONGEST_SECONDS = 10_000 * 86_400
 #: Words that name a secret, which belongs into no file of settings and into no message.
 _SECRETS = {"access_key", "secret_key", "accesskey", "secretkey", "security_token", "password"}
 
@@ -160,7 +162,10 @@ def seconds_of(text: str) -> float:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a duration such as 60, 90s, 5m or 24h, came {text!r}")
-    return float(match.group(1)) * _UNITS[match.group(2)]
+    seconds = float(match.group(1)) * _UNITS[match.group(2)]
+    if seconds > _LONGEST_SECONDS:
+        raise ValueError(f"expected at most {_LONGEST_SECONDS // 86_400:,} days")
+    return seconds
 
 
 def _check_no_secret(path: str, values: Any) -> None:

@@ -33,6 +33,7 @@ from jobs.collect.client import ClientOptions, tls_context
 from jobs.collect.planned import Unanswered, ask_planned, plan
 from jobs.collect.rounds import Target
 from jobs.collect.signature import find_account
+from jobs.environment import fitting_workers
 from jobs.errors import AuditError, SettingsError
 from jobs.instants import Instant, to_instant
 
@@ -64,8 +65,9 @@ _OF_ROUND = {
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the format known to a session."""
-    spark.dataSource.register(RocketMQAdmin)
+    """Makes the format known to a session; SparkError where its workers do not fit."""
+    with fitting_workers(spark):
+        spark.dataSource.register(RocketMQAdmin)
 
 
 class RocketMQAdmin(DataSource):

@@ -58,14 +58,14 @@ from jobs.schemas import (
     Table,
 )
 from jobs.settings import Settings
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, Published, Reports, Snapshots, SnapshotWriter
 from jobs.window import Window
 
 
 def ingest(
-    dumps: Sequence[str], snapshots: Location, settings: Settings, progress: Progress
+    dumps: Sequence[str], writer: SnapshotWriter, settings: Settings, progress: Progress
 ) -> Ingested:
-    """Reads local dumps and writes the snapshot tables, replacing what was there.
+    """Reads local dumps and writes the snapshot tables, which then count instead of what was there.
 
     Raises InputError where the dumps are missing, and QuarantineError, after everything was
     written, where more lines were not understood than the settings allow.
@@ -75,7 +75,7 @@ def ingest(
         raise InputError(f"expected dumps on this machine with --engine local, came {dumps}")
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
-    ingested, _ = ingest_locally(files, snapshots, settings, progress)
+    ingested, _, snapshots = ingest_locally(files, writer, settings, progress)
     check_quarantine(ingested, snapshots, settings)
     return ingested
 
@@ -85,13 +85,16 @@ def audit(task: Task, progress: Progress) -> Published:
 
     Every round of the window is read, also with ``since_last``: a small input costs little.
     """
-    inputs = Inputs(task.snapshots, task.settings)
+    inputs = Inputs(Snapshots.open(task.snapshots), task.settings)
+    progress.say(inputs.sentence())
+    inputs.warn_of_future(task.window)
     window = task.window
     if task.since_last:
-        window = window_of_last(Reports(task.reports).last(window.last_date), window)
+        window = window_of_last(Reports(task.reports).last(window.newest_date), window)
         task = replace(task, window=window)
         progress.say("every round of the window is read: the input is small")
-    found = find_situations(read_sources(inputs, window), task.settings, progress)
+    with inputs.snapshots.in_use():
+        found = find_situations(read_sources(inputs, window), task.settings, progress)
     seen = found.seen(task.snapshots)
     place = Place.of(task, seen)
     earlier = open_findings(Reports(task.reports), place.previous)
@@ -99,7 +102,7 @@ def audit(task: Task, progress: Progress) -> Published:
     with progress.step("judgement"):
         reports = judge_all(found, terms, earlier)
     result = Result(reports, None, LOCAL, {"pyarrow": pa.__version__})
-    return publish(task, place, seen, result, inputs.ingested, None, progress)
+    return publish(task, place, seen, result, inputs.snapshots, None, progress)
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,7 @@ def read_sources(inputs: Inputs, window: Window, group: str | None = None) -> So
 class _Reader:
     """The snapshot tables, cut to a window and to one group."""
 
-    def __init__(self, snapshots: Location, group: str | None) -> None:
+    def __init__(self, snapshots: Snapshots, group: str | None) -> None:
         self._snapshots = snapshots
         self._group = group
 
@@ -173,17 +176,16 @@ class _Reader:
         """The rows; InputError where the table is not there."""
         rows = self.optional(table, window)
         if rows is None:
-            raise InputError(f"no table {table.name} at {self._snapshots / table.name}")
+            raise InputError(f"no table {table.name} at {self._snapshots.table(table.name)}")
         return rows
 
     def optional(self, table: Table, window: Window) -> ds.Dataset | None:
         """The rows; None where the table is not there."""
-        location = self._snapshots / table.name
-        files = [path for path, _ in location.files()]
+        files = [file.path for file in self._snapshots.files(table.name)]
         if not files:
             return None
-        check_columns(table, location.parquet().schema)
-        rows = open_files(table, files, location.file_system)
+        check_columns(table, self._snapshots.parquet(table.name).schema)
+        rows = open_files(table, files, self._snapshots.root.file_system)
         if window != Window():
             rows = rows.filter(window.filter_of(table, rows.schema))
         if self._group is not None and "consumer_group" in table.schema.names:

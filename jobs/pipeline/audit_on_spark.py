@@ -58,9 +58,9 @@ from jobs.schemas import (
     TOPIC_ROUTES,
     Table,
 )
-from jobs.session import suited_to_audit
+from jobs.session import AS_NAMED, suited_to_audit
 from jobs.settings import Settings
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, Published, Reports, Snapshots
 from jobs.window import Window
 
 
@@ -78,16 +78,18 @@ def audit(spark: SparkSession, task: Task, progress: Progress) -> Published:
     Raises InputError where there is nothing to audit, and ContractError where a table has not the
     columns that it must have. Nothing is published then, and what was published stays.
     """
-    inputs = Inputs(task.snapshots, task.settings)
+    inputs = Inputs(Snapshots.open(task.snapshots), task.settings)
+    progress.say(inputs.sentence())
+    inputs.warn_of_future(task.window)
     folder = Reports(task.reports)
     window, continuation = task.window, None
     if task.since_last:
-        last = folder.last(window.last_date)
+        last = folder.last(window.newest_date)
         window = window_of_last(last, window)
         task = replace(task, window=window)
         continuation = continue_from(folder, last, window, inputs)
         progress.say(continuation.sentence())
-    with suited_to_audit(spark), kept() as keep:
+    with inputs.snapshots.in_use(), suited_to_audit(spark), kept() as keep:
         saved = _saved(spark, folder, continuation)
         found = find_situations(
             _read(spark, inputs, window, continuation, saved, keep),
@@ -114,7 +116,7 @@ def audit(spark: SparkSession, task: Task, progress: Progress) -> Published:
             None if continuation is None else continuation.to_summary(),
         )
         recorded = inputs.record(window, seen.last)
-        return publish(task, place, seen, result, inputs.ingested, recorded, progress)
+        return publish(task, place, seen, result, inputs.snapshots, recorded, progress)
 
 
 @dataclass(frozen=True)
@@ -237,9 +239,9 @@ def _saved(
         return None
     last = continuation.last
     tables = {
-        table.name: spark.read.schema(table.spark_schema).parquet(
-            folder.state_table(table.name, last.date, last.run_id).uri
-        )
+        table.name: spark.read.options(**AS_NAMED, **_VERIFIED)
+        .schema(table.spark_schema)
+        .parquet(folder.state_table(table.name, last.date, last.run_id).uri)
         for table in SAVED
     }
     # Each group of a topic has its routes: they are made one where they are merged.
@@ -253,29 +255,33 @@ def _saved(
     )
 
 
+#: A flipped bit in a page of a Parquet file is an error, and no other value.
+_VERIFIED = {"parquet.page.verify-checksum.enabled": "true"}
+
+
 class _Reader:
     """The snapshot tables of a run, each with just the columns of its table, cut to the window."""
 
-    def __init__(self, spark: SparkSession, snapshots: Location, settings: Settings) -> None:
+    def __init__(self, spark: SparkSession, snapshots: Snapshots) -> None:
         self._spark = spark
         self._snapshots = snapshots
-        self._settings = settings
 
     def optional(self, table: Table, condition: str) -> DataFrame | None:
         """The rows; None where the table is not there."""
-        location = self._snapshots / table.name
-        if not location.files():
+        if not self._snapshots.has(table.name):
             return None
+        uri = self._snapshots.table(table.name).uri
         # Told the schema, Spark starts no job to find it.
-        there = from_arrow_schema(location.parquet().schema)
-        rows = check_contract(table, self._spark.read.schema(there).parquet(location.uri))
+        there = from_arrow_schema(self._snapshots.parquet(table.name).schema)
+        read = self._spark.read.options(**AS_NAMED, **_VERIFIED).schema(there)
+        rows = check_contract(table, read.parquet(uri))
         return rows if condition == "true" else rows.where(condition)
 
     def required(self, table: Table, condition: str) -> DataFrame:
         """The rows; InputError where the table is not there."""
         rows = self.optional(table, condition)
         if rows is None:
-            raise InputError(f"no table {table.name} at {self._snapshots / table.name}")
+            raise InputError(f"no table {table.name} at {self._snapshots.table(table.name)}")
         return rows
 
 
@@ -289,7 +295,7 @@ def _read(
 ) -> Sources:
     """What the window has, from the rounds that are to be read and what is saved of the others."""
     settings = inputs.settings
-    read = _Reader(spark, inputs.snapshots, settings)
+    read = _Reader(spark, inputs.snapshots)
     # A route that was polled shortly before the window still holds when it begins.
     of_routes = window.earlier(settings.route_max_age_seconds)
     rest = continuation.rest if continuation else lambda window: window

@@ -6,15 +6,17 @@ the rounds again would give. Everything else is read, and one line says why.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from jobs.contract import has_columns
+from jobs.errors import DamagedError
 from jobs.fold.runs import STATES_VERSION, uses_ids
-from jobs.pipeline.ingested import MANIFEST
 from jobs.schemas import (
     BROKER_POLLS,
     HEARTBEATS,
@@ -25,8 +27,10 @@ from jobs.schemas import (
     Table,
 )
 from jobs.settings import Settings
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Published, Reports, Snapshots
 from jobs.window import Window
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -70,16 +74,38 @@ class Inputs:
     run finds more of them, and reads them.
     """
 
-    def __init__(self, snapshots: Location, settings: Settings) -> None:
+    def __init__(self, snapshots: Snapshots, settings: Settings) -> None:
         self.snapshots = snapshots
         self.settings = settings
-        manifest = snapshots / MANIFEST
         #: Files, bytes, lines and quarantined lines; None where the tables came from elsewhere.
-        self.ingested = manifest.read_json() if manifest.exists() else None
+        self.ingested = None if snapshots.ingested is None else dict(snapshots.ingested)
         self._tables: dict[str, ds.Dataset | None] = {}
         for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES):
-            location = snapshots / table.name
-            self._tables[table.name] = location.parquet() if location.files() else None
+            there = snapshots.has(table.name)
+            self._tables[table.name] = snapshots.parquet(table.name) if there else None
+
+    def sentence(self) -> str:
+        """The line for a person: which tables are read, and whether they could be checked."""
+        place = self.snapshots
+        if place.run_id is None:
+            return f"reads the tables at {place.root}; they have no manifest, and are not checked"
+        return f"reads the tables at {place.root} that run {place.run_id} ingested"
+
+    def warn_of_future(self, window: Window) -> None:
+        """A warning where snapshots are left out because they lie in the future of the window."""
+        if window.future is None or window.end != window.future:
+            return
+        ahead = self.count(Window(since=window.future))
+        if any(ahead.values()):
+            rows = ", ".join(f"{count:,} of {name}" for name, count in ahead.items() if count)
+            _LOGGER.warning(
+                "snapshots after %s lie in the future and are not audited (rows: %s): mend the "
+                "clock that stamped them, or ask for their date with --date (bounds.future_days "
+                "is %d)",
+                _iso(window.future),
+                rows,
+                self.settings.bounds.future_days,
+            )
 
     def has_list_ids(self) -> bool:
         """Whether the ids of lists that ``ingest`` wrote are those that this audit would compute.
@@ -100,10 +126,10 @@ class Inputs:
 
     def _has_all(self, *tables: Table) -> bool:
         """Whether the tables are there, with all their columns."""
-        locations = {table: self.snapshots / table.name for table in tables}
+        there = self.snapshots
         return all(
-            location.files() and has_columns(table, location.parquet().schema)
-            for table, location in locations.items()
+            there.has(table.name) and has_columns(table, there.parquet(table.name).schema)
+            for table in tables
         )
 
     def count(self, window: Window) -> dict[str, int]:
@@ -123,7 +149,7 @@ class Inputs:
         recorded = Recorded(
             version=STATES_VERSION,
             settings=self.settings.fingerprint(),
-            snapshots=str(self.snapshots),
+            snapshots=str(self.snapshots.root),
             ingested=self.ingested,
             since=None if window.since is None else _iso(window.since),
             until=_iso(last),
@@ -206,9 +232,11 @@ def continue_from(
     if recorded.settings != inputs.settings.fingerprint():
         return Continuation(reason=f"run {last.run_id} had other settings")
     for name, rows in recorded.rows.items():
-        # Whoever clears old tables away leaves the pointer.
-        place = reports.state_table(name, last.date, last.run_id)
-        if not place.files() or place.parquet().count_rows() != rows:
+        try:
+            is_whole = reports.dataset(last, f"_states/{name}").count_rows() == rows
+        except (DamagedError, OSError, pa.ArrowInvalid):
+            is_whole = False
+        if not is_whole:
             return Continuation(reason=f"{name} of run {last.run_id} is not there, or not whole")
     reason = _why_not(recorded, last, window, inputs)
     return Continuation(last, None if reason else recorded.window.until, reason)
@@ -222,7 +250,7 @@ def _why_not(recorded: Recorded, last: Published, window: Window, inputs: Inputs
         return f"{run} ended before"
     if began is not None and (window.since is None or window.since < began):
         return f"{run} began later"
-    if recorded.snapshots != str(inputs.snapshots):
+    if recorded.snapshots != str(inputs.snapshots.root):
         return f"{run} read {recorded.snapshots}"
     if recorded.ingested != inputs.ingested:
         # What was seen later tells of earlier rounds too: strategies, subscriptions.

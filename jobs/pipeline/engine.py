@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jobs.dumps.files import list_local_files
 from jobs.errors import InputError, SettingsError
 from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
-from jobs.storage import Location
+from jobs.storage import Location, Snapshots
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 
@@ -59,11 +59,17 @@ def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
     For a session that is started here: on a cluster a path without a scheme may lie elsewhere.
     """
     if dumps is None:
-        for table in (HEARTBEATS, TOPIC_ROUTES) if snapshots.is_local else ():
-            if not (snapshots / table.name).files():
-                raise InputError(f"no table {table.name} at {snapshots / table.name}")
+        if snapshots.is_local:
+            require_tables(Snapshots.open(snapshots))
     elif list_local_files(dumps) == []:
         raise InputError(f"no dump file below {', '.join(dumps)}")
+
+
+def require_tables(snapshots: Snapshots) -> None:
+    """InputError where a table is missing without which there is nothing to audit."""
+    for table in (HEARTBEATS, TOPIC_ROUTES):
+        if not snapshots.has(table.name):
+            raise InputError(f"no table {table.name} at {snapshots.table(table.name)}")
 
 
 def _of_dumps(dumps: Sequence[str]) -> tuple[bool, str]:
@@ -80,10 +86,11 @@ def _of_dumps(dumps: Sequence[str]) -> tuple[bool, str]:
 def _of_tables(snapshots: Location) -> tuple[bool, str]:
     if not snapshots.is_local:
         return True, "the snapshot tables do not lie on this machine"
+    tables = Snapshots.open(snapshots)
     rows = sum(
-        (snapshots / table.name).parquet().count_rows()
+        tables.parquet(table.name).count_rows()
         for table in SNAPSHOT_TABLES
-        if (snapshots / table.name).files()
+        if tables.has(table.name)
     )
     text = f"{rows:,} rows in the snapshot tables"
     if rows > _MOST_ROWS:

@@ -5,17 +5,19 @@ The statements of all files are held at a time. Reader and tables are those of t
 
 from __future__ import annotations
 
-import io
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from jobs.dumps.files import InputFile, read_gzip
-from jobs.dumps.statement import Statement
-from jobs.dumps.statements import Reader, Refused
-from jobs.pipeline.ingested import Ingested, record_ingest
+from jobs.bounds import Bounds
+from jobs.dumps.files import InputFile, file_uri
+from jobs.dumps.statement import CLIENT_LOG, Statement
+from jobs.dumps.statements import Reader, Refused, as_quarantined, too_long
+from jobs.dumps.times import PlausibleTimes, day_of
+from jobs.dumps.unpacking import Archive, Line, Lines
+from jobs.pipeline.ingested import Ingested, publish_ingest
 from jobs.progress import Progress
 from jobs.publish.tables import write_table
 from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
@@ -24,68 +26,87 @@ from jobs.snapshots.clients import log_offsets
 from jobs.snapshots.groups import SnapshotTerms, in_time
 from jobs.snapshots.steps import Subject, subject_of, subject_tables
 from jobs.snapshots.tables import table_of_rows
-from jobs.storage import Location
-
-#: What java.net.URI quotes.
-_NOT_IN_URI = frozenset(' "#%<>?[\\]^`{|}')
+from jobs.storage import Snapshots, SnapshotWriter
 
 
 class _Dumps:
     """What the files hold, by subject; and what in them was not understood."""
 
-    def __init__(self, files: Sequence[InputFile]) -> None:
+    def __init__(
+        self, files: Sequence[InputFile], bounds: Bounds, plausible: PlausibleTimes | None = None
+    ) -> None:
         self.statements: dict[Subject, list[Statement]] = defaultdict(list)
         self.quarantined: list[dict[str, Any]] = []
         self.lines = 0
-        self._reader = Reader()
+        self._bounds = bounds
+        self._reader = Reader(bounds, plausible)
         for file in files:
             self._read(file)
 
+    @classmethod
+    def of(cls, files: Sequence[InputFile], bounds: Bounds) -> _Dumps:
+        """The files, without the lines whose times contradict those of the others."""
+        dumps = cls(files, bounds)
+        days = Counter(
+            (each.kind == CLIENT_LOG, day_of(each.collected_at))
+            for statements in dumps.statements.values()
+            for each in statements
+        )
+        plausible = PlausibleTimes.of(days, bounds)
+        return dumps if plausible.has_all(days) else cls(files, bounds, plausible)
+
     def _read(self, file: InputFile) -> None:
         """Takes in a file; of a damaged archive what comes before the damage."""
-        text, problem = _text(file)
-        if problem is not None and not text:
+        before = self.lines
+        lines = Lines(file.path, self._bounds)
+        archive = Archive(file.size, self._bounds) if file.is_archive else None
+        for number, line in enumerate(lines, 1):
+            over = None if archive is None else archive.refuses(line.size)
+            self._read_line(file, number, line, over)
+            if over is not None:
+                return
+        if lines.problem is not None and self.lines == before:
             self.lines += 1
-            self.quarantined.append(_quarantined(file.path, 0, problem, b""))
-        for number, line in enumerate(_lines(text), 1):
-            self._read_line(file, number, line)
+            self.quarantined.append(_quarantined(file_uri(file.path), 0, lines.problem, b""))
 
-    def _read_line(self, file: InputFile, number: int, line: bytes) -> None:
+    def _read_line(self, file: InputFile, number: int, line: Line, over: Refused | None) -> None:
         self.lines += 1
-        found = self._reader.read(line, self.lines)
+        if line.size > self._bounds.line_bytes:
+            over = over or too_long(line.size, self._bounds)
+        found = over or self._reader.read(line.text, self.lines)
         if isinstance(found, Refused):
-            self.quarantined.append(_quarantined(_uri(file.path), number, found.reason, line))
+            kept = found.kept(line.text)
+            self.quarantined.append(_quarantined(file_uri(file.path), number, found.reason, kept))
             return
         for statement in found:
             self.statements[subject_of(statement)].append(statement)
 
 
 def ingest_locally(
-    files: Sequence[InputFile], snapshots: Location, settings: Settings, progress: Progress
-) -> tuple[Ingested, dict[str, pa.Table]]:
-    """Reads the files and writes the snapshot tables under ``snapshots``, replacing what was there.
+    files: Sequence[InputFile], writer: SnapshotWriter, settings: Settings, progress: Progress
+) -> tuple[Ingested, dict[str, pa.Table], Snapshots]:
+    """Reads the files and writes the snapshot tables, which then count instead of what was there.
 
     Gives the tables too. Whether too many lines were not understood is for the caller to check: see
     ``ingested.check_quarantine``.
     """
     with progress.step("records") as step:
-        dumps = _Dumps(files)
+        dumps = _Dumps.of(files, settings.bounds.to_bounds())
         step.rows = dumps.lines
     tables = _tables(dumps, settings)
+    rows: dict[str, int] = {}
     for name, table in tables.items():
         with progress.step(name) as step:
-            (snapshots / name).delete()
-            step.rows = write_table(table, snapshots / name)
+            rows[name] = step.rows = write_table(table, writer.table(name))
     result = Ingested(
         len(files), sum(file.size for file in files), dumps.lines, len(dumps.quarantined)
     )
-    record_ingest(result, snapshots, settings, progress)
-    return result, tables
+    return result, tables, publish_ingest(result, rows, writer, settings, progress)
 
 
 def tables_of_dumps(files: Sequence[InputFile], settings: Settings) -> dict[str, pa.Table]:
     """The snapshot tables of the files, in memory; nothing is written."""
-    return _tables(_Dumps(files), settings)
+    return _tables(_Dumps.of(files, settings.bounds.to_bounds()), settings)
 
 
 def _tables(dumps: _Dumps, settings: Settings) -> dict[str, pa.Table]:
@@ -104,38 +125,8 @@ def _tables(dumps: _Dumps, settings: Settings) -> dict[str, pa.Table]:
     }
 
 
-def _text(file: InputFile) -> tuple[bytes, str | None]:
-    """What can be read of a file, and what is wrong with it."""
-    if file.path.endswith(".gz"):
-        unpacked = io.BytesIO()
-        problem = read_gzip(file.path, unpacked)
-        return unpacked.getvalue(), problem
-    location = Location(file.path)
-    with location.file_system.open_input_stream(location.base, compression=None) as stream:
-        return bytes(stream.read()), None
-
-
-def _lines(text: bytes) -> Iterator[bytes]:
-    """The lines: they end at a line feed alone, the last one also where there is none."""
-    stream = io.BytesIO(text)
-    for line in stream:
-        yield line.removesuffix(b"\n")
-
-
-def _uri(path: str) -> str:
-    """The path as Spark names the file that a line is in: a URI.
-
-    >>> _uri("file:/dumps/night 1.jsonl")
-    'file:/dumps/night%201.jsonl'
-    """
-    return "".join([f"%{ord(each):02X}" if each in _NOT_IN_URI else each for each in path])
-
-
 def _quarantined(file: str, number: int, reason: str, line: bytes) -> dict[str, Any]:
-    try:
-        text, exact = line.decode(), None
-    except UnicodeDecodeError:
-        text, exact = line.decode(errors="replace"), line
+    text, exact = as_quarantined(line)
     return {
         "file": file,
         "line_number": number,

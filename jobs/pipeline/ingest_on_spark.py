@@ -13,13 +13,25 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.dumps.files import DamagedFile, InputFile, list_files, salvage_damaged
-from jobs.dumps.lines import blocks_of, no_lines, number_lines, read_lines, read_statements
+from jobs.bounds import Bounds
+from jobs.dumps.files import InputFile, file_uri, list_files
+from jobs.dumps.lines import (
+    blocks_of,
+    bytes_of_files,
+    count_days,
+    no_lines,
+    number_lines,
+    read_lines,
+    read_statements,
+)
+from jobs.dumps.salvage import Salvaged, may_be_unreadable, salvage, with_skipped_lines
 from jobs.dumps.statement import TOPIC_ROUTE, Statement
+from jobs.dumps.statements import as_quarantined
+from jobs.dumps.times import PlausibleTimes
 from jobs.errors import InputError
 from jobs.instants import Instant
 from jobs.packed import PACKED_DDL
-from jobs.pipeline.ingested import Ingested, check_quarantine, record_ingest
+from jobs.pipeline.ingested import Ingested, check_quarantine, publish_ingest
 from jobs.progress import Progress
 from jobs.publish.packed import PackedTables, gathered
 from jobs.publish.tables import write_table
@@ -29,7 +41,7 @@ from jobs.settings import Settings
 from jobs.snapshots.clients import Log, log_offset
 from jobs.snapshots.groups import SnapshotTerms
 from jobs.snapshots.steps import table_batches
-from jobs.storage import Location
+from jobs.storage import Location, SnapshotWriter
 
 _TABLES = tuple(table for table in SNAPSHOT_TABLES if table is not QUARANTINE)
 
@@ -37,11 +49,11 @@ _TABLES = tuple(table for table in SNAPSHOT_TABLES if table is not QUARANTINE)
 def ingest(
     spark: SparkSession,
     dumps: Sequence[str],
-    snapshots: Location,
+    writer: SnapshotWriter,
     settings: Settings,
     progress: Progress,
 ) -> Ingested:
-    """Reads dumps and writes the snapshot tables under ``snapshots``, replacing what was there.
+    """Reads dumps and writes the snapshot tables, which then count instead of what was there.
 
     Raises InputError where the dumps are missing, and QuarantineError, after everything was
     written, where more lines were not understood than the settings allow.
@@ -49,14 +61,9 @@ def ingest(
     files = list_files(spark, dumps)
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
-    staging = snapshots / "_staging"
-    staging.delete()
-    try:
-        with suited_to_ingest(spark):
-            result = _ingest(spark, files, snapshots, settings, progress)
-    finally:
-        staging.delete()
-    record_ingest(result, snapshots, settings, progress)
+    with suited_to_ingest(spark):
+        result, rows = _ingest(spark, files, writer, settings, progress)
+    snapshots = publish_ingest(result, rows, writer, settings, progress)
     check_quarantine(result, snapshots, settings)
     return result
 
@@ -64,10 +71,12 @@ def ingest(
 def _ingest(
     spark: SparkSession,
     files: Sequence[InputFile],
-    snapshots: Location,
+    writer: SnapshotWriter,
     settings: Settings,
     progress: Progress,
-) -> Ingested:
+) -> tuple[Ingested, dict[str, int]]:
+    """What came in, and the rows that were written of each table."""
+    written: dict[str, int] = {}
     with ExitStack() as kept:
 
         def keep(frame: DataFrame) -> DataFrame:
@@ -76,25 +85,26 @@ def _ingest(
             return frame
 
         with progress.step("records") as step:
-            rows, counts, damaged = _read(spark, files, snapshots / "_staging", keep)
+            rows, counts, damaged = _read(
+                spark, files, writer.staging, settings.bounds.to_bounds(), keep
+            )
             lost = sum(each.readable is None for each in damaged)
             step.rows = counts.lines + lost
         tables = snapshot_tables(rows, counts, settings, keep)
         for name in tables.names():
             with progress.step(name) as step:
-                (snapshots / name).delete()
-                step.rows = tables.write(name, snapshots / name)
+                written[name] = step.rows = tables.write(name, writer.table(name))
         with progress.step(QUARANTINE.name) as step:
-            step.rows = counts.quarantined + lost
-            location = snapshots / QUARANTINE.name
+            written[QUARANTINE.name] = step.rows = counts.quarantined + lost
+            location = writer.table(QUARANTINE.name)
             if step.rows:
                 refused = _quarantine(spark, rows, damaged)
                 refused.write.mode("overwrite").parquet(location.uri)
             else:
-                location.delete()
                 write_table(QUARANTINE.schema.empty_table(), location)
     size = sum(file.size for file in files)
-    return Ingested(len(files), size, counts.lines + lost, counts.quarantined + lost)
+    result = Ingested(len(files), size, counts.lines + lost, counts.quarantined + lost)
+    return result, written
 
 
 def snapshot_tables(
@@ -119,23 +129,41 @@ def _read(
     spark: SparkSession,
     files: Sequence[InputFile],
     staging: Location,
+    bounds: Bounds,
     keep: Callable[[DataFrame], DataFrame],
-) -> tuple[DataFrame, Counts, list[DamagedFile]]:
-    """The rows of all lines, what is counted of them, and the archives that are damaged."""
+) -> tuple[DataFrame, Counts, list[Salvaged]]:
+    """The rows of all lines, what is counted of them, and the files that Spark could not read."""
+    archives = {file_uri(file.path): file.size for file in files if file.is_archive}
+
+    def read(paths: Sequence[str], plausible: PlausibleTimes | None) -> DataFrame:
+        lines = read_lines(spark, paths, bounds) if paths else no_lines(spark)
+        return keep(read_statements(lines, bounds, plausible, archives))
+
     paths = [file.path for file in files]
+    salvaged: list[Salvaged] = []
     try:
-        rows = keep(read_statements(read_lines(spark, paths)))
-        return rows, count_lines(rows), []
+        rows = read(paths, None)
+        counts = count_lines(rows)
     except (PySparkException, Py4JJavaError):
-        damaged = salvage_damaged(spark, files, staging)
-        if not damaged:
+        salvaged = salvage(spark, may_be_unreadable(files, bounds), staging, bounds)
+        if not salvaged:
             raise
-    bad = {each.path for each in damaged}
-    readable = [path for path in paths if path not in bad]
-    readable += [each.readable for each in damaged if each.readable is not None]
-    # With nothing readable at all the tables are empty, and the quarantine says why.
-    rows = keep(read_statements(read_lines(spark, readable) if readable else no_lines(spark)))
-    return rows, count_lines(rows), damaged
+    else:
+        skipped = with_skipped_lines(spark, files, bounds, lambda: bytes_of_files(rows))
+        salvaged = salvage(spark, skipped, staging, bounds)
+    if salvaged:
+        bad = {each.path for each in salvaged}
+        paths = [path for path in paths if path not in bad]
+        paths += [each.readable for each in salvaged if each.readable is not None]
+        # With nothing readable at all the tables are empty, and the quarantine says why.
+        rows = read(paths, None)
+        counts = count_lines(rows)
+    days = count_days(rows)
+    plausible = PlausibleTimes.of(days, bounds)
+    if not plausible.has_all(days):
+        rows = read(paths, plausible)
+        counts = count_lines(rows)
+    return rows, counts, salvaged
 
 
 def count_lines(rows: DataFrame) -> Counts:
@@ -168,14 +196,32 @@ def _grouped(rows: DataFrame, terms: SnapshotTerms) -> DataFrame:
     return in_order.mapInArrow(step, PACKED_DDL)
 
 
-def _quarantine(spark: SparkSession, rows: DataFrame, damaged: Sequence[DamagedFile]) -> DataFrame:
-    """The table ``quarantine``: the lines, and the files of which nothing could be read."""
-    names: dict[Any, Any] = {_as_uri(each.readable): each.path for each in damaged if each.readable}
-    whole = [(each.path, each.problem) for each in damaged if each.readable is None]
+def _quarantine(spark: SparkSession, rows: DataFrame, damaged: Sequence[Salvaged]) -> DataFrame:
+    """The table ``quarantine``: the lines, and the files of which nothing could be read.
+
+    The copy of a salvaged file has an empty line in place of each that was left out.
+    """
+    names: dict[Any, Any] = {
+        file_uri(_as_uri(each.readable)): file_uri(each.path) for each in damaged if each.readable
+    }
+    whole = [(file_uri(each.path), each.problem) for each in damaged if each.readable is None]
     numbered = number_lines(rows.where("reason IS NOT NULL"), blocks_of(rows))
     lines = numbered.select(*QUARANTINE.schema.names)
     if names:
         lines = lines.replace(names, subset=["file"])
+    left_out = [
+        (file_uri(each.path), line.number, line.reason, *as_quarantined(line.beginning))
+        for each in damaged
+        for line in each.left_out
+    ]
+    if left_out:
+        named = spark.createDataFrame(
+            left_out,
+            "file string, line_number bigint, reason string, line string, line_bytes binary",
+        )
+        place = ["file", "line_number"]
+        others = lines.join(named.select(*place), place, "left_anti")
+        lines = others.select(*QUARANTINE.schema.names).unionAll(named)
     whole_files = spark.createDataFrame(whole, "file string, reason string").selectExpr(
         "file", "0L AS line_number", "reason", "'' AS line", "CAST(NULL AS binary) AS line_bytes"
     )

@@ -1,18 +1,15 @@
-"""What came in: the counts of an ingest job, as its manifest has them."""
+"""What came in: the counts of an ingest job, as the summary of its manifest has them."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from jobs.errors import QuarantineError
 from jobs.progress import Progress
 from jobs.schemas import QUARANTINE
 from jobs.settings import Settings
-from jobs.storage import Location
-
-#: Beside the tables: the counts of ``Ingested``, and what the ids of lists depend on.
-MANIFEST = "ingested.json"
+from jobs.storage import Snapshots, SnapshotWriter
 
 
 @dataclass(frozen=True)
@@ -30,23 +27,29 @@ class Ingested:
         return self.quarantined / self.lines if self.lines else 0.0
 
 
-def record_ingest(
-    result: Ingested, snapshots: Location, settings: Settings, progress: Progress
-) -> None:
-    """Writes the manifest beside the tables, when all of them are there."""
+def publish_ingest(
+    result: Ingested,
+    rows: Mapping[str, int],
+    writer: SnapshotWriter,
+    settings: Settings,
+    progress: Progress,
+) -> Snapshots:
+    """Makes the tables the ones that are read; ``rows``: of each table those that were written."""
     # An audit that lets heartbeats expire later or sooner makes the ids of lists anew.
-    manifest = asdict(result) | {"heartbeat_expiry_seconds": settings.heartbeat_expiry_seconds}
-    (snapshots / MANIFEST).replace_text(json.dumps(manifest) + "\n")
+    summary = asdict(result) | {"heartbeat_expiry_seconds": settings.heartbeat_expiry_seconds}
+    with progress.step("check"):
+        published = writer.publish(rows, summary)
     progress.say(
         f"ingested {result.files} files, {result.lines:,} lines, {result.quarantined:,} quarantined"
     )
+    return published
 
 
-def check_quarantine(result: Ingested, snapshots: Location, settings: Settings) -> None:
+def check_quarantine(result: Ingested, snapshots: Snapshots, settings: Settings) -> None:
     """QuarantineError where more lines were not understood than the settings allow."""
     if result.quarantined_share > settings.allowed_quarantine_share:
         raise QuarantineError(
             f"{result.quarantined:,} of {result.lines:,} lines were not understood "
             f"({result.quarantined_share:.1%}; allowed are "
-            f"{settings.allowed_quarantine_share:.1%}): see {snapshots / QUARANTINE.name}"
+            f"{settings.allowed_quarantine_share:.1%}): see {snapshots.table(QUARANTINE.name)}"
         )

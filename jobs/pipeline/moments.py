@@ -39,7 +39,7 @@ from jobs.schemas import (
     Table,
 )
 from jobs.settings import Settings
-from jobs.storage import Location
+from jobs.storage import Location, Snapshots
 from jobs.window import Window
 from rebalance_core import near_names
 
@@ -97,14 +97,15 @@ def moments_of_tables(snapshots: Location, question: Question, settings: Setting
 
     Raises ContractError where a table has not the columns that it must have.
     """
-    inputs = Inputs(snapshots, settings)
+    tables = Snapshots.open(snapshots)
+    inputs = Inputs(tables, settings)
     sources = read_sources(inputs, Window(), question.group)
     groups = {
         str(name)
         for table in (HEARTBEATS, BROKER_POLLS)
-        if (snapshots / table.name).files()
+        if tables.has(table.name)
         for name in pc.unique(
-            (snapshots / table.name).parquet().to_table(["consumer_group"])["consumer_group"]
+            tables.parquet(table.name).to_table(["consumer_group"])["consumer_group"]
         ).to_pylist()
     }
     return _moments(sources, question, settings, groups)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,15 +11,15 @@ import pyarrow.dataset as ds
 from jobs.dumps.files import InputFile, list_files, list_local_files
 from jobs.errors import InputError
 from jobs.pipeline.continuing import Inputs, window_of_last
-from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
+from jobs.pipeline.engine import require_tables
+from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES
 from jobs.settings import Settings
-from jobs.storage import Location, Reports
+from jobs.storage import Location, Reports, Snapshots
+from jobs.text import json_text, visible
 from jobs.window import Window
 
 #: Of the dumps so many are named; of all the sizes are summed.
 _NAMED_FILES = 10
-#: Without these there is nothing to audit.
-_REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
 
 
 def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -> Iterator[str]:
@@ -40,7 +39,7 @@ def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -
     yield "ingest"
     yield f"  reads    {_of_files(files)}"
     for file in sorted(files, key=lambda file: -file.size)[:_NAMED_FILES]:
-        yield f"           {file.size:>15,}  {file.path}"
+        yield f"           {file.size:>15,}  {visible(file.path)}"
     if len(files) > _NAMED_FILES:
         yield f"           and {len(files) - _NAMED_FILES:,} smaller ones"
     tables = ", ".join(table.name for table in SNAPSHOT_TABLES)
@@ -68,17 +67,18 @@ def plan_audit(
     is said of them. Raises InputError where ``audit`` would, for tables that are missing.
     """
     folder = Reports(reports)
-    last = folder.last(window.last_date) if since_last else None
+    last = folder.last(window.newest_date) if since_last else None
     window = window_of_last(last, window)
     date = window.last_date
     yield "audit"
     if ingested_before:
-        tables = {table.name: _files(snapshots, table) for table in SNAPSHOT_TABLES}
-        in_window = Inputs(snapshots, settings).count(window)
+        there = Snapshots.open(snapshots)
+        require_tables(there)
+        in_window = Inputs(there, settings).count(window)
         yield f"  reads    {snapshots}"
-        for name, size in tables.items():
-            yield f"           {name:<15}{_of_table(snapshots / name, size, in_window.get(name))}"
-        date = date or _last_date((snapshots / HEARTBEATS.name).parquet())
+        for name in (table.name for table in SNAPSHOT_TABLES):
+            yield f"           {name:<15}{_of_table(there, name, in_window.get(name))}"
+        date = date or _last_date(there.parquet(HEARTBEATS.name))
     else:
         yield f"  reads    {snapshots}, as ingest makes it"
     yield f"  window   {_of_window(window)}"
@@ -100,7 +100,7 @@ def plan_settings(settings: Settings) -> Iterator[str]:
     """The settings in force, one a line, under their hash."""
     yield f"settings {settings.fingerprint()}"
     for key, value in _flat(settings.model_dump(mode="json", exclude_none=True)):
-        yield f"  {key}={json.dumps(value, ensure_ascii=False)}"
+        yield f"  {key}={json_text(value)}"
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -111,18 +111,12 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield f"{prefix}{key}", value
 
 
-def _files(snapshots: Location, table: Table) -> list[tuple[str, int]]:
-    files = (snapshots / table.name).files()
-    if not files and table in _REQUIRED:
-        raise InputError(f"no table {table.name} at {snapshots / table.name}")
-    return files
-
-
-def _of_table(location: Location, files: Sequence[tuple[str, int]], in_window: int | None) -> str:
+def _of_table(snapshots: Snapshots, name: str, in_window: int | None) -> str:
+    files = snapshots.files(name)
     if not files:
         return "not there, and not needed"
-    table = location.parquet()
-    size = sum(size for _, size in files)
+    table = snapshots.parquet(name)
+    size = sum(file.size for file in files)
     told = f"{len(files):,} files, {size:,} bytes, {table.count_rows():,} rows"
     if in_window is not None:
         told += f", {in_window:,} of them in the window"
@@ -148,7 +142,7 @@ def _last_date(heartbeats: ds.Dataset) -> str | None:
 
 
 def _of_window(window: Window) -> str:
-    if window == Window():
+    if window.since is None and window.until is None:
         return "all snapshots"
     since = "the first snapshot" if window.since is None else _iso(window.since)
     until = "the last one" if window.until is None else f"{_iso(window.until)}, exclusive"

@@ -20,6 +20,7 @@ def terms_of(settings: Settings, known_issues: Iterable[KnownIssue] = ()) -> Ter
         warning_probability=settings.severity.warning_probability,
         critical_probability=settings.severity.critical_probability,
         masking=settings.masking.to_masking(),
+        topic_queues=settings.bounds.topic_queues,
         known_issues=tuple(map(_known_issue, known_issues)),
     )
 
@@ -36,4 +37,4 @@ def _known_issue(entry: KnownIssue) -> KnownIssueTerms:
 def strategy_rules(settings: Settings) -> StrategyRules:
     """The settings' strategies as the core has them."""
     rules = [StrategyRule(**each.to_rule()) for each in settings.strategies]
-    return StrategyRules(rules, settings.default_strategy)
+    return StrategyRules(rules, settings.default_strategy, settings.bounds.topic_queues)

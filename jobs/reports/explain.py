@@ -31,7 +31,13 @@ from rebalance_core import (
 )
 from rebalance_core.english import count, list_of, named_broker, names, noun
 from rebalance_core.faults import find_moves, queue_ranges, shown_id
-from rebalance_core.findings import AUDITED, CERTAIN, DUPLICATE, ORPHANED
+from rebalance_core.findings import (
+    AUDITED,
+    CERTAIN,
+    DUPLICATE,
+    ORPHANED,
+    TOO_MANY_QUEUES,
+)
 from rebalance_core.processes import find_processes
 from rebalance_core.views import possible_views
 
@@ -39,6 +45,7 @@ from rebalance_core.views import possible_views
 _WIDTH = 100
 _MOST_CLIENTS = 40
 _MOST_QUEUES = 120
+_MOST_BROKERS = 40
 #: For so few clients it is told what each one's leaving would do.
 _MOST_LEAVING = 12
 #: So many queues with a backlog are named.
@@ -73,7 +80,8 @@ def _explained(situation: Situation, moment: Moment) -> Iterator[str]:
         yield f"{evaluation.coverage}: {evaluation.reason}"
     yield from picture("Who takes what", evaluation, moment.masking)
     yield LEGEND
-    yield from _why(situation)
+    if evaluation.coverage != TOO_MANY_QUEUES:
+        yield from _why(situation)
     if evaluation.findings:
         yield from _findings(evaluation)
     for fault in faults:
@@ -295,14 +303,19 @@ def _why(situation: Situation) -> Iterator[str]:
             yield f"    {shown_id(client_id)}{again}"
     if views.completeness < 1 and state.client_lists:
         yield f"  (the lists of {views.completeness:.0%} of the topic's brokers are known)"
-    for broker in state.offline_brokers:
+    for broker in state.offline_brokers[:_MOST_BROKERS]:
         yield f"  {named_broker(*broker)} knows no member of the group"
+    if len(state.offline_brokers) > _MOST_BROKERS:
+        yield f"  {len(state.offline_brokers) - _MOST_BROKERS} more brokers know no member of it"
     for route in state.topic_routes:
+        in_order = sorted(route.brokers, key=lambda each: each.broker_name)
         brokers = ", ".join(
             f"{broker.broker_name} {broker.read_queue_nums}"
             + ("" if broker.is_readable else " (not readable)")
-            for broker in sorted(route.brokers, key=lambda each: each.broker_name)
+            for broker in in_order[:_MOST_BROKERS]
         )
+        if len(in_order) > _MOST_BROKERS:
+            brokers += f", and {len(in_order) - _MOST_BROKERS} more brokers"
         yield f"  route of {route.namesrv_addr}: queues to read: {brokers or 'no broker'}"
     for text, ids_with in _traits(situation).items():
         yield f"  {text}: {names(ids_with, 8)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -10,11 +9,17 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from jobs.errors import InputError
+from jobs.kinds import badness
+from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published, Reports
-from jobs.text import as_plain, csv_line, visible
+from jobs.text import as_plain, csv_line, json_text, visible
+from rebalance_core.english import list_of
+from rebalance_core.errors import near_names, nearest
 
 #: A terminal's worth; csv and json print every row.
 _WIDEST_CELL = 60
+#: The coverage of what was audited.
+_AUDITED = "AUDITED"
 
 
 def read_table(
@@ -30,7 +35,7 @@ def read_table(
     """
     if name not in published.tables:
         raise InputError(
-            f"no table {name} in the run of {published.date}; "
+            f"no table {_with_nearest(name, published.tables)} in the run of {published.date}; "
             f"there are {', '.join(published.tables)}"
         )
     dataset = reports.dataset(published, name)
@@ -60,14 +65,107 @@ _SORTED_BY = (
 )
 
 
+def worst_first(table: pa.Table) -> pa.Table:
+    """The rows as the page has its problems, the worst first; equal ones stay in their order.
+
+    A table without a severity stays as it is.
+    """
+    named = {"severity", "worst_severity"} & set(table.column_names)
+    if not named:
+        return table
+    (column,) = named
+    rows = table.select(
+        [name for name in (column, "ongoing", *_QUEUE_MINUTES) if name in table.column_names]
+    ).to_pylist()
+
+    def rank(number: int) -> tuple[Any, ...]:
+        row = rows[number]
+        if row[column] is None:  # of group_health: nothing was found
+            return (1,)
+        minutes = sum(row.get(name) or 0.0 for name in _QUEUE_MINUTES)
+        ongoing = bool(row.get("ongoing"))
+        return 0, badness(row[column], ongoing=ongoing, queue_minutes=minutes, queues=0)
+
+    return table.take(pa.array(sorted(range(table.num_rows), key=rank), pa.int64()))
+
+
+_QUEUE_MINUTES = ("orphan_queue_minutes", "duplicate_queue_minutes")
+
+
 def select_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Only these columns, in this order; InputError where there is no such column."""
     unknown = [name for name in columns if name not in table.column_names]
     if unknown:
         raise InputError(
-            f"no column {', '.join(unknown)}; there are {', '.join(table.column_names)}"
+            f"no column {', '.join(_with_nearest(name, table.column_names) for name in unknown)}; "
+            f"there are {', '.join(table.column_names)}"
         )
     return table.select(list(columns))
+
+
+def _with_nearest(name: str, names: Sequence[str]) -> str:
+    near = nearest(name, names)
+    return f"{name} (did you mean {' or '.join(near)}?)" if near else name
+
+
+def why_no_rows(
+    reports: Reports, published: Published, name: str, group: str | None, topic: str | None
+) -> str:
+    """Why a table has no rows of a group or topic; '' where it is of no group and topic.
+
+    InputError where the run has no such group or topic: a name that is mistyped is no all-clear.
+    """
+    rows = read_table(reports, published, name)
+    group = group if "consumer_group" in rows.column_names else None
+    topic = topic if {"topic", "topics"} & set(rows.column_names) else None
+    if group is None and topic is None:
+        return ""
+    coverage = _coverage(reports, published)
+    there = coverage.keys() | _named(rows)
+    run = f"in the run of {published.date}"
+    groups, topics = {each for each, _ in there}, {each for _, each in there}
+    if group is not None and group not in groups:
+        raise InputError(f"no group {group!r} {run}: {near_names(group, groups)}")
+    of_group = {each for of, each in there if group in (None, of)}
+    if topic is not None and topic not in topics:
+        raise InputError(f"no topic {topic!r} {run}: {near_names(topic, of_group)}")
+    if topic is not None and topic not in of_group:
+        return f"group {group} has no topic {topic} {run}"
+    asked = {
+        (of, each): text
+        for (of, each), text in coverage.items()
+        if group in (None, of) and topic in (None, each)
+    }
+    gaps = [
+        f"group {of}, topic {each}: {text}"
+        for (of, each), text in asked.items()
+        if text != _AUDITED
+    ]
+    if gaps:
+        return f"not all of it was audited: {list_of(gaps, 3)}"
+    return f"it was audited {run}, and there are none in {name}" if asked else ""
+
+
+def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], str]:
+    """By group and topic whether it was audited, or why not; in several clusters the worse."""
+    rows = read_table(reports, published, GROUP_HEALTH.name).to_pylist()
+    found: dict[tuple[str, str], str] = {}
+    for row in sorted(rows, key=lambda row: row["coverage"] != _AUDITED):
+        found[row["consumer_group"], row["topic"]] = row["coverage"]
+    return found
+
+
+def _named(rows: pa.Table) -> set[tuple[str, str]]:
+    """The groups and topics that some rows are of, '' where they have none."""
+    found = set()
+    for row in rows.select([each for each in _NAMES if each in rows.column_names]).to_pylist():
+        group = row.get("consumer_group") or ""
+        topics = row.get("topics") or [row.get("topic") or ""]
+        found |= {(group, topic) for topic in topics}
+    return found
+
+
+_NAMES = ("consumer_group", "topic", "topics")
 
 
 def format_table(table: pa.Table, form: str, *, whole: bool = False) -> Iterable[str]:
@@ -85,7 +183,7 @@ def format_table(table: pa.Table, form: str, *, whole: bool = False) -> Iterable
 
 def _as_json(table: pa.Table) -> Iterable[str]:
     for row in table.to_pylist():
-        yield json.dumps(as_plain(row), ensure_ascii=False)
+        yield json_text(as_plain(row))
 
 
 def _as_csv(table: pa.Table) -> Iterable[str]:

@@ -54,13 +54,17 @@ def what_if_lines(situation: Situation, told: WhatIf, moment: Moment) -> Iterato
     return in_lines(_predicted(situation, told, moment))
 
 
+#: A fault that is over by the last snapshot: --at asks about the time when it was there.
+_NOTHING = "Nothing changes: it is so already at this time (--at asks about another one)."
+
+
 def what_if_group_lines(predictions: Predictions) -> Iterator[str]:
     """What changes would do to every topic of a group, and how many queues each client has then."""
     return in_lines(_predicted_of_group(predictions))
 
 
 def what_if_values(predictions: Predictions) -> dict[str, Any]:
-    """What changes would do, as values for JSON; README.md has what each key says.
+    """What changes would do, as values for JSON; docs/what_if.md has what each key is.
 
     Keys are added, never removed or changed.
     """
@@ -94,7 +98,7 @@ def _predicted_of_group(predictions: Predictions) -> Iterator[str]:
         topics = noun(len(unsafe), "topic")
         yield f"NOT safe, for {len(unsafe)} {topics} of {len(predictions)}: see below"
     elif all(not told.steps for _, told in predictions):
-        yield "Nothing changes: it is so already."
+        yield _NOTHING
         return
     else:
         yield "Safe for every topic"
@@ -232,7 +236,7 @@ def _predicted(situation: Situation, told: WhatIf, moment: Moment) -> Iterator[s
     yield f"After:  {size_of(told.after)}; {wrong_of(told.after)}"
     yield from _not_known(told)
     if not told.steps:
-        yield "Nothing changes: it is so already."
+        yield _NOTHING
         return
     yield from picture("Before", told.before, moment.masking)
     yield from picture("After", told.after, moment.masking)
@@ -257,7 +261,7 @@ def _asked(changes: Sequence[str]) -> Iterator[str]:
 def _not_known(told: WhatIf) -> Iterator[str]:
     for when, evaluation in (("before", told.before), ("after", told.after)):
         if evaluation.coverage != AUDITED:
-            yield f"Not known {when} it: {evaluation.coverage}, {evaluation.reason}"
+            yield f"Cannot be computed {when} it: {evaluation.coverage}, {evaluation.reason}"
 
 
 def _moves(told: WhatIf) -> Iterator[str]:
@@ -308,11 +312,12 @@ def _settling(told: WhatIf) -> Iterator[str]:
     if worst is None:
         return
     yield (
-        f"While the clients find out, for up to {told.seconds} s after all is done (a client that "
-        f"crashes stays listed for some 120 s more), up to {count(worst.wrong, 'queue')} may be "
-        f"taken by both or by nobody{_looked_at(told.settling)}."
+        f"Until every client has seen the change, for up to {told.seconds} s after all is done (a "
+        f"client that crashes stays listed for some 120 s more), up to "
+        f"{count(worst.wrong, 'queue')} may be taken by both or by "
+        f"nobody{_looked_at(told.settling)}."
     )
-    who = f"when only these know: {names(worst.done, 4)}" if worst.done else "before anybody knows"
+    who = f"when only these have seen it: {names(worst.done, 4)}" if worst.done else "before any"
     yield f"  Worst, {who}:"
     yield f"    {_what_is_wrong(worst)}"
 
@@ -322,7 +327,7 @@ def _between(told: WhatIf) -> Iterator[str]:
     yield (
         f"NOT safe in a rolling way, step by step ({count(len(told.steps), 'step')}): states in "
         "between have duplicates or orphans that were not there before, for as long as the rollout "
-        f"stands there: {rollout.harmed} of {rollout.looked_at}{_looked_at(rollout)}."
+        f"stays there: {rollout.harmed} of {rollout.looked_at}{_looked_at(rollout)}."
     )
     if rollout.worst is not None:
         yield f"  Worst, with this done and no more: {names(rollout.worst.done, 4)}:"
@@ -346,16 +351,17 @@ def _messages_left(told: WhatIf) -> Iterator[str]:
 def _backlog_not_known(told: WhatIf) -> Iterator[str]:
     unseen = [queue for queue in told.queues_gone if queue not in (told.backlog or {})]
     yield (
-        f"NOT safe as far as is known: {queue_ranges(unseen)} {noun(len(unseen), 'goes', 'go')}, "
-        "and the dumps have no offsets of the group there, so messages may lie in them that nobody "
-        "reads afterwards. Look at consumerProgress, or collect consume_stats."
+        f"NOT safe as far as the dumps show: {queue_ranges(unseen)} "
+        f"{noun(len(unseen), 'goes', 'go')}, and the dumps have no offsets "
+        "of the group there, so messages may lie in them that nobody reads afterwards. Look at "
+        "consumerProgress, or collect consume_stats."
     )
 
 
 def _owners_not_known(_: WhatIf) -> Iterator[str]:
     yield (
-        "NOT safe as far as is known: who owns which queue cannot be computed before and after, so "
-        "nothing shows that every queue has one owner."
+        "NOT safe as far as the dumps show: who owns which queue cannot be computed before and "
+        "after, so nothing shows that every queue has one owner."
     )
 
 

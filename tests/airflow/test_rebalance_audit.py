@@ -1,27 +1,44 @@
-"""The DAG that ships: parsed, judged task by task, and run for real on the sample dumps."""
+"""The DAG that ships: parsed, judged task by task, and run for real on the sample dumps.
+
+`make test-airflow` runs this on the lowest version of Airflow that the DAG supports, and on
+Airflow 3.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import (
-    AirflowFailException,
-    AirflowSkipException,
-    ParamValidationError,
-)
-from airflow.sdk.execution_time import macros
-from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
+from jinja2 import UndefinedError
 from pendulum import datetime as moment
 
 from tests.airflow.conftest import DATA, ROOT, Airflow
+
+try:
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.sdk.exceptions import (
+        AirflowFailException,
+        AirflowSkipException,
+        ParamValidationError,
+    )
+    from airflow.sdk.execution_time import macros
+    from airflow.serialization.serialized_objects import DagSerialization
+except ModuleNotFoundError:  # Airflow 2
+    from airflow import macros
+    from airflow.exceptions import (
+        AirflowFailException,
+        AirflowSkipException,
+        ParamValidationError,
+    )
+    from airflow.models.dagbag import DagBag
+    from airflow.serialization.serialized_objects import SerializedDAG as DagSerialization
 
 DAG_FILE = ROOT / "jobs" / "airflow" / "rebalance_audit.py"
 DAY = "2026-11-21"
@@ -39,18 +56,19 @@ def dag(airflow: Airflow) -> Any:
 def test_the_tasks_follow_each_other_and_all_but_the_gate_are_tried_again(dag: Any) -> None:
     following = {task.task_id: task.downstream_task_ids for task in dag.tasks}
     assert following == {
+        "wait_for_dumps": {"ingest"},
         "ingest": {"audit"},
         "audit": {"report"},
-        "report": {"gate"},
+        "report": {"alert", "gate"},
+        "alert": set(),
         "gate": set(),
     }
     assert {task.task_id: task.retries for task in dag.tasks} == {
-        "ingest": 2,
-        "audit": 2,
-        "report": 2,
+        **dict.fromkeys(following, 2),
         "gate": 0,
     }
-    assert [asset.name for asset in dag.get_task("report").outlets] == ["rebalance_audit_reports"]
+    (asset,) = dag.get_task("report").outlets
+    assert asset.uri.rstrip("/").endswith("rebalance_audit_reports")
     assert (dag.max_active_runs, dag.catchup) == (1, False)
     assert "Triage notes" in dag.doc_md
 
@@ -84,11 +102,81 @@ def test_the_scheduler_gives_the_night_the_day_before(dag: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("date", "../../etc"), ("gate", "ignore"), ("fail_on", "WORST")]
+    ("name", "value"),
+    [
+        ("date", "../../etc"),
+        ("gate", "ignore"),
+        ("fail_on", "WORST"),
+        ("alert", "mail"),
+        ("connection", 7),
+    ],
 )
-def test_params_that_are_none_are_refused(dag: Any, name: str, value: str) -> None:
+def test_params_that_mean_nothing_are_refused(dag: Any, name: str, value: str) -> None:
     with pytest.raises(ParamValidationError):
         dag.params.get_param(name).resolve(value)
+
+
+def rendered(dag: Any, text: str, variable: dict[str, Any], **params: Any) -> str:
+    """A template of a task, with what the variable and the params of a run have."""
+    given = {**dict.fromkeys(("alert", "connection", "known_issues")), **params}
+    values = SimpleNamespace(json=SimpleNamespace(rebalance_audit=variable))
+    return str(dag.get_template_env().from_string(text).render(params=given, var=values))
+
+
+def test_what_a_run_names_comes_before_the_variable_and_nothing_is_no_argument(dag: Any) -> None:
+    connection = dag.get_task("audit")._conn_id
+    assert rendered(dag, connection, {}) == "spark_default"
+    assert rendered(dag, connection, {"connection": "big"}) == "big"
+    assert rendered(dag, connection, {"connection": "big"}, connection="small") == "small"
+    (known,) = (each for each in dag.get_task("audit").application_args if "known" in each)
+    assert rendered(dag, known, {}) == ""
+    assert rendered(dag, known, {"known_issues": "a b.toml"}) == "--known-issues=a b.toml"
+    assert rendered(dag, known, {}, known_issues="c.toml") == "--known-issues=c.toml"
+    (webhook,) = (each for each in dag.get_task("alert").application_args if "webhook" in each)
+    assert rendered(dag, webhook, {}) == ""
+    assert rendered(dag, webhook, {"alert": "post"}) == "--webhook"
+    assert rendered(dag, webhook, {"alert": "post"}, alert="print") == ""
+    with pytest.raises(UndefinedError):
+        rendered(dag, webhook, {"alert": "Post"})
+
+
+def test_a_task_without_its_connection_fails_and_does_not_take_yarn(dag: Any) -> None:
+    task = dag.get_task("alert")
+    task._conn_id = "no_such_connection"
+    with pytest.raises(AirflowFailException, match="there is no connection 'no_such_connection'"):
+        task.execute({})
+
+
+def dumps(folder: Path, *names: str, minutes_ago: float = 60) -> None:
+    at = (datetime.now(UTC) - timedelta(minutes=minutes_ago)).timestamp()
+    for name in names:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}")
+        os.utime(file, (at, at))
+
+
+def test_late_dumps_are_waited_for_until_nothing_is_written_any_more(
+    dag: Any, tmp_path: Path
+) -> None:
+    sensor = dag.get_task("wait_for_dumps")
+    assert (sensor.mode, sensor.timeout) == ("reschedule", 6 * 3600)
+
+    def are_complete() -> bool:
+        return bool(sensor.python_callable(str(tmp_path / DAY)))
+
+    assert not are_complete()
+    # What ingest passes over is no dump.
+    dumps(tmp_path / DAY, ".collect/lock", "_SUCCESS", "a/.half.jsonl")
+    assert not are_complete()
+    dumps(tmp_path / DAY, "a/round.jsonl.gz")
+    assert are_complete()
+    dumps(tmp_path / DAY, "later.jsonl", minutes_ago=5)
+    assert not are_complete()
+    # A round that is being written is none yet.
+    dumps(tmp_path / DAY, "later.jsonl", minutes_ago=16)
+    dumps(tmp_path / DAY, ".next.jsonl", minutes_ago=0)
+    assert are_complete()
 
 
 @pytest.fixture
@@ -147,6 +235,8 @@ def night(place: Path) -> Path:
         folder = place / "dumps" / DAY / situation
         folder.mkdir(parents=True)
         shutil.copy(DATA / situation / "dump.jsonl.gz", folder)
+        at = (datetime.now(UTC) - timedelta(hours=1)).timestamp()
+        os.utime(folder / "dump.jsonl.gz", (at, at))
     return place
 
 
@@ -161,10 +251,14 @@ def test_a_night_is_audited_reported_and_judged_and_may_be_run_again(
     assert first["summary"]["findings"]["orphaned_queues"]["CRITICAL"] == 4
     page = night / "reports" / "report" / f"dt={DAY}.html"
     assert "10.0.2.10@app-DUP" in page.read_text()
+    assert "Rebalance audit of 2026-11-21: " in done.stdout + done.stderr
     # By hand, of the same date, and only to see.
-    params = json.dumps({"date": DAY, "gate": "pass"})
+    known = night / "known.toml"
+    known.write_text("# none\n")
+    params = json.dumps({"date": DAY, "gate": "pass", "known_issues": str(known)})
     airflow("dags", "test", "rebalance_audit", "--conf", params)
     second = json.loads(pointer.read_text())
     assert second["run_id"] != first["run_id"]
+    assert str(known) in second["summary"]["sources"].values()
     assert second["summary"]["rows"] == first["summary"]["rows"]
     assert second["summary"]["findings"] == first["summary"]["findings"]

@@ -29,12 +29,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.contract import has_columns
 from jobs.fold.numbers import open_files
-from jobs.pipeline.ingested import MANIFEST, Ingested, record_ingest
-from jobs.progress import Progress
+from jobs.pipeline.ingested import Ingested, publish_ingest
 from jobs.publish.tables import write_table
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, MEMBER_LISTS, TOPIC_ROUTES
 from jobs.session import spark_session
-from jobs.storage import Location
+from jobs.storage import Location, Snapshots
 from tests.support.fleet import (
     Fleet,
     describe_fleet,
@@ -45,6 +44,7 @@ from tests.support.fleet import (
     true_findings,
 )
 from tests.support.ids import ids_locally
+from tests.support.runs import QUIET, writing
 
 #: A size is a number of rounds, and of groups of 12 members on 3 brokers. 1,440 rounds are a day.
 SIZES = {
@@ -120,9 +120,9 @@ def ensure(folder: Path, name: str, fleet: Fleet) -> Tables:
 
 def ensure_ids(tables: Tables) -> Tables:
     """The same, with the tables that have content ids of what is a member's fact now."""
-    lists = Location(tables.with_ids / MEMBER_LISTS.name)
-    is_there = (tables.with_ids / MANIFEST).exists()
-    if not is_there or not has_columns(MEMBER_LISTS, lists.parquet().schema):
+    there = Snapshots.open(Location(tables.with_ids))
+    lists = MEMBER_LISTS
+    if there.run_id is None or not has_columns(lists, there.parquet(lists.name).schema):
         _in_fresh_process("--write-ids", str(tables.folder))
     return tables
 
@@ -153,20 +153,24 @@ def write_fleet(spark: SparkSession, fleet: Fleet, tables: Tables) -> None:
 def write_ids(tables: Tables) -> None:
     """Writes the tables with content ids; the manifest comes last."""
     shutil.rmtree(tables.with_ids, ignore_errors=True)
-    tables.with_ids.mkdir()
-    for table in (HEARTBEATS, TOPIC_ROUTES):
-        (tables.with_ids / table.name).symlink_to(Path("..") / "snapshots" / table.name)
     settings = fleet_settings()
     sources = [
         open_files(table, sorted(map(str, (tables.snapshots / table.name).glob("*.parquet"))))
         for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES)
     ]
-    for name, rows in ids_locally(*sources, settings.heartbeat_expiry_seconds).items():
-        order = ["snapshot_time", "broker_name", "consumer_group", "namesrv_addr", "topic"]
-        by = [(each, "ascending") for each in order if each in rows.column_names]
-        in_order = rows.sort_by(by) if by[0][0] == order[0] else rows
-        write_table(in_order, Location(tables.with_ids / name))
-    record_ingest(Ingested(0, 0, 0, 0), Location(tables.with_ids), settings, Progress(quiet=True))
+    with writing(tables.with_ids) as writer:
+        written: dict[str, int] = {}
+        for table in (HEARTBEATS, TOPIC_ROUTES):
+            of_run = Path(writer.table(table.name).base)
+            of_run.parent.mkdir(parents=True)
+            of_run.symlink_to(tables.snapshots / table.name)
+            written[table.name] = writer.table(table.name).parquet().count_rows()
+        for name, rows in ids_locally(*sources, settings.heartbeat_expiry_seconds).items():
+            order = ["snapshot_time", "broker_name", "consumer_group", "namesrv_addr", "topic"]
+            by = [(each, "ascending") for each in order if each in rows.column_names]
+            in_order = rows.sort_by(by) if by[0][0] == order[0] else rows
+            written[name] = write_table(in_order, writer.table(name))
+        publish_ingest(Ingested(0, 0, 0, 0), written, writer, settings, QUIET)
 
 
 def _as_collected(rows: DataFrame, order: list[str], files: int, path: str) -> None:

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.pipeline.engine import LOCAL, SPARK
-from jobs.progress import Progress
 from jobs.settings import Settings
-from jobs.storage import Location
 from tests.bench.measured import Measured, in_fresh_process, measure, print_measured
 from tests.bench.run import say
+from tests.support.runs import QUIET, writing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,15 +198,15 @@ def ingest_once(engine: str, dump: Path, warm_up: Path, snapshots: Path) -> Meas
     """One ingest in this process, after that of the warm-up."""
 
     def work(spark: SparkSession | None, path: Path) -> None:
-        target, progress = Location(snapshots / path.stem), Progress(quiet=True)
-        if spark is None:
-            from jobs.pipeline.audit_on_driver import ingest as ingest_locally  # noqa: PLC0415
+        with writing(snapshots / path.stem) as writer:
+            if spark is None:
+                from jobs.pipeline.audit_on_driver import ingest as ingest_locally  # noqa: PLC0415
 
-            ingest_locally([str(path)], target, Settings(), progress)
-        else:
-            from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415
+                ingest_locally([str(path)], writer, Settings(), QUIET)
+            else:
+                from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415
 
-            ingest(spark, [str(path)], target, Settings(), progress)
+                ingest(spark, [str(path)], writer, Settings(), QUIET)
 
     return measure(
         engine,

@@ -24,9 +24,9 @@ from jobs.pipeline.ingest_on_driver import ingest_locally
 from jobs.progress import Progress
 from jobs.session import spark_session
 from jobs.settings import Settings
-from jobs.storage import Location
 from tests.bench.contenders.audit import task
 from tests.bench.processes import Watch
+from tests.support.runs import writing
 from tests.support.truth import CAPTURES, SITUATIONS
 
 
@@ -46,7 +46,8 @@ def warm_audits(name: str, folder: Path, times: int) -> Iterator[tuple[float, fl
     snapshots = folder / f"{name}-snapshots"
     files = list_local_files([str(CAPTURES / name / "dump.jsonl.gz")])
     assert files, name
-    ingest_locally(files, Location(snapshots), Settings(), Progress(quiet=True))
+    with writing(snapshots) as writer:
+        ingest_locally(files, writer, Settings(), Progress(quiet=True))
     with Watch(os.getpid()) as watch, spark_session("bench small") as spark:
         for _ in range(times):
             before, started = watch.cpu_seconds(), time.perf_counter()

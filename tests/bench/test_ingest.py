@@ -5,25 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 from jobs.pipeline.audit_on_driver import ingest
-from jobs.progress import Progress
 from jobs.settings import Settings
-from jobs.storage import Location
+from jobs.storage import Snapshots
 from tests.bench.ingest import BROKERS, DAY, DUMPS, MEMBERS, lines, write_dump
+from tests.support.runs import QUIET, writing
 
 
 def test_every_line_of_a_generated_dump_is_understood(tmp_path: Path) -> None:
     groups, rounds = 2, 3
     dump = write_dump(tmp_path / "dump.jsonl", groups, rounds)
-    snapshots = Location(tmp_path / "snapshots")
-    ingested = ingest([str(dump)], snapshots, Settings(), Progress(quiet=True))
+    with writing(tmp_path / "snapshots") as writer:
+        ingested = ingest([str(dump)], writer, Settings(), QUIET)
+    snapshots = Snapshots.open(writer.root)
     beats = 2 * rounds * MEMBERS * BROKERS
     assert (ingested.lines, ingested.quarantined) == (groups * (beats + rounds * (BROKERS + 1)), 0)
-    polls = (snapshots / "broker_polls").parquet().to_table()
+    polls = snapshots.parquet("broker_polls").to_table()
     assert set(polls["outcome"].to_pylist()) == {"ANSWERED"}
-    heartbeats = (snapshots / "heartbeats").parquet().to_table()
+    heartbeats = snapshots.parquet("heartbeats").to_table()
     assert heartbeats.num_rows == groups * rounds * MEMBERS * BROKERS
     assert heartbeats["last_heartbeat_at"].null_count == 0
-    assert (snapshots / "route_contents").parquet().to_table().num_rows == groups
+    assert snapshots.parquet("route_contents").to_table().num_rows == groups
 
 
 def test_a_day_has_2880_heartbeats_of_each_client_on_each_broker() -> None:

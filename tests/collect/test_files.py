@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.collect.files import DumpFolder, replace_text
+from jobs.collect.files import DumpFolder
 from jobs.collect.memory import Broker, GroupMemory, Memory
 from jobs.dumps.files import list_local_files
 from jobs.errors import AuditError, InputError
+from jobs.storage import disk
 
 #: 2026-11-20T10:00:00.250Z.
 AT = 1_795_168_800_250_000
@@ -182,9 +183,9 @@ def test_a_memory_comes_back_from_the_disk_as_it_was(memory: Memory) -> None:
 
 def test_a_text_is_replaced_in_one_step(tmp_path: Path) -> None:
     path = tmp_path / "a.prom"
-    replace_text(path, "one\n")
-    replace_text(path, "two\n")
+    disk.replace(path, b"one\n")
+    disk.replace(path, b"two\n")
     assert path.read_text() == "two\n"
     with pytest.raises(OSError):
-        replace_text(tmp_path / "nowhere" / "a.prom", "three\n")
+        disk.replace(tmp_path / "nowhere" / "a.prom", b"three\n")
     assert [each.name for each in tmp_path.iterdir()] == ["a.prom"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+import jobs
 from jobs.cli import expired_known_issues, fails, main
 from jobs.errors import QuarantineError
 from jobs.pipeline.ingested import Ingested
@@ -158,7 +161,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     @contextmanager
-    def session(name: str, master: str | None, *, is_short: bool) -> Iterator[None]:
+    def session(name: str, master: str | None, *, is_short: bool, verbose: bool) -> Iterator[None]:
         names.append(f"{name} on {master}")
         yield None
 
@@ -273,15 +276,23 @@ def test_only_what_has_expired_is_told_and_on_one_line() -> None:
 @pytest.mark.parametrize(
     ("raised", "code", "said"),
     [
-        (KeyboardInterrupt(), 4, "interrupted"),
-        (BrokenPipeError(), 0, ""),
-        (ZeroDivisionError("x"), 4, "Traceback"),
+        (KeyboardInterrupt(), 130, "rebalance-audit: interrupted\n"),
+        (PermissionError(13, "Permission denied", "/x"), 4, "Permission denied: /x: give user"),
+        # Of a connection, say: only of standard output does it mean that all was read.
+        (
+            BrokenPipeError(32, "Broken pipe"),
+            4,
+            ": Broken pipe: --verbose shows where\n",
+        ),
+        (ZeroDivisionError("x"), 4, "ZeroDivisionError: x; this is a defect of the audit: report"),
     ],
+    ids=repr,
 )
-def test_whatever_happens_has_an_exit_code(
+def test_whatever_happens_is_one_line_and_an_exit_code(
     raised: BaseException,
     code: int,
     said: str,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -289,7 +300,135 @@ def test_whatever_happens_has_an_exit_code(
         raise raised
 
     monkeypatch.setattr("jobs.cli.load_settings", fail)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main(["show", "summary", "--settings", "s"]) == code
     error = capsys.readouterr().err
     assert said in error
-    assert bool(error) == bool(said)
+    assert error.count("\n") == 1
+    stacks = [path.read_text() for path in tmp_path.iterdir()]
+    assert len(stacks) == (1 if "defect" in said else 0)
+    assert all("Traceback" in stack and "ZeroDivisionError: x" in stack for stack in stacks)
+
+
+def test_the_stack_is_shown_to_whoever_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("jobs.cli.load_settings", lambda *_: 1 / 0)
+    assert main(["show", "summary", "--settings", "s", "-v"]) == 4
+    error = capsys.readouterr().err
+    assert "Traceback" in error
+    assert error.endswith("rebalance-audit: ZeroDivisionError: division by zero\n")
+
+
+def test_a_failure_in_the_midst_of_sigterm_is_the_sigterm(
+    called: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whoever stops a service stops its Java too, and what cleans up finds none."""
+
+    def audit(*_: object) -> NoReturn:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            raise ZeroDivisionError
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("jobs.pipeline.audit_on_driver.audit", audit)
+    assert main(["audit", *TO_R, "--engine", "local", "--quiet"]) == 143
+    said = f"terminated by SIGTERM; there is no published report at {tmp_path}/r\n"
+    assert capsys.readouterr().err == f"rebalance-audit: {said}"
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_which_files_are_read_is_said_unless_it_is_to_be_quiet(
+    called: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "audit.toml").touch()
+    (tmp_path / "known.toml").touch()
+    command = ["audit", *TO_R, "--known-issues", "known.toml", "--set", "alerts.attempts=2"]
+    assert main([*command, "--engine", "local"]) == 0
+    first, *_ = capsys.readouterr().err.splitlines()
+    assert first == (
+        f"rebalance-audit: reads settings of {tmp_path}/conf/audit.toml, known issues of "
+        f"{tmp_path}/known.toml, 1 --set"
+    )
+    assert main([*command, "--engine", "local", "--quiet"]) == 0
+    assert "reads settings" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "master", ["foo", "local[x]", "local[0]", "spark://", "spark://host", "k8s://", "mesos://h:1"]
+)
+def test_a_master_that_spark_does_not_have_is_refused_before_java_starts(
+    master: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", *TO_R, "--master", master]) == 2
+    assert f"spark://host:7077, yarn or k8s://..., came '{master}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["local", "local[*]", "local[2,3]", "local-cluster[2,1,1024]", "spark://a:1,b:2", "k8s://x:1"],
+)
+def test_the_masters_of_spark_are_taken(
+    master: str, called: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", *TO_R, "--master", master, "--quiet"]) == 0
+    assert called[0] == f"rebalance-audit audit on {master}"
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["--version"])
+    assert raised.value.code == 0
+    assert capsys.readouterr().out.startswith(f"rebalance-audit {jobs.__version__} (Python 3.")
+
+
+def test_a_reader_that_has_read_enough_changes_neither_work_nor_exit_code(
+    called: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        monkeypatch.setattr("sys.stdout", closed)
+        command = ["audit", *TO_R, "--engine", "local", "--quiet", "--fail-on", "WARNING"]
+        assert main(command) == 1
+    assert capsys.readouterr().err == f"rebalance-audit: {EXPIRED}\n"
+
+
+def test_a_result_that_cannot_be_written_is_a_failure(
+    called: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    full = Path("/dev/full").open("w")  # noqa: SIM115 - closing it fails as well
+    monkeypatch.setattr("sys.stdout", full)
+    assert main(["audit", *TO_R, "--engine", "local", "--quiet"]) == 4
+    said = "standard output cannot be written to: No space left on device: make room on that disk"
+    assert said in capsys.readouterr().err
+    with suppress(OSError):
+        full.close()
+
+
+def test_without_standard_error_a_run_runs(
+    called: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stderr", None)
+    assert main(["audit", *TO_R, "--engine", "local"]) == 0
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(["audit", *TO_R, "--engine", "local"]) == 0

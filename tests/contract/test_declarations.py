@@ -35,7 +35,7 @@ def declared(model: type[BaseModel], section: str = "") -> Iterator[tuple[str, s
     for key, field in model.model_fields.items():
         inner = [each for each in (field.annotation, *get_args(field.annotation)) if is_model(each)]
         if inner:
-            yield from declared(inner[0], key)
+            yield from declared(inner[0], f"{section}.{key}".lstrip("."))
         else:
             yield section, key
 
@@ -49,10 +49,10 @@ def shown(text: str) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     section = ""
     for line in text.splitlines():
-        if header := re.match(r"\[+(\w+)(\.\w+)?\]+$", line):
+        if header := re.match(r"(?:# )?\[+([\w.]+)\]+$", line):
             section = header[1]
-            if header[2]:  # its keys are those of the strategy
-                found.add((section, header[2][1:]))
+            if section == "strategies.params":  # its keys are those of the strategy
+                found.add(("strategies", "params"))
                 break
         elif key := re.match(r"(?:# ?)?(\w+) = ", line):
             found.add((section, key[1]))
@@ -61,7 +61,14 @@ def shown(text: str) -> set[tuple[str, str]]:
 
 def test_every_setting_is_shown_in_the_file_that_ships_and_nothing_else(repository: Path) -> None:
     text = (repository / "conf" / "audit.toml").read_text(encoding="utf-8")
-    assert shown(text) == set(declared(settings.Settings))
+    # A destination of several has the settings of a single one, which are shown there.
+    like_a_single_one = {
+        (section, key)
+        for section, key in declared(settings.Settings)
+        if section.startswith("alerts.destinations") and key not in ("name", "severity")
+    }
+    every = set(declared(settings.Settings))
+    assert every - like_a_single_one <= shown(text) <= every
 
 
 def test_severities_are_the_same_wherever_they_are_chosen_from() -> None:
@@ -75,7 +82,7 @@ MADE_ELSEWHERE = {ALLOCATIONS.name, QUARANTINE.name}
 
 
 def test_every_report_table_is_made_by_one_step() -> None:
-    terms = Terms(180, 130, 900, 0.01, 0.5, Masking())
+    terms = Terms(180, 130, 900, 0.01, 0.5, Masking(), 100_000)
     made = judge(Dossier("C", "G"), Situations({}), {}, terms).keys()
     assert made | MADE_ELSEWHERE == {table.name for table in REPORT_TABLES}
     assert not made & MADE_ELSEWHERE

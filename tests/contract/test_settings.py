@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from jobs.errors import SettingsError
-from jobs.settings import Settings, find_settings, load_settings
+from jobs.settings import DEFAULT_SETTINGS, Settings, find_settings, load_settings, source_of
 
 
 def test_the_file_that_ships_loads_and_states_the_defaults(repository: Path) -> None:
@@ -112,8 +116,16 @@ def test_equal_settings_have_equal_hashes_and_others_not() -> None:
     assert Settings().fingerprint() != Settings(persistence_seconds=60).fingerprint()
 
 
-def test_what_is_told_of_a_run_does_not_change_it() -> None:
-    others = load_settings(None, ["alerts.severity=CRITICAL", "alerts.attempts=1"])
+@pytest.mark.parametrize("days", ["0", "-1", "1.5", "36501", '"90d"'])
+def test_days_to_keep_are_a_number_from_one_on(days: str) -> None:
+    with pytest.raises(SettingsError, match=r"retention\.keep_days: "):
+        load_settings(None, [f"retention.keep_days={days}"])
+
+
+def test_what_is_told_of_a_run_and_how_long_it_is_kept_do_not_change_it() -> None:
+    others = load_settings(
+        None, ["alerts.severity=CRITICAL", "alerts.attempts=1", "retention.keep_days=90"]
+    )
     assert others != Settings()
     assert others.fingerprint() == Settings().fingerprint()
 
@@ -127,3 +139,139 @@ def test_a_link_that_runs_something_is_refused(base: str) -> None:
 @pytest.mark.parametrize("base", ["https://wiki/x", "HTTP://wiki", "file:///x", "../findings"])
 def test_a_link_is_a_url_or_a_path(base: str) -> None:
     assert load_settings(None, [f"paths.finding_pages={base}"]).paths.finding_pages == base
+
+
+#: What stumbled: an override, and what is said of it.
+REFUSED = [
+    ("persistence_seconds=" + "[" * 20_000, "nested too deep"),
+    ("persistence_seconds=" + "9" * 5000, "Exceeds the limit"),
+    ("persistence_seconds=0x" + "f" * 9000, "expected numbers of 64 bits"),
+    ("severity.warning_probability=nan", "should be a finite number"),
+    ("alerts.timeout_seconds=inf", "should be a finite number"),
+    ("paths.reports=2026-01-01", "paths.reports: Input should be a valid string"),
+    ('paths.reports="a\\u0000b"', "without the character NUL"),
+    ("paths.reports=\udcff", "expected UTF-8"),
+    # A second line would be a second key.
+    ("persistence_seconds=1\nheartbeat_expiry_seconds=2", "persistence_seconds: Input should be"),
+    ('masking.patterns=["' + "(" * 3000 + '"]', "expected a regular expression"),
+    ('masking.patterns=["a{1,99999999999999999999}"]', "the repetition number is too large"),
+    ("a" + ".b" * 20_000 + "=1", "expected at most 32 names"),
+    ("a..b=1", "expected a.b=c"),
+    (".=1", "expected a.b=c"),
+    ('"persistence_seconds"=1', "expected a.b=c"),
+    ("\udcff=1", "expected a.b=c"),
+    ("default_strategy=" + "x" * 100_000, "characters)"),
+]
+
+
+@pytest.mark.parametrize(("override", "said"), REFUSED, ids=[said for _, said in REFUSED])
+def test_what_no_setting_can_be_is_refused_in_few_words(override: str, said: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load_settings(None, [override])
+    assert said in str(raised.value)
+    assert len(str(raised.value)) < 1200
+
+
+KEYS = sorted(
+    f"{name}.{inner}" if inner else name
+    for name, field in Settings.model_fields.items()
+    for inner in ("", *getattr(field.annotation, "model_fields", ()))
+)
+
+
+@given(
+    st.one_of(st.sampled_from(KEYS), st.text(max_size=20)),
+    st.one_of(
+        st.text(st.characters(exclude_categories=()), max_size=30),
+        st.text("[]{}=,.\"'0123456789abcdefxinTZ:-+_ \n", max_size=40),
+        st.sampled_from([override.partition("=")[2] for override, _ in REFUSED]),
+        st.recursive(st.integers() | st.floats() | st.booleans(), st.lists, max_leaves=5).map(repr),
+        st.dates().map(str),
+        st.datetimes().map(str),
+    ),
+)
+@settings(max_examples=500)
+def test_whatever_is_set_is_a_setting_or_is_refused(key: str, value: str) -> None:
+    try:
+        found = load_settings(None, [f"{key}={value}"])
+    except SettingsError as error:
+        assert len(str(error)) < 1500
+        return
+    assert found.fingerprint()
+
+
+@given(st.binary(max_size=200) | st.text("[]{}=,.\"'#\n\\ux01 abc", max_size=200).map(str.encode))
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_a_file_has_is_settings_or_is_refused_by_its_name(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "audit.toml"
+    path.write_bytes(content)
+    try:
+        assert load_settings(path).fingerprint()
+    except SettingsError as error:
+        assert str(error).startswith(f"settings {path}")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff\xfe", "expected a text in UTF-8"),
+        (b"a = " + b"[" * 100_000, "expected TOML: lists or tables are nested too deep"),
+        (b"[" + b"a." * 500 + b"a]", "nested more than 32 deep"),
+        (b"a = 1\n" * 2, "expected TOML: "),
+        (b"#" * (5 << 20), "expected at most 4,194,304 bytes, came more: is it this file?"),
+        (b"\n".join(b"a%d = 1" % number for number in range(5000)), "and 4950 more"),
+        (b'"\\u001b[31m" = 1', r"  \x1b[31m: Extra inputs"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_file_that_is_none_of_settings_is_refused(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    path = tmp_path / "audit.toml"
+    path.write_bytes(content)
+    with pytest.raises(SettingsError) as raised:
+        load_settings(path)
+    assert str(path) in str(raised.value)
+    assert said in str(raised.value)
+
+
+def test_what_is_no_file_is_refused_and_a_pipe_is_read(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=f"{tmp_path}: cannot be read: .*Is a directory"):
+        load_settings(tmp_path)
+    with pytest.raises(SettingsError, match="/dev/zero: expected at most"):
+        load_settings("/dev/zero")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("persistence_seconds = 7\n",))
+    writer.start()
+    assert load_settings(pipe).persistence_seconds == 7
+    writer.join()
+
+
+def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "audit.toml"
+    path.write_text("\ufeffpersistence_seconds = 7\n", encoding="utf-8")
+    assert load_settings(path).persistence_seconds == 7
+
+
+def test_which_file_is_read_is_that_of_the_current_directory_before_that_beside_the_code(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert source_of("x.toml", DEFAULT_SETTINGS) == f"{tmp_path}/x.toml"
+    assert source_of(None, DEFAULT_SETTINGS) == f"{repository}/conf/audit.toml"
+    assert source_of(None, Path("conf/gone.toml")) is None
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "audit.toml").touch()
+    assert source_of(None, DEFAULT_SETTINGS) == f"{tmp_path}/conf/audit.toml"
+
+
+def test_a_key_of_the_masking_that_is_empty_is_refused(tmp_path: Path) -> None:
+    """The hashes would else be plain ones, without a word."""
+    path = tmp_path / "key"
+    path.write_text(" \n")
+    masking = load_settings(None, [f"masking.key_file={path}"]).masking
+    with pytest.raises(SettingsError, match=f"masking.key_file {path}: expected a key"):
+        masking.to_masking()

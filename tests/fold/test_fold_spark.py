@@ -146,6 +146,7 @@ TERMS = Terms(
     warning_probability=0.1,
     critical_probability=0.5,
     masking=Masking(),
+    topic_queues=100_000,
 )
 
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from jobs.storage.manifest import sealed, unsealed
+
 Row = dict[str, Any]
+
+
+def edit_pointer(pointer: Path, change: Callable[[Row], object]) -> None:
+    """Changes what a pointer says, as a run would have written it."""
+    values = unsealed(pointer.read_text())
+    change(values)
+    pointer.write_text(sealed(values))
 
 
 class PublishedReports:

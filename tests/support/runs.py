@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.known_issues import KnownIssues
 from jobs.pipeline import audit_on_driver
 from jobs.progress import Progress
 from jobs.publish.run import Run, Task
 from jobs.settings import Settings
-from jobs.storage import Location
+from jobs.storage import Location, Snapshots, SnapshotWriter, new_run_id
 from jobs.window import Window
 from tests.support.reports import PublishedReports
 
@@ -22,6 +23,42 @@ if TYPE_CHECKING:
 QUIET = Progress(quiet=True)
 
 _runs = count(1)
+
+
+def writing(snapshots: Path) -> AbstractContextManager[SnapshotWriter]:
+    """A folder that an ingest writes to."""
+    return SnapshotWriter.open(Location(snapshots), new_run_id(datetime.now(UTC)), 0, QUIET.say)
+
+
+def as_a_lake(snapshots: Path) -> None:
+    """From now on the tables have no manifest: nobody knows who wrote them."""
+    opened = Snapshots.open(Location(snapshots))
+    for table in snapshots.iterdir():
+        of_run = table / f"run={opened.run_id}"
+        if of_run.is_dir():
+            for file in of_run.iterdir():
+                file.rename(table / file.name)
+            of_run.rmdir()
+    (snapshots / "_published" / "snapshots.json").unlink()
+
+
+def as_ingested(snapshots: Path, **summary: Any) -> None:
+    """From now on an ingest wrote the tables, with this summary."""
+    with writing(snapshots) as writer:
+        written = {}
+        for table in sorted(each for each in snapshots.iterdir() if each.name[0] not in "_."):
+            of_run = Path(writer.table(table.name).base)
+            files = sorted(table.rglob("*.parquet"))
+            of_run.mkdir()
+            for file in files:
+                file.rename(of_run / file.name)
+            written[table.name] = writer.table(table.name).parquet().count_rows()
+        writer.publish(written, summary)
+
+
+def table_of(snapshots: Path, name: str) -> Path:
+    """The folder of a table that the last ingest wrote."""
+    return Path(Snapshots.open(Location(snapshots)).table(name).base)
 
 
 def task(

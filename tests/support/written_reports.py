@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.schemas import BOOLEAN, DOUBLE, INT, LONG, REPORT_TABLES, STRING, TIMESTAMP
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, Published, Reports, TableFiles
 
 Row = dict[str, Any]
 
@@ -60,15 +60,21 @@ def publish(
     tables: Mapping[str, Sequence[Row]],
     previous: Published | None = None,
     run_id: str = "run-1",
+    without: Collection[str] = (),
     **summary: Any,
 ) -> Published:
-    """Publishes a run of these rows; the tables that are not given are empty."""
-    reports = Reports(Location(folder))
+    """Publishes a run of these rows; the tables that are not given are empty.
+
+    ``without``: columns that no table has, as in a run of an earlier version.
+    """
+    reports, files = Reports(Location(folder)), {}
     for name, table in TABLES.items():
         place = Path(reports.table(name, date, run_id).base)
         place.mkdir(parents=True)
         rows = pa.Table.from_pylist(list(tables.get(name, ())), table.schema)
+        rows = rows.drop_columns([each for each in rows.column_names if each in without])
         pq.write_table(rows, place / "part-0.parquet")
+        files[name] = TableFiles.written(reports.root, Location(place), rows.num_rows)
     published = Published(
         date=date,
         run_id=run_id,
@@ -83,6 +89,8 @@ def publish(
             "known_issues": [],
             **summary,
         },
+        files=files,
     )
-    reports.publish(published)
+    with reports.publication(date).writing(run_id, 0, lambda _: None) as held:
+        reports.publish(published, held)
     return published

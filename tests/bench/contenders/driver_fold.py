@@ -7,12 +7,12 @@ from pathlib import Path
 from jobs.fold.local import fold
 from jobs.pipeline.audit_on_driver import read_sources
 from jobs.pipeline.continuing import Inputs
-from jobs.storage import Location
+from jobs.storage import Location, Snapshots
 from jobs.window import Window
 from tests.support.fleet import fleet_settings
 
 
 def run(_: None, snapshots: Path, output: Path) -> None:
     """Writes nothing: what the rest costs is in ``driver``."""
-    sources = read_sources(Inputs(Location(snapshots), fleet_settings()), Window())
+    sources = read_sources(Inputs(Snapshots.open(Location(snapshots)), fleet_settings()), Window())
     fold(sources.lists, sources.routes, sources.client_states, sources.queue_offsets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,11 @@ from pyspark.sql import SparkSession
 from jobs import audit_frames, explain
 from jobs.pipeline.audit_on_driver import ingest
 from jobs.pipeline.continuing import Inputs
-from jobs.pipeline.ingested import MANIFEST
 from jobs.schemas import ROUTE_CONTENTS
 from jobs.settings import Settings
-from jobs.storage import Location
+from jobs.storage import Location, Snapshots
 from tests.support.reports import PublishedReports
-from tests.support.runs import QUIET, audit_by_spark, audit_locally, task
+from tests.support.runs import QUIET, as_a_lake, audit_by_spark, audit_locally, task, writing
 
 #: Broker c comes between the questions to the two nameservers of the round at 600 s.
 ADDED = 605
@@ -71,7 +71,8 @@ def snapshots(tmp_path: Path) -> Path:
         lines += [member_list(round_, round_ + 10, name) for name in names]
     (tmp_path / "dump.jsonl").write_text("\n".join(lines))
     snapshots = tmp_path / "snapshots"
-    ingested = ingest([str(tmp_path / "dump.jsonl")], Location(snapshots), Settings(), QUIET)
+    with writing(snapshots) as writer:
+        ingested = ingest([str(tmp_path / "dump.jsonl")], writer, Settings(), QUIET)
     assert ingested.quarantined == 0
     return snapshots
 
@@ -82,8 +83,8 @@ def tables(published: PublishedReports) -> dict[str, list[str]]:
 
 def of_rows(snapshots: Path) -> None:
     """From now on the ids of lists do not count: who wrote them is not known."""
-    (snapshots / MANIFEST).unlink()
-    inputs = Inputs(Location(snapshots), Settings())
+    as_a_lake(snapshots)
+    inputs = Inputs(Snapshots.open(Location(snapshots)), Settings())
     assert (inputs.has_list_ids(), inputs.has_route_ids()) == (False, True)
 
 
@@ -117,9 +118,9 @@ def test_from_a_shell_the_polls_of_the_routes_say_when_they_were_asked(
 
 
 def test_without_ids_of_routes_their_rows_count(snapshots: Path, tmp_path: Path) -> None:
-    for file in (snapshots / ROUTE_CONTENTS.name).iterdir():
-        file.unlink()
-    assert not Inputs(Location(snapshots), Settings()).has_route_ids()
+    as_a_lake(snapshots)
+    shutil.rmtree(snapshots / ROUTE_CONTENTS.name)
+    assert not Inputs(Snapshots.open(Location(snapshots)), Settings()).has_route_ids()
     published = audit_locally(task(snapshots, tmp_path / "reports"))
     # A row does not say when the nameserver was asked: the two seem to have differed.
     assert published.rows("orphaned_queues")

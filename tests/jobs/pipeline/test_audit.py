@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 
 from jobs.errors import ContractError, InputError
 from jobs.pipeline.continuing import Inputs, continue_from
-from jobs.pipeline.ingested import MANIFEST
 from jobs.publish.tables import write_table
 from jobs.schemas import (
     ALLOCATION_DRIFT,
@@ -24,11 +22,11 @@ from jobs.schemas import (
     TOPIC_ROUTES,
     comment_of,
 )
-from jobs.storage import Location, Reports
+from jobs.storage import Location, Reports, Snapshots
 from jobs.window import Window
 from tests.support.ids import ids_locally
 from tests.support.reports import PublishedReports
-from tests.support.runs import audit_locally, task
+from tests.support.runs import as_ingested, audit_locally, table_of, task
 from tests.support.snapshots import CLUSTER, GROUP, TOPIC, at, info_row, table, write_tables
 from tests.support.stacked import STACKED, STACKED_ROUTES, STALLED
 
@@ -87,6 +85,8 @@ def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_
             "backlog": None,
             "backlog_growth": None,
             "known_issue": None,
+            "open_since": at(120),
+            "nights_open": 1,
         }
     columns = ("broker_name", "queue_id", "claimants", "severity")
     claimants = [{"client_id": "a", "processes": 2, "probability": 1.0}]
@@ -111,7 +111,7 @@ def test_the_fault_behind_a_stacked_id_is_told_once_with_what_its_repair_moves(
         ("broker-b", 0, [], ["a (process 2)"]),
     ]
     # The words are the core's, and tested there.
-    assert fault | {"evidence": "", "remedy": ""} == PLACE | {
+    assert fault | {"evidence": "", "remedy": "", "finding_id": ""} == PLACE | {
         "fault": "DUPLICATE_CLIENT_ID",
         "first_seen": at(120),
         "last_seen": at(360),
@@ -133,6 +133,10 @@ def test_the_fault_behind_a_stacked_id_is_told_once_with_what_its_repair_moves(
             for each in moves
         ],
         "known_issue": None,
+        "finding_id": "",
+        "status": "NEW",
+        "open_since": at(120),
+        "nights_open": 1,
     }
 
 
@@ -144,6 +148,7 @@ def test_a_process_that_stands_still_is_told_with_its_queues_and_an_orphan_is_no
     stalls = sorted(reports.rows("stalled_queues"), key=lambda row: row["queue_id"])
     # Queue 0 of broker-b has no owner then, the others b.
     assert [row.pop("queue_id") for row in stalls] == [1, 2]
+    assert len({row.pop("finding_id") for row in stalls}) == 2
     for row in stalls:
         assert row == PLACE | {
             "broker_name": "broker-b",
@@ -159,6 +164,9 @@ def test_a_process_that_stands_still_is_told_with_its_queues_and_an_orphan_is_no
             "held": None,
             "why": "frozen process: none of the queues of its process moves",
             "known_issue": None,
+            "status": "NEW",
+            "open_since": at(120),
+            "nights_open": 1,
         }
     faults = part_of(reports.rows("group_faults"), ("fault", "client_ids", "queues_affected"))
     assert faults == [("DUPLICATE_CLIENT_ID", ["a"], 4), ("FROZEN_PROCESS", ["b"], 2)]
@@ -220,7 +228,7 @@ def test_a_run_since_the_last_one_has_the_window_of_that_and_reads_all_of_it(fol
     assert reports.summary["window"]["since"] == "2026-01-05T00:02:00.000Z"
     assert reports.summary["window"]["first_snapshot"] == "2026-01-05T00:02:00.000Z"
     assert reports.summary["continued"] is reports.summary["states"] is None
-    inputs = Inputs(again.snapshots, again.settings)
+    inputs = Inputs(Snapshots.open(again.snapshots), again.settings)
     found = continue_from(
         Reports(again.reports), Reports(again.reports).last(None), Window(), inputs
     )
@@ -265,10 +273,9 @@ def test_lists_of_an_earlier_ingest_without_a_fact_do_not_count_and_the_rows_do(
     ids = ids_locally(read["heartbeats"], read.get("broker_polls"), read["topic_routes"], seconds)
     for name, rows in ids.items():
         write_table(rows, Location(snapshots) / name)
-    manifest = {"files": 1, "bytes": 1, "lines": 1, "quarantined": 0}
-    (snapshots / MANIFEST).write_text(json.dumps(manifest | {"heartbeat_expiry_seconds": seconds}))
+    as_ingested(snapshots, files=1, heartbeat_expiry_seconds=seconds)
     settings = task(snapshots, folder / "reports").settings
-    assert Inputs(Location(snapshots), settings).has_list_ids()
+    assert Inputs(Snapshots.open(Location(snapshots)), settings).has_list_ids()
     assert audited(folder).comparable("orphaned_queues") == expected
 
     members = ids["member_lists"]["members"].combine_chunks()
@@ -279,6 +286,7 @@ def test_lists_of_an_earlier_ingest_without_a_fact_do_not_count_and_the_rows_do(
     lists = pa.ListArray.from_arrays(members.offsets, values)
     place = ids["member_lists"].schema.get_field_index("members")
     earlier = ids["member_lists"].set_column(place, "members", lists)
-    write_table(earlier, Location(snapshots) / "member_lists")
-    assert not Inputs(Location(snapshots), settings).has_list_ids()
+    write_table(earlier, Location(table_of(snapshots, "member_lists")))
+    as_ingested(snapshots, files=1, heartbeat_expiry_seconds=seconds)
+    assert not Inputs(Snapshots.open(Location(snapshots)), settings).has_list_ids()
     assert audited(folder).comparable("orphaned_queues") == expected

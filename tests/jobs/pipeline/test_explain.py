@@ -264,7 +264,7 @@ def test_what_if_tells_what_moves_and_whether_it_is_safe(
         "What if: every client uses AVG_BY_CIRCLE\n    and: broker-a has 5 queues of the topic\n",
         "NOT safe in a rolling way, step by step (4 steps)",
         "  Worst, with this done and no more: ",
-        "While the clients find out, for up to 50 s",
+        "Until every client has seen the change, for up to 50 s",
     ):
         assert part in text, part
     assert main(["what-if", *S2, *SETTLED, "--own-ids"]) == 0
@@ -273,7 +273,7 @@ def test_what_if_tells_what_moves_and_whether_it_is_safe(
     assert "  broker-a 3                 nobody -> 10.0.2.10@app-DUP (process 2)\n" in text
     assert "Safe: it is one step" in text
     assert main(["what-if", *S2, "--own-ids"]) == 0
-    assert capsys.readouterr().out.endswith("Nothing changes: it is so already.\n")
+    assert capsys.readouterr().out.endswith("(--at asks about another one).\n")
 
 
 def test_what_if_of_every_topic_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from jobs.cli import main
 from jobs.dumps.files import list_files, list_local_files
 from jobs.errors import InputError
 from jobs.schemas import SNAPSHOT_TABLES
+from tests.support.written_reports import publish
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,9 @@ def dumps(tmp_path: Path) -> Path:
         ["b/d/"],
         ["**/*.gz"],
         ["../dumps/a*"],
+        ["{a.jsonl,b/*.gz}"],
+        ["[^b]*"],
+        [r"b/\d"],
     ],
 )
 def test_dumps_are_listed_as_spark_lists_them(
@@ -69,7 +73,7 @@ def test_what_is_no_dump_is_told_as_spark_tells_it(
     assert str(here.value) == str(there.value)
 
 
-@pytest.mark.parametrize("path", ["hdfs:///dumps", "s3a://b/dumps", "/dumps/{a,b}", "/dumps/[^a]"])
+@pytest.mark.parametrize("path", ["hdfs:///dumps", "s3a://b/dumps"])
 def test_what_only_hadoop_can_list_is_left_to_spark(path: str) -> None:
     assert list_local_files([path]) is None
 
@@ -97,11 +101,8 @@ def test_the_audit_is_told_by_footers_and_pointers_and_nothing_is_written(
 ) -> None:
     snapshots, reports = tmp_path / "snapshots", tmp_path / "reports"
     write_snapshots(snapshots, 4)
-    pointer = '{"date": "%s", "run_id": "run-%s", "tables": [], "summary": {}}'
     for day in ("2026-11-19", "2026-11-20"):
-        path = reports / "_published" / f"dt={day}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(pointer % (day, day))
+        publish(reports, day, {}, run_id=f"run-{day}")
     before = sorted(tmp_path.rglob("*"))
     command = ["audit", "--snapshots", str(snapshots), "--reports", str(reports), "--dry-run"]
     assert main([*command, "--date", "2026-11-20", "--set", "persistence_seconds=7"]) == 0
@@ -188,12 +189,7 @@ def test_a_run_that_would_go_on_says_from_which(
     assert "  goes on  from nothing: no run was published yet\n" in told
     assert "  window   all snapshots\n" in told
     assert "  replaces no run: the date has none\n  compared with no run\n" in told
-    pointer = reports / "_published" / "dt=2026-11-20.json"
-    pointer.parent.mkdir(parents=True)
-    pointer.write_text(
-        '{"date": "2026-11-20", "run_id": "run-1", "tables": [], '
-        '"summary": {"window": {"since": "2026-11-20T22:00:00Z"}}}'
-    )
+    publish(reports, "2026-11-20", {}, window={"since": "2026-11-20T22:00:00Z"})
     assert main([*command, "--since", "last"]) == 0
     told = capsys.readouterr().out
     assert "  goes on  from run run-1 of 2026-11-20, if that answers for the rounds " in told
@@ -221,7 +217,11 @@ def test_dumps_that_only_hadoop_can_list_are_told_by_a_session(
         yield spark
 
     monkeypatch.setattr("jobs.session.spark_session", session)
-    command = ["ingest", "--dumps", f"{dumps}/{{a.jsonl,b}}", "--snapshots", "s", "--dry-run"]
+    # A file system that Hadoop makes of another one.
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("fs.viewfs.mounttable.lake.link./dumps", f"file:{dumps}")
+    paths = "viewfs://lake/dumps/{a.jsonl,b}"
+    command = ["ingest", "--dumps", paths, "--snapshots", "s", "--dry-run"]
     assert main([*command, "--master", "local[7]"]) == 0
     assert started == ["local[7]"]
     assert "reads    3 files, 30 bytes" in capsys.readouterr().out

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from jobs.pipeline.audit_on_driver import ingest
 from jobs.settings import Settings
-from jobs.storage import Location
 from tests.support.reports import PublishedReports
-from tests.support.runs import QUIET, audit_locally, task
+from tests.support.runs import QUIET, audit_locally, task, writing
 from tests.support.snapshots import at, poll_line, route_line
 
 RETRY = "%RETRY%G"
@@ -59,7 +58,8 @@ def lines(modes: dict[str, str]) -> Iterator[str]:
 
 def published(folder: Path, modes: dict[str, str]) -> PublishedReports:
     (folder / "dump.jsonl").write_text("".join(f"{each}\n" for each in lines(modes)))
-    ingest([str(folder / "dump.jsonl")], Location(folder / "snapshots"), Settings(), QUIET)
+    with writing(folder / "snapshots") as writer:
+        ingest([str(folder / "dump.jsonl")], writer, Settings(), QUIET)
     return audit_locally(task(folder / "snapshots", folder / "reports"))
 
 

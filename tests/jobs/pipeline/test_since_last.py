@@ -28,7 +28,7 @@ from jobs.schemas import (
     TOPIC_ROUTES,
 )
 from jobs.settings import Settings
-from jobs.storage import Location, Reports
+from jobs.storage import Location, Reports, Snapshots
 from jobs.window import Window
 from tests.support.fleet import (
     FAULTS,
@@ -40,8 +40,8 @@ from tests.support.fleet import (
     fleet_routes,
     fleet_settings,
 )
-from tests.support.reports import PublishedReports
-from tests.support.runs import audit_by_spark, task
+from tests.support.reports import PublishedReports, edit_pointer
+from tests.support.runs import as_ingested, audit_by_spark, task
 from tests.support.snapshots import (
     Row,
     frame,
@@ -318,7 +318,8 @@ def copied(published: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "copied"
     shutil.copytree(published, folder)
     pointer = pointer_of(folder)
-    pointer.write_text(pointer.read_text().replace(str(published), str(folder)))
+    moved = json.loads(pointer.read_text().replace(str(published), str(folder)))
+    edit_pointer(pointer, lambda said: said.update(summary=moved["summary"]))
     return folder
 
 
@@ -331,7 +332,7 @@ def continuation(
     folder: Path, window: Window = WINDOW, settings: Settings | None = None
 ) -> Continuation:
     reports = Reports(Location(folder / "reports"))
-    inputs = Inputs(Location(folder / "snapshots"), settings or Settings())
+    inputs = Inputs(Snapshots.open(Location(folder / "snapshots")), settings or Settings())
     return continue_from(reports, reports.last(None), window, inputs)
 
 
@@ -367,17 +368,11 @@ def test_rows_that_came_late_are_noticed_and_every_round_is_read(
 
 
 def edit_recorded(folder: Path, **values: Any) -> None:
-    pointer = pointer_of(folder)
-    content = json.loads(pointer.read_text())
-    content["summary"]["states"] |= values
-    pointer.write_text(json.dumps(content))
+    edit_pointer(pointer_of(folder), lambda said: said["summary"]["states"].update(values))
 
 
 def forget_states(folder: Path) -> None:
-    pointer = pointer_of(folder)
-    content = json.loads(pointer.read_text())
-    del content["summary"]["states"]
-    pointer.write_text(json.dumps(content))
+    edit_pointer(pointer_of(folder), lambda said: said["summary"].pop("states"))
 
 
 def delete_a_state_table(folder: Path) -> None:
@@ -419,7 +414,7 @@ def test_nothing_is_taken_over_of_a_run_that_does_not_fit(
     [
         (lambda folder: edit_recorded(folder, snapshots="elsewhere"), WINDOW, "read elsewhere"),
         (
-            lambda folder: (folder / "snapshots" / "ingested.json").write_text('{"files": 1}'),
+            lambda folder: as_ingested(folder / "snapshots", files=1),
             WINDOW,
             "ingested anew",
         ),
@@ -484,6 +479,7 @@ def test_a_night_evaluates_no_situation_that_the_night_before_did(
         marked = pa.array(["as the night before found"] * len(rows), pa.string())
         pq.write_table(rows.set_column(place, "reason", marked), file.with_name("marked.parquet"))
         file.unlink()
+    edit_pointer(pointer_of(copied), lambda said: said.update(files=None))
     write_rounds(copied / "snapshots", *range(1440, 1446))
 
     night = run(spark, copied / "snapshots", copied / "reports", Window.of_date(date(2026, 11, 21)))

@@ -9,15 +9,15 @@ import pytest
 
 from jobs.pipeline.audit_on_driver import ingest
 from jobs.settings import Settings
-from jobs.storage import Location
 from tests.support.reports import PublishedReports
-from tests.support.runs import QUIET, audit_locally, task
+from tests.support.runs import QUIET, audit_locally, task, writing
 
 
 @pytest.fixture
 def published(request: pytest.FixtureRequest, repository: Path, tmp_path: Path) -> PublishedReports:
     dumps = repository / "tests" / "data" / "cases" / request.param
-    ingest([str(dumps)], Location(tmp_path / "snapshots"), Settings(), QUIET)
+    with writing(tmp_path / "snapshots") as writer:
+        ingest([str(dumps)], writer, Settings(), QUIET)
     return audit_locally(task(tmp_path / "snapshots", tmp_path / "reports"))
 
 

@@ -79,6 +79,8 @@ def test_a_window_has_its_beginning_and_not_its_end(window: Window, times: list[
     [
         (datetime.fromisoformat("2026-01-06T00:00:00+00:00"), "2026-01-05"),
         (datetime.fromisoformat("2026-01-06T00:00:00.000001+00:00"), "2026-01-06"),
+        # Nothing is before it.
+        (datetime.fromisoformat("0001-01-01T00:00:00+00:00"), "0001-01-01"),
         (None, None),
     ],
 )

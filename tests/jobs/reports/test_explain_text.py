@@ -183,7 +183,8 @@ def test_steps_of_which_none_does_harm_are_safe_as_far_as_was_looked() -> None:
     assert "\nSafe in a rolling way, step by step (2 steps): no state in between has a " in text
     assert "(all 2 states looked at)" in text
     assert (
-        "  Worst, when only these know: d:\n    queues 4-5 of broker-a are taken by several; "
+        "  Worst, when only these have seen it: d:\n"
+        "    queues 4-5 of broker-a are taken by several; "
         "queues 0-3 of broker-a are taken by nobody"
     ) in text
     many = [f"c{number:02}" for number in range(24)]
@@ -196,12 +197,12 @@ def test_steps_of_which_none_does_harm_are_safe_as_far_as_was_looked() -> None:
 def test_where_nothing_moves_or_who_owns_what_is_not_known_it_says_so() -> None:
     text = predicted(one_list(["a", "b"], queues=1), leave("b"))
     assert "\nNo queue moves.\n" in text
-    assert "While the clients find out" not in text
+    assert "Until every client has seen" not in text
     text = predicted(one_list(["a"]), use_strategy("MACHINE_ROOM"))
-    assert "Not known after it: STRATEGY_NOT_KNOWN, " in text
+    assert "Cannot be computed after it: STRATEGY_NOT_KNOWN, " in text
     assert "change hands" not in text
     text = predicted(state(topic_routes=()), leave("a"))
-    assert "Not known before it: ROUTE_NOT_KNOWN, " in text
+    assert "Cannot be computed before it: ROUTE_NOT_KNOWN, " in text
 
 
 def test_of_many_moves_some_are_listed() -> None:

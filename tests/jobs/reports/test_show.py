@@ -63,6 +63,40 @@ def test_rows_are_sorted_by_where_and_when(show) -> None:
     assert number == "(4 rows)"
 
 
+def test_the_worst_comes_first_in_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        report_row("orphaned_queues", queue_id=1, severity="INFO"),
+        report_row("orphaned_queues", queue_id=2, severity="WARNING"),
+        report_row("orphaned_queues", queue_id=3, ongoing=False),
+        report_row("orphaned_queues", queue_id=4),
+        report_row("orphaned_queues", queue_id=5),
+    ]
+    fine = report_row("group_health", consumer_group="A", worst_severity=None)
+    minutes = {"A1": 1.0, "A2": 2.0}
+    bad = [
+        report_row(
+            "group_health",
+            consumer_group=group,
+            worst_severity="WARNING",
+            orphan_queue_minutes=each,
+        )
+        for group, each in minutes.items()
+    ]
+    publish(tmp_path, "2026-11-20", {"orphaned_queues": rows, "group_health": [fine, *bad]})
+
+    def shown(table: str, column: str, *options: str) -> list[str]:
+        reports = ["--reports", str(tmp_path), "--columns", column, *options]
+        assert main(["show", table, *reports]) == 0
+        return capsys.readouterr().out.split()
+
+    assert shown("orphaned_queues", "queue_id")[2:7] == ["4", "5", "3", "2", "1"]
+    assert shown("group_health", "consumer_group")[2:5] == ["A2", "A1", "A"]
+    # A program gets the rows by where and when.
+    assert shown("orphaned_queues", "queue_id", "--format", "csv")[1:] == ["1", "2", "3", "4", "5"]
+
+
 def test_only_a_groups_or_a_topics_rows(show) -> None:
     assert show("orphaned_queues", "--group", "H")[-1] == "(1 row)"
     assert show("orphaned_queues", "--topic", "T2", "--group", "G")[-1] == "(1 row)"
@@ -118,6 +152,11 @@ def test_json_has_whole_rows(show) -> None:
     [
         (["orphans"], "no table orphans in the run of 2026-11-20; there are duplicate_queues, "),
         (["quarantine", "--columns", "a,file,b"], "no column a, b; there are file, "),
+        (["Orphaned_queue"], "no table Orphaned_queue (did you mean orphaned_queues?) in the run"),
+        (
+            ["quarantine", "--columns", "raeson,b"],
+            "no column raeson (did you mean reason?), b; there are",
+        ),
         (["quarantine", "--date", "yesterday"], "expected a date as YYYY-MM-DD"),
         (["quarantine", "--date", "2026-13-01"], "came '2026-13-01'"),
         (["quarantine", "--date", "20261120"], "came '20261120'"),
@@ -132,11 +171,65 @@ def test_what_is_not_there_is_told_with_what_is(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        # A name that is mistyped is no all-clear.
+        (["--group", "G_ORDR"], 3, "no group 'G_ORDR' in the run of 2026-11-20: did you mean 'G_O"),
+        (["--group", "g_order"], 3, "did you mean 'G_ORDER'?"),
+        (["--group", "xyz"], 3, "there are 'G_GAPS', 'G_ORDER', 'G_PAY'"),
+        (["--topic", "order"], 3, "no topic 'order' in the run of 2026-11-20: did you mean 'ORDER"),
+        (["--group", "G_PAY", "--topic", "PAI"], 3, "no topic 'PAI'"),
+        # What is there and has no rows is told apart from what was not looked at.
+        (["--group", "G_ORDER"], 0, "0 rows: it was audited in the run of 2026-11-20, and there"),
+        (["--topic", "ORDER"], 0, "0 rows: it was audited"),
+        (["--group", "G_PAY", "--topic", "ORDER"], 0, "group G_PAY has no topic ORDER in the run"),
+        (["--group", "G_GAPS"], 0, "not all of it was audited: group G_GAPS, topic B: NO_ROUTE"),
+        (["--group", "G_GAPS", "--topic", "A"], 0, "0 rows: it was audited"),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_no_rows_have_a_reason(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    said: str,
+    form: str,
+) -> None:
+    health = [
+        report_row("group_health", consumer_group=group, topic=topic, coverage=coverage)
+        for group, topic, coverage in (
+            ("G_ORDER", "ORDER", "AUDITED"),
+            ("G_PAY", "PAY", "AUDITED"),
+            ("G_GAPS", "A", "AUDITED"),
+            ("G_GAPS", "B", "NO_ROUTE"),
+        )
+    ]
+    publish(tmp_path, "2026-11-20", {"group_health": health})
+    show = ["show", "orphaned_queues", "--format", form, "--reports", str(tmp_path)]
+    assert main([*show, *arguments]) == code
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "0 rows: " not in captured.out, "a program reads this"
+    assert main([*show, *arguments, "--quiet"]) == code
+    assert (said in capsys.readouterr().err) == (code == 3)
+
+
+def test_nothing_is_said_of_rows_that_are_there_or_of_all_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, "2026-11-20", TABLES)
+    for arguments in (["orphaned_queues", "--group", "H"], ["former_findings"]):
+        assert main(["show", *arguments, "--reports", str(tmp_path)]) == 0
+        assert "0 rows" not in capsys.readouterr().err
+
+
 def test_a_table_whose_files_are_gone_is_an_error_and_not_empty(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     publish(tmp_path, "2026-11-20", TABLES)
     (file,) = (tmp_path / "orphaned_queues").rglob("*.parquet")
     file.unlink()
-    assert main(["show", "orphaned_queues", "--reports", str(tmp_path)]) == 3
-    assert "table orphaned_queues of run run-1 has no files at" in capsys.readouterr().err
+    assert main(["show", "orphaned_queues", "--reports", str(tmp_path)]) == 4
+    assert "table orphaned_queues of 2026-11-20 is damaged" in capsys.readouterr().err
