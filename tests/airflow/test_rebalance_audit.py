@@ -6,6 +6,7 @@ Airflow 3.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -181,18 +182,20 @@ def test_late_dumps_are_waited_for_until_nothing_is_written_any_more(
 
 @pytest.fixture
 def published(tmp_path: Path) -> Path:
-    """Published reports with two critical orphans, a warning, and a later run that died."""
-    orphans = {"total": 4, "CRITICAL": 2, "WARNING": 1, "INFO": 1}
-    duplicates = {"total": 0, "CRITICAL": 0, "WARNING": 0, "INFO": 0}
-    pointer = tmp_path / "_published" / f"dt={DAY}.json"
-    pointer.parent.mkdir()
-    pointer.write_text(json.dumps({"run_id": "b"}))
-    for run_id, found in (("a", duplicates), ("b", orphans), ("c", duplicates)):
-        summary = tmp_path / "summary" / f"dt={DAY}" / f"run={run_id}" / "summary.json"
-        summary.parent.mkdir(parents=True)
-        findings = {"orphaned_queues": found, "duplicate_queues": duplicates}
-        summary.write_text(json.dumps({"findings": findings}))
+    """Published reports with two critical orphans and a warning."""
+    point_to(tmp_path, {"total": 4, "CRITICAL": 2, "WARNING": 1, "INFO": 1})
     return tmp_path
+
+
+def point_to(reports: Path, orphans: dict[str, Any]) -> None:
+    """Publishes a run with so many orphans, as the audit does."""
+    none = {"total": 0, "CRITICAL": 0, "WARNING": 0, "INFO": 0}
+    findings = {"orphaned_queues": orphans, "duplicate_queues": none}
+    values = {"run_id": "b", "summary": {"findings": findings}}
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    pointer = reports / "_published" / f"dt={DAY}.json"
+    pointer.parent.mkdir(exist_ok=True)
+    pointer.write_text(json.dumps({**values, "digest": digest}))
 
 
 def judge(dag: Any, reports: Path, verdict: str, fail_on: str) -> Any:
@@ -211,10 +214,8 @@ def test_the_gate_fails_skips_or_passes_as_it_is_told(dag: Any, published: Path)
 
 
 def test_the_gate_does_not_count_known_issues(dag: Any, published: Path) -> None:
-    summary = published / "summary" / f"dt={DAY}" / "run=b" / "summary.json"
-    values = json.loads(summary.read_text())
-    values["findings"]["orphaned_queues"]["known"] = {"CRITICAL": 2, "WARNING": 0, "INFO": 1}
-    summary.write_text(json.dumps(values))
+    known = {"CRITICAL": 2, "WARNING": 0, "INFO": 1}
+    point_to(published, {"total": 4, "CRITICAL": 2, "WARNING": 1, "INFO": 1, "known": known})
     none = {"orphaned_queues": 0, "duplicate_queues": 0}
     assert judge(dag, published, "fail", "CRITICAL") == none
     with pytest.raises(AirflowFailException, match="'orphaned_queues': 1"):
@@ -222,9 +223,18 @@ def test_the_gate_does_not_count_known_issues(dag: Any, published: Path) -> None
 
 
 def test_the_gate_lets_a_day_pass_without_findings(dag: Any, published: Path) -> None:
-    (published / "_published" / f"dt={DAY}.json").write_text(json.dumps({"run_id": "c"}))
+    point_to(published, {"total": 0, "CRITICAL": 0, "WARNING": 0, "INFO": 0})
     none = {"orphaned_queues": 0, "duplicate_queues": 0}
     assert judge(dag, published, "fail", "INFO") == none
+
+
+def test_the_gate_lets_no_day_pass_whose_pointer_is_damaged(dag: Any, published: Path) -> None:
+    pointer = published / "_published" / f"dt={DAY}.json"
+    whole = pointer.read_text()
+    for damaged in (whole.replace('"CRITICAL": 2', '"CRITICAL": 0'), whole[:-9], "[]", ""):
+        pointer.write_text(damaged)
+        with pytest.raises(AirflowFailException, match="cannot be read"):
+            judge(dag, published, "fail", "CRITICAL")
 
 
 @pytest.fixture(scope="module")
