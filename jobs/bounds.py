@@ -22,7 +22,7 @@ class Bounds:
     route_brokers: int = 10_000
     group_members: int = 200_000
     archive_lines: int = 100_000_000
-    archive_expansion: int = 200
+    archive_expansion: int = 300
     round_hours: int = 24
     dump_days: int = 366
     future_days: int = 1

@@ -11,6 +11,10 @@ SECOND: Instant = 1_000_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+#: A time with a zone may lie beyond the years 1 to 9999 in UTC. A day less at either end, for whole
+#: days are computed with.
+_FIRST = datetime(1, 1, 2, tzinfo=UTC)
+_LAST = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 def to_datetime(instant: Instant) -> datetime:
@@ -29,3 +33,12 @@ def to_instant(time: datetime) -> Instant:
     1000000
     """
     return (time - _EPOCH) // _MICROSECOND
+
+
+def in_calendar(time: datetime) -> bool:
+    """Whether the time, which has a zone, has a date in UTC, and so has the day before and after.
+
+    >>> in_calendar(datetime.fromisoformat("9999-12-31T23:59:59-14:00"))
+    False
+    """
+    return _FIRST <= time < _LAST

@@ -115,8 +115,8 @@ class StrategySetting(Section):
 class SeverityThresholds(Section):
     """From which probability on a persistent finding is a warning, or critical."""
 
-    warning_probability: float = Field(default=0.01, ge=0, le=1)
-    critical_probability: float = Field(default=0.5, ge=0, le=1)
+    warning_probability: float = Field(strict=True, default=0.01, ge=0, le=1)
+    critical_probability: float = Field(strict=True, default=0.5, ge=0, le=1)
 
 
 class MaskingSetting(Section):
@@ -142,7 +142,7 @@ class Email(Section):
     """A mail server, and who gets mail from whom; its password is a secret, and no setting."""
 
     host: str = Field(min_length=1)
-    port: int = Field(default=587, ge=1, le=65535)
+    port: int = Field(strict=True, default=587, ge=1, le=65535)
     security: Literal["STARTTLS", "TLS", "NONE"] = "STARTTLS"
     sender: EmailAddress
     recipients: tuple[EmailAddress, ...] = Field(min_length=1)
@@ -185,7 +185,7 @@ class NamedDestination(Destination):
 class Publishing(Section):
     """How a run makes its tables the ones that count."""
 
-    wait_seconds: float = Field(default=600, ge=0, le=86_400)
+    wait_seconds: float = Field(strict=True, default=600, ge=0, le=86_400)
 
 
 class RetentionSetting(Section):
@@ -200,10 +200,10 @@ class Alerts(Destination):
     destinations: tuple[NamedDestination, ...] = ()
     tell: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
     severity: Severity = "WARNING"
-    groups_told: int = Field(default=10, ge=1, le=50)
-    worst_groups: int = Field(default=20, ge=0, le=1000)
-    timeout_seconds: float = Field(default=10, gt=0, le=300)
-    attempts: int = Field(default=3, ge=1, le=10)
+    groups_told: int = Field(strict=True, default=10, ge=1, le=50)
+    worst_groups: int = Field(strict=True, default=20, ge=0, le=1000)
+    timeout_seconds: float = Field(strict=True, default=10, gt=0, le=300)
+    attempts: int = Field(strict=True, default=3, ge=1, le=10)
 
     @model_validator(mode="after")
     def _is_one_or_several(self) -> Alerts:
@@ -221,16 +221,16 @@ class Alerts(Destination):
 class BoundsSetting(Section):
     """What an input may ask for at most: see ``jobs.bounds``."""
 
-    line_bytes: int = Field(default=DEFAULT_BOUNDS.line_bytes, ge=1 << 10, le=1 << 30)
-    name_length: int = Field(default=DEFAULT_BOUNDS.name_length, ge=1)
-    topic_queues: int = Field(default=DEFAULT_BOUNDS.topic_queues, ge=1, le=10_000_000)
-    route_brokers: int = Field(default=DEFAULT_BOUNDS.route_brokers, ge=1)
-    group_members: int = Field(default=DEFAULT_BOUNDS.group_members, ge=1)
-    archive_lines: int = Field(default=DEFAULT_BOUNDS.archive_lines, ge=1)
-    archive_expansion: int = Field(default=DEFAULT_BOUNDS.archive_expansion, ge=1)
-    round_hours: int = Field(default=DEFAULT_BOUNDS.round_hours, ge=1, le=100_000_000)
-    dump_days: int = Field(default=DEFAULT_BOUNDS.dump_days, ge=1, le=4_000_000)
-    future_days: int = Field(default=DEFAULT_BOUNDS.future_days, ge=0, le=4_000_000)
+    line_bytes: int = Field(strict=True, default=DEFAULT_BOUNDS.line_bytes, ge=1 << 10, le=1 << 30)
+    name_length: int = Field(strict=True, default=DEFAULT_BOUNDS.name_length, ge=1)
+    topic_queues: int = Field(strict=True, default=DEFAULT_BOUNDS.topic_queues, ge=1, le=10_000_000)
+    route_brokers: int = Field(strict=True, default=DEFAULT_BOUNDS.route_brokers, ge=1)
+    group_members: int = Field(strict=True, default=DEFAULT_BOUNDS.group_members, ge=1)
+    archive_lines: int = Field(strict=True, default=DEFAULT_BOUNDS.archive_lines, ge=1)
+    archive_expansion: int = Field(strict=True, default=DEFAULT_BOUNDS.archive_expansion, ge=1)
+    round_hours: int = Field(strict=True, default=DEFAULT_BOUNDS.round_hours, ge=1, le=100_000_000)
+    dump_days: int = Field(strict=True, default=DEFAULT_BOUNDS.dump_days, ge=1, le=4_000_000)
+    future_days: int = Field(strict=True, default=DEFAULT_BOUNDS.future_days, ge=0, le=4_000_000)
 
     def to_bounds(self) -> Bounds:
         """The bounds as plain values, for workers."""
@@ -241,14 +241,14 @@ class Settings(Section):
     """All settings; the comments of conf/audit.toml are their reference."""
 
     paths: Paths = Paths()
-    persistence_seconds: int = Field(default=180, ge=0)
-    route_max_age_seconds: int = Field(default=900, ge=0)
-    heartbeat_expiry_seconds: int = Field(default=130, ge=0)
+    persistence_seconds: int = Field(strict=True, default=180, ge=0)
+    route_max_age_seconds: int = Field(strict=True, default=900, ge=0)
+    heartbeat_expiry_seconds: int = Field(strict=True, default=130, ge=0)
     client_log_time_zone: str | None = None
     default_strategy: str = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
-    allowed_quarantine_share: float = Field(default=0.01, ge=0, le=1)
+    allowed_quarantine_share: float = Field(strict=True, default=0.01, ge=0, le=1)
     masking: MaskingSetting = MaskingSetting()
     bounds: BoundsSetting = BoundsSetting()
     publishing: Publishing = Publishing()

@@ -78,7 +78,7 @@ def _deliver_all(
 ) -> Iterator[str]:
     destinations: Sequence[Destination] = alerts.destinations or (alerts,)
     notes = Notes(reports, digest.published, warn)
-    is_last = digest.published.date == reports.dates()[-1]
+    is_last = digest.published.date == reports.resolve(None).date
     failures: list[AuditError] = []
     with _alone(reports, digest.published, alerts, len(destinations), warn):
         for each in destinations:

@@ -32,7 +32,7 @@ from jobs.dumps.statement import (
 from jobs.dumps.times import PlausibleTimes, iso_of
 from jobs.dumps.typed import MAY_FAIL, BodyError, BoundError, Read, as_text, expected, read_body
 from jobs.dumps.within import problem_of_content, problem_of_names
-from jobs.instants import SECOND, Instant, to_instant
+from jobs.instants import SECOND, Instant, in_calendar, to_instant
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
@@ -368,6 +368,7 @@ def _instant_of(text: str) -> int | None:
     if _TIME.fullmatch(text) is None:
         return None
     try:
-        return to_instant(datetime.fromisoformat(text))
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
+    return to_instant(time) if in_calendar(time) else None

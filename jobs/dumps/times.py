@@ -48,10 +48,6 @@ class PlausibleTimes:
         """From the number of statements by whether they are log lines, and by day."""
         return cls(*[_days(_only(counts, is_log), bounds.dump_days) for is_log in (False, True)])
 
-    def has_all(self, counts: Mapping[tuple[bool, int], int]) -> bool:
-        """Whether every day is plausible."""
-        return all(_holds(self._of(is_log), day) for is_log, day in counts)
-
     def problem(self, kind: str, collected_at: Instant) -> str | None:
         """Why a line of a kind cannot be of that time; None where it can."""
         days = self._of(kind == CLIENT_LOG)
@@ -62,6 +58,30 @@ class PlausibleTimes:
         return (
             f"expected collected_at within {allowed:,} days (bounds.dump_days) of most lines of "
             f"the dumps, which are of {most}, came {iso_of(collected_at)}"
+        )
+
+    def left_out(self, counts: Mapping[tuple[bool, int], int]) -> str | None:
+        """The sentence on the lines that are not plausible; None where all are.
+
+        >>> counts = {(False, 20_778): 40, (False, 47_482): 2}
+        >>> PlausibleTimes.of(counts, Bounds()).left_out(counts)
+        ... # doctest: +NORMALIZE_WHITESPACE
+        '2 lines of 2100-01-01 are left out: most lines of the dumps are of another time
+         (bounds.dump_days); the table quarantine has them. Dumps of other years are to be ingested
+         apart'
+        """
+        out = {
+            day: number
+            for (is_log, day), number in sorted(counts.items())
+            if not _holds(self._of(is_log), day)
+        }
+        if not out:
+            return None
+        days = " to ".join(dict.fromkeys([_date(min(out)), _date(max(out))]))
+        return (
+            f"{sum(out.values()):,} lines of {days} are left out: most lines of the dumps are of "
+            "another time (bounds.dump_days); the table quarantine has them. Dumps of other years "
+            "are to be ingested apart"
         )
 
     def _of(self, is_log: bool) -> Days | None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from jobs.contract import has_columns
-from jobs.errors import DamagedError
+from jobs.errors import DamagedError, InputError
 from jobs.fold.runs import STATES_VERSION, uses_ids
 from jobs.schemas import (
     BROKER_POLLS,
@@ -96,6 +96,13 @@ class Inputs:
         if window.future is None or window.end != window.future:
             return
         ahead = self.count(Window(since=window.future))
+        if any(ahead.values()) and not any(self.count(Window(until=window.future)).values()):
+            raise InputError(
+                f"every snapshot at {self.snapshots.root} is later than {_iso(window.future)}, "
+                f"which is {self.settings.bounds.future_days} days (bounds.future_days) after this "
+                "machine's clock: nothing was published; set the clock right that is wrong, this "
+                "machine's or the collector's, or ask for a date with --date"
+            )
         if any(ahead.values()):
             rows = ", ".join(f"{count:,} of {name}" for name, count in ahead.items() if count)
             _LOGGER.warning(

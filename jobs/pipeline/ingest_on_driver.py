@@ -5,6 +5,7 @@ The statements of all files are held at a time. Reader and tables are those of t
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,8 @@ from jobs.snapshots.groups import SnapshotTerms, in_time
 from jobs.snapshots.steps import Subject, subject_of, subject_tables
 from jobs.snapshots.tables import table_of_rows
 from jobs.storage import Snapshots, SnapshotWriter
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class _Dumps:
@@ -53,7 +56,10 @@ class _Dumps:
             for each in statements
         )
         plausible = PlausibleTimes.of(days, bounds)
-        return dumps if plausible.has_all(days) else cls(files, bounds, plausible)
+        if left_out := plausible.left_out(days):
+            _LOGGER.warning(left_out)
+            return cls(files, bounds, plausible)
+        return dumps
 
     def _read(self, file: InputFile) -> None:
         """Takes in a file; of a damaged archive what comes before the damage."""

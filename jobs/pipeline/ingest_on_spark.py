@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -43,6 +44,7 @@ from jobs.snapshots.groups import SnapshotTerms
 from jobs.snapshots.steps import table_batches
 from jobs.storage import Location, SnapshotWriter
 
+_LOGGER = logging.getLogger(__name__)
 _TABLES = tuple(table for table in SNAPSHOT_TABLES if table is not QUARANTINE)
 
 
@@ -160,7 +162,8 @@ def _read(
         counts = count_lines(rows)
     days = count_days(rows)
     plausible = PlausibleTimes.of(days, bounds)
-    if not plausible.has_all(days):
+    if left_out := plausible.left_out(days):
+        _LOGGER.warning(left_out)
         rows = read(paths, plausible)
         counts = count_lines(rows)
     return rows, counts, salvaged

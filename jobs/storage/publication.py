@@ -12,6 +12,7 @@ next one clears what it left. A pointer that cannot be read is as good as the la
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -28,6 +29,9 @@ _LOGGER = logging.getLogger(__name__)
 _RUN = "run="
 #: What tells a pointer of version 0.2 or before, which has no list of files, from one of others.
 _OLD_SUMMARY = frozenset({"inputs", "rows", "window"})
+#: Both become a part of paths.
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_TABLE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Publication:
@@ -47,7 +51,12 @@ class Publication:
         Where the pointer cannot be read, that of the last run that is whole, with a warning.
         """
         try:
-            return _checked(self._pointer.read_bytes())
+            data = self._pointer.read_bytes()
+            values = _checked(data)
+            # A run that wrote a manifest wrote a digest: what has none is of another hand.
+            if b'"digest"' not in data and self._manifests.children():
+                raise ValueError("it has no digest, and the runs of the date have one")
+            return values
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -163,7 +172,13 @@ def _checked(data: bytes) -> dict[str, Any]:
         and (files is None or isinstance(files, dict))
     ):
         raise ValueError("expected run_id, tables and summary")
-    if files is None and not values["summary"].keys() >= _OLD_SUMMARY:
+    if not _RUN_ID.fullmatch(values["run_id"]):
+        raise ValueError("its run_id is no name of a run")
+    if not all(isinstance(each, str) and _TABLE.fullmatch(each) for each in values["tables"]):
+        raise ValueError("its tables are no names of tables")
+    if files is None and not all(
+        isinstance(values["summary"].get(key), dict) for key in _OLD_SUMMARY
+    ):
         raise ValueError(f"expected {', '.join(sorted(_OLD_SUMMARY))} in the summary")
     try:
         for each in (files or {}).values():

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow.dataset as ds
+import pyarrow.fs as pafs
 
 from jobs.errors import DamagedError, InputError
 from jobs.storage.lease import Lease
@@ -127,7 +128,8 @@ class Snapshots:
 
 
 def _refuse_unfinished(root: Location) -> None:
-    for name in root.children():
+    folders = [info.base_name for info in root.infos() if info.type == pafs.FileType.Directory]
+    for name in folders:
         if any(_RUN.fullmatch(child) for child in (root / name).children()):
             raise InputError(
                 f"no whole ingest at {root}: one began there and did not end (it left {name}); "

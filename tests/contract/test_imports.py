@@ -143,7 +143,14 @@ def test_a_run_on_a_small_input_imports_no_spark() -> None:
         ("argparse", {"arguments.py", "cli.py"}),
         (
             "pyarrow.fs",
-            {"lease.py", "location.py", "manifest.py", "publication.py", "retention.py"},
+            {
+                "lease.py",
+                "location.py",
+                "manifest.py",
+                "publication.py",
+                "retention.py",
+                "snapshots.py",
+            },
         ),
         ("prometheus_client", {"metrics.py"}),
         ("urllib.request", {"webhook.py"}),

@@ -275,3 +275,9 @@ def test_a_key_of_the_masking_that_is_empty_is_refused(tmp_path: Path) -> None:
     masking = load_settings(None, [f"masking.key_file={path}"]).masking
     with pytest.raises(SettingsError, match=f"masking.key_file {path}: expected a key"):
         masking.to_masking()
+
+
+@pytest.mark.parametrize("name", ["bounds.topic_queues", "persistence_seconds"])
+def test_true_is_no_number(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}: Input should be a valid integer"):
+        load_settings(None, [f"{name}=true"])

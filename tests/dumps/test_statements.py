@@ -862,3 +862,18 @@ def test_a_reader_remembers_nothing_that_changes_an_answer(given_: list[tuple[st
     for kind, number in given_:
         text = line(kind, cluster=f"C{number}", body=BODIES[kind].replace("T", "TUV"[number]))
         assert reader.read(text) == Reader().read(text)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "9999-12-31T23:59:59.999999-14:00",
+        "9999-12-31T23:59:59Z",
+        "0001-01-01T00:00:00+14:00",
+        "0001-01-01T00:00:00Z",
+    ],
+)
+def test_a_time_without_a_date_in_utc_is_refused(time: str) -> None:
+    refused = Reader().read(line("topic_route", collected_at=time))
+    assert isinstance(refused, Refused)
+    assert "collected_at" in refused.reason

@@ -75,7 +75,7 @@ def write(path: Path, lines: Iterable[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "time", ["2100-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]
+    "time", ["2100-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "9999-12-30T23:59:59.999999Z"]
 )
 def test_a_line_of_another_age_than_the_others_is_quarantined(
     ingest: Ingest, dumps: Path, time: str
@@ -148,11 +148,11 @@ def test_of_an_archive_no_more_is_read_than_its_bytes_can_honestly_hold(
     assert topics == {"A", "B"}
     size = (dumps / "bomb.jsonl.gz").stat().st_size
     # A line counts as 100 bytes at least.
-    assert len(quarantine) <= 2 * size + 2
+    assert len(quarantine) <= 3 * size + 2
     assert result.quarantined == len(quarantine)
     last = max(quarantine)
     assert quarantine[last][0] == (
-        "expected at most 200 times as much text as a .gz has bytes (bounds.archive_expansion), "
+        "expected at most 300 times as much text as a .gz has bytes (bounds.archive_expansion), "
         "came more: from this line on nothing was read"
     )
 

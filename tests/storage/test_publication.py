@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.errors import DamagedError
+from jobs.errors import DamagedError, InputError
 from jobs.publish.tables import write_table
-from jobs.storage import Location, Published, Reports, TableFiles
+from jobs.storage import Location, Published, Reports, Snapshots, TableFiles
 from jobs.storage.manifest import sealed, unsealed
 
 DATE = "2026-11-21"
@@ -103,6 +103,35 @@ def test_of_a_pointer_that_cannot_be_read_a_run_with_missing_files_does_not_coun
     for path in tmp_path.rglob("*.parquet"):
         path.unlink()
     assert Reports(Location(tmp_path)).find(DATE) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"run_id": "x", "tables": [1], "summary": {"inputs": {}, "rows": {}, "window": {}}},
+        {"run_id": "x", "tables": [], "summary": {"inputs": 1, "rows": 2, "window": 3}},
+        {"run_id": "../x", "tables": [], "summary": {"inputs": {}, "rows": {}, "window": {}}},
+        {"run_id": "x", "tables": ["../t"], "summary": {"inputs": {}, "rows": {}, "window": {}}},
+        # As version 0.2 wrote it: but the run of this date has a manifest.
+        {"run_id": "x", "tables": ["t"], "summary": {"inputs": {}, "rows": {}, "window": {}}},
+    ],
+)
+def test_a_pointer_of_another_hand_does_not_count(tmp_path, said: dict[str, Any]):
+    publish(tmp_path, "a")
+    (tmp_path / "_published" / f"dt={DATE}.json").write_text(json.dumps(said))
+    found = Reports(Location(tmp_path)).find(DATE)
+    assert found is not None
+    assert found.run_id == "a"
+
+
+def test_a_lake_may_have_files_beside_its_tables(tmp_path):
+    write_table(pa.table({"n": [1]}), Location(tmp_path / "heartbeats"))
+    for name in ("_SUCCESS", "README", "ingested.json"):
+        (tmp_path / name).write_text("{}")
+    assert Snapshots.open(Location(tmp_path)).run_id is None
+    write_table(pa.table({"n": [1]}), Location(tmp_path / "x" / "run=20261121T000000Z-0a1b2c"))
+    with pytest.raises(InputError, match="no whole ingest"):
+        Snapshots.open(Location(tmp_path))
 
 
 def test_a_server_that_does_not_answer_is_no_bad_pointer(tmp_path, monkeypatch):
