@@ -200,7 +200,7 @@ def _executable(page: Path) -> list[tuple[str, str]]:
     ]
 
 
-def _original(page: Path) -> Path:
+def original(page: Path) -> Path:
     """The English page: README.md of README.zh-CN.md, docs/faq.md of docs/zh/faq.md."""
     if page.parent == ROOT:
         return ROOT / "README.md"
@@ -213,8 +213,8 @@ def _original(page: Path) -> Path:
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_a_translation_has_the_blocks_of_its_page(page: Path) -> None:
-    original = _original(page)
-    assert _executable(page) == (_executable(original) if original.exists() else [])
+    english = original(page)
+    assert _executable(page) == (_executable(english) if english.exists() else [])
 
 
 def test_the_examples_of_the_reader_hold() -> None:
