@@ -43,7 +43,7 @@ def figures(text: str) -> Counter[str]:
 def pages_linked(page: Path) -> set[Path]:
     """The files that a page links to, each as its English page."""
     found = set()
-    for target in re.findall(r"\]\(([^)\s#]+)", page.read_text(encoding="utf-8")):
+    for target in re.findall(r"\]\((?!https:)([^)\s#]+)", page.read_text(encoding="utf-8")):
         there = (page.parent / target).resolve()
         translated = there.is_relative_to(TRANSLATED) or there.name == "README.zh-CN.md"
         found.add(original(there) if translated else there)
