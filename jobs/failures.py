@@ -242,3 +242,17 @@ def _root_cause(text: str) -> str:
 def _one_line(text: str) -> str:
     words = visible(" ".join(text.split()))
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+
+
+def was_stopped(error: BaseException) -> bool:
+    """Whether somebody stopped the command, and this failure only came of that.
+
+    >>> stopped = OSError("the connection is gone")
+    >>> stopped.__context__ = KeyboardInterrupt()
+    >>> was_stopped(stopped), was_stopped(OSError("disk full"))
+    (True, False)
+    """
+    before = error.__context__
+    while before is not None and isinstance(before, Exception):
+        before = before.__context__
+    return before is not None

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from jobs.environment import fitting_workers
 from jobs.errors import SparkError
-from jobs.failures import sentence_of_spark
+from jobs.failures import sentence_of_spark, was_stopped
 from jobs.java import check_java, find_java
 
 #: What the console command starts its own session with; under spark-submit that is the cluster's
@@ -158,7 +158,8 @@ def spark_session(
                     _stop(spark)
     # ConnectionError: of the connection to Java, which the jobs have no other of.
     except (Py4JError, PySparkException, ConnectionError) as error:
-        failed = True
+        # Of a command that was stopped in the midst of a call to Java the stack says nothing.
+        failed = not was_stopped(error)
         raise SparkError(_sentence(error, log)) from error
     finally:
         if log is not None and not failed:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.failures import is_of_the_machine, sentence_of, sentence_of_spark
+from jobs.failures import is_of_the_machine, sentence_of, sentence_of_spark, was_stopped
 
 
 @pytest.mark.parametrize(
@@ -139,3 +139,12 @@ def test_a_failure_of_spark_is_told_by_its_cause(text: str, log: str, said: str)
 )
 def test_of_what_nobody_foresaw_the_root_cause_is_told(text: str, log: str, root: str) -> None:
     assert sentence_of_spark(text, log) == f"Spark failed: {root}"
+
+
+def test_a_failure_that_came_of_a_stop_is_none_of_spark() -> None:
+    stopped, failed = ConnectionError("gone"), ConnectionError("gone")
+    stopped.__context__ = OSError("the socket is closed")
+    stopped.__context__.__context__ = KeyboardInterrupt()
+    failed.__context__ = OSError("the socket is closed")
+    assert was_stopped(stopped)
+    assert not was_stopped(failed)
