@@ -1,0 +1,136 @@
+"""Texts that can be read in another language: English that remembers what it was made of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+#: A name, a number, or a text again.
+Value = Any
+#: ``{name}``, or ``{name:,}`` with how a number is written; nothing else, for what is published may
+#: come back changed by strangers.
+_SLOT = re.compile(r"\{(\w+)(?::([,.0-9]{0,3}[df%]?))?\}")
+
+
+class Text(str):
+    """An English text with its template and the values in it.
+
+    To whoever needs a ``str`` it is the English text. ``template`` with ``{slots}`` is what another
+    language has a translation of; ``values`` are names, numbers and texts again, by slot.
+
+    >>> queues = Text("{number:,} queues", number=1200)
+    >>> found = Text("{queues} of {broker}", queues=queues, broker="a")
+    >>> found
+    '1,200 queues of a'
+    >>> found.template, found.values["broker"]
+    ('{queues} of {broker}', 'a')
+    """
+
+    template: str
+    values: Mapping[str, Value]
+
+    def __new__(cls, template: str, **values: Value) -> Self:
+        """The text of a template with a value for each of its slots."""
+        return cls.of(fill(template, values), template, values)
+
+    @classmethod
+    def of(cls, english: str, template: str, values: Mapping[str, Value]) -> Self:
+        """A text whose English is there already."""
+        text = super().__new__(cls, english)
+        text.template, text.values = template, values
+        return text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Text.of, (str(self), self.template, dict(self.values))
+
+    def with_values(self, change: Callable[[str], str]) -> Text:
+        """The text with every name in it changed, in texts within it too."""
+        values = {name: _changed(value, change) for name, value in self.values.items()}
+        return Text(self.template, **values)
+
+    def parts(self) -> list[Any]:
+        """What it is made of, as JSON has it: ``[template, {slot: value}]``, texts within alike."""
+        values = {
+            name: value.parts() if isinstance(value, Text) else value
+            for name, value in self.values.items()
+        }
+        return [self.template, values] if values else [self.template]
+
+
+def _changed(value: Value, change: Callable[[str], str]) -> Value:
+    if isinstance(value, Text):
+        return value.with_values(change)
+    return change(value) if isinstance(value, str) else value
+
+
+def fill(template: str, values: Mapping[str, Value]) -> str:
+    """The template with the values in its slots; a slot without a value is an error (KeyError).
+
+    A value is never read as a template.
+
+    >>> fill("{client}: {share:.0%} of {n:,}", {"client": "{x}", "share": 0.5, "n": 1200})
+    '{x}: 50% of 1,200'
+    """
+    return _SLOT.sub(lambda slot: _filled(values[slot[1]], slot[2]), template)
+
+
+def _filled(value: Value, form: str | None) -> str:
+    return format(value, form) if form and isinstance(value, int | float) else str(value)
+
+
+def slots(template: str) -> list[str]:
+    """The names of a template's slots, in order, each as often as it is there.
+
+    >>> slots("{number:,} queues of {broker}")
+    ['number', 'broker']
+    """
+    return [slot[1] for slot in _SLOT.finditer(template)]
+
+
+def from_parts(parts: Any, english: str | None = None) -> Text:
+    """The text of what ``Text.parts`` gave; ``english`` where it is there.
+
+    ValueError: it is not of this form, or a slot has no value.
+
+    >>> from_parts(Text("{n:,} queues", n=2).parts())
+    '2 queues'
+    """
+    if not isinstance(parts, list) or not parts or not isinstance(parts[0], str):
+        raise ValueError(f"expected [template, {{slot: value}}], came {str(parts)[:100]}")
+    template, values = parts[0], parts[1] if len(parts) > 1 else {}
+    if not isinstance(values, dict) or not set(slots(template)) <= values.keys():
+        raise ValueError(f"expected a value for each slot of {template[:100]!r}")
+    filled = {
+        name: from_parts(value) if isinstance(value, list) else value
+        for name, value in values.items()
+    }
+    return Text.of(fill(template, filled) if english is None else english, template, filled)
+
+
+def encode(texts: Mapping[str, str | None]) -> str | None:
+    """The parts of those that are ``Text``, by name, as JSON; None: none is.
+
+    >>> encode({"remedy": Text("restart {client}", client="a"), "why": None})
+    '{"remedy":["restart {client}",{"client":"a"}]}'
+    """
+    parts = {name: text.parts() for name, text in texts.items() if isinstance(text, Text)}
+    return json.dumps(parts, ensure_ascii=False, separators=(",", ":")) if parts else None
+
+
+def decode(encoded: str | None, english: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The English texts, by name, as ``Text`` where ``encode`` has their parts.
+
+    What cannot be read, as of another version, stays English.
+    """
+    texts = dict(english)
+    try:
+        parts = json.loads(encoded) if encoded else {}
+        for name in texts.keys() & parts.keys():
+            plain = texts[name]
+            if plain is not None:
+                texts[name] = from_parts(parts[name], plain)
+    except (ValueError, AttributeError, RecursionError):
+        return dict(english)
+    return texts

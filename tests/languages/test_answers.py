@@ -1,0 +1,214 @@
+"""explain, what-if and the message of each service in a language: nothing in it is English."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from gzip import decompress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.alerts.destinations import SERVICES
+from jobs.alerts.digest import read_digest
+from jobs.alerts.message import OTHERS, Message, findings_to_send, make_message
+from jobs.alerts.services.mail import mail_of
+from jobs.alerts.services.service import Access
+from jobs.judge.moment import Moment
+from jobs.languages.language import LANGUAGES, language
+from jobs.masking import Masking
+from jobs.pipeline.explain import explain_moment, predict_moments
+from jobs.pipeline.moments import Question, moments_of_dumps
+from jobs.settings import Alerts, Email, Settings
+from jobs.storage import Reports
+from rebalance_core import (
+    Change,
+    ChangeError,
+    leave,
+    own_ids,
+    remove_broker,
+    subscribe_all,
+    use_strategy,
+)
+from tests.languages.english_left import english_in
+
+DATA = Path(__file__).parent.parent / "data"
+DUMPS = sorted((DATA).glob("*/*/dump.jsonl.gz"))
+CHINESE = Settings(persistence_seconds=60, language="zh")
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@cache
+def groups(dump: Path) -> tuple[tuple[Moment, ...], ...]:
+    """By group the last moment of each of its topics."""
+    text = decompress(dump.read_bytes()).decode()
+    names = re.findall(r'"consumer_group": ?"([^"]+)"', text)
+    return tuple(
+        tuple(moments_of_dumps([str(dump)], Question(name, None), CHINESE))
+        for name in sorted(set(names))
+    )
+
+
+def names(moments: Sequence[Moment]) -> set[str]:
+    """What the dumps name, as it is shown."""
+    every = {moment.cluster for moment in moments}
+    for state in (moment.state for moment in moments):
+        every |= {state.consumer_group, state.topic}
+        every |= {each.client_id for entry in state.client_lists for each in entry.members}
+        every |= {entry.broker_name for entry in state.client_lists}
+        every |= {name for name, _ in state.offline_brokers}
+        for route in state.topic_routes:
+            every |= {route.namesrv_addr, *(each.broker_name for each in route.brokers)}
+    masking = Masking()
+    return every | set(map(masking.mask, every))
+
+
+@pytest.mark.parametrize("dump", DUMPS, ids=lambda each: each.parent.name)
+def test_explain_in_chinese_has_no_english_left(dump: Path) -> None:
+    assert groups(dump)
+    for moments in groups(dump):
+        for moment in moments:
+            text = explain_moment(moment, CHINESE)
+            assert english_in(text, names(moments)) == set()
+            assert "谁消费什么" in text
+
+
+def changes(moments: Sequence[Moment]) -> Iterator[list[Change]]:
+    yield [own_ids()]
+    yield [subscribe_all(), use_strategy("AVG_BY_CIRCLE")]
+    ids = {each.client_id for m in moments for of in m.state.client_lists for each in of.members}
+    brokers = {
+        each.broker_name for m in moments for r in m.state.topic_routes for each in r.brokers
+    }
+    if ids:
+        yield [leave(min(ids)), own_ids()]
+    if brokers:
+        yield [remove_broker(min(brokers))]
+
+
+@pytest.mark.parametrize("dump", DUMPS, ids=lambda each: each.parent.name)
+def test_what_if_in_chinese_has_no_english_left(dump: Path) -> None:
+    answers = 0
+    for moments in groups(dump):
+        for asked in changes(moments):
+            for which in (moments, moments[:1]):
+                with suppress(ChangeError):
+                    text = predict_moments(which, asked, CHINESE).text
+                    assert english_in(text, names(moments)) == set()
+                    assert "如果：" in text
+                    answers += 1
+    assert answers
+
+
+# ------------------------------------------------------------------ alerts
+
+
+@pytest.fixture(scope="module")
+def message(audited: Reports) -> Message:
+    return message_of(audited, Alerts(groups_shown=5))
+
+
+def message_of(audited: Reports, alerts: Alerts) -> Message:
+    found = read_digest(audited, audited.resolve(None))
+    return make_message(found, findings_to_send(found, alerts, ()), alerts, language("zh"))
+
+
+def names_in(audited: Reports) -> set[str]:
+    found = read_digest(audited, audited.resolve(None))
+    rows = (*found.faults, *found.health, *found.stacked)
+    every = {each for row in rows for name in row for each in names_of(name, row[name])}
+    return every | {each.queue[0] for each in found.findings if each.queue}
+
+
+def names_of(column: str, value: Any) -> set[str]:
+    if column in ("evidence", "remedy", "reason", "texts"):
+        return set()
+    if isinstance(value, list):
+        return {each for part in value for each in names_of(column, part)}
+    return {value} if isinstance(value, str) else set()
+
+
+def test_a_message_in_chinese_has_no_english_left(audited: Reports, message: Message) -> None:
+    assert len(message.problems) == 5
+    assert message.left_out
+    explanations = [why for each in message.problems for why in each.explanations]
+    assert len(explanations) >= 8
+    for line in (*message.lines, *(each.summary for each in message.problems), *explanations):
+        assert english_in(line, names_in(audited)) == set(), line
+
+
+def test_the_heading_has_the_keyword_of_robots_in_every_language(message: Message) -> None:
+    """A robot that is set to take messages with a keyword alone takes every language."""
+    assert message.heading.startswith("Rebalance audit 2026-11-21")
+    assert "新问题" in message.heading
+
+
+def test_that_there_is_nothing_is_said_in_the_language(audited: Reports) -> None:
+    found = read_digest(audited, audited.resolve(None))
+    told = [
+        make_message(found, (), Alerts(send=send), language("zh")).heading
+        for send in ("NEW", "ALWAYS")
+    ]
+    assert [each.partition("：")[2] for each in told] == ["没有新问题", "没有未恢复的问题"]
+
+
+def texts(value: Any) -> Iterator[str]:
+    """The values with a blank or a Chinese character: the others are codes of the service."""
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+    elif isinstance(value, str) and re.search(r"[ \u4e00-\u9fff]", value):
+        yield value
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_each_service_gets_the_language(name: str, audited: Reports, message: Message) -> None:
+    requests = SERVICES[name].requests(message, Access("https://x", "secret"), NOON)
+    posted = [text for request in requests for text in texts(request.body)]
+    assert any("修复：" in text for text in posted)
+    assert any("无主队列" in text for text in posted)
+    for text in posted:
+        assert english_in(text, names_in(audited)) == set(), text
+
+
+def test_a_mail_has_the_language_in_its_subject_and_its_text(message: Message) -> None:
+    email = Email(host="mail.example.org", sender="a@example.org", recipients=("b@example.org",))
+    mail = mail_of(message, email, NOON)
+    assert str(mail["Subject"]) == message.heading
+    assert "修复：" in mail.get_content()
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_every_language_has_a_name_at_feishu(code: str, message: Message) -> None:
+    sent = replace(message, language=language(code))
+    (request,) = SERVICES["FEISHU"].requests(sent, Access("https://x"), NOON)
+    (name,) = request.body["content"]["post"]
+    assert name.startswith(f"{code}_")
+
+
+def test_feishu_calls_the_language_by_its_name_for_it(message: Message) -> None:
+    (request,) = SERVICES["FEISHU"].requests(message, Access("https://x"), NOON)
+    assert list(request.body["content"]["post"]) == ["zh_cn"]
+
+
+def test_the_groups_that_pagerduty_gets_together_are_counted_in_the_language(
+    message: Message,
+) -> None:
+    events = [each.body for each in SERVICES["PAGERDUTY"].requests(message, Access("x", "k"), NOON)]
+    of_others = events[-1]["payload"]
+    assert OTHERS not in {each.pair for each in message.problems}
+    assert of_others["summary"] == (f"{message.heading}：其中 {message.left_out} 个没有单独的事件")
+
+
+def test_json_names_the_language_and_keeps_its_keys(message: Message) -> None:
+    (request,) = SERVICES["JSON"].requests(message, Access("https://x"), NOON)
+    assert request.body["language"] == "zh"
+    assert request.body["problems"][0]["findings"][0]["kind"] in {"ORPHANED", "DUPLICATE"}

@@ -1,0 +1,459 @@
+"""What the core says of a state, a client id and a change is Chinese for whoever asks for it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from jobs.kinds import KINDS
+from jobs.languages.language import language
+from rebalance_core import (
+    AllocationError,
+    Change,
+    Evaluation,
+    Situation,
+    State,
+    StrategyRule,
+    StrategyRules,
+    add_broker,
+    evaluate,
+    find_causes,
+    find_faults,
+    join,
+    leave,
+    make_strategy,
+    mend,
+    own_ids,
+    remove_broker,
+    resize,
+    subscribe_all,
+    unify_list,
+    use_strategy,
+    what_if,
+)
+from rebalance_core.client_kinds import (
+    ClientKind,
+    SharedId,
+    kind_of,
+    own_ids_for,
+    restart_of,
+    without_secret,
+)
+from rebalance_core.english import list_of
+from rebalance_core.faults import FAULTS, queue_ranges
+from rebalance_core.message_queue import MessageQueue
+from rebalance_core.processes import count_processes
+from rebalance_core.state import ProcessCount
+from rebalance_core.texts import Text
+from tests.core.test_causes import (
+    FAULTY,
+    MIXED,
+    PAIRS,
+    PLAIN,
+    STATES,
+    all_use,
+    of_languages,
+    served_rooms,
+)
+from tests.languages.templates import has_words
+from tests.support.snapshots import (
+    client_list,
+    member,
+    one_list,
+    one_list_each,
+    route,
+    route_broker,
+    state,
+)
+
+ROOT = Path(__file__).parent.parent.parent
+CATALOGUE = ROOT / "jobs" / "languages" / "zh"
+CHINESE = language("zh")
+
+#: What Chinese operators of RocketMQ write in Latin letters: names, settings, commands, tables.
+LATIN = {
+    *("RocketMQ", "Broker", "NameServer", "Proxy", "Slave", "ID", "IP", "UTC", "Pod", "ASCII"),
+    *("Java", "C", "C++", "Python", ".NET", "SDK", "gRPC", "ONS", "POP", "Pull", "assign"),
+    *("AVG", "AVG_BY_CIRCLE", "CONFIG", "MACHINE_ROOM", "RETRY", "DEFAULT", "NAME", "false"),
+    *("client-go", "client-cpp", "consumer.WithInstance", "consumer.setInstanceName"),
+    *("rocketmq-spring-boot-starter", "spring-cloud-starter-stream-rocketmq"),
+    *("instanceName", "InstanceName", "setInstanceName", "SetPushConsumerInstanceName"),
+    *("RocketMQPushConsumerLifecycleListener", "clientIP", "-Drocketmq.client.name"),
+    *("consumeridcs", "config_queues", "autoCreateSubscriptionGroup", "bounds.topic_queues"),
+    *("mqadmin", "updateSubGroup", "updateTopic", "-b", "-g", "-t", "-r", "-w", "-p"),
+    *("BROKER_ADDRESS", "READ_QUEUES", "WRITE_QUEUES", "strategies", "name", "params"),
+    *("allocations", "allocation_drift"),
+}
+
+
+def texts_in(text: Text) -> Iterator[Text]:
+    """The text, and every text in it."""
+    yield text
+    for value in text.values.values():
+        if isinstance(value, Text):
+            yield from texts_in(value)
+
+
+#: Two words of English in a row: a name of the states here is one word, or a filter.
+PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
+
+
+def assert_chinese(text: str) -> None:
+    """It is a text, each template in it has a translation, and no value is English by itself."""
+    assert isinstance(text, Text), f"no text: {text!r}"
+    for each in texts_in(text):
+        if has_words(each.template):
+            assert each.template in CHINESE.templates, each.template
+        for value in each.values.values():
+            if isinstance(value, str) and not isinstance(value, Text):
+                assert not PROSE.search(value), f"{value!r} of {each.template!r}"
+    assert Text(text.template, **text.values) == str(text)
+
+
+def of_area(area: str) -> dict[str, str]:
+    return tomllib.loads((CATALOGUE / f"{area}.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("area", ["core", "kinds"])
+def test_a_translation_has_no_english_but_names_and_commands(area: str) -> None:
+    for chinese in of_area(area).values():
+        words = re.findall(r"-?[.]?[A-Za-z][\w.+-]*", re.sub(r"\{[^{}]*\}", "", chinese))
+        assert {word.rstrip(".") for word in words} <= LATIN, chinese
+
+
+def faults_of(situation: Situation) -> dict[str, tuple[str, str]]:
+    evaluation = evaluate(situation.state, situation.rules)
+    causes = find_causes(situation, evaluation)
+    found = find_faults(situation, evaluation, causes)
+    return {each.fault: (each.evidence, each.remedy) for each in found}
+
+
+def cut_off(source: str, *client_ids: str) -> State:
+    """Clients that broker-a does not list, and that do not reach it."""
+    members = [member(client_id=each, subscription_source=source) for each in client_ids]
+    lists = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a", "b", *members]}, queues=8)
+    return replace(lists, unreachable=tuple((each, "broker-a") for each in client_ids))
+
+
+NO_MEMBER = state(client_lists=(), offline_brokers=(("broker-a", 0),))
+OLD = ("JAVA", 371)
+SITUATIONS: dict[str, Callable[[], Situation]] = {
+    **FAULTY,
+    **{name: of for name, (of, *_) in MIXED.items()},
+    **{" and ".join(pair): (lambda of=of: Situation(of(), PLAIN)) for pair, of in PAIRS.items()},  # type: ignore[misc]
+    "no member": lambda: Situation(NO_MEMBER, PLAIN),
+    "no member at those that answered": lambda: Situation(
+        replace(
+            NO_MEMBER,
+            topic_routes=(route(*[route_broker(broker_name=f"broker-{n}") for n in "abc"]),),
+            offline_brokers=(("broker-a", 0), ("broker-b", 0)),
+        ),
+        PLAIN,
+    ),
+    "a ring without points": lambda: Situation(
+        one_list(["a", "b"]), all_use("CONSISTENT_HASH", virtual_node_count=0)
+    ),
+    "two filters": lambda: Situation(
+        one_list([member(client_id=n, expression=f"TAG {n}") for n in "abc"]), PLAIN
+    ),
+    "six filter otherwise": lambda: Situation(
+        one_list([member(client_id=n, expression=f"TAG {n < 'g'}") for n in "abcdefgh"], 8), PLAIN
+    ),
+    "two silent members": lambda: Situation(
+        one_list([member(client_id=n, is_expired=n in "bc") for n in "abc"], 6), PLAIN
+    ),
+    "a dead process": lambda: Situation(
+        replace(one_list("abc", 6), process_counts=(ProcessCount("c", 0, "dead"),)), PLAIN
+    ),
+    "two dead processes": lambda: Situation(
+        replace(one_list("abc", 6), process_counts=tuple(ProcessCount(n, 0, "dead") for n in "bc")),
+        PLAIN,
+    ),
+    "two that choose, two that broadcast, two strangers": lambda: Situation(
+        one_list(
+            [
+                "a",
+                *[member(client_id=n, chooses_queues=True) for n in "bc"],
+                *[member(client_id=n, message_model="BROADCASTING") for n in "de"],
+                *[member(client_id=n, subscribed=False) for n in "fg"],
+            ],
+            14,
+        ),
+        PLAIN,
+    ),
+    "a table that changes": lambda: Situation(
+        one_list([member(client_id=n, subscribed_percent=25) for n in "abc"]), PLAIN
+    ),
+    "a table that changes, of one queue": lambda: Situation(
+        one_list([member(client_id="a", subscribed_percent=25)], 1), PLAIN
+    ),
+    "a table that changes, and a stranger": lambda: Situation(
+        one_list(
+            [member(client_id=n, subscribed_percent=25) for n in "abc"]
+            + [member(client_id=n, subscribed=False) for n in "de"]
+        ),
+        PLAIN,
+    ),
+    "names that sort otherwise": lambda: Situation(
+        of_languages(**{"\uff21": "GO", "\U0001f600": "JAVA", "c": "JAVA"}), PLAIN
+    ),
+    "one does not reach a broker": lambda: Situation(cut_off("GROUP_TABLE", "c"), PLAIN),
+    "two do not reach a broker": lambda: Situation(cut_off("GROUP_TABLE", "c", "d"), PLAIN),
+    "an id as often as not": lambda: Situation(
+        one_list_each({"broker-a": ["a", "a", "b"], "broker-b": ["a", "a", "a", "b"]}, queues=8),
+        PLAIN,
+    ),
+    "two brokers lack the group": lambda: Situation(
+        replace(
+            one_list_each({"x": ["a", "b"]}),
+            topic_routes=(route(*[route_broker(broker_name=name) for name in "xyz"]),),
+            offline_brokers=(("y", 0), ("z", 0)),
+            unreachable=((None, "y"), (None, "z")),
+        ),
+        PLAIN,
+    ),
+    "a nameserver without a broker": lambda: Situation(
+        state(
+            topic_routes=(
+                route(route_broker(read_queue_nums=1), namesrv_addr="ns-1"),
+                route(namesrv_addr="ns-2"),
+            )
+        ),
+        PLAIN,
+    ),
+    "a room of an old client": lambda: Situation(
+        served_rooms("room1@x", "room2@y", a=371), all_use("MACHINE_ROOM", consumeridcs=["room1"])
+    ),
+    "a room of old clients and a new one": lambda: Situation(
+        served_rooms("room1@x", "room2@y", a=401, b=371, c=371),
+        all_use("MACHINE_ROOM", consumeridcs=["room2"]),
+    ),
+    "rings of different sizes": lambda: Situation(
+        one_list(["a", "b", "c"], 16),
+        StrategyRules(
+            [
+                StrategyRule(".*", "CONSISTENT_HASH", "a", {"virtual_node_count": 3}),
+                StrategyRule(".*", "CONSISTENT_HASH", ".*", {"virtual_node_count": 70}),
+            ]
+        ),
+    ),
+    "eight shared ids": lambda: Situation(
+        one_list(
+            [
+                member(client_id=n, client_addr=f"{host}:{n}")
+                for n in "abcdefgh"
+                for host in ("10.0.0.1", "10.0.0.2")
+            ],
+            40,
+        ),
+        PLAIN,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_what_is_found_in_a_situation_is_chinese(name: str) -> None:
+    situation = SITUATIONS[name]()
+    evaluation = evaluate(situation.state, situation.rules)
+    found = find_faults(situation, evaluation, find_causes(situation, evaluation))
+    assert found
+    for fault in found:
+        assert_chinese(fault.evidence)
+        assert_chinese(fault.remedy)
+    moves = [move for fault in found for move in fault.moves]
+    for taker in {taker for move in moves for taker in (*move.before, *move.after)}:
+        if isinstance(taker, Text):
+            assert_chinese(taker)
+    for effect in evaluation.stacked:
+        assert_chinese(effect.evidence)
+        assert_chinese(effect.remedy)
+    if evaluation.reason:
+        assert_chinese(evaluation.reason)
+
+
+def test_the_situations_have_every_fault_that_a_state_can_show() -> None:
+    assert {fault for of in SITUATIONS.values() for fault in faults_of(of())} == set(FAULTS)
+
+
+@given(STATES)
+def test_whatever_is_found_in_a_state_is_chinese(any_state: State) -> None:
+    for evidence, remedy in faults_of(Situation(any_state, PLAIN)).values():
+        assert_chinese(evidence)
+        assert_chinese(remedy)
+
+
+NOT_AUDITED: dict[str, Callable[[], Evaluation]] = {
+    "every member broadcasts": lambda: evaluate(
+        one_list(["a"], message_model="BROADCASTING"), PLAIN
+    ),
+    "nobody subscribes": lambda: evaluate(one_list(["a"], subscribed=False), PLAIN),
+    "all choose": lambda: evaluate(one_list(["a"], chooses_queues=True), PLAIN),
+    "no topic": lambda: evaluate(state(topic=""), PLAIN),
+    "no topic and no member": lambda: evaluate(state(topic="", client_lists=()), PLAIN),
+    "no broker has READ": lambda: evaluate(
+        state(topic_routes=(route(route_broker(perm=2)),)), PLAIN
+    ),
+    "no route": lambda: evaluate(state(topic_routes=()), PLAIN),
+    "no such topic": lambda: evaluate(state(topic_routes=(route(),)), PLAIN),
+    "a strategy of the application": lambda: evaluate(
+        one_list(["a"], strategy="com.example.Mine"), PLAIN
+    ),
+    "a strategy without its parameters": lambda: evaluate(
+        one_list(["a"], strategy="MACHINE_ROOM"), PLAIN
+    ),
+    "a POP client": lambda: evaluate(one_list(["a"], client_rebalance=False), PLAIN),
+    "a gRPC client": lambda: evaluate(one_list(["host@1@0@16r6jvdv1x"]), PLAIN),
+    "a POP topic": lambda: evaluate(replace(one_list(["a"]), request_mode="POP"), PLAIN),
+    "no broker answered": lambda: evaluate(state(client_lists=()), PLAIN),
+    "one did not answer": lambda: evaluate(
+        state(
+            client_lists=(),
+            topic_routes=(route(*[route_broker(broker_name=f"broker-{n}") for n in "abc"]),),
+            offline_brokers=(("broker-a", 0),),
+        ),
+        PLAIN,
+    ),
+    "only a broker beside the route answered": lambda: evaluate(
+        state(client_lists=(client_list("a", broker_name="elsewhere"),)), PLAIN
+    ),
+    "rooms without parameters": lambda: evaluate(
+        one_list_each({"room1@x": ["a"]}), all_use("MACHINE_ROOM", consumeridcs=None)
+    ),
+    "too many queues": lambda: evaluate(one_list(["a"], 9), StrategyRules(most_queues=8)),
+    "two zones": lambda: evaluate(
+        state(
+            topic_routes=(
+                route(route_broker(zone_name="z1"), route_broker(broker_name="b", zone_name="z2")),
+            )
+        ),
+        PLAIN,
+    ),
+    "no member": lambda: evaluate(NO_MEMBER, PLAIN),
+}
+
+
+@pytest.mark.parametrize("name", NOT_AUDITED)
+def test_why_a_topic_is_not_computed_is_chinese(name: str) -> None:
+    assert_chinese(NOT_AUDITED[name]().reason)
+
+
+def test_what_javas_strategy_throws_stays_as_java_writes_it() -> None:
+    """An operator finds it in the client's log by these words."""
+    rules = all_use("MACHINE_ROOM_NEARBY-AVG", broker_room={"x": "1"}, client_room={"a": "1"})
+    reason = CHINESE.of(evaluate(one_list(["a"]), rules).reason)
+    assert reason == (
+        "Machine room is null for mq MessageQueue [topic=T, brokerName=broker-a, queueId=0]；"
+        "出错的客户端会保留现有的队列"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("MINE", {}),
+        ("MACHINE_ROOM_NEARBY-AVG", {}),
+        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM", {"broker_room": {"x": "1"}}),
+        ("MACHINE_ROOM_NEARBY-CONFIG", {"broker_room": {"x": "1"}}),
+    ],
+)
+def test_a_strategy_that_cannot_be_made_says_why_in_chinese(
+    name: str, params: dict[str, object]
+) -> None:
+    with pytest.raises(AllocationError) as raised:
+        make_strategy(name, params)
+    assert str(raised.value) == raised.value.text
+    assert_chinese(raised.value.text)
+
+
+#: An id that each kind of client makes.
+IDS = {
+    ClientKind.PLACEHOLDER: SharedId("${ip}@1#55"),
+    ClientKind.JAVA_BEFORE_4_9_0: SharedId("172.17.0.1@1", *OLD),
+    ClientKind.JAVA: SharedId("10.0.0.1@1#123456789012345", "JAVA", 401),
+    ClientKind.JAVA_NAMED: SharedId("10.0.0.1@order", "JAVA", 401),
+    ClientKind.BROADCASTING: SharedId("10.0.0.1@DEFAULT", "JAVA", 401),
+    ClientKind.ROCKETMQ_SPRING: SharedId("10.0.0.1@10.0.0.9:9876@1", "JAVA", 401),
+    ClientKind.SPRING_CLOUD_ALIBABA: SharedId("10.0.0.1@GID_pay|1", "JAVA", 401),
+    ClientKind.ONS: SharedId("10.0.0.1@ns1:9876;ns2:9876#10.0.0.1@1", "JAVA", 300),
+    ClientKind.GO: SharedId("172.17.0.1@1", "GO", 317),
+    ClientKind.CPP: SharedId("10.0.0.1@1#DEFAULT", "CPP", 401),
+    ClientKind.DOTNET: SharedId("10.0.0.1@1", "DOTNET", 401),
+    ClientKind.GRPC: SharedId("host@1#0", "RUST", 500),
+    ClientKind.OTHER: SharedId("consumer-95", "JAVA", 393),
+}
+
+
+@pytest.mark.parametrize("kind", ClientKind)
+def test_the_remedy_of_every_kind_of_client_is_chinese(kind: ClientKind) -> None:
+    shared = IDS[kind]
+    assert kind_of(shared.client_id, shared.language, shared.version) is kind
+    assert_chinese(own_ids_for([shared]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        own_ids_for(IDS.values()),
+        restart_of([]),
+        restart_of(["a"]),
+        restart_of([str(number) for number in range(30)], "GO"),
+        without_secret(["10.0.0.1@ak|sk|GID_pay|1", "10.0.0.1@secret=1"]),
+        *(count_processes("a@1", copies)[1] for copies in ([2], [2, 1], [2, 2])),
+        count_processes("a@1#123456789012345", [2, 2])[1],
+        list_of("abc"),
+        list_of("abc", 1),
+        queue_ranges(MessageQueue("T", name, number) for name in "abcdef" for number in (0, 2)),
+        queue_ranges(MessageQueue("T", name, 0) for name in "abcdefgh"),
+    ],
+)
+def test_what_is_said_of_clients_and_lists_is_chinese(text: str) -> None:
+    assert_chinese(text)
+
+
+CHANGES: list[Change] = [
+    leave("a"),
+    leave("a", 2),
+    join("z"),
+    join("z", 2),
+    own_ids(),
+    own_ids("a"),
+    use_strategy("AVG_BY_CIRCLE"),
+    use_strategy("AVG_BY_CIRCLE", None, "a"),
+    use_strategy("AVG_BY_CIRCLE", None, "a", "b"),
+    subscribe_all(),
+    add_broker("new", 1),
+    add_broker("new", 8),
+    remove_broker("broker-a"),
+    resize(4),
+    resize(1, "broker-a"),
+    unify_list(),
+    unify_list("broker-b"),
+    *map(mend, ("DUPLICATE_CLIENT_ID", "SUBSCRIPTION_MISMATCH")),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.text)
+def test_a_change_and_its_steps_are_chinese(change: Change) -> None:
+    stranger = member(client_id="c", subscribed=False)
+    lists = one_list_each({"broker-a": ["a", "a", "b", stranger], "broker-b": ["a", "a", "b"]}, 8)
+    with_slave = client_list("a", "a", broker_name="broker-b", broker_id=1)
+    situation = Situation(replace(lists, client_lists=(*lists.client_lists, with_slave)), PLAIN)
+    done = what_if(situation, [change])
+    assert done.steps
+    for text in (*done.changes, *done.steps):
+        assert_chinese(text)
+    for effect in done.after.stacked:
+        assert_chinese(effect.evidence)
+
+
+def test_the_page_calls_every_kind_as_the_chinese_index_of_the_findings_does() -> None:
+    index = (ROOT / "docs" / "zh" / "findings" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[(\w+)\]\(\w+\.md\) \| (.+) \| (.+) \|$", index, re.MULTILINE)
+    called = {name: (CHINESE.of(k.title), CHINESE.of(k.meaning)) for name, k in KINDS.items()}
+    assert called == {name: (title, meaning) for name, title, meaning in rows}
