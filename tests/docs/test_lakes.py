@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+import polars
 import pytest
+from pyiceberg.utils.config import Config
 
+from jobs.cli import main
 from jobs.schemas import REPORT_TABLES
 from tests.support.blocks import ROOT, blocks
 from tests.support.written_reports import publish, report_row
@@ -27,7 +33,7 @@ ROWS = {"2026-11-19": 1, "2026-11-20": 2}
 
 
 def block(*words: str) -> str:
-    """The one block that has all these words."""
+    """The one block of Python or SQL that has all these words."""
     (found,) = [text for _, text in BLOCKS if all(word in text for word in words)]
     return str(found)
 
@@ -39,11 +45,15 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for day, number in ROWS.items():
         # A re-audit may find less than the run before.
-        for run, rows in enumerate((3, 4, number) if day == "2026-11-20" else (number,)):
-            findings = [report_row("orphaned_queues", queue_id=each) for each in range(rows)]
-            tables = {"orphaned_queues": [{**each, "finding_id": "f"} for each in findings]}
-            publish(reports, day, tables, run_id=f"20261121T02000{run}Z-00000a")
+        for run_number, rows in enumerate((3, 4, number) if day == "2026-11-20" else (number,)):
+            publish_rows(reports, day, run_number, rows)
     return reports
+
+
+def publish_rows(reports: Path, day: str, run_number: int, number: int) -> None:
+    findings = [report_row("orphaned_queues", queue_id=each) for each in range(number)]
+    tables = {"orphaned_queues": [{**each, "finding_id": "f"} for each in findings]}
+    publish(reports, day, tables, run_id=f"20261121T02000{run_number}Z-00000a")
 
 
 def died(lake: Path) -> None:
@@ -60,24 +70,38 @@ def run(text: str, **values: Any) -> Any:
     return values["rows"]
 
 
+def by_date(days: Iterable[Any]) -> dict[str, int]:
+    return Counter(map(str, days))
+
+
 def test_every_block_of_the_guide_is_run_here() -> None:
-    assert len(BLOCKS) == 8
+    assert len(BLOCKS) == 13
+
+
+def test_python_counts_right_while_a_run_is_written(lake: Path) -> None:
+    died(lake)
+    rows = run(block("report_rows"))
+    assert by_date(rows["date"].to_pylist()) == {"2026-11-20": 2}
+    every = run(block("report_rows").replace(', ["2026-11-20"]', ""))
+    assert by_date(every["date"].to_pylist()) == ROWS
+    # What the guide says of other libraries.
+    assert len(every.to_pandas()) == len(polars.from_arrow(every)) == sum(ROWS.values())
+    rows = every
+    assert duckdb.sql("SELECT count(*) FROM rows").fetchall() == [(sum(ROWS.values()),)]
 
 
 def test_pandas_counts_right(lake: Path) -> None:
-    rows = run(block("pandas"))
+    rows = run(block("pandas.read_parquet"))
     assert rows["dt"].value_counts().to_dict() == ROWS
 
 
 def test_polars_counts_right(lake: Path) -> None:
-    pytest.importorskip("polars", reason="needs the extra: bench")
-    rows = run(block("polars"))
+    rows = run(block("polars.read_parquet"))
     assert {str(day): n for day, n in rows["dt"].value_counts().iter_rows()} == ROWS
 
 
 @pytest.mark.parametrize("words", [["SELECT *"], ["SEMI JOIN"]])
 def test_duckdb_counts_right(lake: Path, words: list[str]) -> None:
-    duckdb = pytest.importorskip("duckdb", reason="needs the extra: bench")
     if words == ["SEMI JOIN"]:
         died(lake)
     query = f"SELECT dt::VARCHAR, count(*) FROM ({block(*words)}) GROUP BY ALL"  # noqa: S608 - the guide's own text
@@ -85,7 +109,6 @@ def test_duckdb_counts_right(lake: Path, words: list[str]) -> None:
 
 
 def test_duckdb_tells_how_long_a_finding_is_open(lake: Path) -> None:
-    duckdb = pytest.importorskip("duckdb", reason="needs the extra: bench")
     ((finding, group, topic, dates, _),) = duckdb.sql(block("open_since")).fetchall()
     assert (finding, group, topic, dates) == ("f", "G", "T", 2)
 
@@ -99,6 +122,39 @@ def test_the_pointer_has_the_keys_that_the_guide_names(lake: Path) -> None:
     ((of_files,),) = [[row[2]] for row in rows if "files" in row[1]]
     (file,) = pointer["files"]["orphaned_queues"]
     assert set(re.findall(r"`(\w+)`", of_files)) == set(file)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--delta", ["DeltaTable("]),
+        ("--delta", ["polars.read_delta"]),
+        ("--iceberg", ["load_catalog", "to_pandas"]),
+        ("--iceberg", ["polars.scan_iceberg"]),
+    ],
+)
+def test_tables_of_other_formats_count_right(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, option: str, words: list[str]
+) -> None:
+    for key in ("URI", "WAREHOUSE"):
+        (configured,) = re.findall(rf"^    {key.lower()}: (.*)$", GUIDE, re.MULTILINE)
+        here = configured.replace("/lake/", f"{lake.parent}/")
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__PROD__{key}", here)
+    # PyIceberg reads the environment when it is imported.
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    (command,) = [
+        words
+        for each in blocks(ROOT / "docs" / "lakes.md")
+        if each.language == "sh"
+        for words in each.commands()
+        if option in words
+    ]
+    assert main([*command[1:], "--all-dates", "--quiet"]) == 0
+    for run_number, number in ((3, 5), (4, ROWS["2026-11-20"])):
+        publish_rows(lake, "2026-11-20", run_number, number)
+        assert main([*command[1:], "--quiet"]) == 0
+    rows = run(block(*words))
+    assert by_date(rows["date"]) == ROWS
 
 
 @pytest.mark.spark

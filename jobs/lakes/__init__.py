@@ -1,0 +1,5 @@
+"""Published reports as tables of Delta Lake or Iceberg, each by that format's own library.
+
+``export.py`` decides what is written, ``delta.py`` and ``iceberg.py`` write it, ``lake.py`` has
+what they share.
+"""
