@@ -10,14 +10,19 @@ import pyarrow.dataset as ds
 
 from jobs.errors import InputError
 from jobs.kinds import badness
+from jobs.languages.rows import TEXTS
+from jobs.reports.fitting import fitted, wide
 from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published, Reports
-from jobs.text import as_plain, csv_line, json_text, visible
+from jobs.terminal import Terminal
+from jobs.text import as_plain, csv_line, cut, json_text, visible
 from rebalance_core.english import list_of
 from rebalance_core.errors import near_names, nearest
 
-#: A terminal's worth; csv and json print every row.
+#: A cell where every row is one line; csv and json have all of it.
 _WIDEST_CELL = 60
+#: A cell that is folded: a quarantined line may have megabytes.
+_LONGEST_CELL = 2_000
 #: The coverage of what was audited.
 _AUDITED = "AUDITED"
 
@@ -168,16 +173,30 @@ def _named(rows: pa.Table) -> set[tuple[str, str]]:
 _NAMES = ("consumer_group", "topic", "topics")
 
 
-def format_table(table: pa.Table, form: str, *, whole: bool = False) -> Iterable[str]:
-    """The table's lines as ``table``, ``json`` (one object a line) or ``csv``.
+def format_table(
+    table: pa.Table, terminal: Terminal, *, whole: bool = False, is_wide: bool = False
+) -> Iterable[str]:
+    """The table's lines for a person.
 
-    As ``table``, long cells are cut, but for ``whole``; the other two print everything.
+    As wide as the terminal, with folded cells; a row of a table that cannot fit is a block of
+    lines. Where there is no terminal, or ``is_wide``, a row is one line. Long cells are cut, but
+    for ``whole`` and ``is_wide``. What texts are made of is for programs: a person gets it with
+    ``whole`` alone.
     """
-    formats: dict[str, Callable[[pa.Table], Iterable[str]]] = {
-        "table": lambda rows: _as_table(rows, None if whole else _WIDEST_CELL),
-        "json": _as_json,
-        "csv": _as_csv,
-    }
+    if not whole and TEXTS in table.column_names:
+        table = table.drop_columns([TEXTS])
+    fits = terminal.width is not None and not is_wide
+    widest = None if whole or is_wide else _LONGEST_CELL if fits else _WIDEST_CELL
+    rows = [[_cell(as_plain(value), widest) for value in row.values()] for row in table.to_pylist()]
+    names = [visible(name) for name in table.column_names]
+    if fits and terminal.width is not None:
+        return fitted(names, rows, terminal.width, terminal.paint)
+    return wide(names, rows, terminal.paint)
+
+
+def format_data(table: pa.Table, form: str) -> Iterable[str]:
+    """The table's lines for a program, whole: ``json`` (one object a line) or ``csv``."""
+    formats: dict[str, Callable[[pa.Table], Iterable[str]]] = {"json": _as_json, "csv": _as_csv}
     return formats[form](table)
 
 
@@ -192,19 +211,6 @@ def _as_csv(table: pa.Table) -> Iterable[str]:
         yield csv_line(list(row.values()))
 
 
-def _as_table(table: pa.Table, widest: int | None) -> Iterable[str]:
-    rows = [[_cell(as_plain(value), widest) for value in row.values()] for row in table.to_pylist()]
-    names = table.column_names
-    widths = [
-        max([len(name), *(len(row[column]) for row in rows)]) for column, name in enumerate(names)
-    ]
-    yield "  ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)).rstrip()
-    yield "  ".join("-" * width for width in widths)
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-    yield f"({len(rows)} {'row' if len(rows) == 1 else 'rows'})"
-
-
 def _cell(value: Any, widest: int | None) -> str:
     if value is None:
         return ""
@@ -213,12 +219,15 @@ def _cell(value: Any, widest: int | None) -> str:
     if isinstance(value, list):
         value = " ".join(_item(each) for each in value)
     text = visible(str(value))
-    return text if widest is None or len(text) <= widest else text[: widest - 3] + "..."
+    return text if widest is None else cut(text, widest)
 
 
 def _item(value: Any) -> str:
     if isinstance(value, dict) and set(value) == {"broker_name", "queue_id"}:
         return f"{value['broker_name']}:{value['queue_id']}"
+    if isinstance(value, dict) and set(value) == {"broker_name", "queue_id", "before", "after"}:
+        before, after = [",".join(value[each] or ["nobody"]) for each in ("before", "after")]
+        return f"{value['broker_name']}:{value['queue_id']} {before} -> {after};"
     if isinstance(value, dict) and "client_id" in value:
         count = f" x{value['processes']}" if value.get("processes", 1) > 1 else ""
         share = f" p={value['probability']:.2g}" if value.get("probability", 1.0) < 1 else ""

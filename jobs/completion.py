@@ -1,0 +1,125 @@
+"""What a shell completes after ``rebalance-audit``: options, and the names that are there.
+
+The shell asks the command itself, so that tables, columns, dates, groups and topics are those of
+the run that the line names so far.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from argcomplete import autocomplete
+from argcomplete.completers import BaseCompleter, DirectoriesCompleter, FilesCompleter
+from argcomplete.shell_integration import shellcode
+from pydantic import BaseModel
+
+from jobs.arguments import build_parser
+from jobs.errors import AuditError
+from jobs.reports.show import read_table
+from jobs.schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
+from jobs.settings import Settings, find_settings, load_settings
+from jobs.storage import Location, Reports
+from rebalance_core.repairs import REPAIRS
+
+#: What is asked of the names: the word so far, and the arguments before it.
+_Names = Callable[[str, Any], Iterable[str]]
+
+
+def script(shell: str) -> str:
+    """What the shell has to read, once in each of its sessions."""
+    return shellcode(["rebalance-audit"], shell=shell).strip("\n")
+
+
+def complete() -> None:
+    """Answers the shell that started this process, and ends the process."""
+    autocomplete(build_parser(), default_completer=_Completer())
+
+
+class _Completer(BaseCompleter):
+    """Completes the value of an option, or of the table of ``show``."""
+
+    def __call__(self, *, prefix: str, action: Any, parser: Any, parsed_args: Any) -> Any:
+        option = (action.option_strings or [action.dest])[-1]
+        names = _NAMES.get(option)
+        if names is not None and action.metavar != _PATTERN:
+            try:
+                found = list(names(prefix, parsed_args))
+            except (AuditError, OSError):  # there is no such run, or no such settings
+                return []
+            # A name that a shell would read as anything else is left to whoever types it.
+            return [each for each in found if shlex.quote(each) == each]
+        files = _FILES.get(action.metavar)
+        if files is None:
+            return []
+        return files(prefix=prefix, action=action, parser=parser, parsed_args=parsed_args)
+
+
+#: A regular expression, of which a name that was audited is none.
+_PATTERN = "P"
+_FILES: Mapping[Any, BaseCompleter] = {
+    "DIR": DirectoriesCompleter(),
+    "FILE": FilesCompleter(),
+    "PATH": FilesCompleter(),
+}
+
+
+def _tables(_prefix: str, _args: Any) -> Iterable[str]:
+    return ["summary", *(table.name for table in REPORT_TABLES), QUARANTINE.name]
+
+
+def _columns(prefix: str, args: Any) -> Iterable[str]:
+    """The columns of the table that are not there yet, behind those that are."""
+    before, comma, _ = prefix.rpartition(",")
+    named = before.split(",")
+    for table in (*REPORT_TABLES, QUARANTINE):
+        if table.name == args.table:
+            yield from (before + comma + each for each in table.schema.names if each not in named)
+
+
+def _reports(args: Any) -> Reports:
+    settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
+    reports = getattr(args, "reports", None) or settings.paths.reports
+    if reports is None:
+        raise AuditError("no reports are named yet")
+    return Reports(Location(reports))
+
+
+def _dates(_prefix: str, args: Any) -> Iterable[str]:
+    return _reports(args).dates()
+
+
+def _of_health(column: str) -> _Names:
+    def names(_prefix: str, args: Any) -> Iterable[str]:
+        reports = _reports(args)
+        published = reports.resolve(getattr(args, "date", None))
+        group = args.group if column == "topic" else None
+        rows = read_table(reports, published, GROUP_HEALTH.name, group)
+        return sorted({str(each) for each in rows[column].to_pylist() if each})
+
+    return names
+
+
+def _settings(_prefix: str, _args: Any) -> Iterable[str]:
+    return [f"{name}=" for name in _names_of(Settings)]
+
+
+def _names_of(model: type[BaseModel]) -> Iterable[str]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from (f"{name}.{each}" for each in _names_of(kind))
+        else:
+            yield name
+
+
+_NAMES: Mapping[str, _Names] = {
+    "table": _tables,
+    "--columns": _columns,
+    "--date": _dates,
+    "--group": _of_health("consumer_group"),
+    "--topic": _of_health("topic"),
+    "--set": _settings,
+    "--mend": lambda _prefix, _args: REPAIRS,
+}
