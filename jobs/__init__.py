@@ -2,7 +2,7 @@
 
     dumps -> snapshots -> fold -> judge -> publish
 
-For a PySpark shell, over DataFrames and with the shell's own session::
+For a PySpark shell, over DataFrames and with the shell's session::
 
     from jobs import Settings, audit_frames
 
@@ -10,7 +10,8 @@ For a PySpark shell, over DataFrames and with the shell's own session::
                            spark.read.parquet("snapshots/topic_routes"))
     reports["orphaned_queues"].show()
 
-Of one group and topic: ``explain`` and ``what_if``. Of what was published: ``read_reports``.
+Of one group and topic: ``explain`` and ``what_if``. Of what was published: ``read_reports``, and
+without Spark ``report_rows``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jobs.pipeline.explain import explain, what_if
     from jobs.pipeline.frames import audit_frames, snapshot_frames
-    from jobs.reports.read import read_reports
+    from jobs.reports.read import read_reports, report_rows
     from jobs.settings import Settings, load_settings
 
 #: That of the package; the zip of spark-submit has no other place for it.
@@ -33,6 +34,7 @@ __all__ = [
     "explain",
     "load_settings",
     "read_reports",
+    "report_rows",
     "snapshot_frames",
     "what_if",
 ]
@@ -43,6 +45,7 @@ _HOMES = {
     "explain": "jobs.pipeline.explain",
     "what_if": "jobs.pipeline.explain",
     "read_reports": "jobs.reports.read",
+    "report_rows": "jobs.reports.read",
     "Settings": "jobs.settings",
     "load_settings": "jobs.settings",
 }

@@ -7,6 +7,7 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Sequence
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
@@ -14,6 +15,8 @@ from jobs import __version__
 from jobs.changes import CHANGES
 from jobs.errors import SettingsError
 from jobs.known_issues import DEFAULT_KNOWN_ISSUES
+from jobs.languages.language import LANGUAGES
+from jobs.output import STANDARD_OUTPUT
 from jobs.pipeline.engine import AUTO, LOCAL, SPARK
 from jobs.settings import DEFAULT_SETTINGS, SEVERITIES
 from jobs.text import visible
@@ -108,6 +111,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--output",
         metavar="DIR",
+        type=_folder,
         required=True,
         help="the folder that gets snapshots/ and reports/",
     )
@@ -123,7 +127,9 @@ def build_parser() -> argparse.ArgumentParser:
         "ingest --dumps dumps/2026-11-20/ --snapshots lake/snapshots",
     )
     _add_dumps(ingest)
-    ingest.add_argument("--snapshots", metavar="DIR", help="gets a folder for each table")
+    ingest.add_argument(
+        "--snapshots", metavar="DIR", type=_folder, help="gets a folder for each table"
+    )
     _add_common(ingest)
     _add_dry_run(ingest)
     audit = _command(
@@ -133,7 +139,7 @@ def build_parser() -> argparse.ArgumentParser:
         "audit --snapshots lake/snapshots --reports lake/reports --date 2026-11-20",
     )
     audit.add_argument("--snapshots", metavar="DIR", help="has a folder for each table")
-    audit.add_argument("--reports", metavar="DIR", help="gets the published reports")
+    audit.add_argument("--reports", metavar="DIR", type=_folder, help="gets the published reports")
     _add_window(audit)
     _add_known_issues(audit)
     _add_fail_on(audit)
@@ -150,19 +156,30 @@ def build_parser() -> argparse.ArgumentParser:
     )
     show.add_argument("--reports", metavar="DIR", help="where the reports are published")
     show.add_argument(
-        "--date", metavar="D", help="a date, as 2026-11-20; default: the last one published"
+        "--date",
+        metavar="D",
+        type=_date,
+        help="a date, as 2026-11-20; default: the last one published",
     )
     show.add_argument("--format", choices=("table", "json", "csv"), default="table")
     show.add_argument("--group", metavar="G", help="only this consumer group")
     show.add_argument("--topic", metavar="T", help="only this topic")
     show.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
+    show.add_argument(
+        "--wide", action="store_true", help="a row is one line, however wide; nothing is cut"
+    )
+    show.add_argument(
+        "--no-pager", action="store_true", help="never show a long table in $PAGER (less)"
+    )
     _add_settings(show)
     _add_alert(commands)
     _add_report(commands)
     _add_site(commands)
+    _add_export(commands)
     _add_prune(commands)
     _add_explain(commands)
     _add_what_if(commands)
+    _add_completion(commands)
     return parser
 
 
@@ -180,7 +197,7 @@ REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression over th
     )
     _add_servers(collect)
     add = collect.add_argument
-    add("--dumps", metavar="DIR", help="gets a file a round, in folders by date")
+    add("--dumps", metavar="DIR", type=_folder, help="gets a file a round, in folders by date")
     add(
         "--every", metavar="T", type=_duration, help="a round every 60, 5m, ...; default: one round"
     )
@@ -211,6 +228,7 @@ persistence_seconds. It changes nothing in the cluster. See also collect --help.
     live.add_argument(
         "--output",
         metavar="DIR",
+        type=_folder,
         default="out/live",
         help="gets a folder with dumps, reports and page; default: out/live",
     )
@@ -221,6 +239,7 @@ persistence_seconds. It changes nothing in the cluster. See also collect --help.
         help="how long to watch; default: persistence_seconds; 0: one round alone",
     )
     _add_fail_on(live)
+    _add_language(live)
     _add_settings(live)
 
 
@@ -288,12 +307,20 @@ as it is. Exit code 2: there is no URL; 4: nobody took the message.""",
     )
     alert.add_argument("--reports", metavar="DIR", help="where the reports are published")
     alert.add_argument(
-        "--date", metavar="D", help="a date, as 2026-11-20; default: the last one published"
+        "--date",
+        metavar="D",
+        type=_date,
+        help="a date, as 2026-11-20; default: the last one published",
     )
-    alert.add_argument("--metrics", metavar="FILE", help="gets the metrics, *.prom, in one step")
+    alert.add_argument(
+        "--metrics",
+        metavar="FILE",
+        help="gets the metrics, *.prom, in one step; -: standard output",
+    )
     alert.add_argument(
         "--webhook", action="store_true", help="send what is new and was not sent yet"
     )
+    _add_language(alert)
     _add_settings(alert)
 
 
@@ -306,13 +333,16 @@ def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     report.add_argument("--reports", metavar="DIR", help="where the reports are published")
     report.add_argument(
-        "--date", metavar="D", help="a date, as 2026-11-20; default: the last one published"
+        "--date",
+        metavar="D",
+        type=_date,
+        help="a date, as 2026-11-20; default: the last one published",
     )
     report.add_argument(
         "--output",
         metavar="PATH",
         help="the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>; "
-        "default: report/ beside the tables",
+        "-: standard output; default: report/ beside the tables",
     )
     report.add_argument("--format", choices=("html", "markdown", "csv", "json"), default="html")
     report.add_argument(
@@ -322,6 +352,7 @@ def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
         default=10,
         help="how many topics, worst first, in full and with pictures; default: 10",
     )
+    _add_language(report)
     _add_settings(report)
 
 
@@ -336,9 +367,14 @@ index.html has how each group was, night by night. A night without a published r
 missing. Serve the folder, or open index.html: the pages need no server.""",
     )
     site.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    site.add_argument("--date", metavar="D", help="the last night; default: the last one published")
     site.add_argument(
-        "--output", metavar="DIR", help="the folder; default: report/ beside the tables"
+        "--date", metavar="D", type=_date, help="the last night; default: the last one published"
+    )
+    site.add_argument(
+        "--output",
+        metavar="DIR",
+        type=_folder,
+        help="the folder; default: report/ beside the tables",
     )
     site.add_argument(
         "--nights",
@@ -354,6 +390,7 @@ missing. Serve the folder, or open index.html: the pages need no server.""",
         default=10,
         help="how many topics of each night, worst first, in full and with pictures; default: 10",
     )
+    _add_language(site)
     _add_settings(site)
 
 
@@ -364,6 +401,36 @@ def _nights(text: str) -> int:
             f"expected a number of nights from 1 to {_MOST_NIGHTS}, came {text!r}"
         )
     return number
+
+
+def _add_export(commands: argparse._SubParsersAction[_Parser]) -> None:
+    export = _command(
+        commands,
+        "export",
+        "write published reports into tables of Delta Lake or Iceberg",
+        "export --reports out/reports --delta lake/audit",
+        detail="""
+Each report table becomes one table of all dates, with a column date. The rows of a date are
+replaced in one commit: a date that is exported again counts once. It needs the extra delta or
+iceberg. The address of an Iceberg catalog comes from ~/.pyiceberg.yaml or from the environment
+(PYICEBERG_CATALOG__C__URI).""",
+    )
+    add = export.add_argument
+    add("--reports", metavar="DIR", help="where the reports are published")
+    place = export.add_mutually_exclusive_group(required=True)
+    place.add_argument(
+        "--delta", metavar="DIR", type=_folder, help="gets a Delta table for each report table"
+    )
+    place.add_argument("--iceberg", metavar="C.N", help="the catalog, and the namespace in it")
+    dates = export.add_mutually_exclusive_group()
+    dates.add_argument(
+        "--date",
+        metavar="D",
+        type=_date,
+        help="a date, as 2026-11-20; default: the last one published",
+    )
+    dates.add_argument("--all-dates", action="store_true", help="every date that is published")
+    _add_settings(export)
 
 
 def _add_prune(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -400,6 +467,25 @@ def _days(text: str) -> int:
     return int(match[1]) * (7 if match[2] == "w" else 1)
 
 
+def _date(text: str) -> str:
+    try:
+        # A week of a year, and a date without hyphens, are ISO 8601 too: one form is enough.
+        if date.fromisoformat(text).isoformat() == text:
+            return text
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"expected a date as YYYY-MM-DD, came {text!r}")
+
+
+def _folder(text: str) -> str:
+    if text == STANDARD_OUTPUT:
+        raise argparse.ArgumentTypeError(
+            f"expected a folder, came {text!r}: what has several files does not go to standard "
+            "output"
+        )
+    return text
+
+
 def _natural(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, came {text!r}")
@@ -423,12 +509,12 @@ def _add_what_if(commands: argparse._SubParsersAction[_Parser]) -> None:
         "show what changes would do, and whether they can be rolled out; needs no Spark",
         "what-if --dumps dumps/ --group G --topic T --leave 10.0.0.4@app --queues 8",
         detail="""
-Changes are made in the order of the options; without --topic to all topics of the group (--queues:
-not to the retry topic). Exit code 1: not safe, see docs/what_if.md.""",
+Changes are made in the order of the options. Exit code 1: not safe, see docs/what_if.md.""",
     )
     what_if.usage = (
         "%(prog)s (--dumps PATH ... | --snapshots DIR) --group G [--topic T] CHANGE ...\n"
-        "                               [--format table|json] [--at TIME] [--cluster C]\n"
+        "                               [--format table|json] [--at TIME] [--cluster C]"
+        " [--language L]\n"
         "                               [--settings FILE] [--set A.B=C] [--quiet] [-v]"
     )
     _add_question(what_if, every_topic=True)
@@ -477,6 +563,19 @@ def _change_of(parse: Callable[[str], Change]) -> Callable[[str], Change]:
     return parsed
 
 
+def _add_completion(commands: argparse._SubParsersAction[_Parser]) -> None:
+    completion = _command(
+        commands,
+        "completion",
+        "print what a shell reads to complete commands, options and names",
+        "completion bash > ~/.local/share/bash-completion/completions/rebalance-audit",
+        detail="""
+In zsh: eval "$(rebalance-audit completion zsh)" in ~/.zshrc, after compinit. In fish:
+rebalance-audit completion fish > ~/.config/fish/completions/rebalance-audit.fish""",
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell reads it")
+
+
 def _add_question(command: argparse.ArgumentParser, *, every_topic: bool = False) -> None:
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument(
@@ -488,7 +587,9 @@ def _add_question(command: argparse.ArgumentParser, *, every_topic: bool = False
         "--topic",
         metavar="T",
         required=not every_topic,
-        help="the topic; default: every topic of the group" if every_topic else "the topic",
+        help="the topic; default: every topic (--queues: not the retry topic)"
+        if every_topic
+        else "the topic",
     )
     command.add_argument(
         "--at", metavar="TIME", help="a time, as 2026-11-20T10:00:00Z; default: the last snapshot"
@@ -496,6 +597,7 @@ def _add_question(command: argparse.ArgumentParser, *, every_topic: bool = False
     command.add_argument(
         "--cluster", metavar="C", help="the cluster, where the group is in several"
     )
+    _add_language(command)
     _add_settings(command)
 
 
@@ -506,7 +608,9 @@ def _add_dumps(command: argparse.ArgumentParser) -> None:
 
 
 def _add_window(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--date", metavar="D", help="audit this day, UTC, YYYY-MM-DD")
+    command.add_argument(
+        "--date", metavar="D", type=_date, help="audit this day, UTC, as 2026-11-20"
+    )
     command.add_argument(
         "--since",
         metavar="T",
@@ -529,6 +633,15 @@ def _add_fail_on(command: argparse.ArgumentParser) -> None:
         "--fail-on",
         choices=SEVERITIES,
         help="exit with 1 where a finding is so severe or worse, and no known issue",
+    )
+
+
+def _add_language(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--language",
+        metavar="L",
+        choices=tuple(LANGUAGES),
+        help=f"{' or '.join(LANGUAGES)}: in which language; default: the setting language",
     )
 
 

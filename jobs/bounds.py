@@ -14,7 +14,7 @@ from rebalance_core.strategy_rules import MOST_QUEUES
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds with their defaults, which are generous; conf/audit.toml says what each is for."""
+    """The bounds with their defaults, which are generous; conf/audit.toml has what each is for."""
 
     line_bytes: int = 64 << 20
     name_length: int = 4_096
@@ -33,7 +33,7 @@ DEFAULT_BOUNDS = Bounds()
 
 
 def beyond(name: str, most: int, what: str, came: int) -> str:
-    """What was expected and what came, with the setting that says so.
+    """What was expected and what came, with the setting that demands it.
 
     >>> beyond("topic_queues", 100_000, "queues of topic 'T'", 10_000_000)
     "expected at most 100,000 queues of topic 'T' (bounds.topic_queues), came 10,000,000"

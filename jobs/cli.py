@@ -12,14 +12,13 @@ comes with --verbose, else it is in a file that the line names.
 from __future__ import annotations
 
 import argparse
-import io
 import logging
 import os
 import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from jobs.arguments import LAST_RUN, parse_arguments
 from jobs.environment import check_packages
-from jobs.errors import AuditError, InputError, QuarantineError, SettingsError
+from jobs.errors import AuditError, DamagedError, InputError, QuarantineError, SettingsError
 from jobs.failures import is_of_the_machine, sentence_of
 from jobs.instants import to_instant
 from jobs.kinds import QUEUE_FINDINGS
@@ -38,8 +37,11 @@ from jobs.known_issues import (
     find_known_issues,
     load_known_issues,
 )
+from jobs.languages.language import language
 from jobs.masking import Masking
+from jobs.output import STANDARD_OUTPUT, give, say, text_file_at, write_in_pages
 from jobs.pipeline.engine import LOCAL, check_input, choose_engine
+from jobs.pipeline.steps import steps_of
 from jobs.progress import Progress, complain
 from jobs.publish.run import Run, Task
 from jobs.settings import (
@@ -58,7 +60,8 @@ from jobs.storage import (
     local_bytes,
     new_run_id,
 )
-from jobs.text import encodable, json_text, visible, visible_lines
+from jobs.terminal import Terminal
+from jobs.text import json_text, visible
 from jobs.window import Window, future_after
 from rebalance_core import Change, ChangeError
 from rebalance_core.english import count, noun
@@ -73,6 +76,10 @@ _SHORT_BYTES = 64 << 20
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code. --help and --version raise SystemExit."""
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow on its line
+        from jobs.completion import complete  # noqa: PLC0415 - only what is used
+
+        complete()
     try:
         with _terminated_by_an_exception():
             return _reported(arguments)
@@ -171,39 +178,14 @@ def entry(command: str) -> NoReturn:
     sys.exit(main([command, *sys.argv[1:]]))
 
 
-def _say(text: str) -> None:
-    """Writes lines for a person."""
-    _write(visible_lines(text))
-
-
-def _give(line: str) -> None:
-    """Writes a line of data: exact and in UTF-8, whatever the locale. A terminal gets escapes."""
-    if sys.stdout is not None and sys.stdout.isatty():
-        _say(line)
-        return
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding != "utf-8":
-        sys.stdout.reconfigure(encoding="utf-8")
-    _write(line)
-
-
-def _write(text: str) -> None:
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.write(encodable(text, sys.stdout) + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read has read enough (``show ... | head``). The work goes on, and its exit code
-        # counts; Python would complain of the rest of the text when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        raise AuditError(f"standard output cannot be written to: {sentence_of(error)}") from error
-
-
 def _run(args: argparse.Namespace) -> int:
+    if args.command == "completion":
+        return _complete(args)
     if args.command == "collect":
         return _collect(args)
     settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
+    if getattr(args, "language", None):
+        settings = settings.model_copy(update={"language": args.language})
     # The key of the masking is read where something is masked: at the end of a run.
     settings.masking.to_masking()
     _name_sources(args)
@@ -229,7 +211,8 @@ def _name_sources(args: argparse.Namespace) -> None:
 
 
 def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
-    progress = Progress(quiet=args.quiet)
+    # With --verbose Java writes to the terminal as well.
+    progress = Progress(quiet=args.quiet, moves=not args.verbose)
     window = None if args.command == "ingest" else _window(args, settings)
     dumps = getattr(args, "dumps", None) or settings.paths.dumps
     if args.command in ("ingest", "run") and not dumps:
@@ -257,6 +240,7 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
         is_submitted="PYSPARK_GATEWAY_PORT" in os.environ,
     )
     progress.say(choice.sentence)
+    progress.plan(steps_of(args.command, choice.engine))
     engine = _run_locally if choice.engine == LOCAL else _run_on_spark
     try:
         ingested, published, late_error = engine(args, dumps, snapshots, settings, task, progress)
@@ -265,10 +249,10 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
         if published is not None:
             for text in expired_known_issues(published):
                 complain(text)
-            _say(sum_up(published, reports))
+            say(sum_up(published, reports))
             _clear_away(published, _needed(task), progress)
         elif ingested is not None:
-            _say(
+            say(
                 f"ingested {ingested.lines:,} lines of {ingested.files} files into {snapshots}, "
                 f"{ingested.quarantined:,} quarantined"
             )
@@ -352,7 +336,7 @@ def _run_on_spark(
     check_packages()
     from jobs.pipeline.audit_on_spark import audit  # noqa: PLC0415
     from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415 - Spark takes its time to import
-    from jobs.session import spark_session  # noqa: PLC0415
+    from jobs.session import spark_session, tasks_under_way  # noqa: PLC0415
 
     if "PYSPARK_GATEWAY_PORT" not in os.environ and (args.master or "local").startswith("local"):
         check_input(None if args.command == "audit" else dumps, snapshots)
@@ -360,6 +344,7 @@ def _run_on_spark(
     is_short = size is not None and size <= _SHORT_BYTES
     name = f"rebalance-audit {args.command}"
     with spark_session(name, args.master, is_short=is_short, verbose=args.verbose) as spark:
+        progress.watch(lambda: tasks_under_way(spark))
         return _ingest_and_audit(
             args,
             _writing(snapshots, settings, progress),
@@ -427,7 +412,7 @@ def _dry_run(
             ingested_before=args.command == "audit",
         )
     for line in [*lines, *plan_settings(settings), "dry run: nothing was written"]:
-        _say(line)
+        say(line)
     return 0
 
 
@@ -461,12 +446,7 @@ def _window(args: argparse.Namespace, settings: Settings) -> Window:
     if args.date and (since_text or args.until):
         raise SettingsError("expected --date or --since/--until, came both")
     if args.date:
-        try:
-            return Window.of_date(date.fromisoformat(args.date))
-        except ValueError as error:
-            raise SettingsError(
-                f"--date: expected YYYY-MM-DD, came {args.date!r}: {error}"
-            ) from error
+        return Window.of_date(date.fromisoformat(args.date))
     since = _time("--since", since_text, f", or {LAST_RUN}")
     until = _time("--until", args.until)
     if since and until and since >= until:
@@ -557,6 +537,13 @@ def expired_known_issues(published: Published) -> list[str]:
     ]
 
 
+def _complete(args: argparse.Namespace) -> int:
+    from jobs.completion import script  # noqa: PLC0415 - only what is used
+
+    give(script(args.shell))
+    return 0
+
+
 def _collect(args: argparse.Namespace) -> int:
     given = {
         "dumps": args.dumps,
@@ -591,8 +578,8 @@ def _collect_from(args: argparse.Namespace, given: dict[str, Any]) -> None:
         {**given, **{name: value for name, value in asked.items() if value is not None}},
         {name: value for name, value in cluster.items() if value is not None},
     )
-    say = Progress(quiet=args.quiet).say
-    asyncio.run(collect(options, os.environ, lambda: to_instant(datetime.now(UTC)), say, complain))
+    told = Progress(quiet=args.quiet).say
+    asyncio.run(collect(options, os.environ, lambda: to_instant(datetime.now(UTC)), told, complain))
 
 
 #: So many rounds are collected while ``live`` watches.
@@ -610,13 +597,13 @@ def _live(args: argparse.Namespace, settings: Settings) -> int:
         "running_infos_seconds": int(every) // 2,
     }
     _collect_from(args, given)
-    _say("first verdict, from one round: nothing can be seen to last yet")
+    say("first verdict, from one round: nothing can be seen to last yet")
     code = _judge(args, place)
     if not seconds:
         return code
-    _say(f"watching for {seconds:g} s, a round every {every:g} s")
+    say(f"watching for {seconds:g} s, a round every {every:g} s")
     _collect_from(args, {**given, "every_seconds": every, "for_seconds": seconds + every / 2})
-    _say(f"second verdict, from {seconds:g} s")
+    say(f"second verdict, from {seconds:g} s")
     return _judge(args, place)
 
 
@@ -624,6 +611,7 @@ def _judge(args: argparse.Namespace, place: str) -> int:
     """Audits the dumps of a place and writes the page: what two commands do."""
     settings = [f"--set={each}" for each in args.set]
     settings += [f"--settings={args.settings}"] if args.settings else []
+    in_language = [f"--language={args.language}"] if args.language else []
     settings += ["--quiet", *(["--verbose"] if args.verbose else [])]
     fail_on = [f"--fail-on={args.fail_on}"] if args.fail_on else []
     run = ["run", "--dumps", f"{place}/dumps", "--output", place, "--engine", LOCAL]
@@ -631,11 +619,12 @@ def _judge(args: argparse.Namespace, place: str) -> int:
     if code > 1:
         return code
     report = ["report", "--reports", f"{place}/reports", "--output", f"{place}/report.html"]
-    return max(code, main([*report, *settings]))
+    return max(code, main([*report, *in_language, *settings]))
 
 
 def _show(args: argparse.Namespace, settings: Settings) -> int:
     from jobs.reports.show import (  # noqa: PLC0415
+        format_data,
         format_table,
         read_table,
         select_columns,
@@ -644,8 +633,10 @@ def _show(args: argparse.Namespace, settings: Settings) -> int:
     )
 
     reports = Reports(_reports_location(args, settings), _newest_date(settings))
+    terminal = Terminal.of(sys.stdout, os.environ)
     if args.table == "summary":
-        _give(json_text(reports.resolve(args.date).summary, indent=2))
+        text = json_text(reports.resolve(args.date).summary, indent=2)
+        _give_lines(text.split("\n"), terminal, args)
         return 0
 
     def read(published: Published) -> tuple[Any, str]:
@@ -658,19 +649,37 @@ def _show(args: argparse.Namespace, settings: Settings) -> int:
         table = worst_first(table)
     if args.columns:
         table = select_columns(table, args.columns.split(","))
-    write = _say if args.format == "table" else _give
-    for line in format_table(table, args.format, whole=bool(args.columns)):
-        write(line)
+    if args.format == "table":
+        lines = format_table(table, terminal, whole=bool(args.columns), is_wide=args.wide)
+        write_in_pages(lines, terminal, pages=not args.no_pager, is_wide=args.wide)
+    else:
+        _give_lines(format_data(table, args.format), terminal, args)
     if reason:
         Progress(quiet=args.quiet).say(f"0 rows: {reason}")
     return 0
+
+
+def _give_lines(lines: Iterable[str], terminal: Terminal, args: argparse.Namespace) -> None:
+    """Writes data; in pages on a terminal, where it is to be read by a person."""
+    if terminal.width is not None:
+        # A line feed within a cell is no end of a line.
+        write_in_pages(map(visible, lines), terminal, pages=not args.no_pager)
+        return
+    for line in lines:
+        give(line)
+
+
+def _say_beside(args: argparse.Namespace, output: str | None) -> Callable[[str], None]:
+    """Where lines about a result go: to standard error, where standard output has the result."""
+    return Progress(quiet=args.quiet).say if output == STANDARD_OUTPUT else say
 
 
 def _alert(args: argparse.Namespace, settings: Settings) -> int:
     from jobs.alerts.alert import alert  # noqa: PLC0415 - the other commands need no such library
 
     reports = Reports(_reports_location(args, settings), _newest_date(settings))
-    metrics = Location(args.metrics) if args.metrics else None
+    metrics = text_file_at(args.metrics) if args.metrics else None
+    say_what = _say_beside(args, args.metrics)
     for line in alert(
         reports,
         args.date,
@@ -680,8 +689,9 @@ def _alert(args: argparse.Namespace, settings: Settings) -> int:
         complain,
         metrics,
         webhook=args.webhook,
+        language=language(settings.language),
     ):
-        _say(line)
+        say_what(line)
     return 0
 
 
@@ -692,10 +702,17 @@ def _report(args: argparse.Namespace, settings: Settings) -> int:
     written = reports.read(
         args.date,
         lambda published: write_report(
-            reports, published, args.format, args.output, args.top, settings.paths.finding_pages
+            reports,
+            published,
+            args.format,
+            args.output,
+            args.top,
+            settings.paths.finding_pages,
+            language=language(settings.language),
         ),
     )
-    _say(f"report of {written.date}: {written.verdict} {written.location}")
+    say_what = _say_beside(args, args.output)
+    say_what(f"report of {written.date}: {written.verdict} {written.output}")
     return 0
 
 
@@ -705,12 +722,42 @@ def _site(args: argparse.Namespace, settings: Settings) -> int:
     reports = Reports(_reports_location(args, settings), _newest_date(settings))
     last = reports.resolve(args.date).date
     pages = settings.paths.finding_pages
-    site = write_site(reports, last, args.nights, args.output, args.top, pages)
-    _say(f"site: {count(len(site.pages), 'page')} up to {last}, and their index {site.index}")
+    site = write_site(
+        reports, last, args.nights, args.output, args.top, pages, language(settings.language)
+    )
+    say(f"site: {count(len(site.pages), 'page')} up to {last}, and their index {site.index}")
     for line in site.failed:
         complain(line)
     if site.failed:
         raise AuditError("not every night has a page: see the lines before")
+    return 0
+
+
+def _export(args: argparse.Namespace, settings: Settings) -> int:
+    from jobs.lakes.delta import DeltaLake  # noqa: PLC0415 - only what is used
+    from jobs.lakes.export import export  # noqa: PLC0415
+    from jobs.lakes.iceberg import IcebergLake  # noqa: PLC0415
+
+    reports = Reports(_reports_location(args, settings), _newest_date(settings))
+    dates = [reports.resolve(args.date).date]
+    if args.all_dates:
+        dates = [each for each in reports.dates() if reports.find(each) is not None]
+    lake = DeltaLake(args.delta) if args.delta is not None else IcebergLake(args.iceberg)
+    damaged = 0
+    for each in dates:
+        try:
+            done = export(reports, each, lake)
+        except DamagedError as error:
+            if not args.all_dates:
+                raise
+            complain(f"{each} was not exported: {error}")
+            damaged += 1
+            continue
+        say(f"exported {each}, run {done.run_id}: {count(done.rows, 'row')} into {lake}")
+    if damaged:
+        raise AuditError(
+            f"{damaged} of {count(len(dates), 'date')} not exported: see the lines before"
+        )
     return 0
 
 
@@ -738,13 +785,13 @@ def _prune(args: argparse.Namespace, settings: Settings) -> int:
     if args.dumps:
         pruned[args.dumps] = prune_dumps(Path(args.dumps), retention)
     for place, of_place in pruned.items():
-        _say(f"{place}:")
+        say(f"{place}:")
         for line in [*of_place.lines(dry_run=args.dry_run)] or ["nothing to remove"]:
-            _say(f"  {line}")
+            say(f"  {line}")
         for line in of_place.failed:
             complain(line)
     if args.dry_run:
-        _say("dry run: nothing was removed")
+        say("dry run: nothing was removed")
     if any(each.failed for each in pruned.values()):
         raise AuditError("not all was removed: see the lines before; the next prune goes on")
     return 0
@@ -773,16 +820,16 @@ def _answer(args: argparse.Namespace, settings: Settings) -> int:
     else:
         moments = moments_of_tables(Location(args.snapshots), question, settings)
     if args.command == "explain":
-        _say(explain_moment(moments[0], settings))
+        say(explain_moment(moments[0], settings))
         return 0
     try:
         predicted = predict_moments(moments, changes, settings)
     except ChangeError as error:
         raise SettingsError(visible(str(error))) from error
     if args.format == "json":
-        _give(json_text(predicted.values, indent=2))
+        give(json_text(predicted.values, indent=2))
     else:
-        _say(predicted.text)
+        say(predicted.text)
     return 0 if predicted.safe else 1
 
 
@@ -793,6 +840,7 @@ _WITHOUT_SESSION = {
     "alert": _alert,
     "report": _report,
     "site": _site,
+    "export": _export,
     "prune": _prune,
     "explain": _answer,
     "what-if": _answer,

@@ -1,4 +1,4 @@
-"""Content ids: what a broker's list or a nameserver's route says, as one short text.
+"""Content ids: what is in a broker's list or a nameserver's route, as one short text.
 
 Equal content has an equal id, whoever computes it, in whatever order its rows come: ``ingest`` in
 Python as it reads an answer, Spark from the rows of a lake, the fold of a small input. The id is
@@ -39,7 +39,7 @@ DOUBTFUL_TOPICS = pa.list_(
 HEARD_SECONDS = 90
 
 #: All that is true of a member whatever the topic, and that makes a list another one. A further
-#: fact stands here, where ``heartbeats`` gets it from, and in the core's ``Member``.
+#: fact is declared here, where ``heartbeats`` gets it from, and in the core's ``Member``.
 MEMBER_FACTS = (
     Fact("client_id", pa.string()),
     Fact("client_addr", pa.string()),

@@ -1,12 +1,15 @@
 """Writes what docs say of tables and kinds: python -m jobs.data_dictionary, or make docs.
 
 docs/data_dictionary.md has every table with its grain, every column with its type and its meaning,
-as jobs/schemas.py has them; the index of docs/findings has every kind, as jobs/kinds.py has it.
+as jobs/schemas.py has them; docs/zh has the same in Chinese, by the translations beside it. The
+index of docs/findings has every kind, as jobs/kinds.py has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from jobs.contract import type_name
@@ -15,46 +18,79 @@ from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
 
 _DOCS = Path(__file__).parent.parent / "docs"
 PAGE = _DOCS / "data_dictionary.md"
+CHINESE_PAGE = _DOCS / "zh" / "data_dictionary.md"
+#: By English text the Chinese one.
+CHINESE = _DOCS / "zh" / "data_dictionary.toml"
 INDEX = _DOCS / "findings" / "README.md"
-#: What stands before the tables of the index is written by hand.
+#: What comes before the tables of the index is written by hand.
 _INDEX_MARK = "<!-- What follows is written by `make docs` from jobs/kinds.py. -->\n"
 
 _INTRODUCTION = """\
-# Data dictionary
+# {title}
 
 <!-- Written by `make docs` from jobs/schemas.py; whatever is changed here is lost. -->
 
-All times are UTC instants. A column that may be null says so; in a snapshot table it may also be
-missing. Of the report tables columns are added, never changed or removed.
+{text}
 """
+_TEXT = (
+    "All times are UTC instants. A column that may be null says so; in a snapshot table it may "
+    "also be\nmissing. Of the report tables columns are added, never changed or removed."
+)
+
+#: Gives a text of the page in its language.
+Translate = Callable[[str], str]
 
 
-def dictionary(snapshots: Iterable[Table], reports: Iterable[Table]) -> str:
+def dictionary(
+    snapshots: Iterable[Table], reports: Iterable[Table], translate: Translate = str
+) -> str:
     """The page, as Markdown."""
-    parts = [_INTRODUCTION, _section("Snapshot tables", "what the audit reads", snapshots)]
-    parts.append(_section("Report tables", "what it publishes", reports))
-    return "\n".join(parts)
+    introduction = _INTRODUCTION.format(title=translate("Data dictionary"), text=translate(_TEXT))
+    sections = [
+        ("Snapshot tables", "Snapshot tables, what the audit reads: {tables}.", snapshots),
+        ("Report tables", "Report tables, what it publishes: {tables}.", reports),
+    ]
+    return "\n".join([introduction, *(_section(*each, translate) for each in sections)])
 
 
-def _section(title: str, what: str, tables: Iterable[Table]) -> str:
+def _section(title: str, text: str, tables: Iterable[Table], translate: Translate) -> str:
     named = list(tables)
-    listed = ", ".join(f"[{table.name}](#{table.name})" for table in named)
-    return "\n".join([f"## {title}\n\n{title}, {what}: {listed}.\n", *map(_table, named)])
+    listed = translate(", ").join(f"[{table.name}](#{table.name})" for table in named)
+    head = f"## {translate(title)}\n\n{translate(text).format(tables=listed)}\n"
+    return "\n".join([head, *(_table(table, translate) for table in named)])
 
 
-def _table(table: Table) -> str:
-    return "\n".join([f"### {table.name}\n\nGrain: {_cell(table.grain)}.\n", *_columns(table), ""])
+def _table(table: Table, translate: Translate) -> str:
+    grain = translate("Grain: {grain}.").format(grain=_cell(translate(table.grain)))
+    return "\n".join([f"### {table.name}\n\n{grain}\n", *_columns(table, translate), ""])
 
 
-def _columns(table: Table) -> Iterator[str]:
-    yield "| column | type | meaning |"
+def _columns(table: Table, translate: Translate) -> Iterator[str]:
+    yield translate("| column | type | meaning |")
     yield "|---|---|---|"
     for field in table.schema:
-        type_ = f"`{type_name(field.type)}`" + (", may be null" if field.nullable else "")
-        yield f"| `{field.name}` | {type_} | {_cell(comment_of(field))} |"
+        type_ = f"`{type_name(field.type)}`" + (
+            translate(", may be null") if field.nullable else ""
+        )
+        yield f"| `{field.name}` | {type_} | {_cell(translate(comment_of(field)))} |"
 
 
-#: The types as Spark's SQL calls them.
+def in_chinese() -> Translate:
+    """Gives a text of the page in Chinese.
+
+    Raises:
+        KeyError: docs/zh/data_dictionary.toml does not have the text.
+    """
+    translations: dict[str, str] = tomllib.loads(CHINESE.read_text(encoding="utf-8"))
+
+    def translate(text: str) -> str:
+        if text in translations:
+            return translations[text]
+        raise KeyError(f"docs/zh/data_dictionary.toml has no line for {text!r}: add it in Chinese")
+
+    return translate
+
+
 def index(page: str) -> str:
     """The index of docs/findings with its tables written anew."""
     by_hand, mark, _ = page.partition(_INDEX_MARK)
@@ -79,10 +115,12 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """Writes both pages."""
-    # A table that is read and published is told of once.
+    """Writes the pages."""
+    # A table that is read and published is described once.
     reports = [table for table in REPORT_TABLES if table not in SNAPSHOT_TABLES]
-    PAGE.write_text(dictionary(SNAPSHOT_TABLES, reports), encoding="utf-8")
+    write = partial(dictionary, SNAPSHOT_TABLES, reports)
+    PAGE.write_text(write(), encoding="utf-8")
+    CHINESE_PAGE.write_text(write(in_chinese()), encoding="utf-8")
     INDEX.write_text(index(INDEX.read_text(encoding="utf-8")), encoding="utf-8")
 
 

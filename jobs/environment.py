@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: From which version on, and before which one, a package runs the jobs.
-RANGES = {"pyspark": ("4.1", "5"), "pandas": ("2.2", "3")}
+RANGES = {"pyspark": ("4.0", "5"), "pandas": ("2.2", "3")}
 
 #: What every worker needs.
 _OF_A_WORKER = ("numpy", "pandas", "pyarrow", "jobs", "rebalance_core")

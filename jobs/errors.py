@@ -21,7 +21,7 @@ class AuditError(Exception):
 
 
 class JavaError(AuditError):
-    """There is no Java to start Spark with; the message says where it was looked for."""
+    """There is no Java to start Spark with; the message has the places where it was looked for."""
 
 
 class SparkError(AuditError):

@@ -52,6 +52,8 @@ def sentence_of(error: BaseException) -> str:
             "pip install 'rocketmq-rebalance-audit[spark]' for what Spark needs"
         )
     text = _one_line(str(error))
+    if _is_of_damage(error):
+        return _of_damage(text)
     if isinstance(error, OSError) and text:
         # PyArrow's, of a server: an object store, HDFS.
         return f"{text}: check the server, the path and who may use it, and run again"
@@ -61,7 +63,30 @@ def sentence_of(error: BaseException) -> str:
 def is_of_the_machine(error: BaseException) -> bool:
     """Whether it is the machine's failure and no defect of the program: no stack explains more."""
     # One without a number is PyArrow's: an object store that does not answer, say.
-    return isinstance(error, MemoryError | ModuleNotFoundError | OSError)
+    return isinstance(error, MemoryError | ModuleNotFoundError | OSError) or _is_of_damage(error)
+
+
+#: What PyArrow and Spark say of a file whose bytes are not what was written.
+_DAMAGE = (
+    r"(?i)\bcorrupt|magic bytes not found|is not a parquet file|Expected magic number at tail|"
+    r"deserialize thrift|Unexpected end of (?:stream|input)|(?:CRC|checksum) verification failed"
+)
+
+
+def _is_of_damage(error: BaseException) -> bool:
+    is_of_arrow = type(error).__module__.startswith("pyarrow") or isinstance(error, OSError)
+    return is_of_arrow and re.search(_DAMAGE, str(error)) is not None
+
+
+def _of_damage(text: str) -> str:
+    """What to do about a damaged file, by its name where the message has it.
+
+    >>> _of_damage("Could not open Parquet input source '/lake/a.parquet': magic bytes not found")
+    'the file /lake/a.parquet is damaged: restore it, or write its table again, and run again'
+    """
+    file = re.search(r"'((?:/|\w+:/)[^']+)'|((?:/|\w+:/)\S+\.parquet)", text)
+    what = f"the file {file[1] or file[2]} is damaged" if file else f"a file is damaged: {text}"
+    return f"{what}: restore it, or write its table again, and run again"
 
 
 def _of_system(error: OSError) -> str:
@@ -79,7 +104,7 @@ def _of_system(error: OSError) -> str:
 
 
 def _of_arrow(text: str) -> str:
-    """PyArrow's message, what the system said first.
+    """PyArrow's message, the system's part of it first.
 
     >>> _of_arrow("[Errno 13] Failed to open local file '/x'. Detail: [errno 13] Permission denied")
     "Permission denied: Failed to open local file '/x'"
@@ -96,8 +121,8 @@ def _is_nowhere() -> bool:
     return False
 
 
-#: What Spark, Java and the workers say, and what it means: the first that is found counts. A
-#: failure makes others, so the root stands before what follows from it.
+#: What Spark, Java and the workers print, and what it means: the first that is found counts. A
+#: failure makes others, so the root comes before what follows from it.
 _OF_SPARK: tuple[tuple[str, str], ...] = (
     (
         r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
@@ -178,6 +203,15 @@ _OF_SPARK: tuple[tuple[str, str], ...] = (
         "maxRetries, or stop other sessions of Spark",
     ),
     (
+        r"Exception: (?P<what>[^\n]+?) is not a Parquet file",
+        "the file {what} is damaged: restore it, or write its table again, and run again",
+    ),
+    (
+        r"CRC checksum verification failed|ParquetDecodingException|(?i:snappy\S* .{0,40}corrupt)",
+        "a Parquet file is damaged: restore it, or write its table again, and run again; the log "
+        "names the file",
+    ),
+    (
         r"(?:AccessControlException|AccessDeniedException|Permission denied)[: ]*(?P<what>[^\n]*)",
         "permission denied: {what}: give the user of the job the right to it",
     ),
@@ -210,9 +244,9 @@ def sentence_of_spark(text: str, log: str = "") -> str:
     >>> sentence_of_spark("An error occurred\\nCaused by: java.lang.IllegalStateException: odd\\n")
     'Spark failed: java.lang.IllegalStateException: odd'
     """
-    for said in (text, log):
+    for printed in (text, log):
         for pattern, sentence in _OF_SPARK:
-            match = re.search(pattern, said)
+            match = re.search(pattern, printed)
             if match:
                 found = {name: value or "" for name, value in match.groupdict().items()}
                 return _one_line(sentence.format(**found))

@@ -1,4 +1,4 @@
-"""Which Java Spark starts with: the machine's own, else the one of the ``[jre]`` extra.
+"""Which Java Spark starts with: that of the machine, else the one of the ``[jre]`` extra.
 
 ``python -m jobs.java`` prints what it found as shell assignments, for conf/spark-env.sh: empty
 where Spark finds a Java by itself.
@@ -85,10 +85,10 @@ def check_java(environment: Mapping[str, str]) -> None:
         raise JavaError(f"{java} does not start: {error}: {_WHAT_TO_INSTALL}") from error
     match = _VERSION.search(done.stderr + done.stdout)
     if done.returncode or match is None:
-        said = " ".join((done.stderr + done.stdout).split())
+        printed = " ".join((done.stderr + done.stdout).split())
         raise JavaError(
             f"expected {java} -version to name a version, came exit code {done.returncode} and "
-            f"{said[:200]!r}: {_WHAT_TO_INSTALL}"
+            f"{printed[:200]!r}: {_WHAT_TO_INSTALL}"
         )
     if int(match["version"]) < _OLDEST:
         raise JavaError(

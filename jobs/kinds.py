@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from rebalance_core.faults import FAULTS as FAULTS_OF_A_STATE
 from rebalance_core.findings import DUPLICATE, ORPHANED
 from rebalance_core.repairs import DUPLICATE_CLIENT_ID, STALE_CHANNEL
+from rebalance_core.texts import Text
 
 #: Of a queue that has an owner who does not move it.
 STALLED = "STALLED"
@@ -22,7 +23,7 @@ STACKED = "STACKED"
 #: Of a queue that is written and that no consumer can read.
 UNREADABLE = "UNREADABLE"
 
-#: The faults that no single state shows: they are told from how states and offsets follow.
+#: The faults that no single state shows: they follow from how states and offsets change.
 FROZEN_PROCESS = "FROZEN_PROCESS"
 ROUTE_CHANGED = "ROUTE_CHANGED"
 RECONNECTING = "RECONNECTING"
@@ -51,6 +52,7 @@ PERSISTENT, TRANSIENT = "PERSISTENT", "TRANSIENT"
 class Kind:
     """A kind of finding or fault: its name in the tables, and what it is in words.
 
+    ``title`` and ``meaning`` are ``Text``s, for other languages; ``name`` is the same in all.
     ``passes``: it passes by itself, however long it is seen.
     """
 
@@ -93,8 +95,8 @@ STRATEGY_MISMATCH: Members allocate by different strategies. Each computes anoth
     queues, so that shares overlap and leave gaps.
 SUBSCRIPTION_MISMATCH: A member does not subscribe to the topic. The list of members is that of the
     group: it takes a slot of the topic and consumes nothing of it.
-MANUAL_ASSIGNMENT: A member chooses its queues itself. By assign() or as a pull consumer it takes a
-    slot all the same, and nobody consumes that share.
+MANUAL_ASSIGNMENT: A member chooses its queues itself. By assign() or as a pull consumer it still
+    takes a slot, and nobody consumes that share.
 MIXED_MESSAGE_MODEL: Broadcasting members in a clustering group. They read every queue and take
     slots of the others.
 BROKER_VIEW_DIVERGENCE: Brokers list different members. A client asks a random broker at each
@@ -135,7 +137,7 @@ UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, 
 def _kind(declared: str) -> Kind:
     name, text = declared.split(": ", 1)
     title, meaning = text.split(". ", 1)
-    return Kind(name, title, meaning, name in _PASSING)
+    return Kind(name, Text(title), Text(meaning), name in _PASSING)
 
 
 #: All there is a page on, findings before faults, in the order in which they are listed; declared

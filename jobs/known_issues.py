@@ -21,7 +21,7 @@ DEFAULT_KNOWN_ISSUES = Path("conf/known_issues.toml")
 
 
 class KnownIssue(Section):
-    """Which findings are known, why, and until when; the patterns go over the whole name.
+    """Which findings are a known issue, why, and until when; patterns go over the whole name.
 
     Where several names are concerned (the clients of a fault, the topics of a client id), the
     pattern has to match each; a finding that has no such name is not matched by a pattern for it.
@@ -60,8 +60,8 @@ class KnownIssues(Section):
         reasons = [each.reason for each in self.known_issues]
         twice = sorted({each for each in reasons if reasons.count(each) > 1})
         if twice:
-            # A finding is marked with the reason alone: it has to tell which entry it is.
-            raise ValueError(f"expected every entry to have a reason of its own, twice: {twice}")
+            # A finding is marked with the reason alone: it has to show which entry it is.
+            raise ValueError(f"expected a different reason in every entry, twice: {twice}")
         return self
 
     def in_force(self, audited: date) -> tuple[KnownIssue, ...]:

@@ -20,12 +20,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from rebalance_core.texts import Text
+
 #: One part of an id that is put together with "|".
 _PART = r"[^\s|\"']"
 #: Behind ``|``: the process id and the start time in base 36 of the newer binder, which has no key.
 _PID_AND_TIME = r"\|-?[0-9]{1,20}\|-?[0-9a-z]{6,16}(?![\w|#-])"
 _PID = r"\|-?[0-9]{1,20}(?![\w|#-])"
-#: What was masked before, and what stands for a secret and is none.
+#: What was masked before, and what is put in place of a secret and is none.
 _NOT = r"(?!\(secret |\$|#\{|\*|%)"
 
 #: By name the patterns of what is taken for a secret, in a client id and in any text: the group
@@ -62,7 +64,7 @@ _NAMES = ("secret", "passw", "pwd", "token", "api")
 
 @dataclass(frozen=True)
 class Masking:
-    """What is taken for a secret, and the key of the hash that stands in its place.
+    """What is taken for a secret, and the key of the hash that replaces it.
 
     ``defaults`` names some of ``DEFAULT_PATTERNS``; of ``patterns`` the group ``secret`` is masked,
     or the whole match where a pattern has no such group. Without a ``key`` the hash is a plain one,
@@ -91,6 +93,8 @@ class Masking:
 
         The very same object where nothing in it is masked.
         """
+        if isinstance(value, Text):
+            return self._mask_text(value)
         if isinstance(value, str):
             return self.mask(value)
         if value is None or isinstance(value, int | float):
@@ -114,6 +118,17 @@ class Masking:
                 return parts
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         return value
+
+    def _mask_text(self, text: Text) -> str:
+        """The text with the values in it masked.
+
+        A secret that no value shows by itself is seen in the English text alone: what that is made
+        of would give it away, so the masked English is all that is left.
+        """
+        of_values = text.with_values(self.mask)
+        if self.mask(of_values) != of_values:
+            return self.mask(str(text))
+        return text if of_values.parts() == text.parts() else of_values
 
     def mask_column(self, column: pa.Array[Any]) -> pa.Array[Any]:
         """A column of texts, or of bytes, masked; each distinct one is looked at once."""
@@ -164,8 +179,8 @@ _SHOWN_SECRET = re.compile(r"\(secret [0-9a-f]{6}\)")
 @lru_cache(maxsize=64)
 def _compiled(masking: Masking) -> tuple[tuple[str, re.Pattern[str]], ...]:
     named = [(name, DEFAULT_PATTERNS[name]) for name in masking.defaults]
-    own = [("", text) for text in masking.patterns]
-    return tuple((name, re.compile(text)) for name, text in [*named, *own])
+    further = [("", text) for text in masking.patterns]
+    return tuple((name, re.compile(text)) for name, text in [*named, *further])
 
 
 # An id comes again in many rows and texts; some MB when full.

@@ -136,6 +136,8 @@ completeness double: the lowest share of the route's brokers that gave a list
 strategy_source string?: where the least certain strategy of a member comes from
 remedy string: what repairs it
 known_issue string?: the reason of the known issue that it matches; null: none
+texts string?: what the texts of the row are made of, as JSON: templates and values, from which
+    --language makes another language; null: the row has no text
 consume_type string?: CONSUME_PASSIVELY or CONSUME_ACTIVELY
 client_rebalance boolean?: false: the broker assigns its queues
 pull_consumer boolean?: whether it is a DefaultMQPullConsumer
@@ -374,7 +376,7 @@ held boolean?: true: a process reported that it held the queue; false: every pro
 why string?: what its process does not do, by its running info: it does not consume, has no lock,
     does not ask for messages; null: no running info shows it
 finding_id string: stable over runs: cluster, group, topic, queue
-status, open_since, nights_open
+status, open_since, nights_open, texts
 """)
 
 STACKED_CLIENT_IDS = _table("""
@@ -394,7 +396,7 @@ evidence string: which list has it how often, and what the verdict follows from
 slots_wasted int: slots of the later copies, which nobody takes
 queues_duplicated int: queues of all topics that several of its processes take
 queues_orphaned int: queues of all topics in the slots of its later copies
-remedy, known_issue, share_of_time
+remedy, known_issue, share_of_time, texts
 """)
 
 GROUP_FAULTS = _table("""
@@ -418,7 +420,7 @@ severity string: INFO, WARNING or CRITICAL: the worst of the findings that it ca
 share_of_time
 finding_id string: stable over runs: cluster, group, topic, fault; of what is about one client id
     that id too
-status, open_since, nights_open
+status, open_since, nights_open, texts
 """)
 
 UNREADABLE_QUEUES = _table("""
@@ -512,6 +514,7 @@ fairer_strategy string?: a strategy that would divide the queues of all topics c
 round_seconds double?: the usual time from the first to the last answer of a round
 round_interval_seconds double?: the usual time from one round to the next; null: one round
 rounds_too_wide boolean?: whether a round takes longer than a fault has to last
+texts
 """)
 
 GROUP_LOAD = _table("""

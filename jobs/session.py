@@ -1,4 +1,4 @@
-"""The one place that starts a Spark session, for the commands that own theirs."""
+"""The one place that starts a Spark session, for the commands that start one themselves."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from socketserver import BaseServer
 from tempfile import mkstemp
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -24,16 +25,16 @@ from jobs.errors import SparkError
 from jobs.failures import sentence_of_spark, was_stopped
 from jobs.java import check_java, find_java
 
-#: What the console command starts its own session with; under spark-submit that is the cluster's
+#: What the console command starts its session with; under spark-submit that is the cluster's
 #: business, and conf/spark-defaults.conf has what is advised.
-_OWN_SESSION = {
+_STARTED_WITH = {
     "spark.master": "local[*]",
     "spark.driver.memory": "3g",
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "ERROR",
-    # Else every call on a column is three: two of them tell the JVM which line of Python it is.
+    # Else every call on a column is three: two of them send the JVM the line of Python.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
@@ -51,7 +52,7 @@ AS_NAMED = {"__globPaths__": "false"}
 
 #: What the jobs need in whatever session they run.
 _NEEDED = {
-    # Reports are instants; nothing may depend on where the cluster stands.
+    # Reports are instants; nothing may depend on where the cluster is.
     "spark.sql.session.timeZone": "UTC",
     # INT96, the default, has no zone: other readers then take the times for local ones.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -69,9 +70,9 @@ def _advised(spark: SparkSession) -> dict[str, str]:
 
 
 #: What the audit needs of the session. A situation of a large group is megabytes, one of a small
-#: group a few kilobytes, and as Python objects both are some ten times that: bytes count since
-#: Spark 4.1. Its few plans are fixed, so that nothing is gained by planning again as they run, and
-#: each stage would be a job of its own. Lists are collected by sorting, one at a time: a hash table
+#: group a few kilobytes, and as Python objects both are some ten times that: so bytes are bounded,
+#: too. Its few plans are fixed, so that nothing is gained by planning again as they run, and each
+#: stage would be another job. Lists are collected by sorting, one at a time: a hash table
 #: of them holds the members of all situations of a task at once, which a giant group fills a heap
 #: with, and falls back to sorting after 128 keys.
 _FOR_AUDIT = {
@@ -158,12 +159,27 @@ def spark_session(
                     _stop(spark)
     # ConnectionError: of the connection to Java, which the jobs have no other of.
     except (Py4JError, PySparkException, ConnectionError) as error:
-        # Of a command that was stopped in the midst of a call to Java the stack says nothing.
+        # Of a command that was stopped in the midst of a call to Java the stack is of no use.
         failed = not was_stopped(error)
         raise SparkError(_sentence(error, log)) from error
     finally:
         if log is not None and not failed:
             log.unlink(missing_ok=True)
+
+
+def tasks_under_way(spark: SparkSession) -> tuple[int, int, str] | None:
+    """How many tasks of the stages that run are done, and of how many; None: no stage runs.
+
+    May be asked by another thread. A session that is gone runs none.
+    """
+    try:
+        tracker = spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
+    except (Py4JError, OSError, AttributeError):  # it was stopped in the midst of the question
+        return None
+    running = [stage for stage in stages if stage is not None]
+    done = sum(stage.numCompletedTasks for stage in running)
+    return (done, sum(stage.numTasks for stage in running), "tasks") if running else None
 
 
 @contextmanager
@@ -192,16 +208,24 @@ def _without_words_of_py4j(verbose: bool) -> Iterator[None]:
     def is_of_another(record: logging.LogRecord) -> bool:
         return verbose or "py4j" not in Path(record.pathname).parts
 
-    root = logging.getLogger()
+    def handle_error(server: BaseServer, request: Any, address: Any) -> None:
+        # Versions of Spark name its class otherwise.
+        if type(server).__module__ != "pyspark.accumulators":
+            print_error(server, request, address)
+
+    # Some of it comes by the root logger itself: that gives it a handler, for all loggers.
+    root, of_py4j = logging.getLogger(), logging.getLogger("py4j")
     root.addFilter(is_of_another)
-    print_error = AccumulatorTCPServer.handle_error
+    propagated, of_py4j.propagate = of_py4j.propagate, verbose
+    print_error = BaseServer.handle_error
     if not verbose:
-        setattr(AccumulatorTCPServer, "handle_error", lambda *_: None)  # noqa: B010 - for mypy
+        setattr(BaseServer, "handle_error", handle_error)  # noqa: B010 - for mypy
     try:
         yield
     finally:
-        setattr(AccumulatorTCPServer, "handle_error", print_error)  # noqa: B010 - for mypy
+        setattr(BaseServer, "handle_error", print_error)  # noqa: B010 - for mypy
         root.removeFilter(is_of_another)
+        of_py4j.propagate = propagated
 
 
 def _submitted(name: str, master: str | None) -> SparkSession:
@@ -214,10 +238,11 @@ def _started(name: str, master: str | None, is_short: bool, log: Path | None) ->
     check_java(os.environ)
     builder = SparkSession.builder
     conf = SparkConf()
-    # A terminal shows Spark's own progress bar; a log file does not want it.
-    shows_progress = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    # Where Java writes to the terminal it shows a progress bar, too; a log does not want it.
+    shows_bar = log is None and sys.stderr.isatty()
+    shows_progress = {"spark.ui.showConsoleProgress": str(shows_bar).lower()}
     for key, value in {
-        **_OWN_SESSION,
+        **_STARTED_WITH,
         **(_FOR_SHORT_COMMANDS if is_short else {}),
         **shows_progress,
         **({} if master is None else {"spark.master": master}),

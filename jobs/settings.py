@@ -30,11 +30,12 @@ from pydantic import (
 
 from jobs.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.errors import SettingsError
+from jobs.languages.language import ENGLISH, LANGUAGES
 from jobs.masking import Masking
 from jobs.text import visible
 from rebalance_core import AllocationError, make_strategy
 
-#: How an offset is written where there is no place to name, as in the clients' own log patterns.
+#: How an offset is written where there is no place to name, as in the clients' log patterns.
 _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
 
 Severity = Literal["INFO", "WARNING", "CRITICAL"]
@@ -87,7 +88,7 @@ class Paths(Section):
 
 
 class StrategySetting(Section):
-    """The strategy of some groups, and the parameters that nothing but the settings can tell."""
+    """The strategy of some groups, and the parameters that nothing but the settings can have."""
 
     groups: NamePattern
     clients: NamePattern = ".*"
@@ -195,12 +196,12 @@ class RetentionSetting(Section):
 
 
 class Alerts(Destination):
-    """Whom the command ``alert`` tells, and of what."""
+    """What the command ``alert`` sends, and to whom."""
 
     destinations: tuple[NamedDestination, ...] = ()
-    tell: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
+    send: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
     severity: Severity = "WARNING"
-    groups_told: int = Field(strict=True, default=10, ge=1, le=50)
+    groups_shown: int = Field(strict=True, default=10, ge=1, le=50)
     worst_groups: int = Field(strict=True, default=20, ge=0, le=1000)
     timeout_seconds: float = Field(strict=True, default=10, gt=0, le=300)
     attempts: int = Field(strict=True, default=3, ge=1, le=10)
@@ -249,6 +250,7 @@ class Settings(Section):
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
     allowed_quarantine_share: float = Field(strict=True, default=0.01, ge=0, le=1)
+    language: str = ENGLISH.code
     masking: MaskingSetting = MaskingSetting()
     bounds: BoundsSetting = BoundsSetting()
     publishing: Publishing = Publishing()
@@ -271,10 +273,18 @@ class Settings(Section):
             return name
         raise ValueError("expected a time zone such as Asia/Shanghai or GMT+8")
 
+    @field_validator("language")
+    @classmethod
+    def _is_language(cls, code: str) -> str:
+        if code in LANGUAGES:
+            return code
+        raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
+
     def fingerprint(self) -> str:
         """A hash of the settings that the reports follow from: equal settings, equal hash."""
-        # What is told of a published run does not change it.
-        values = self.model_dump(mode="json", exclude={"alerts", "publishing", "retention"})
+        # How a published run is shown and kept does not change it.
+        others = {"alerts", "language", "publishing", "retention"}
+        values = self.model_dump(mode="json", exclude=others)
         text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -4,7 +4,7 @@ Client ids, topics and groups are chosen by strangers. What they contain must co
 terminal, nor a spreadsheet, nor the direction in which a line is read.
 
 A text for a person shows such characters as escapes (``visible``, ``visible_lines``). JSON always
-has them as its own escapes, and is exact (``json_text``). CSV for a program has them as they are.
+escapes them in its way, and is exact (``json_text``). CSV for a program has them as they are.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any, TextIO
+
+from rebalance_core.texts import Text
 
 #: What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian keyboards
 #: among them: at the beginning of a cell, after spaces, too; and after a character that separates
@@ -49,6 +53,76 @@ def visible_lines(text: str) -> str:
     two\x1b[2J
     """
     return "\n".join(map(visible, text.split("\n")))
+
+
+def display_width(text: str) -> int:
+    """How many columns of a terminal a text takes: Chinese characters take two.
+
+    >>> display_width("G_ORDER"), display_width("订单"), display_width("e\u0301")
+    (7, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def padded(text: str, width: int) -> str:
+    """The text with blanks after it, as many as fill so many columns of a terminal.
+
+    >>> padded("订单", 6), padded("订单", 2)
+    ('订单  ', '订单')
+    """
+    return text + " " * (width - display_width(text))
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most so many columns of a terminal; "..." replaces what is left out.
+
+    >>> cut("broker-a", 8), cut("broker-a", 6), cut("订单消费者组", 8)
+    ('broker-a', 'bro...', '订单...')
+    """
+    if display_width(text) <= width:
+        return text
+    ends = accumulate(map(_columns, text))
+    kept = sum(end <= width - 3 for end in ends)
+    return f"{text[:kept]}..."
+
+
+#: Chinese has no blanks between its words: a line may end after its punctuation.
+_ENDS = "\u3001\u3002\uff09\uff0c\uff1a\uff1b\uff01\uff1f"
+#: Blanks; or what is never broken.
+_PIECE = re.compile(f" +|[^ {_ENDS}]*[{_ENDS}]+|[^ {_ENDS}]+")
+
+
+def folded(line: str, width: int) -> list[str]:
+    """The line in lines of so many columns; those that follow are indented by four more.
+
+    No word is broken, so that one that is longer stays longer.
+
+    >>> folded("  who takes what", 10)
+    ['  who', '      takes', '      what']
+    >>> folded("没有心跳。请重启。", 12)
+    ['没有心跳。', '    请重启。']
+    """
+    body = line.lstrip(" ")
+    indent = line[: len(line) - len(body)]
+    lines, current, gap = [], indent, ""
+    for piece in _PIECE.findall(body):
+        if piece[0] == " ":
+            gap = piece
+            continue
+        if current != indent and display_width(current + gap + piece) > width:
+            lines.append(current)
+            current, gap = f"{indent}    ", ""
+        current += gap + piece
+        gap = ""
+    return [*lines, current.rstrip()]
 
 
 def shell_word(text: str) -> str:
@@ -143,7 +217,8 @@ def span(since: datetime, until: datetime) -> str:
     if since == until:
         return day_and_time(since)
     same_day = in_utc(since).date() == in_utc(until).date()
-    return f"{day_and_time(since)} to {(time_of_day if same_day else day_and_time)(until)}"
+    end = (time_of_day if same_day else day_and_time)(until)
+    return Text("{since} to {until}", since=day_and_time(since), until=end)
 
 
 def of_the_time(share: float | None) -> str:
@@ -154,7 +229,9 @@ def of_the_time(share: float | None) -> str:
     >>> of_the_time(0.88), of_the_time(0.999), of_the_time(1.0), of_the_time(None)
     ('88 % of the time', '99 % of the time', '', '')
     """
-    return "" if share is None or share >= 1 else f"{min(round(100 * share), 99)} % of the time"
+    if share is None or share >= 1:
+        return ""
+    return Text("{percent} % of the time", percent=min(round(100 * share), 99))
 
 
 def as_plain(value: Any) -> Any:
@@ -173,7 +250,7 @@ def as_plain(value: Any) -> Any:
 def csv_line(values: Sequence[Any]) -> str:
     """One line of CSV; lists and structs as JSON.
 
-    An apostrophe stands before what a spreadsheet would take for a formula.
+    An apostrophe is put before what a spreadsheet would take for a formula.
 
     >>> csv_line(["=1+1", 2, ["a"], "b; +c", None])
     '\\'=1+1,2,"[""a""]","b;\\' +c",'

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rebalance_core.english import named_broker, verb
+from rebalance_core.english import agreeing, count, joined, named_broker
 from rebalance_core.errors import ChangeError, MissingParameterError, near_names
 from rebalance_core.processes import find_processes, processes_behind
 from rebalance_core.repairs import REPAIRS, Situation, unify_lists, with_members
@@ -36,6 +36,7 @@ from rebalance_core.strategy_rules import (
     StrategyRules,
     unchanged_rules,
 )
+from rebalance_core.texts import Text
 
 #: A client rebalances every 20 s, and reads the route from a nameserver every 30 s before that.
 LIST_SECONDS = 20
@@ -85,7 +86,7 @@ def make_plan(situation: Situation, changes: Iterable[Change]) -> Plan:
     """The steps of the changes, one change after the other; ChangeError where one is not allowed.
 
     A client that joins takes part in the changes before: it starts with the strategy that they
-    prescribe to every client, and with an id of its own where they give one to every process. So
+    prescribe to every client, and with a separate id where they give one to every process. So
     it is in every state on the way, also where those changes are not done yet.
 
     >>> from rebalance_core.state import ClientList, TopicRoute
@@ -143,18 +144,26 @@ def leave(client_id: str, processes: int = 1) -> Change:
     def steps(situation: Situation) -> tuple[Step, ...]:
         there = processes_behind(situation.state).get(client_id, 0)
         if not there:
-            known = {m.client_id for m in situation.state.members}
+            listed = {m.client_id for m in situation.state.members}
             raise _missing(
-                f"a client of {situation.state.consumer_group} to leave", client_id, known
+                f"a client of {situation.state.consumer_group} to leave", client_id, listed
             )
         if processes > there:
             raise ChangeError(
                 f"expected at most {there} processes of {client_id!r} to leave, came {processes}"
             )
-        return (Step(f"{client_id} has left", partial(_unlist, client_id)),) * processes
+        left = Text("{client} has left", client=client_id)
+        return (Step(left, partial(_unlist, client_id)),) * processes
 
     _check_number("processes to leave", processes, 1, MOST_QUEUES)
-    return Change(_told(processes, client_id, "leave"), steps)
+    text = agreeing(
+        processes,
+        "{client} leaves",
+        "{number} processes of {client} leave",
+        number=processes,
+        client=client_id,
+    )
+    return Change(text, steps)
 
 
 def join(client_id: str, processes: int = 1) -> Change:
@@ -167,16 +176,24 @@ def join(client_id: str, processes: int = 1) -> Change:
 
     def steps(situation: Situation) -> tuple[Step, ...]:
         model = _model(situation.state, client_id)
-        return (Step(f"{client_id} has joined", partial(_list, model)),) * processes
+        joins = Text("{client} has joined", client=client_id)
+        return (Step(joins, partial(_list, model)),) * processes
 
     if not client_id:
         raise ChangeError("expected the id of the client that joins, came an empty one")
     _check_number("processes to join", processes, 1, MOST_QUEUES)
-    return Change(_told(processes, client_id, "join"), steps, joins=client_id)
+    text = agreeing(
+        processes,
+        "{client} joins",
+        "{number} processes of {client} join",
+        number=processes,
+        client=client_id,
+    )
+    return Change(text, steps, joins=client_id)
 
 
 def own_ids(*client_ids: str) -> Change:
-    """Every process behind these client ids gets an id of its own; behind all ids where none given.
+    """Every process behind these client ids gets a separate id; behind all ids where none given.
 
     The new id sorts right behind the old one: another choice may move more queues.
     """
@@ -189,7 +206,9 @@ def own_ids(*client_ids: str) -> Change:
                 raise _missing(what, client_id, processes)
         return tuple(
             Step(
-                f"process {copy + 1} of {client_id} has its own id",
+                Text(
+                    "process {number} of {client} has its own id", number=copy + 1, client=client_id
+                ),
                 partial(_part, client_id, copy, copy + 1 == processes[client_id]),
             )
             for client_id in sorted(client_ids or processes)
@@ -197,7 +216,12 @@ def own_ids(*client_ids: str) -> Change:
         )
 
     return Change(
-        f"every process of {_names(client_ids, 'the group')} has its own id",
+        Text(
+            "every process of {clients} has its own id",
+            clients=joined(client_ids, "{before}, {next}"),
+        )
+        if client_ids
+        else Text("every process of the group has its own id"),
         steps,
         for_newcomer=None if client_ids else _with_own_id,
     )
@@ -226,7 +250,10 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
                 raise _missing(f"a client of {group} that consumes {topic}", client_id, before)
         after = _strategies(_prescribe(frozenset(before), name, own, situation))
         return tuple(
-            Step(f"{client_id} uses {name}", partial(_prescribe, frozenset({client_id}), name, own))
+            Step(
+                Text("{client} uses {strategy}", client=client_id, strategy=name),
+                partial(_prescribe, frozenset({client_id}), name, own),
+            )
             for client_id in sorted(client_ids or before)
             if before[client_id] != after[client_id]
         )
@@ -235,7 +262,15 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
         return partial(_prescribe, frozenset({client_id}), name, own)
 
     return Change(
-        f"{_names(client_ids, 'every client')} uses {name}",
+        agreeing(
+            len(client_ids),
+            "{client} uses {strategy}",
+            "{client} use {strategy}",
+            client=joined(client_ids, "{before}, {next}"),
+            strategy=name,
+        )
+        if client_ids
+        else Text("every client uses {strategy}", strategy=name),
         steps,
         for_newcomer=None if client_ids else for_newcomer,
     )
@@ -258,13 +293,17 @@ def subscribe_all() -> Change:
         }
         return tuple(
             Step(
-                f"{client_id} subscribes to {situation.state.topic} as the others do",
+                Text(
+                    "{client} subscribes to {topic} as the others do",
+                    client=client_id,
+                    topic=situation.state.topic,
+                ),
                 partial(_subscribe, client_id, expression),
             )
             for client_id in sorted(others)
         )
 
-    return Change("every member subscribes to the topic, by one filter", steps)
+    return Change(Text("every member subscribes to the topic, by one filter"), steps)
 
 
 def add_broker(broker_name: str, queues: int) -> Change:
@@ -275,14 +314,21 @@ def add_broker(broker_name: str, queues: int) -> Change:
             raise ChangeError(f"expected the name of a new broker, came {broker_name!r}")
         return tuple(
             Step(
-                f"{route.namesrv_addr} gives {broker_name} with {queues} queues",
+                Text(
+                    "{nameserver} gives {broker} with {queues}",
+                    nameserver=route.namesrv_addr,
+                    broker=broker_name,
+                    queues=count(queues, "queue"),
+                ),
                 partial(_add_broker, route.namesrv_addr, broker_name, queues),
             )
             for route in _routes(situation.state)
         )
 
     _check_number("queues", queues, 1, MOST_QUEUES)
-    text = f"{broker_name} is added with {queues} queues"
+    text = Text(
+        "{broker} is added with {queues}", broker=broker_name, queues=count(queues, "queue")
+    )
     return Change(text, steps, ROUTE_SECONDS, sets_queues=True)
 
 
@@ -293,14 +339,19 @@ def remove_broker(broker_name: str) -> Change:
         _require_broker(situation.state, broker_name)
         return tuple(
             Step(
-                f"{route.namesrv_addr} gives no {broker_name}",
+                Text(
+                    "{nameserver} gives no {broker}",
+                    nameserver=route.namesrv_addr,
+                    broker=broker_name,
+                ),
                 partial(_remove_broker, route.namesrv_addr, broker_name),
             )
             for route in _routes(situation.state)
             if any(broker.broker_name == broker_name for broker in route.brokers)
         )
 
-    return Change(f"{broker_name} is removed", steps, ROUTE_SECONDS)
+    text = Text("{broker} is removed", broker=broker_name)
+    return Change(text, steps, ROUTE_SECONDS)
 
 
 def resize(queues: int, broker_name: str | None = None) -> Change:
@@ -320,13 +371,19 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
             if (broker.read_queue_nums, broker.write_queue_nums) != (queues, queues)
         }
         return tuple(
-            Step(f"{name} has {queues} queues", partial(_resize, name, queues))
+            Step(
+                Text("{broker} has {queues}", broker=name, queues=count(queues, "queue")),
+                partial(_resize, name, queues),
+            )
             for name in sorted(brokers)
         )
 
     _check_number("queues", queues, 0, MOST_QUEUES)
-    where = broker_name if broker_name is not None else "every broker"
-    text = f"{where} has {queues} queues of the topic"
+    text = Text(
+        "{broker} has {queues} of the topic",
+        broker=Text("every broker") if broker_name is None else broker_name,
+        queues=count(queues, "queue"),
+    )
     return Change(text, steps, ROUTE_SECONDS, sets_queues=True)
 
 
@@ -335,18 +392,21 @@ def unify_list(broker_name: str | None = None) -> Change:
 
     def steps(situation: Situation) -> tuple[Step, ...]:
         brokers = {entry.broker for entry in situation.state.client_lists}
-        known = {name for name, _ in brokers}
-        if broker_name is not None and broker_name not in known:
-            raise _missing("a broker that gave a list of the group", broker_name, known)
+        names = {name for name, _ in brokers}
+        if broker_name is not None and broker_name not in names:
+            raise _missing("a broker that gave a list of the group", broker_name, names)
         return tuple(
-            Step(f"{named_broker(*each)} lists every member", partial(unify_lists, only=each))
+            Step(
+                Text("{broker} lists every member", broker=named_broker(*each)),
+                partial(unify_lists, only=each),
+            )
             for each in sorted(brokers)
             if broker_name in (None, each[0])
             if unify_lists(situation, each) is not situation
         )
 
-    where = broker_name if broker_name is not None else "every broker"
-    return Change(f"{where} lists every member", steps)
+    where = Text("every broker") if broker_name is None else broker_name
+    return Change(Text("{broker} lists every member", broker=where), steps)
 
 
 def mend(fault: str) -> Change:
@@ -354,13 +414,14 @@ def mend(fault: str) -> Change:
     if fault not in REPAIRS:
         raise _missing("a fault that has a repair", fault, REPAIRS)
     repair = REPAIRS[fault]
+    text = Text("{fault} is mended", fault=fault)
 
     def steps(situation: Situation) -> tuple[Step, ...]:
         if repair(situation) is situation:
             return ()
-        return (Step(f"{fault} is mended", repair),)
+        return (Step(text, repair),)
 
-    return Change(f"{fault} is mended", steps)
+    return Change(text, steps)
 
 
 # ------------------------------------------------------------------ the steps
@@ -393,9 +454,9 @@ def _unlist(client_id: str, situation: Situation) -> Situation:
 
 
 def _list(model: Member, situation: Situation) -> Situation:
-    """Every broker of which a list is known lists one more member like the model."""
+    """Every broker that answered lists one more member like the model."""
     state = situation.state
-    known = (*state.client_lists, *(ClientList(*broker, ()) for broker in state.offline_brokers))
+    lists = (*state.client_lists, *(ClientList(*broker, ()) for broker in state.offline_brokers))
     there = processes_behind(state).get(model.client_id, 0)
 
     def joined(entry: ClientList) -> Iterable[Member]:
@@ -404,14 +465,15 @@ def _list(model: Member, situation: Situation) -> Situation:
 
     listed = _with(
         situation,
-        client_lists=known,
+        client_lists=lists,
         offline_brokers=(),
-        # The connections of what is only planned show nothing: it is said how many there are.
-        process_counts=_counted(state, model.client_id, there + 1, "one more process joins"),
+        # The connections of what is only planned show nothing: the count itself is given.
+        process_counts=_counted(state, model.client_id, there + 1, _ONE_MORE_JOINS),
     )
     return with_members(listed, joined)
 
 
+_ONE_MORE_JOINS = Text("one more process joins")
 #: What the address of a member begins with that has joined.
 _JOINS = "(joins as number"
 
@@ -429,7 +491,7 @@ def _counted(
 
 
 def _with_own_id(client_id: str, planned: Situation) -> Callable[[Situation], Situation]:
-    """The member with this id that has just joined gets an id of its own, where the id is taken."""
+    """The member with this id that has just joined gets a separate id, where the id is taken."""
     taken = {m.client_id for m in planned.state.members if original_id(m.client_id) == client_id}
     new_id = own_id(client_id, len(taken))
 
@@ -448,7 +510,7 @@ def _with_own_id(client_id: str, planned: Situation) -> Callable[[Situation], Si
 
 
 def _part(client_id: str, copy: int, is_last: bool, situation: Situation) -> Situation:
-    """The copy with this number (by address, from 0) has its own id, the last with stale ones."""
+    """The copy with this number (by address, from 0) gets another id, the last with stale ones."""
 
     def parted(entry: ClientList) -> Iterator[Member]:
         copies = sorted(m.client_addr for m in entry.members if m.client_id == client_id)
@@ -560,7 +622,7 @@ def _model(state: State, client_id: str) -> Member:
 
 
 def _strategies(situation: Situation) -> dict[str, list[object]]:
-    """By client id the strategies of its processes that take part; or why one is not known."""
+    """By client id the strategies of its processes that take part; or why one was not found."""
     found: dict[str, list[object]] = {}
     for process in find_processes(situation.state, situation.rules):
         if process.claims and not process.broadcasting:
@@ -580,24 +642,15 @@ def _routes(state: State) -> tuple[TopicRoute, ...]:
 
 
 def _require_broker(state: State, broker_name: str) -> None:
-    known = _brokers(state)
-    if broker_name not in known:
-        raise _missing(f"a broker of {state.topic}", broker_name, known)
+    brokers = _brokers(state)
+    if broker_name not in brokers:
+        raise _missing(f"a broker of {state.topic}", broker_name, brokers)
 
 
-def _missing(what: str, came: str, known: Collection[str]) -> ChangeError:
-    return ChangeError(f"expected {what}, came {came!r}: {near_names(came, known)}")
+def _missing(what: str, came: str, there: Collection[str]) -> ChangeError:
+    return ChangeError(f"expected {what}, came {came!r}: {near_names(came, there)}")
 
 
 def _check_number(what: str, came: int, least: int, most: int) -> None:
     if not least <= came <= most:
         raise ChangeError(f"expected {least} to {most} {what}, came {came}")
-
-
-def _told(processes: int, client_id: str, does: str) -> str:
-    who = client_id if processes == 1 else f"{processes} processes of {client_id}"
-    return f"{who} {verb(does, processes)}"
-
-
-def _names(client_ids: Collection[str], every: str) -> str:
-    return ", ".join(client_ids) or every

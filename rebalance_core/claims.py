@@ -1,7 +1,7 @@
 """Who claims which queue, under every view, and how likely a queue has no owner or several.
 
 A claim is a queue that a process takes under a view. ``c(p, q)`` is the share of the views, by
-weight, under which process p claims queue q. Every process draws on its own, so the number of
+weight, under which process p claims queue q. Every process draws independently, so the number of
 owners of q is Poisson-binomial over the processes:
 
     P(orphaned)  = prod(1 - c)
@@ -31,8 +31,8 @@ class Claims:
     ``positions[view][process]`` are the indexes into that view's queues, in the strategy's order,
     ``weights[view, process]`` how likely the process draws the view.
 
-    c has a row for each of ``processes`` (which may stand for several alike) and a column for each
-    queue. Nearly all of it is 0, so the rest alone is kept: ``share[n]`` stands in ``row[n]`` and
+    c has a row for each of ``processes`` (which may be several alike) and a column for each
+    queue. Nearly all of it is 0, so the rest alone is kept: ``share[n]`` is in ``row[n]`` and
     ``column[n]``. A broadcasting process shares no queue, and has none.
     """
 
@@ -137,13 +137,13 @@ def _weights(views: tuple[View, ...], processes: tuple[Process, ...]) -> NDArray
     """
     weights = np.empty((len(views), len(processes)))
     weights[:] = [[view.weight] for view in views]
-    telling = _telling_brokers(views, processes)
-    if not telling and not any(process.unreachable for process in processes):
+    deciding = _deciding_brokers(views, processes)
+    if not deciding and not any(process.unreachable for process in processes):
         return weights
-    has = [[broker in brokers for broker in telling] for brokers in map(_brokers_of, views)]
+    has = [[broker in brokers for broker in deciding] for brokers in map(_brokers_of, views)]
     for number, process in enumerate(processes):
         drawn = np.array([view.weight_for(process.unreachable) for view in views])
-        reached = [broker not in process.unreachable for broker in telling]
+        reached = [broker not in process.unreachable for broker in deciding]
         fitting = drawn * [of_view == reached for of_view in has]
         for of_process in (fitting, drawn):
             if of_process.sum() > 0:
@@ -152,8 +152,8 @@ def _weights(views: tuple[View, ...], processes: tuple[Process, ...]) -> NDArray
     return weights
 
 
-def _telling_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -> tuple[str, ...]:
-    """The brokers that tell which nameserver a process asks.
+def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -> tuple[str, ...]:
+    """The brokers that show which nameserver a process asks.
 
     Where a nameserver does not give a broker, its clients do not heartbeat to it, and those of
     another nameserver do: who is not listed there has the route without the broker.
@@ -228,7 +228,7 @@ def _entries(
 class Owners:
     """How many owners each queue has: ``none``, ``several`` as probabilities, ``expected``.
 
-    ``surely_none`` and ``surely_several`` tell where that is so under every view: a probability
+    ``surely_none`` and ``surely_several`` say where that is so under every view: a probability
     alone may round to 1.
     """
 
@@ -242,7 +242,7 @@ class Owners:
 def count_owners(shares: NDArray[np.float64], counts: Sequence[int]) -> Owners:
     """The distribution of the number of owners, per column (queue) of ``shares``.
 
-    ``counts`` says for how many processes each row stands. Dynamic programming over the
+    ``counts`` says how many processes each row is. Dynamic programming over the
     Poisson-binomial, cut at two owners: exact, no difference of near numbers, so a small
     probability keeps its digits and none leaves 0 to 1.
 

@@ -1,4 +1,4 @@
-"""What a client id tells about its client, and whether two processes can have the same one.
+"""What a client id shows of its client, and whether two processes can have the same one.
 
 A client id is ``address@instance[@unit][@STREAM]`` (``ClientConfig.buildMQClientId``, RocketMQ
 5.3.3), and nothing makes it unique. An instance name of "DEFAULT" becomes the process id: alone
@@ -14,7 +14,7 @@ from functools import lru_cache
 
 
 class ClientIdFormat(Enum):
-    """How a client id was made, told from its text.
+    """How a client id was made, as far as its text shows it.
 
     Where it is made of the address and the process id alone, containers that see the same address
     and run as the same process id (often 1) share it.
@@ -43,8 +43,8 @@ class ClientIdFormat(Enum):
     GRPC = "GRPC"
     #: ``10.0.0.11@order-service-0``: an instance name that the application or a framework chose.
     CUSTOM = "CUSTOM"
-    #: No ``@`` in it: none of the clients that are known made it so, and nothing in it tells two
-    #: processes apart.
+    #: No ``@`` in it: no client that the audit has a rule for makes such an id, and nothing in it
+    #: distinguishes two processes.
     UNKNOWN = "UNKNOWN"
 
 
@@ -52,7 +52,7 @@ class ClientIdFormat(Enum):
 class ClientId:
     """A client id taken apart.
 
-    ``address`` is what stands before the ``@`` that ends it, brackets of IPv6 kept, "" where
+    ``address`` is what comes before the ``@`` that ends it, brackets of IPv6 kept, "" where
     there is no ``@``; ``instance_name`` is all the rest. ``can_collide`` says whether two
     processes can have this very id.
     """

@@ -1,8 +1,8 @@
 """What made a client id, and so what its owner has to change: one wording for every text.
 
 A remedy that names another client's setting is no remedy. What made an id follows from its text,
-from the language of the connection and from its ``MQVersion`` ordinal; where these do not tell, the
-remedy is the general one.
+from the language of the connection and from its ``MQVersion`` ordinal; where these do not show it,
+the remedy is the general one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rebalance_core.client_id import ClientId, ClientIdFormat, parse_client_id
-from rebalance_core.english import list_of
+from rebalance_core.english import agreeing, joined, list_of
+from rebalance_core.texts import Text
 
 
 class ClientKind(Enum):
@@ -129,88 +130,95 @@ client-go'
         by_remedy.setdefault(_own_id(each), []).append(each.client_id)
     if len(by_remedy) == 1:
         return next(iter(by_remedy))
-    return "; ".join(
-        f"for {list_of(client_ids, 5)}: {remedy}" for remedy, client_ids in by_remedy.items()
+    return joined(
+        Text("for {clients}: {remedy}", clients=list_of(client_ids, 5), remedy=remedy)
+        for remedy, client_ids in by_remedy.items()
     )
 
 
-def _own_id(shared: SharedId) -> str:
+def _own_id(shared: SharedId) -> Text:
     remedy = _REMEDIES[shared.kind]
-    return remedy if isinstance(remedy, str) else remedy(shared)
+    return remedy if isinstance(remedy, Text) else remedy(shared)
 
 
-def _placeholder(shared: SharedId) -> str:
+def _placeholder(shared: SharedId) -> Text:
     found = _PLACEHOLDER.search(shared.client_id)
     text = found.group() if found else ""
     address = parse_client_id(shared.client_id, shared.language).address
     setting = "clientIP" if text in address else "instanceName"
-    return (
-        f"{text} in the id is a placeholder that nothing replaced: give it a value where the "
-        f"client's {setting} is set, or leave {setting} out, so that the client chooses it"
+    return Text(
+        "{placeholder} in the id is a placeholder that nothing replaced: give it a value where the "
+        "client's {setting} is set, or leave {setting} out, so that the client chooses it",
+        placeholder=text,
+        setting=setting,
     )
 
 
-def _named(shared: SharedId) -> str:
+def _named(shared: SharedId) -> Text:
     name = parse_client_id(shared.client_id, shared.language).instance_name
-    return (
-        f"{_JAVA_NAME} in place of {name}, which was set, or set none: Java 4.9.0 and later then "
-        "makes one of process id and start time"
+    return Text(
+        "{give_name} in place of {name}, which was set, or set none: Java 4.9.0 and later then "
+        "makes one of process id and start time",
+        give_name=_JAVA_NAME,
+        name=name,
     )
 
 
-_JAVA_NAME = (
+_JAVA_NAME = Text(
     "give each process its own instanceName (setInstanceName or -Drocketmq.client.name=NAME, "
     "with a NAME such as the pod name)"
 )
-_REMEDIES: dict[ClientKind, str | Callable[[SharedId], str]] = {
+_REMEDIES: dict[ClientKind, Text | Callable[[SharedId], Text]] = {
     ClientKind.PLACEHOLDER: _placeholder,
     ClientKind.JAVA_NAMED: _named,
-    ClientKind.JAVA_BEFORE_4_9_0: (
-        f"{_JAVA_NAME}, or update the client to 4.9.0 or later, which appends the start time to "
-        "the process id (in containers the process id is often 1 everywhere)"
+    ClientKind.JAVA_BEFORE_4_9_0: Text(
+        "{give_name}, or update the client to 4.9.0 or later, which appends the start time to "
+        "the process id (in containers the process id is often 1 everywhere)",
+        give_name=_JAVA_NAME,
     ),
     # An id with a start time: who sees it twice sees a copy of a running machine, or one process.
-    ClientKind.JAVA: (
+    ClientKind.JAVA: Text(
         "give each process its own instanceName; an id with a start time is the same in two "
         "processes only where a running machine was copied: restart one of them"
     ),
-    ClientKind.BROADCASTING: (
+    ClientKind.BROADCASTING: Text(
         "let only broadcasting consumers keep the instanceName DEFAULT: they share it without "
         "harm, and a clustering member of the group needs its own instanceName"
     ),
-    ClientKind.ROCKETMQ_SPRING: (
+    ClientKind.ROCKETMQ_SPRING: Text(
         "update rocketmq-spring-boot-starter to 2.2.1 or later, which appends the start time; "
         "until then give each process its own instanceName in a "
         "RocketMQPushConsumerLifecycleListener (consumer.setInstanceName)"
     ),
-    ClientKind.SPRING_CLOUD_ALIBABA: (
+    ClientKind.SPRING_CLOUD_ALIBABA: Text(
         "update what makes this id: the binder spring-cloud-starter-stream-rocketmq to 2021.0.5.0, "
         "2022.0.0.0 or later, which appends the start time and leaves the secret key out; or "
         "rocketmq-spring-boot-starter to 2.2.1 or later; until then only another IP address or "
         "process id distinguishes two containers"
     ),
-    ClientKind.ONS: (
+    ClientKind.ONS: Text(
         "give each process its own instance name (the property InstanceName), or update the ONS "
         "client, which appends the start time"
     ),
-    ClientKind.GO: (
+    ClientKind.GO: Text(
         "give each process its own instance name, such as the pod name: "
         "consumer.WithInstance(NAME) in client-go"
     ),
-    ClientKind.CPP: (
+    ClientKind.CPP: Text(
         "give each process its own instance name with a NAME such as the pod name: "
         "setInstanceName(NAME) in C++, SetPushConsumerInstanceName in C and in what is built on "
         "it, such as the Python client"
     ),
-    ClientKind.DOTNET: (
+    ClientKind.DOTNET: Text(
         "give each process its own InstanceName before it starts, such as the pod name: the .NET "
         "client takes the process id, which in containers is often 1 everywhere"
     ),
-    ClientKind.GRPC: (
+    ClientKind.GRPC: Text(
         "restart one of the processes: a gRPC client makes its id of host, process id and time"
     ),
-    ClientKind.OTHER: (
-        f"{_JAVA_NAME}, or let the client choose it (Java 4.9.0 and later appends the start time)"
+    ClientKind.OTHER: Text(
+        "{give_name}, or let the client choose it (Java 4.9.0 and later appends the start time)",
+        give_name=_JAVA_NAME,
     ),
 }
 
@@ -222,27 +230,22 @@ def without_secret(client_ids: Iterable[str]) -> str:
     'update the binder spring-cloud-starter-stream-rocketmq t'
     """
     kinds = {kind_of(each) for each in client_ids}
-    ways = [
-        text
-        for text, holds in (
-            (
+    ways = []
+    if ClientKind.SPRING_CLOUD_ALIBABA in kinds:
+        ways.append(
+            Text(
                 "update the binder spring-cloud-starter-stream-rocketmq to 2021.0.5.0, 2022.0.0.0 "
                 "or later, or rocketmq-spring-boot-starter to 2.2.1 or later, which leave the "
-                "secret key out of the id",
-                ClientKind.SPRING_CLOUD_ALIBABA in kinds,
-            ),
-            (
-                "take it out of the client's instanceName or clientIP",
-                bool(kinds - {ClientKind.SPRING_CLOUD_ALIBABA}),
-            ),
+                "secret key out of the id"
+            )
         )
-        if holds
-    ]
-    return "; ".join(ways)
+    if kinds - {ClientKind.SPRING_CLOUD_ALIBABA}:
+        ways.append(Text("take it out of the client's instanceName or clientIP"))
+    return joined(ways)
 
 
 #: Of one process that reconnected.
-STALE_CHANNEL_REMEDY = (
+STALE_CHANNEL_REMEDY = Text(
     "none: the broker drops a silent channel within about 130 s; if it comes again, look for "
     "heartbeats that time out"
 )
@@ -251,10 +254,12 @@ STALE_CHANNEL_REMEDY = (
 _MOST_RESTARTED = 20
 
 #: What makes a restart last, by language. client-go: issue 1056, fixed in 2.1.2. Its connections
-#: give the same version whatever the release, so that only the language tells.
+#: give the same version whatever the release, so that only the language shows it.
 _UPDATES = {
-    "GO": "; update client-go to 2.1.2 or later, for before that it does not take the queues that "
-    "a route gains",
+    "GO": Text(
+        "update client-go to 2.1.2 or later, for before that it does not take the queues that a "
+        "route gains"
+    ),
 }
 
 
@@ -272,8 +277,13 @@ later, for before that it does not take the queues that a route gains'
     """
     every = sorted(set(client_ids))
     if not every:
-        return "restart the group's clients"
-    several = f"these {len(every)} clients, " if len(every) > 1 else ""
-    update = _UPDATES.get((language or "").upper(), "")
-    named = list_of(every, _MOST_RESTARTED)
-    return f"restart {several}{named}: at its start a client takes its share{update}"
+        return Text("restart the group's clients")
+    restart = agreeing(
+        len(every),
+        "restart {clients}: at its start a client takes its share",
+        "restart these {number} clients, {clients}: at its start a client takes its share",
+        number=len(every),
+        clients=list_of(every, _MOST_RESTARTED),
+    )
+    update = _UPDATES.get((language or "").upper())
+    return restart if update is None else joined([restart, update])

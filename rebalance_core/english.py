@@ -1,11 +1,14 @@
-"""English: counts, lists, ranges and verbs as a person writes them, once for every text.
+"""English: counts, lists and ranges as a person writes them, once for every text.
 
-Times are not here, for the core knows none: see ``jobs.text``.
+What has words in it is a ``Text``, so that another language has its words and its order. What is
+one name alone is that name. Times are not here, for the core has none: see ``jobs.text``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
+from rebalance_core.texts import Text, Value
 
 
 def noun(number: int, singular: str, plural: str | None = None) -> str:
@@ -19,51 +22,86 @@ def noun(number: int, singular: str, plural: str | None = None) -> str:
     return singular + "s" if plural is None else plural
 
 
-def count(number: int, singular: str, plural: str | None = None) -> str:
-    """A number with its noun.
+def count(number: int, singular: str, plural: str | None = None) -> Text:
+    """A number with its noun; ``counted`` gives the templates that another language has.
 
     >>> count(1, "queue"), count(1200, "queue"), count(2, "is", "are")
     ('1 queue', '1,200 queues', '2 are')
     """
-    return f"{number:,} {noun(number, singular, plural)}"
+    of_one, of_several = counted(singular, plural)
+    return Text(of_one if number == 1 else of_several, number=number)
 
 
-def verb(infinitive: str, number: int) -> str:
-    """The verb as it goes with one, or with several.
+def counted(singular: str, plural: str | None = None) -> tuple[str, str]:
+    """The templates of ``count``: of one, and of any other number.
 
-    >>> verb("take", 1), verb("do", 1), verb("take", 2)
-    ('takes', 'does', 'take')
+    >>> counted("queue")
+    ('{number:,} queue', '{number:,} queues')
     """
-    if number != 1:
-        return infinitive
-    return infinitive + ("es" if infinitive.endswith("o") else "s")
+    return "{number:,} " + singular, "{number:,} " + noun(2, singular, plural)
 
 
-def list_of(parts: Iterable[str], most: int | None = None, more: str = "more") -> str:
+def agreeing(number: int, of_one: str, of_several: str, /, **values: Value) -> Text:
+    """The text of the template that goes with a number of things.
+
+    >>> agreeing(1, "{clients} takes a slot", "{clients} take a slot", clients="a")
+    'a takes a slot'
+    """
+    return Text(of_one if number == 1 else of_several, **values)
+
+
+def joined(parts: Iterable[str], template: str = "{before}; {next}") -> str:
+    """The parts one after the other, as the template joins two of them.
+
+    They are joined in halves, so that a text of thousands of parts is not nested as deeply.
+
+    >>> joined(["a takes 1", "b takes 2", "c takes 3"]), joined(["a"]), joined([])
+    ('a takes 1; b takes 2; c takes 3', 'a', '')
+    """
+    every = list(parts)
+    if len(every) < 2:
+        return every[0] if every else ""
+    half = len(every) // 2
+    before, after = joined(every[:half], template), joined(every[half:], template)
+    return Text(template, before=before, next=after)
+
+
+def list_of(
+    parts: Iterable[str], most: int | None = None, more: tuple[str, str] = ("more", "more")
+) -> str:
     """The parts as a person lists them: at most so many, then how many ``more`` there are.
 
     >>> list_of(["a"]), list_of(["a", "b", "c"]), list_of(["a", "b", "c"], most=1)
     ('a', 'a, b and c', 'a and 2 more')
+    >>> list_of(["a", "b"], 1, ("more broker", "more brokers"))
+    'a and 1 more broker'
     """
     every = list(parts)
     shown = every[:most]
-    if len(shown) < len(every):
-        shown.append(f"{len(every) - len(shown)} {more}")
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    if shown and len(shown) < len(every):
+        rest = count(len(every) - len(shown), *more)
+        return Text("{before} and {rest}", before=joined(shown, _COMMA), rest=rest)
+    if len(shown) < 2:
+        return joined(shown)
+    return Text("{before} and {last}", before=joined(shown[:-1], _COMMA), last=shown[-1])
+
+
+_COMMA = "{before}, {next}"
 
 
 def names(parts: Sequence[str], most: int) -> str:
-    """Names that stand for themselves, where an "and" might be taken for one of them.
+    """Names as they are, where an "and" might be taken for one of them.
 
     >>> names(["a", "b", "c"], 3), names(["a", "b", "c"], 2)
     ('a, b, c', 'a, b and 1 more')
     """
-    shown = ", ".join(parts[:most])
-    return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown
+    return list_of(parts, most) if len(parts) > most else joined(parts, _COMMA)
 
 
 def ranges(numbers: Iterable[int]) -> str:
     """Numbers in ascending order, those that follow each other as a range.
+
+    No ``Text``: it has no words, and there may be tens of thousands of ranges.
 
     >>> ranges([0, 1, 3, 4, 5, 9])
     '0-1, 3-5, 9'
@@ -77,13 +115,15 @@ def ranges(numbers: Iterable[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def queues_of(broker_name: str, numbers: Sequence[int]) -> str:
+def queues_of(broker_name: str, numbers: Sequence[int]) -> Text:
     """Some queues of one broker, in ascending order.
 
     >>> queues_of("broker-a", [0, 1, 2, 3]), queues_of("broker-a", [2])
     ('queues 0-3 of broker-a', 'queue 2 of broker-a')
     """
-    return f"{noun(len(numbers), 'queue')} {ranges(numbers)} of {broker_name}"
+    if len(numbers) == 1:
+        return Text("queue {number} of {broker}", number=numbers[0], broker=broker_name)
+    return Text("queues {numbers} of {broker}", numbers=ranges(numbers), broker=broker_name)
 
 
 def named_broker(broker_name: str, broker_id: int) -> str:
@@ -92,4 +132,6 @@ def named_broker(broker_name: str, broker_id: int) -> str:
     >>> named_broker("broker-a", 0), named_broker("broker-a", 1)
     ('broker-a', 'broker-a (slave 1)')
     """
-    return f"{broker_name} (slave {broker_id})" if broker_id else broker_name
+    if not broker_id:
+        return broker_name
+    return Text("{broker} (slave {id})", broker=broker_name, id=broker_id)

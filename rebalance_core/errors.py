@@ -23,6 +23,11 @@ class AllocationError(ValueError):
     A client whose strategy throws keeps the queues that it holds (RocketMQ 5.3.3, RebalanceImpl).
     """
 
+    @property
+    def text(self) -> str:
+        """What is wrong; what is not Java's own text is a ``Text``, for other languages."""
+        return self.args[0] if self.args and isinstance(self.args[0], str) else str(self)
+
 
 class MissingParameterError(AllocationError):
     """Raised where a parameter is not set that Java would dereference (NullPointerException)."""
@@ -44,21 +49,21 @@ class ChangeError(ValueError):
 _MOST_NAMES = 5
 
 
-def nearest(name: str, known: Collection[str]) -> list[str]:
+def nearest(name: str, there: Collection[str]) -> list[str]:
     """The names that whoever wrote this one may have meant, in upper or lower case.
 
     >>> nearest("g_ordr", ["G_ORDER", "G_PAY"])
     ['G_ORDER']
     """
     by_case = defaultdict(list)
-    for each in sorted(known):
+    for each in sorted(there):
         by_case[each.casefold()].append(each)
     near = get_close_matches(name.casefold(), list(by_case), n=3, cutoff=0.7)
     return [each for folded in near for each in by_case[folded]][:3]
 
 
-def near_names(name: str, known: Collection[str]) -> str:
-    """What to say to whoever asked for a name that is not there: the nearest, else some.
+def near_names(name: str, there: Collection[str]) -> str:
+    """The end of an error about a name that is not there: the nearest names, else some.
 
     >>> near_names("G_ORDR", ["G_ORDER", "G_PAY"])
     "did you mean 'G_ORDER'?"
@@ -67,9 +72,9 @@ def near_names(name: str, known: Collection[str]) -> str:
     >>> near_names("x", [])
     'there is none'
     """
-    near = nearest(name, known)
+    near = nearest(name, there)
     if near:
         return f"did you mean {', '.join(map(repr, near))}?"
-    if not known:
+    if not there:
         return "there is none"
-    return f"there are {names([repr(each) for each in sorted(known)], _MOST_NAMES)}"
+    return f"there are {names([repr(each) for each in sorted(there)], _MOST_NAMES)}"

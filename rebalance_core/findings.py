@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rebalance_core.claims import Claims, Owners, compute_claims, count_owners
 from rebalance_core.client_id import ClientIdFormat, parse_client_id
 from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, own_ids_for
-from rebalance_core.english import named_broker, noun
+from rebalance_core.english import count, joined, named_broker
 from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.processes import Process, StackedId, find_processes, find_stacked_ids
@@ -21,6 +21,7 @@ from rebalance_core.state import POP, PULL, SUBSCRIPTION_SOURCES, State
 from rebalance_core.strategies import AllocationStrategy, own_id
 from rebalance_core.strategies.base import Positions
 from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
+from rebalance_core.texts import Text
 from rebalance_core.views import (
     View,
     Views,
@@ -126,14 +127,17 @@ class StackedEffect:
     def evidence(self) -> str:
         """What was seen, in words."""
         stacked = self.stacked
-        lists = ", ".join(
-            f"{copies} times by {named_broker(*of)}" for of, copies in stacked.copies_per_list
+        listed = (
+            Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*of))
+            for of, copies in stacked.copies_per_list
         )
-        hosts = len({address.rpartition(":")[0] for address in stacked.client_addrs})
-        processes = f"{stacked.processes} {noun(stacked.processes, 'process', 'processes')}"
-        return (
-            f"listed {lists}, from {hosts} {noun(hosts, 'host')}; taken for {processes}: "
-            f"{stacked.because}"
+        hosts = {address.rpartition(":")[0] for address in stacked.client_addrs}
+        return Text(
+            "listed {times}, from {hosts}; counted as {processes}: {because}",
+            times=joined(listed, "{before}, {next}"),
+            hosts=count(len(hosts), "host"),
+            processes=count(stacked.processes, "process", "processes"),
+            because=stacked.because,
         )
 
     @property
@@ -146,9 +150,9 @@ class StackedEffect:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All that the audit says of one state.
+    """The audit's verdict on one state.
 
-    ``known`` tells whether the state says who owns what: where no broker answered, the route was
+    ``shows_owners``: whether the state shows who owns what. Where no broker answered, the route was
     not seen or the strategy cannot be recomputed, no fault was found and none was seen to end.
     """
 
@@ -162,7 +166,7 @@ class Evaluation:
     most_queues: int
     fewest_queues: int
     strategy_source: StrategySource | None
-    #: Where the weakest-known subscription of a member comes from; None where no member has one.
+    #: Where the least sure subscription of a member comes from; None where no member has one.
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
     allocations: tuple[Allocation, ...] = ()
@@ -170,8 +174,8 @@ class Evaluation:
     unreadable: tuple[MessageQueue, ...] = ()
 
     @property
-    def known(self) -> bool:
-        """Whether the state says anything about owners: a gap of knowledge ends no episode."""
+    def shows_owners(self) -> bool:
+        """Whether the state shows who owns what: one that does not ends no episode."""
         return self.coverage not in OWNERS_NOT_KNOWN
 
 
@@ -202,7 +206,8 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         try:
             claims = compute_claims(views.views, processes) if views.views else None
         except AllocationError as error:
-            refusal = (ALLOCATION_FAILS, f"{error}; whoever computes this keeps what it has")
+            keeps = Text("{error}; a client that fails keeps the queues it has", error=error.text)
+            refusal = (ALLOCATION_FAILS, keeps)
     if claims is None:
         return _without_claims(state, views, processes, refusal)
     coverage, reason = refusal or (AUDITED, _zones(state))
@@ -251,9 +256,11 @@ def _without_queues(state: State, rules: StrategyRules, queues: int) -> Evaluati
     """A state of which a route has so many queues that none of them is made."""
     return Evaluation(
         coverage=TOO_MANY_QUEUES,
-        reason=(
-            f"a route of the topic has {queues:,} queues, and at most {rules.most_queues:,} are "
-            "recomputed (bounds.topic_queues in the settings)"
+        reason=Text(
+            "a route of the topic has {queues:,} queues, and at most {most:,} are recomputed "
+            "(bounds.topic_queues in the settings)",
+            queues=queues,
+            most=rules.most_queues,
         ),
         completeness=0.0,
         members=_members(state),
@@ -287,44 +294,48 @@ def _why_not_audited(
 ) -> tuple[str, str] | None:
     if not state.topic:
         if processes:
-            return NO_TOPIC, "no member subscribes to a topic: they take queues by assign()"
-        return NO_TOPIC, (
+            return NO_TOPIC, Text("no member subscribes to a topic: they take queues by assign()")
+        return NO_TOPIC, Text(
             "no broker knows a member of the group, nor a topic of it: it is offline, or its "
             "members are behind a proxy in cluster mode"
         )
     if (no_queue := _why_no_queue(state)) is not None:
         return no_queue
-    # A member is known to every broker of its topics, unless it cannot reach that broker.
+    # Every broker of its topics lists a member, unless the member cannot reach that broker.
     if not processes and offline_share(state) <= 0.5:
         return NO_BROKER_ANSWERED, _who_did_not_answer(state)
     subscribed = [process for process in processes if process.subscribed]
     if processes and not subscribed:
-        return NOT_SUBSCRIBED, "no member subscribes to the topic"
+        return NOT_SUBSCRIBED, Text("no member subscribes to the topic")
     if subscribed and all(process.broadcasting for process in subscribed):
-        return BROADCASTING_GROUP, "every member reads every queue, by intent"
+        return BROADCASTING_GROUP, Text("every member reads every queue, by intent")
     if subscribed and all(process.chooses_queues for process in subscribed):
-        return QUEUES_CHOSEN, "every member chooses its queues itself: assign() or pull consumer"
+        return QUEUES_CHOSEN, Text(
+            "every member chooses its queues itself: assign() or pull consumer"
+        )
     if (shared := _shared_by_broker(state)) is not None:
         return SHARED_BY_BROKER, shared
     if processes and not views.views:
-        return NO_BROKER_ANSWERED, "no broker of the route gave a list of the group's members"
+        return NO_BROKER_ANSWERED, Text("no broker of the route gave a list of the group's members")
     for process in processes:
         if process.claims and not process.broadcasting and process.strategy.unknown is not None:
-            return STRATEGY_NOT_KNOWN, (
-                f"{process.client_id}: {process.strategy.unknown}. Nothing is computed for the "
-                "topic: it is judged by what the members hold, which running infos show"
+            return STRATEGY_NOT_KNOWN, Text(
+                "{client}: {why}. Nothing is computed for the topic: it is judged by what the "
+                "members hold, which running infos show",
+                client=process.client_id,
+                why=process.strategy.unknown,
             )
     return None
 
 
 def _why_no_queue(state: State) -> tuple[str, str] | None:
     if not state.topic_routes:
-        return ROUTE_NOT_KNOWN, "the dumps have no route of the topic at that time"
+        return ROUTE_NOT_KNOWN, Text("the dumps have no route of the topic at that time")
     if not any(route.brokers for route in state.topic_routes):
-        return ROUTE_NOT_KNOWN, "no nameserver knows the topic"
+        return ROUTE_NOT_KNOWN, Text("no nameserver knows the topic")
     brokers = list(state.brokers)
     if not any(broker.is_readable and broker.read_queue_nums > 0 for broker in brokers):
-        return NO_READABLE_QUEUE, "no broker of the route lets consumers read the topic"
+        return NO_READABLE_QUEUE, Text("no broker of the route lets consumers read the topic")
     return None
 
 
@@ -333,9 +344,10 @@ def _zones(state: State) -> str:
     zones = {broker.zone_name for broker in state.brokers if broker.zone_name}
     if len(zones) < 2:
         return ""
-    return (
-        f"the brokers are in the zones {', '.join(sorted(zones))}: recomputed for clients that see "
-        "all of them; one in zone mode sees the brokers of its own zone alone"
+    return Text(
+        "the brokers are in the zones {zones}: recomputed for clients that see all of them; one in "
+        "zone mode sees only the brokers of its zone",
+        zones=joined(sorted(zones), "{before}, {next}"),
     )
 
 
@@ -352,27 +364,34 @@ def _shared_by_broker(state: State) -> str | None:
     for entry in state.client_lists:
         for member in entry.members:
             if member.client_rebalance is False and not is_pull:
-                return f"{member.client_id} leaves the assignment to the broker (POP)"
+                return Text(
+                    "{client} leaves the assignment to the broker (POP)", client=member.client_id
+                )
             if parse_client_id(member.client_id).format is ClientIdFormat.GRPC:
-                return f"{member.client_id} is a gRPC client, which shares queues by POP"
+                return Text(
+                    "{client} is a gRPC client, which shares queues by POP", client=member.client_id
+                )
             if is_pop and member.client_rebalance is None and member.subscribed:
-                return f"the brokers let the group consume {state.topic} by POP"
+                return Text("the brokers let the group consume {topic} by POP", topic=state.topic)
     return None
 
 
 def offline_share(state: State) -> float:
-    """The share of the brokers that a client may ask which said that the group has no member."""
+    """The share of the brokers that a client may ask at which the group has no member."""
     asked = asked_brokers(state)
     return len(asked & set(state.offline_brokers)) / len(asked) if asked else 0.0
 
 
 def _who_did_not_answer(state: State) -> str:
-    """Of a group without any known member: which brokers of the route might know one."""
+    """Of a group that no list has a member of: which brokers of the route might have one."""
     asked, offline = asked_brokers(state), set(state.offline_brokers)
     if not asked & offline:
-        return "no broker of the route listed the members of the group"
-    names = ", ".join(sorted({name for name, _ in asked - offline}))
-    return f"the other brokers of the route know no member of the group; {names} did not answer"
+        return Text("no broker of the route listed the members of the group")
+    silent = sorted({name for name, _ in asked - offline})
+    return Text(
+        "the other brokers of the route know no member of the group; {brokers} did not answer",
+        brokers=joined(silent, "{before}, {next}"),
+    )
 
 
 def _without_claims(
@@ -382,7 +401,7 @@ def _without_claims(
     share = offline_share(state)
     coverage, reason = refusal or (
         AUDITED,
-        "the group has no member" if share == 1.0 else _who_did_not_answer(state),
+        Text("the group has no member") if share == 1.0 else _who_did_not_answer(state),
     )
     queues = sort_message_queues(
         {q for route in state.topic_routes for q in readable_queues(state.topic, route)}
@@ -488,13 +507,13 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
     """The most that each id does under any view: its processes may draw whichever."""
     if not stacked_ids:
         return ()
-    own: dict[str, list[Process]] = {each.client_id: [] for each in stacked_ids}
+    by_id: dict[str, list[Process]] = {each.client_id: [] for each in stacked_ids}
     for process in claims.processes:
-        if process.client_id in own and process.claims:
-            own[process.client_id].append(process)
+        if process.client_id in by_id and process.claims:
+            by_id[process.client_id].append(process)
     strategies = {
         id(process.strategy.strategy): process.strategy.strategy
-        for processes in own.values()
+        for processes in by_id.values()
         for process in processes
         if not process.broadcasting and process.strategy.strategy is not None
     }
@@ -503,12 +522,12 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
     orphaned: Counter[str] = Counter()
     for view in claims.views:
         copies = Counter(view.client_ids)
-        for client_id in own:
+        for client_id in by_id:
             wasted[client_id] = max(wasted[client_id], copies[client_id] - 1)
         for key, strategy in strategies.items():
             taken = strategy.claims(view.queues, view.client_ids)
             in_later_slots = _in_later_slots(strategy, view, taken)
-            for client_id, processes in own.items():
+            for client_id, processes in by_id.items():
                 using = [each for each in processes if id(each.strategy.strategy) == key]
                 if all(process.broadcasting for process in using):
                     continue
@@ -527,8 +546,8 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
 def _in_later_slots(
     strategy: AllocationStrategy, view: View, taken: dict[str, Positions]
 ) -> Counter[str]:
-    """By client id how many queues its later copies would take if they had ids of their own, of
-    those that nobody takes as it is.
+    """By client id how many queues its later copies would take if they had separate ids, of those
+    that nobody takes as it is.
 
     All copies are parted at once. Where slots decide, that moves no other's; on a ring it does,
     but there every queue is somebody's as it is.
@@ -544,8 +563,8 @@ def _in_later_slots(
     for client_id in view.client_ids:
         parted.append((client_id, own_id(client_id, seen[client_id])))
         seen[client_id] += 1
-    apart = strategy.claims(view.queues, [own for _, own in parted])
-    for client_id, own in parted:
-        if own != client_id:
-            of_later[client_id] += int(orphaned[apart[own]].sum())
+    apart = strategy.claims(view.queues, [separate for _, separate in parted])
+    for client_id, separate in parted:
+        if separate != client_id:
+            of_later[client_id] += int(orphaned[apart[separate]].sum())
     return of_later

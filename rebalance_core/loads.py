@@ -16,7 +16,7 @@ class Takes(Protocol):
 
     @property
     def processes(self) -> int:
-        """How many processes stand behind it, alike in what follows."""
+        """How many processes use it, alike in what follows."""
 
     @property
     def view_brokers(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def queues_by_client(allocations: Sequence[Takes]) -> dict[str, float]:
 
 
 def processes_by_client(allocations: Sequence[Takes]) -> dict[str, int]:
-    """By client id how many processes stand behind it, as the view says that shows most of them."""
+    """By client id how many processes use it, by the view that shows most of them."""
     behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
     for each in allocations:
         behind[each.client_id, each.view_brokers] += each.processes

@@ -1,10 +1,10 @@
 """Message queues, and the order in which Java sorts them and client ids.
 
 Java compares strings by UTF-16 code units, Python by code points. The two differ only where a
-character beyond U+FFFF meets one of U+E000 to U+FFFF, so Python's own comparison serves for all
+character beyond U+FFFF meets one of U+E000 to U+FFFF, so Python's comparison serves for all
 strings without such characters. Getting this wrong moves a client to another slot.
 
-Go and C++ compare the bytes of UTF-8, which is the order of the code points: Python's own.
+Go and C++ compare the bytes of UTF-8, which is the order of the code points: Python's.
 """
 
 from __future__ import annotations

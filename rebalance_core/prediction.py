@@ -35,7 +35,7 @@ from rebalance_core.state import State
 from rebalance_core.strategies import own_copy, own_id
 from rebalance_core.views import readable_queues
 
-#: Why a change is not safe, in the order in which it is told.
+#: Why a change is not safe, in the order in which it is shown.
 #: A state between the steps has a finding that is not there before.
 FINDINGS_BETWEEN = "FINDINGS_BETWEEN"
 #: When all is done there is a finding that is not there before.
@@ -123,16 +123,16 @@ class WhatIf:
             return ()
         divided = AUDITED in (self.before.coverage, self.after.coverage)
         lost = self.before.coverage == AUDITED and self.after.coverage != AUDITED
-        unknown = not (self.before.known and self.after.known) or lost
+        unknown = not (self.before.shows_owners and self.after.shows_owners) or lost
         backlog = self.backlog or {}
-        told = {
+        reasons = {
             FINDINGS_BETWEEN: divided and self.rollout.harmed > 0,
             FINDINGS_AFTER: bool(self.new_findings),
             MESSAGES_LEFT: bool(self.messages_left),
             BACKLOG_NOT_KNOWN: any(queue not in backlog for queue in self.queues_gone),
             OWNERS_NOT_KNOWN: unknown,
         }
-        return tuple(danger for danger, is_so in told.items() if is_so)
+        return tuple(danger for danger, is_so in reasons.items() if is_so)
 
     @property
     def safe(self) -> bool:
@@ -147,7 +147,7 @@ class WhatIf:
 
     @property
     def safe_to_roll(self) -> bool:
-        """Whether no state between the steps, and not the end, has a finding of its own.
+        """Whether no state between the steps, and not the end, has a new finding.
 
         Only as sure as ``rollout.exhaustive`` says. ``safe`` asks for more.
         """
@@ -160,7 +160,7 @@ class WhatIf:
 
     @property
     def comparable(self) -> bool:
-        """Whether who owns what is known before and after."""
+        """Whether owners can be computed before and after."""
         return self.before.coverage == AUDITED and self.after.coverage == AUDITED
 
 
@@ -181,10 +181,10 @@ def what_if(
     ...     "G", "T", (ClientList("x", 0, members),),
     ...     (TopicRoute("ns", (RouteBroker("x", read_queue_nums=3),)),),
     ... )
-    >>> told = what_if(Situation(state, StrategyRules()), [leave("c")])
-    >>> [(move.queue.queue_id, move.before, move.after) for move in told.moves]
+    >>> prediction = what_if(Situation(state, StrategyRules()), [leave("c")])
+    >>> [(move.queue.queue_id, move.before, move.after) for move in prediction.moves]
     [(1, ('b',), ('a',)), (2, ('c',), ('b',))]
-    >>> told.safe, told.settling.worst.wrong
+    >>> prediction.safe, prediction.settling.worst.wrong
     (True, 2)
 
     (In the worst case, for 20 s at most, a knows that c has left and b does not: both take 1, and
@@ -280,7 +280,7 @@ def _keys(evaluation: Evaluation) -> frozenset[FindingKey]:
 def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) -> Ways:
     """The subsets of the steps but for none and all; many of them only in part (``_subsets``)."""
     states = max(2 ** len(steps) - 2, 0)
-    known = _keys(before)
+    keys_before = _keys(before)
     looked_at = harmed = 0
     worst: Between | None = None
     members = max(before.members, 1)
@@ -291,7 +291,7 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
             on_the_way = steps[number].apply(on_the_way)
         evaluation = evaluate(on_the_way.state, on_the_way.rules)
         looked_at += 1
-        if _keys(evaluation) - known:
+        if _keys(evaluation) - keys_before:
             harmed += 1
             between = _as_between([steps[number].text for number in subset], evaluation)
             if worst is None or between.wrong > worst.wrong:
@@ -337,7 +337,7 @@ def _as_between(done: Sequence[str], evaluation: Evaluation) -> Between:
 
 # ------------------------------------------------------------------ settling, client by client
 
-#: A process: its client id as it was before it got its own, and its number among the copies.
+#: A process: its client id before it got a separate one, and its number among the copies.
 _Process = tuple[str, int]
 
 
@@ -355,14 +355,14 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
     staying = Counter(q for p in new.keys() - set(changing) for q in new[p] if q in queues)
     # A queue that comes or goes has no owner as long as nobody knows of it.
     gone = _all_queues(before).symmetric_difference(_all_queues(after))
-    known = _keys(before)
+    keys_before = _keys(before)
 
     def between(moved: frozenset[_Process]) -> Between:
         owners = staying.copy()
         for process in changing:
             owners.update(new[process] if process in moved else old.get(process, ()))
-        several = (q for q in queues if owners[q] > 1 and (DUPLICATE, q) not in known)
-        none = (q for q in queues - gone if owners[q] == 0 and (ORPHANED, q) not in known)
+        several = (q for q in queues if owners[q] > 1 and (DUPLICATE, q) not in keys_before)
+        none = (q for q in queues - gone if owners[q] == 0 and (ORPHANED, q) not in keys_before)
         done = tuple(shown_id(own_id(*process)) for process in changing if process in moved)
         return Between(done, tuple(sort_message_queues(several)), tuple(sort_message_queues(none)))
 

@@ -2,7 +2,7 @@
 
 A process has one connection per broker, with another port on each, so processes cannot be counted
 by their addresses. Within one broker's list, though, every connection is one process, or a stale
-channel of one that reconnected, which the broker closes within about 130 s. So time tells best how
+channel of one that reconnected, which the broker closes within about 130 s. So time shows best how
 many processes use a client id; where it does not, the id itself and what two lists confirm do.
 """
 
@@ -21,12 +21,13 @@ from rebalance_core.client_kinds import SharedId
 from rebalance_core.message_queue import bytewise_order_differs
 from rebalance_core.state import BROADCASTING, SURE, ClientList, Member, ProcessCount, State
 from rebalance_core.strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
+from rebalance_core.texts import Text
 
 
 class Process(NamedTuple):
     """Processes of a group that are alike: the same client id, strategy and subscription.
 
-    ``count`` of them stand behind the id, each of which draws its views on its own. Silent ones
+    ``count`` of them use the id, and each draws its views independently. Silent ones
     are in the lists and have sent no heartbeat for longer than a broker keeps a member; together
     with those that choose their queues themselves, and those that do not subscribe, they take a
     slot and claim nothing.
@@ -56,11 +57,11 @@ CopiesPerList = list[tuple[tuple[str, int], list[Member]]]
 
 @dataclass(frozen=True, slots=True)
 class StackedId:
-    """A client id that stands more than once in some broker's list.
+    """A client id that is more than once in some broker's list.
 
     ``copies_per_list`` is how often each list has it, by broker name and id; ``processes`` how many
     there are: where that is 1, the other copies are stale channels of the one process.
-    ``because`` says in words what tells, ``made_by`` has what tells which client made the id.
+    ``because`` says in words what shows it, ``made_by`` has what shows which client made the id.
     """
 
     client_id: str
@@ -77,7 +78,7 @@ class StackedId:
 
 
 def confirmed_processes(copies_per_list: list[int]) -> int:
-    """How many processes use an id that stands so many times in each list that has it.
+    """How many processes use an id that is so many times in each list that has it.
 
     The highest multiplicity that two lists confirm, or the only list's; at least one.
 
@@ -94,7 +95,7 @@ def count_processes(
     shown: ProcessCount | None = None,
     language: str | None = None,
 ) -> tuple[int, str]:
-    """How many processes use a client id, and in words what tells.
+    """How many processes use a client id, and in words what shows it.
 
     From the surest to the least sure: what its connections showed in time (``shown``); an id that
     holds a time or a random part, which no two processes have; what two lists confirm.
@@ -112,13 +113,15 @@ def count_processes(
     if shown is not None:
         return min(shown.processes, most), shown.because
     if not parse_client_id(client_id, language).can_collide:
-        return 1, "no two processes make the same id of this kind, so one has reconnected"
+        return 1, Text("no two processes make the same id of this kind, so one has reconnected")
     processes = confirmed_processes(copies_per_list)
     if len(copies_per_list) == 1:
-        return processes, "only one broker's list has it, and nothing shows a reconnection"
+        return processes, Text("only one broker's list has it, and nothing shows a reconnection")
     if processes == most:
-        return processes, "the lists of several brokers confirm it"
-    return processes, "no second broker's list has it as often: one process has reconnected there"
+        return processes, Text("the lists of several brokers confirm it")
+    return processes, Text(
+        "no second broker's list has it as often: one process has reconnected there"
+    )
 
 
 def processes_behind(state: State) -> dict[str, int]:
@@ -193,7 +196,7 @@ def _copies(state: State) -> dict[str, CopiesPerList]:
 def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     """The processes of the group, by client id; alike ones of one id as one entry.
 
-    What a process subscribes to and which strategy it uses is told by its members: where an id has
+    What a process subscribes to and which strategy it uses is shown by its members: where an id has
     one process, by all of them together (one list may have had its heartbeat later than another);
     where it has several, by the list that shows most of them.
     """
@@ -202,8 +205,8 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     return _with_unreachable(state, processes) if state.unreachable else processes
 
 
-#: All of a member that tells of its process: ``_look_closely`` asks for nothing else of it.
-_TELLING = (
+#: What a member shows of its process: ``_look_closely`` uses nothing else of it.
+_FACTS = (
     "subscribed",
     "message_model",
     "chooses_queues",
@@ -212,36 +215,36 @@ _TELLING = (
     "version",
     "subscribed_percent",
 )
-_what_tells = itemgetter(*map(Member._fields.index, _TELLING))
-_STRATEGY = _TELLING.index("strategy")
+_facts_of = itemgetter(*map(Member._fields.index, _FACTS))
+_STRATEGY = _FACTS.index("strategy")
 
 
 def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
-    """By client id what its member tells, where there is nothing to weigh: no id stands twice in
-    a list, no member is silent, and every list tells the same of an id. So it is in nearly all
+    """By client id what its member shows, where there is nothing to weigh: no id is twice in a
+    list, no member is silent, and every list shows the same of an id. So it is in nearly all
     states, and these cost a third of what a closer look costs. None: look closely.
     """
-    telling: dict[str, tuple[Any, ...]] = {}
+    facts: dict[str, tuple[Any, ...]] = {}
     if any(_ids_of_nobody(state)):
         return None
     for entry in state.client_lists:
-        here = {member.client_id: _what_tells(member) for member in entry.members}
-        telling = here | telling
-        if len(here) < len(entry.members) or not here.items() <= telling.items():
+        here = {member.client_id: _facts_of(member) for member in entry.members}
+        facts = here | facts
+        if len(here) < len(entry.members) or not here.items() <= facts.items():
             return None
         if any(member.is_expired for member in entry.members):
             return None
-    return telling
+    return facts
 
 
 def _one_each(
-    state: State, rules: StrategyRules, telling: Mapping[str, tuple[Any, ...]]
+    state: State, rules: StrategyRules, facts: Mapping[str, tuple[Any, ...]]
 ) -> tuple[Process, ...]:
-    """One process behind every id, as its member tells."""
-    process_of = _processes_by(state, rules, (each[_STRATEGY] for each in telling.values()))
+    """One process for every id, as its member shows it."""
+    process_of = _processes_by(state, rules, (each[_STRATEGY] for each in facts.values()))
     return tuple(
         process_of(client_id, subscribed, model == BROADCASTING, chooses, False, *others)
-        for client_id, (subscribed, model, chooses, *others) in sorted(telling.items())
+        for client_id, (subscribed, model, chooses, *others) in sorted(facts.items())
     )
 
 
@@ -253,14 +256,14 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     shown = _shown_counts(state)
     for client_id, lists in sorted(_copies(state).items()):
         count, _ = _count(client_id, lists, shown)
-        told = [
+        traits = [
             [_traits(m, bool(silent) and (*broker, m.client_addr) in silent) for m in members]
             for broker, members in lists
         ]
         if count == 1:
-            processes.append(process_of(client_id, *_traits_of_one(tuple(chain(*told)))))
+            processes.append(process_of(client_id, *_traits_of_one(tuple(chain(*traits)))))
         else:
-            alike = Counter(process_of(client_id, *t) for t in _traits_of_several(told, count))
+            alike = Counter(process_of(client_id, *t) for t in _traits_of_several(traits, count))
             processes += [each._replace(count=number) for each, number in alike.items()]
     return tuple(processes)
 
@@ -345,7 +348,7 @@ def _of_group(observed: Iterable[str | None]) -> str | None:
 
 
 class _Traits(NamedTuple):
-    """What a member tells of its process."""
+    """What a member shows of its process."""
 
     subscribed: bool
     broadcasting: bool
@@ -370,7 +373,7 @@ def _traits(member: Member, silent: bool) -> _Traits:
     )
 
 
-# Nearly all members of all groups tell one of a few things.
+# Nearly all members of all groups show one of a few things.
 @lru_cache(maxsize=1_024)
 def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
     """Those of the one process that all these members are."""
@@ -388,11 +391,11 @@ def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
     )
 
 
-def _traits_of_several(told: list[list[_Traits]], count: int) -> list[_Traits]:
-    """Those of so many processes, as the list tells that shows most of them; who claims first."""
-    richest = max(range(len(told)), key=lambda number: len(told[number]))
+def _traits_of_several(traits: list[list[_Traits]], count: int) -> list[_Traits]:
+    """Those of so many processes, by the list that shows most of them; who claims comes first."""
+    richest = max(range(len(traits)), key=lambda number: len(traits[number]))
     in_order = sorted(
-        told[richest],
+        traits[richest],
         key=lambda each: (
             not each.subscribed,
             -each.percent,
@@ -415,7 +418,7 @@ def _orders_differ(state: State) -> bool:
 
 
 def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
-    """The client ids that stand more than once in a list, other than of broadcasting members.
+    """The client ids that are more than once in a list, other than of broadcasting members.
 
     A broadcasting client keeps the id ``ip@DEFAULT`` and reads every queue by intent: such copies
     harm only when the group has clustering members, whose slots they take.

@@ -1,6 +1,6 @@
 """Repairs: what the state would be if one fault were mended.
 
-Each is a small pure function from a situation (a state, and the rules that tell its strategies) to
+Each is a small pure function from a situation (a state, and the rules that give its strategies) to
 another, and returns the very same situation where there is nothing of its kind to mend. The same
 functions prove a finding's cause (it goes away), preview the remedy, and answer "what if".
 """
@@ -38,7 +38,7 @@ CONFIG_GAP = "CONFIG_GAP"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A state and the rules by which its members' strategies are told."""
+    """A state, and the rules that give the strategies of its members."""
 
     state: State
     rules: StrategyRules
@@ -64,7 +64,7 @@ def _keep(situation: Situation, stays: Callable[[Member], bool]) -> Situation:
 
 
 def give_own_ids(situation: Situation) -> Situation:
-    """Every process has a client id of its own; stale channels keep that of their process."""
+    """Every process has a separate client id; stale channels keep that of their process."""
     processes = processes_behind(situation.state)
 
     def renamed(entry: ClientList) -> Iterator[Member]:
@@ -80,9 +80,9 @@ def give_own_ids(situation: Situation) -> Situation:
 
 
 def part_copies(situation: Situation) -> Situation:
-    """Every copy of a client id in a list has an id of its own, stale channels as well.
+    """Every copy of a client id in a list has a separate id, stale channels as well.
 
-    No repair: it tells in whose slot a queue is.
+    No repair: it shows in whose slot a queue is.
     """
 
     def renamed(entry: ClientList) -> Iterator[Member]:
@@ -121,7 +121,7 @@ def is_stranger(member: Member) -> bool:
     """Whether a member should subscribe to the topic and does not.
 
     Not one that chooses its queues itself, nor a broadcasting one, which has no retry topic
-    (``DefaultMQPushConsumerImpl.copySubscription`` 5.3.3): each of them is a fault of its own.
+    (``DefaultMQPushConsumerImpl.copySubscription`` 5.3.3): each of them is another fault.
     """
     return not (member.subscribed or member.chooses_queues or member.message_model == BROADCASTING)
 
@@ -139,12 +139,12 @@ def unlist_non_subscribers(situation: Situation) -> Situation:
 
 
 def unlist_choosers(situation: Situation) -> Situation:
-    """Members that choose their queues themselves are in a group of their own."""
+    """Members that choose their queues themselves are in a separate group."""
     return _keep(situation, lambda member: not member.chooses_queues)
 
 
 def unlist_broadcasters(situation: Situation) -> Situation:
-    """Broadcasting members are in a group of their own."""
+    """Broadcasting members are in a separate group."""
     models = {m.message_model for m in situation.state.members}
     if models != {BROADCASTING, CLUSTERING}:
         return situation
@@ -154,7 +154,7 @@ def unlist_broadcasters(situation: Situation) -> Situation:
 def lists_of_topic(state: State) -> list[ClientList]:
     """The lists that clients of the topic ask for, and of the others the members that subscribe.
 
-    A member that does not heartbeats to the brokers of its own topics, and is missing nowhere.
+    A member that does not heartbeats to the brokers of its topics, and is missing nowhere.
     """
     asked = asked_brokers(state)
     return [
@@ -337,7 +337,7 @@ def _with_strategies(
     return replace(situation, rules=ChangedRules(situation.rules, answer))
 
 
-#: In the order in which they are tried and told: the plainest explanation first.
+#: In the order in which they are tried and shown: the plainest explanation first.
 REPAIRS: Mapping[str, Repair] = {
     DUPLICATE_CLIENT_ID: give_own_ids,
     STALE_CHANNEL: close_stale_channels,

@@ -47,11 +47,11 @@ class Member(NamedTuple):
     message_model: str = CLUSTERING
     #: The strategy's RocketMQ name as it was seen of this client, or None where nobody saw it.
     strategy: str | None = None
-    #: False where the broker assigns the queues (POP); None where that is not known.
+    #: False where the broker assigns the queues (POP); None where nothing shows it.
     client_rebalance: bool | None = None
     language: str | None = None
     version: int | None = None
-    #: Its filter on the topic, as ``normalise_expression`` gives it; None where not known.
+    #: Its filter on the topic, as ``normalise_expression`` gives it; None where nothing shows it.
     expression: str | None = None
     #: Whether its last heartbeat is older than a broker keeps a silent member; None where no
     #: heartbeat of it was collected.
@@ -61,8 +61,8 @@ class Member(NamedTuple):
     chooses_queues: bool = False
     #: HEARTBEAT, RUNNING_INFO or GROUP_TABLE: where it was seen what it subscribes to.
     subscription_source: str | None = None
-    #: Where the group's subscription table alone tells, and has the topic in some polls and lacks
-    #: it in others: in how many percent of them it has it. So likely the member subscribes.
+    #: Where the group's subscription table alone shows it, and has the topic in some polls and not
+    #: in others: in how many percent of them it has it. So likely the member subscribes.
     subscribed_percent: int = SURE
 
 
@@ -71,7 +71,7 @@ class ClientList:
     """What one broker address answers when it is asked for the members of the group.
 
     RocketMQ: ``ConsumerGroupInfo.getAllClientId``, one entry per channel, so an id that several
-    processes use stands in it several times. That is kept.
+    processes use is in it several times. That is kept.
     """
 
     broker_name: str
@@ -90,13 +90,13 @@ class RouteBroker:
     """One broker name in a topic's route: its queue data and its addresses."""
 
     broker_name: str
-    #: The ids that have an address: 0 is the master. None where the route does not tell (then a
+    #: The ids that have an address: 0 is the master. None where the route does not say (then a
     #: master is taken to be there); empty where the name has queues but no address to ask.
     broker_ids: tuple[int, ...] | None = (MASTER_ID,)
     perm: int = PERM_READ | PERM_WRITE
     read_queue_nums: int = 0
     write_queue_nums: int = 0
-    #: The zone that the broker is in; clients in zone mode see the brokers of their own zone alone.
+    #: The zone that the broker is in; clients in zone mode see the brokers of their zone alone.
     zone_name: str | None = None
 
     @property
@@ -139,7 +139,7 @@ class State:
 
     ``client_lists`` has the brokers that answered with a list, ``offline_brokers`` the
     ``(broker_name, broker_id)`` that answered that the group has no member there (code 206). A
-    broker that is in neither did not answer: nothing is known of its list.
+    broker that is in neither did not answer.
 
     Two things only time can show. ``process_counts`` has by client id how many processes use an id
     that a list has more than once, where its connections show that; 0: the process is dead, and
@@ -147,7 +147,7 @@ class State:
     (client id, broker name) where the broker did not list the client for longer than a heartbeat
     takes to list it again: the client does not reach the broker, so it does not get the list of
     members from it and does not read its queues, whatever it computes. It is there once for each
-    process of the id that does not. A client id of None stands for every client: the broker does
+    process of the id that does not. A client id of None means every client: the broker does
     not have the group.
 
     ``request_mode`` is how the brokers let the group consume the topic, PULL or POP; None where no

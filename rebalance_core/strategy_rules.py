@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from rebalance_core.errors import AllocationError
 from rebalance_core.strategies import AllocationStrategy, Sdk, make_strategy, sdk_of
+from rebalance_core.texts import Text
 
 StrategySource = Literal["observed", "configured", "group", "assumed"]
 
@@ -22,7 +23,7 @@ StrategySource = Literal["observed", "configured", "group", "assumed"]
 STRATEGY_SOURCES: tuple[StrategySource, ...] = ("observed", "configured", "group", "assumed")
 
 NEARBY = "MACHINE_ROOM_NEARBY"
-#: Strategies that cannot be recomputed without parameters that only the settings can tell.
+#: Strategies that cannot be recomputed without parameters that only the settings can give.
 NEED_PARAMETERS = ("CONFIG", "MACHINE_ROOM", NEARBY)
 
 
@@ -72,7 +73,7 @@ class ResolvedStrategy:
 class StrategyRules:
     """Resolves the strategy of a client. The first rule that matches group and client id counts.
 
-    An observed name wins over the rule's name, for it is what the client said of itself; the
+    An observed name wins over the rule's name, for it is what the client itself reported; the
     rule's parameters are then used if it is for that same strategy. A client of which nothing was
     observed uses the rule's strategy, else what all observed members of its group use, else the
     default. Clients that compute the same use the very same strategy, whatever their SDK.
@@ -164,15 +165,16 @@ class StrategyRules:
 
     def _make_new(self, name: str, rule_number: int | None, sdk: Sdk) -> AllocationStrategy | str:
         if _needs_parameters(name) and rule_number is None:
-            return (
-                f"the parameters of {name} are not in the settings: add them as [[strategies]] "
-                f'with name = "{name}" and params, and the shares are computed'
+            return Text(
+                "the parameters of {strategy} are not in the settings: add them as [[strategies]] "
+                'with name = "{strategy}" and params, and the shares are computed',
+                strategy=name,
             )
         params = {} if rule_number is None else dict(self._rules[rule_number].params)
         try:
             return make_strategy(name, params, sdk)
         except AllocationError as error:
-            return str(error)
+            return error.text
 
 
 def _needs_parameters(name: str) -> bool:

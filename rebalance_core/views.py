@@ -49,7 +49,7 @@ class View:
 class Views:
     """All views of a state.
 
-    ``completeness`` is the share of the route's brokers whose list is known: 1.0 where every
+    ``completeness`` is the share of the route's brokers that gave a list: 1.0 where every
     broker that a client may ask answered with a list. A client that draws one of the others keeps
     the queues that it has, so such a broker gives no view.
     """
@@ -138,7 +138,7 @@ def asked_brokers(state: State) -> frozenset[tuple[str, int]]:
 def possible_views(state: State) -> Views:
     """All views that the members of the state could draw, with their weights.
 
-    Every nameserver's route weighs alike, within a route every broker whose list is known, within
+    Every nameserver's route weighs alike, within a route every broker that gave a list, within
     a broker without a master every slave.
     """
     lists = {
@@ -167,12 +167,12 @@ def possible_views(state: State) -> Views:
         if queues not in queue_lists:
             queue_lists.append(queues)
         number = queue_lists.index(queues)
-        answered += sum(len(known) / len(candidates) for candidates, known in drawn.values())
-        with_view = {name: known for name, (_, known) in drawn.items() if known}
-        for name, known in with_view.items():
-            for client_ids in known:
+        answered += sum(len(given) / len(candidates) for candidates, given in drawn.values())
+        with_view = {name: given for name, (_, given) in drawn.items() if given}
+        for name, given in with_view.items():
+            for client_ids in given:
                 view = (number, client_ids)
-                draw = 1 / len(with_view) / len(known)
+                draw = 1 / len(with_view) / len(given)
                 weights[view] += draw
                 draws[view][name] = draws[view].get(name, 0.0) + draw
     total = sum(weights.values())

@@ -1,1 +1,1 @@
-"""The DAG that ships: a file for the scheduler's own folder, apart from the project."""
+"""The DAG that ships: a file for the scheduler's folder, apart from the project."""

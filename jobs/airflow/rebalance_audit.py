@@ -5,8 +5,8 @@ day (UTC) before. A run by hand audits the day before it too; the param `date` n
 It runs on Airflow 2.10, 2.11 and 3.
 
 #### Setting it up
-Put this file into the folder of the DAGs: it imports nothing of the project. Airflow lives in an
-environment of its own, for its Spark provider replaces a part of pyspark, and calls `spark-submit`:
+Put this file into the folder of the DAGs: it imports nothing of the project. Airflow needs another
+environment, for its Spark provider replaces a part of pyspark, and calls `spark-submit`:
 the workers' PATH has that of the environment where the project is installed.
 
 - Connection `spark_default`: the cluster, in client mode. `connection` of the variable names
@@ -36,24 +36,24 @@ name below `[alerts]`. The URL and the secret of a service are in the workers' e
 beside the gate: neither waits for the other.
 
 #### The gate
-It counts the findings of the published run that are of the severity `fail_on` (`CRITICAL`, unless
-told otherwise) or worse; known issues do not count. Where there are any, `gate` says what becomes
-of the run: `fail` (unless told otherwise) makes it red, `skip` leaves it green and what comes after
-the gate undone, `pass` only logs.
+It counts the findings of the published run that are of the severity `fail_on` (by default
+`CRITICAL`) or worse; known issues do not count. Where there are any, `gate` decides what becomes
+of the run: `fail`, the default, makes it red, `skip` leaves it green and what comes after the gate
+undone, `pass` only logs.
 
 #### Triage notes
 - **`wait_for_dumps` failed.** There are no dumps of the date, or files are still written into its
   folder. Mend the collector, or the copy of its files, and clear the task.
-- **`ingest` failed.** The last line of the job says why. Exit code 3: there are no dumps of the
-  date, or more lines were not understood than the settings allow (the table `quarantine` below
+- **`ingest` failed.** The last line of the job has the reason. Exit code 3: there are no dumps of
+  the date, or more lines were not understood than the settings allow (the table `quarantine` below
   the snapshots has each with its reason); mend the collector, clear the task. 2: the settings or
   the variable. 4: Spark or the machine; the retries are for this.
 - **`audit` failed.** As above. An earlier report of the date, if there is one, is still in force.
 - **`report` failed.** The tables are published and right; clear this task alone.
-- **`alert` failed.** The report is published. The log says which service did not take the message;
-  clear this task: what was delivered is not sent again.
+- **`alert` failed.** The report is published. The log names the service that did not take the
+  message; clear this task: what was delivered is not sent again.
 - **`gate` failed or was skipped.** The audit works: the cluster has findings. Read the report of
-  the date. Clearing the gate says the same again; the next night tells whether it was mended.
+  the date. Clearing the gate gives the same again; the next night shows whether it was mended.
 - **All tasks wait.** One run at a time, for each day is compared with the one before.
 - Clearing or retrying is always safe: a task replaces what it wrote, publishing is one replacement,
   and the same input gives the same rows. Clear several days in their order.
@@ -216,7 +216,7 @@ def _aware(time: datetime) -> datetime:
 def gate(reports: str, date: str, verdict: str, fail_on: str) -> dict[str, int]:
     """Judges the published run of a date; gives, by table, the findings that are severe enough.
 
-    Raises AirflowFailException or AirflowSkipException where there are any, as the verdict says.
+    Raises AirflowFailException or AirflowSkipException where there are any, by the verdict.
     """
     if verdict not in VERDICTS or fail_on not in SEVERITIES:
         raise AirflowFailException(
@@ -227,12 +227,12 @@ def gate(reports: str, date: str, verdict: str, fail_on: str) -> dict[str, int]:
     severe = SEVERITIES[SEVERITIES.index(fail_on) :]
     findings = _findings(pointer.read_bytes(), str(pointer))
     counts = {table: _count(of_table, severe) for table, of_table in findings.items()}
-    told = f"findings of {date} that are {' or '.join(severe)}: {counts}"
+    message = f"findings of {date} that are {' or '.join(severe)}: {counts}"
     if any(counts.values()) and verdict == "fail":
-        raise AirflowFailException(told)
+        raise AirflowFailException(message)
     if any(counts.values()) and verdict == "skip":
-        raise AirflowSkipException(told)
-    logging.getLogger(__name__).info(told)
+        raise AirflowSkipException(message)
+    logging.getLogger(__name__).info(message)
     return counts
 
 
@@ -256,8 +256,8 @@ def _findings(text: bytes, place: str) -> dict[str, Any]:
 
 
 def _count(of_table: dict[str, Any], severe: Sequence[str]) -> int:
-    known = of_table.get("known", {})
-    return sum(of_table[severity] - known.get(severity, 0) for severity in severe)
+    known_issues = of_table.get("known", {})
+    return sum(of_table[severity] - known_issues.get(severity, 0) for severity in severe)
 
 
 @dag(
@@ -275,14 +275,14 @@ def _count(of_table: dict[str, Any], severe: Sequence[str]) -> int:
             None, type=["null", "string"], format="date", description="else the day before"
         ),
         "connection": Param(
-            None, type=["null", "string"], description="of Spark; else as the variable says"
+            None, type=["null", "string"], description="of Spark; else that of the variable"
         ),
         "known_issues": Param(
-            None, type=["null", "string"], description="a file; else as the variable says"
+            None, type=["null", "string"], description="a file; else that of the variable"
         ),
-        "alert": Param(None, enum=[None, *ALERTS], description="else as the variable says"),
-        "gate": Param(None, enum=[None, *VERDICTS], description="else as the variable says"),
-        "fail_on": Param(None, enum=[None, *SEVERITIES], description="else as the variable says"),
+        "alert": Param(None, enum=[None, *ALERTS], description="else that of the variable"),
+        "gate": Param(None, enum=[None, *VERDICTS], description="else that of the variable"),
+        "fail_on": Param(None, enum=[None, *SEVERITIES], description="else that of the variable"),
     },
     tags=["rocketmq"],
 )

@@ -11,12 +11,14 @@ from time import sleep
 from jobs.alerts.delivery import LONGEST_PAUSE, Attempts, DeliveryError
 from jobs.alerts.destinations import Ready, find_destination
 from jobs.alerts.digest import Digest, read_digest
-from jobs.alerts.message import OTHERS, findings_to_tell, make_message, resolved_pairs
+from jobs.alerts.message import OTHERS, findings_to_send, make_message, resolved_pairs
 from jobs.alerts.metrics import metrics_text
 from jobs.alerts.note import NoteError, Notes
 from jobs.errors import AuditError
+from jobs.languages.language import ENGLISH, Language
+from jobs.output import Output
 from jobs.settings import Alerts, Destination
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Published, Reports
 from jobs.storage.lease import lease
 from rebalance_core.english import count
 
@@ -30,16 +32,17 @@ def alert(
     environment: Mapping[str, str],
     now: datetime,
     warn: Say,
-    metrics: Location | None = None,
+    metrics: Output | None = None,
     *,
     webhook: bool = False,
+    language: Language = ENGLISH,
 ) -> Iterator[str]:
     """Tells of the run of a date (None: the last one); yields a line for each thing done.
 
     The metrics come first: no service that fails keeps them away. What was delivered is noted
     beside the reports, so that the next run of the date does not deliver it again; what was not
-    taken is not noted. With neither, the message is yielded. ``warn`` gets what is wrong and
-    stops nothing.
+    taken is not noted. With neither, the message is yielded. Messages are in the ``language``.
+    ``warn`` gets what is wrong and stops nothing.
 
     Raises InputError where there is no run, SettingsError where a URL or a secret is missing,
     LeaseError where another alert does not end, DeliveryError where a destination did not take its
@@ -51,17 +54,17 @@ def alert(
         _write(metrics, metrics_text(digest, alerts.worst_groups))
         yield f"metrics of {published.date} written to {metrics}"
     if webhook:
-        yield from _deliver_all(reports, digest, alerts, environment, now, warn)
+        yield from _deliver_all(reports, digest, alerts, environment, now, warn, language)
     elif metrics is None:
         delivered = Notes(reports, published, warn).delivered("")
-        findings = findings_to_tell(digest, alerts, delivered)
-        if findings or alerts.tell == "ALWAYS":
-            yield "\n".join(make_message(digest, findings, alerts).lines)
+        findings = findings_to_send(digest, alerts, delivered)
+        if findings or alerts.send == "ALWAYS":
+            yield "\n".join(make_message(digest, findings, alerts, language).lines)
         else:
             yield f"nothing to post of {published.date}"
 
 
-def _write(metrics: Location, text: str) -> None:
+def _write(metrics: Output, text: str) -> None:
     try:
         metrics.replace_text(text)
     except OSError as error:
@@ -75,6 +78,7 @@ def _deliver_all(
     environment: Mapping[str, str],
     now: datetime,
     warn: Say,
+    language: Language,
 ) -> Iterator[str]:
     destinations: Sequence[Destination] = alerts.destinations or (alerts,)
     notes = Notes(reports, digest.published, warn)
@@ -84,7 +88,9 @@ def _deliver_all(
         for each in destinations:
             try:
                 destination = find_destination(each, environment, warn)
-                yield _deliver(destination, digest, alerts, notes, now, warn, is_last=is_last)
+                yield _deliver(
+                    destination, digest, alerts, notes, now, warn, language, is_last=is_last
+                )
             # The other destinations get theirs.
             except AuditError as error:
                 failures.append(error)
@@ -99,6 +105,7 @@ def _deliver(
     notes: Notes,
     now: datetime,
     warn: Say,
+    language: Language,
     *,
     is_last: bool,
 ) -> str:
@@ -106,13 +113,13 @@ def _deliver(
     date = digest.published.date
     prefix = f"{destination.name}: " if destination.name else ""
     delivered = notes.delivered(destination.name)
-    findings = findings_to_tell(digest, alerts, delivered, destination.severity)
+    findings = findings_to_send(digest, alerts, delivered, destination.severity)
     incidents = notes.incidents(destination.name) if destination.has_incidents else frozenset()
     # An earlier date says nothing of now.
     resolved = resolved_pairs(digest, incidents) if is_last else ()
-    if not findings and not resolved and (alerts.tell != "ALWAYS" or destination.has_incidents):
+    if not findings and not resolved and (alerts.send != "ALWAYS" or destination.has_incidents):
         return f"{prefix}nothing to post of {date}"
-    message = replace(make_message(digest, findings, alerts), resolved=resolved)
+    message = replace(make_message(digest, findings, alerts, language), resolved=resolved)
     if destination.has_incidents:
         incidents |= {each.pair for each in message.problems}
         incidents |= {OTHERS} if message.left_out else set()

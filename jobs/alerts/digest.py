@@ -9,6 +9,7 @@ from typing import Any
 
 from jobs.finding_ids import fault_id, stall_id
 from jobs.kinds import PERSISTENT, QUEUE_FINDINGS, fault_severity
+from jobs.languages.rows import with_texts
 from jobs.reports.show import read_table
 from jobs.storage import Published, Reports
 
@@ -65,7 +66,7 @@ class Digest:
 
 def read_digest(reports: Reports, published: Published) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
-    faults = _rows(reports, published, "group_faults")
+    faults = tuple(map(with_texts, _rows(reports, published, "group_faults")))
     findings = [
         _of_queue(row, kind)
         for table, kind in QUEUE_FINDINGS.items()
@@ -93,7 +94,7 @@ def _shows_on_no_queue(fault: Row) -> bool:
 def _of_queue(row: Row, kind: str) -> Finding:
     group = row["cluster"], row["consumer_group"], row["topic"]
     return Finding(
-        # Stalls of earlier versions have no id of their own.
+        # Stalls of earlier versions have no id.
         finding_id=row.get("finding_id") or stall_id(*group, row["broker_name"], row["queue_id"]),
         kind=kind,
         cluster=row["cluster"],

@@ -21,9 +21,11 @@ from jobs.kinds import (
     badness,
     worst,
 )
+from jobs.languages.language import ENGLISH, Language
 from jobs.settings import Alerts
 from jobs.text import in_utc, of_the_time, visible
-from rebalance_core.english import count
+from rebalance_core.english import count, joined
+from rebalance_core.texts import Text
 
 #: Cluster, consumer group and topic.
 Pair = tuple[str, str, str]
@@ -34,6 +36,12 @@ OTHERS: Pair = ("", "", "")
 _LONGEST_NAME = 120
 _LONGEST_TEXT = 400
 _MOST_FAULTS = 3
+#: What queues of a kind are called in a count.
+QUEUES_OF = {
+    "DUPLICATE": "duplicate queue",
+    "ORPHANED": "orphaned queue",
+    STALLED: "stalled queue",
+}
 #: In ``group_health``: the topic was judged, so that what is not found is not there.
 _AUDITED = "AUDITED"
 
@@ -58,7 +66,7 @@ class Message:
     """What is sent: ``problems`` are the worst of all, ``left_out`` is the number of the others.
 
     ``heading`` has no name that a stranger chose. ``resolved`` are the groups and topics whose
-    incident is over, for a service that has incidents.
+    incident is over, for a service that has incidents. All text is in the ``language``.
     """
 
     date: str
@@ -67,6 +75,7 @@ class Message:
     problems: tuple[Problem, ...]
     left_out: int
     resolved: tuple[Pair, ...] = ()
+    language: Language = ENGLISH
 
     @property
     def lines(self) -> list[str]:
@@ -98,7 +107,8 @@ class Message:
             explanations -= len(explained)
             lines += [f"• {each.summary}", *(f"    {why}" for why in explained)]
         if left_out := self.left_out + len(self.problems[kept:]):
-            lines.append(f"and {count(left_out, 'more group and topic', 'more groups and topics')}")
+            others = count(left_out, "more group and topic", "more groups and topics")
+            lines.append(self.language("and {others}", others=others))
         return lines
 
     @property
@@ -106,12 +116,12 @@ class Message:
         return sum(1 + len(each.explanations) for each in self.problems)
 
 
-def findings_to_tell(
+def findings_to_send(
     digest: Digest, alerts: Alerts, delivered: Collection[str], severity: str | None = None
 ) -> list[Finding]:
     """The findings that are worth a message: lasting, severe enough, and no known issues.
 
-    With ``tell = "NEW"`` those that are new against the published run before, and whose ids are
+    With ``send = "NEW"`` those that are new against the published run before, and whose ids are
     not in ``delivered``, those of runs of this date; else those that are not over.
     ``severity`` goes before that of the settings.
     """
@@ -121,7 +131,7 @@ def findings_to_tell(
         for each in digest.findings
         if each.persistence == PERSISTENT and each.severity in severe and not each.is_known
     ]
-    if alerts.tell == "NEW":
+    if alerts.send == "NEW":
         new = [each for each in lasting if each.status == "NEW"]
         return [each for each in new if each.finding_id not in delivered]
     return [each for each in lasting if each.ongoing]
@@ -130,7 +140,7 @@ def findings_to_tell(
 def resolved_pairs(digest: Digest, pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     """Those of the groups and topics that were judged, and of which nothing lasting is left.
 
-    Of a topic that was not judged nothing can be said: it is not resolved. ``OTHERS`` are when
+    A topic that was not judged is not resolved. ``OTHERS`` are when
     whatever is open is among the pairs.
     """
     pairs = set(pairs)
@@ -145,7 +155,9 @@ def resolved_pairs(digest: Digest, pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple(sorted(pairs & judged - still))
 
 
-def make_message(digest: Digest, findings: Sequence[Finding], alerts: Alerts) -> Message:
+def make_message(
+    digest: Digest, findings: Sequence[Finding], alerts: Alerts, language: Language = ENGLISH
+) -> Message:
     """The message about these findings, by group and topic, the worst first."""
     by_pair: dict[Pair, list[Finding]] = defaultdict(list)
     for each in findings:
@@ -154,13 +166,14 @@ def make_message(digest: Digest, findings: Sequence[Finding], alerts: Alerts) ->
     worst_first = sorted(
         by_pair, key=lambda pair: (_badness(by_pair[pair], minutes.get(pair, 0.0)), pair)
     )
-    shown = worst_first[: alerts.groups_told]
+    shown = worst_first[: alerts.groups_shown]
     return Message(
         date=digest.published.date,
         run_id=digest.published.run_id,
-        heading=_heading(digest, findings, len(by_pair), alerts),
-        problems=tuple(_problem(digest, pair, by_pair[pair]) for pair in shown),
+        heading=language.of(_heading(digest, findings, len(by_pair), alerts)),
+        problems=tuple(_problem(digest, pair, by_pair[pair], language) for pair in shown),
         left_out=len(by_pair) - len(shown),
+        language=language,
     )
 
 
@@ -178,63 +191,97 @@ def _queue_minutes(row: Row) -> float:
     return sum(row.get(f"{of}_queue_minutes") or 0.0 for of in ("orphan", "duplicate"))
 
 
-def _heading(digest: Digest, findings: Sequence[Finding], pairs: int, alerts: Alerts) -> str:
-    date = digest.published.date
-    new = "new" if alerts.tell == "NEW" else "open"
+def _heading(digest: Digest, findings: Sequence[Finding], pairs: int, alerts: Alerts) -> Text:
+    """The first line. In every language it has "Rebalance audit", a keyword that robots ask for."""
+    found = _found(findings, pairs, is_new=alerts.send == "NEW")
     resolved = sum(row["status"] == "RESOLVED" for row in digest.former)
-    since = f"; {count(resolved, 'finding')} of the run before resolved" if resolved else ""
+    if resolved:
+        of_before = count(resolved, "finding")
+        found = Text(
+            "{found}; {findings} of the run before resolved", found=found, findings=of_before
+        )
+    return Text("Rebalance audit of {date}: {found}", date=digest.published.date, found=found)
+
+
+def _found(findings: Sequence[Finding], pairs: int, *, is_new: bool) -> Text:
     if not findings:
-        return f"Rebalance audit of {date}: no {new} findings{since}"
+        return Text("no new findings") if is_new else Text("no open findings")
     # A queue that was so again after a time has several rows, and is one finding.
     worst_last = sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
     severity_of = {each.finding_id: each.severity for each in worst_last}
     counts = Counter(severity_of.values())
-    severities = ", ".join(f"{counts[s]} {s}" for s in reversed(SEVERITIES) if counts[s])
-    found = f"{count(len(severity_of), f'{new} finding')} ({severities})"
-    of_pairs = count(pairs, "group and topic", "groups and topics")
-    return f"Rebalance audit of {date}: {found} in {of_pairs}{since}"
+    severities = [f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts[each]]
+    number = len(severity_of)
+    return Text(
+        "{findings} ({severities}) in {pairs}",
+        findings=count(number, "new finding") if is_new else count(number, "open finding"),
+        severities=joined(severities, "{before}, {next}"),
+        pairs=count(pairs, "group and topic", "groups and topics"),
+    )
 
 
-def _problem(digest: Digest, pair: Pair, findings: Sequence[Finding]) -> Problem:
+def _problem(
+    digest: Digest, pair: Pair, findings: Sequence[Finding], language: Language
+) -> Problem:
     cluster, group, topic = pair
     queues = {
         kind: {e.queue for e in findings if e.kind == kind} for kind in QUEUE_FINDINGS.values()
     }
-    found = [
-        count(len(of_kind), f"{kind.lower()} queue") for kind, of_kind in queues.items() if of_kind
-    ] or ["no queue shows it"]
+    found = [count(len(of_kind), QUEUES_OF[kind]) for kind, of_kind in queues.items() if of_kind]
     severity = worst(each.severity for each in findings)
-    first, last = (
-        min(each.first_seen for each in findings),
-        max(each.last_seen for each in findings),
-    )
     is_ongoing = any(each.ongoing for each in findings)
-    until = "ongoing" if is_ongoing else f"until {_time(last)}"
-    if share := of_the_time(min(each.share_of_time for each in findings)):
-        until += f", for {share} at least"
-    if (nights := max(each.nights_open or 0 for each in findings)) > 1:
-        since = min(each.open_since for each in findings if each.open_since is not None)
-        until += f", open since {_time(since)} ({nights} nights)"
-    names = f"{shown(group)} / {shown(topic)} ({shown(cluster)})"
+    summary = Text(
+        "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
+        severity=severity,
+        group=shown(group),
+        topic=shown(topic),
+        cluster=shown(cluster),
+        found=joined(found, "{before}, {next}") or Text("no queue shows it"),
+        first_seen=_time(min(each.first_seen for each in findings)),
+        until=_until(findings, is_ongoing=is_ongoing),
+    )
     return Problem(
         pair=pair,
         severity=severity,
         is_ongoing=is_ongoing,
-        summary=f"{severity} {names}: {', '.join(found)}, since {_time(first)}, {until}",
-        explanations=tuple(_explanations(digest, pair, findings)),
+        summary=language.of(summary),
+        explanations=tuple(map(language.of, _explanations(digest, pair, findings, language))),
         findings=tuple(findings),
     )
 
 
-def _explanations(digest: Digest, pair: Pair, findings: Sequence[Finding]) -> Iterable[str]:
+def _until(findings: Sequence[Finding], *, is_ongoing: bool) -> Text:
+    """Until when it was so, for how much of the time, and since when over the runs before."""
+    until = Text("ongoing")
+    if not is_ongoing:
+        until = Text("until {time}", time=_time(max(each.last_seen for each in findings)))
+    if share := of_the_time(min(each.share_of_time for each in findings)):
+        until = Text("{until}, for {share} at least", until=until, share=share)
+    if (nights := max(each.nights_open or 0 for each in findings)) > 1:
+        since = min(each.open_since for each in findings if each.open_since is not None)
+        until = Text(
+            "{until}, open since {time} ({nights} nights)",
+            until=until,
+            time=_time(since),
+            nights=nights,
+        )
+    return until
+
+
+def _explanations(
+    digest: Digest, pair: Pair, findings: Sequence[Finding], language: Language
+) -> Iterable[Text]:
     causes = {cause for each in findings for cause in each.causes}
     if any(each.kind == STALLED for each in findings):
-        causes.add(FROZEN_PROCESS)  # a stall has no causes of its own; this one would explain it
+        causes.add(FROZEN_PROCESS)  # a stall names no causes; this one would explain it
     faults = [row for row in digest.faults if _pair_of(row) == pair and row["fault"] in causes]
     last_of_each = {row["fault"]: row for row in sorted(faults, key=lambda row: row["last_seen"])}
     for fault, row in sorted(last_of_each.items())[:_MOST_FAULTS]:
-        yield f"{fault}: {shown(row['evidence'], _LONGEST_TEXT)}"
-        yield f"Repair: {shown(row['remedy'], _LONGEST_TEXT)}"
+        evidence, remedy = (
+            shown(language.of(row[name]), _LONGEST_TEXT) for name in ("evidence", "remedy")
+        )
+        yield Text("{code}: {text}", code=fault, text=evidence)
+        yield Text("Repair: {remedy}", remedy=remedy)
 
 
 def _pair_of(row: Row) -> Pair:

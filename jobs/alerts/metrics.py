@@ -79,7 +79,7 @@ def _counted(
 
 
 def _single(registry: CollectorRegistry, name: str, what: str, value: float | None) -> None:
-    """A gauge without labels; none where the value is not known, for 0 would be one."""
+    """A gauge without labels; none where there is no value, for 0 would be one."""
     if value is not None:
         Gauge(f"rebalance_audit_{name}", what, registry=registry).set(value)
 

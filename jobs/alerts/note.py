@@ -1,7 +1,7 @@
 """What was delivered already, beside the reports: the notes of ``alert``.
 
 The note of a date has the ids of the findings that were delivered, so that a date that is audited
-every hour does not tell them every hour. One object has the incidents that are open, whatever date
+every hour does not send them every hour. One object has the incidents that are open, whatever date
 they are of. Both are by the name of the destination. A note that cannot be read counts as empty.
 """
 
@@ -46,7 +46,7 @@ class Notes:
 
     def __init__(self, reports: Reports, published: Published, warn: Callable[[str], None]) -> None:
         self._published = published
-        self._note = reports.told(published.date)
+        self._note = reports.delivered(published.date)
         self._incidents = reports.root / "_alerts" / "incidents.json"
         self._warn = warn
 

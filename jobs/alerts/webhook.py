@@ -72,7 +72,7 @@ def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
             lambda: _exchange(request, timeout_seconds, connections),
             connections.close,
         )
-    # Errors' own texts may have the URL in them, and so may what a proxy answers.
+    # The texts of errors may have the URL in them, and so may what a proxy answers.
     except (OSError, ValueError, http.client.HTTPException) as error:
         return Refusal(f"no answer: {_why(error, timeout_seconds)}", 0.0)
     if answer.status >= 500 or answer.status == _TOO_MANY_REQUESTS:

@@ -3,7 +3,7 @@
 One connection an address, on which several questions are under way at a time; only one until the
 address has answered it: those that hang must not take the places of all others. An address that did
 not answer in time is given up until ``forget``: it would cost every later question its time-out.
-What fails is no exception but an ``Answer`` that says so: a round goes on, whatever happens.
+A failure is no exception but an ``Answer`` with the reason: a round goes on, whatever happens.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _STREAM_BYTES = 1 << 20
 class Answer(NamedTuple):
     """What came of a question.
 
-    ``code`` is the server's, or one of the negative ones above; ``remark`` says why it is not OK.
+    ``code`` is the server's, or one of the negative ones above; ``remark`` is why it is not OK.
     """
 
     address: str
@@ -87,7 +87,7 @@ class Traffic:
     received_bytes: int = 0
     #: By address and code: the answers that were not OK.
     errors: Counter[tuple[str, int]] = field(default_factory=Counter)
-    #: By the same: what the last of them said.
+    #: By address and code: the remark of the last of them.
     last_errors: dict[tuple[str, int], str] = field(default_factory=dict)
 
 
@@ -180,7 +180,7 @@ class RemotingClient:
             self._give_up(address, reason)
             return self._failed(address, NOT_UNDERSTOOD, reason)
         except (OSError, ValueError, OverflowError) as error:
-            reason = f"{address}: cannot connect: {_told(error)}"
+            reason = f"{address}: cannot connect: {_reason(error)}"
             self._give_up(address, reason)
             return self._failed(address, NOT_REACHED, reason)
         except _ClosedError as error:
@@ -300,7 +300,7 @@ class _Connection:
                 frame = await read_frame(self._reader, self._most_bytes)
                 self._traffic.received_bytes += len(frame.body)
                 self._used_at = asyncio.get_running_loop().time()
-                # Servers send requests of their own; and answers to what nobody waits for any more.
+                # Servers send requests too, and answers to what nobody waits for any more.
                 waiting = self._waiting.get(frame.opaque) if frame.is_answer else None
                 if waiting is not None and not waiting.done():
                     waiting.set_result(frame)
@@ -310,7 +310,7 @@ class _Connection:
             part = f"{len(error.partial)} of {error.expected} bytes" if error.partial else "its end"
             self._end(_ClosedError(f"{part} came"))
         except OSError as error:
-            self._end(_ClosedError(_told(error)))
+            self._end(_ClosedError(_reason(error)))
 
 
 def tls_context(
@@ -341,8 +341,8 @@ def split_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     number = getattr(error, "errno", None)
-    # OpenSSL and the resolver have numbers of their own.
+    # OpenSSL and the resolver have other numbers.
     plain = isinstance(error, ConnectionError) or type(error) is OSError
     return os.strerror(number) if plain and number else str(error) or type(error).__name__

@@ -17,13 +17,13 @@ from jobs.collect.options import CollectOptions
 from jobs.collect.rounds import Round, Target
 from jobs.errors import AuditError
 from jobs.instants import SECOND, Instant, to_datetime
-from jobs.storage import disk
+from jobs.output import Output, text_file_at
 from jobs.text import iso, visible
 
-#: Answers that are knowledge and no trouble: no route, nobody of the group, a request that brokers
+#: Answers that are no trouble: no route, nobody of the group, a request that brokers
 #: of this version do not have.
 _EXPECTED = {OK, 17, 206, 3}
-#: So many troubles of a round are told; the metrics count all.
+#: So many troubles of a round are shown; the metrics count all.
 _MOST_TROUBLES = 5
 
 
@@ -43,8 +43,8 @@ class Collected:
     seconds: float
     troubles: tuple[str, ...]
 
-    def told(self) -> str:
-        """It in a line, and one for each trouble."""
+    def summary(self) -> str:
+        """A line about the round, and one for each trouble."""
         first = (
             f"round of {iso(to_datetime(self.snapshot_time))}: {self.lines:,} lines, "
             f"{self.requests:,} requests, {self.received_bytes / 1e6:.1f} MB, "
@@ -133,8 +133,8 @@ class Collector:
     ) -> None:
         """A round every so many seconds, for so long (None: without end).
 
-        A round that fails is told to ``after`` and counted; the next one comes at its time. A round
-        that takes longer than ``every`` makes those miss whose time is over.
+        A round that fails is passed to ``after`` and counted; the next one comes at its time.
+        Rounds whose time is over when a long one ends are left out.
         """
         loop = asyncio.get_running_loop()
         began = at = loop.time()
@@ -161,12 +161,12 @@ class Collector:
         )
 
     def _troubles(self) -> tuple[str, ...]:
-        told = dict(self._client.traffic.last_errors)
+        errors = dict(self._client.traffic.last_errors)
         return (
             *self._client.given_up.values(),
             *(
                 text
-                for (address, code), text in sorted(told.items())
+                for (address, code), text in sorted(errors.items())
                 if code not in _EXPECTED and address not in self._client.given_up
             ),
         )
@@ -182,8 +182,10 @@ async def collect(
     """What the command does: one round of every cluster, or round after round.
 
     Returns the rounds where there is one of each. SIGTERM ends it: a round under way is not kept.
-    Raises AuditError: the folder is another collector's, or a single round failed.
+    Raises AuditError: the folder is another collector's, that of the metrics is not there, or a
+    single round failed.
     """
+    metrics = text_file_at(options.metrics) if options.metrics else None
     folder = DumpFolder(Path(options.dumps))
     slots = asyncio.Semaphore(options.parallel_in_all)
     targets = [
@@ -194,8 +196,8 @@ async def collect(
         try:
             with _until_terminated():
                 if options.every_seconds is None:
-                    return await _once(collectors, options.metrics, say)
-                await _again_and_again(collectors, options, say, complain)
+                    return await _once(collectors, metrics, say)
+                await _again_and_again(collectors, options, metrics, say, complain)
         except asyncio.CancelledError:
             if options.every_seconds is None:
                 raise CollectError("stopped; nothing of the round was kept") from None
@@ -207,13 +209,13 @@ async def collect(
 
 
 async def _once(
-    collectors: Sequence[Collector], metrics: str | None, say: Callable[[str], None]
+    collectors: Sequence[Collector], metrics: Output | None, say: Callable[[str], None]
 ) -> list[Collected]:
     done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
     for each in done:
         if isinstance(each, Collected):
-            say(each.told())
+            say(each.summary())
     failed = [each for each in done if isinstance(each, BaseException)]
     if len(failed) > 1 and all(isinstance(each, AuditError) for each in failed):
         raise CollectError("\n".join(str(each) for each in failed))
@@ -225,6 +227,7 @@ async def _once(
 async def _again_and_again(
     collectors: Sequence[Collector],
     options: CollectOptions,
+    metrics: Output | None,
     say: Callable[[str], None],
     complain: Callable[[str], None],
 ) -> None:
@@ -232,12 +235,12 @@ async def _again_and_again(
 
     def after(done: Collected | Exception) -> None:
         if isinstance(done, Collected):
-            say(done.told())
+            say(done.summary())
         else:
             kind = "" if isinstance(done, AuditError) else f"{type(done).__name__}: "
             complain(f"a round failed, the next one comes at its time: {kind}{visible(str(done))}")
         try:
-            _write_metrics(collectors, options.metrics)
+            _write_metrics(collectors, metrics)
         except AuditError as error:
             complain(visible(str(error)))
 
@@ -248,14 +251,14 @@ async def _again_and_again(
             )
 
 
-def _write_metrics(collectors: Sequence[Collector], path: str | None) -> None:
-    if path is None:
+def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> None:
+    if metrics is None:
         return
     try:
         text = metrics_text({each.target.name or "default": each.figures for each in collectors})
-        disk.replace(Path(path), text.encode())
+        metrics.replace_text(text)
     except OSError as error:
-        raise AuditError(f"metrics cannot be written to {path}: {error}") from error
+        raise AuditError(f"metrics cannot be written to {metrics}: {error}") from error
 
 
 @contextmanager

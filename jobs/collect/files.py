@@ -51,7 +51,7 @@ class DumpFolder:
                 lock.seek(0)
                 raise AuditError(
                     f"another collector (process {lock.read().strip() or '?'}) writes into "
-                    f"{self.root}; stop it, or give this one a folder of its own"
+                    f"{self.root}; stop it, or give this one another folder"
                 ) from error
             lock.truncate(0)
             lock.write(f"{os.getpid()}\n")
@@ -102,7 +102,7 @@ class RoundFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._raw = path.open("wb")
-        # No name and no time of its own: equal lines make equal files.
+        # The archive records no name and no time: equal lines make equal files.
         self._lines = gzip.GzipFile("", "wb", _GZIP_LEVEL, self._raw, mtime=0)
         self.lines = 0
 

@@ -1,6 +1,6 @@
 r"""Frames of the remoting protocol: a request or an answer as bytes, and back.
 
-A frame is 4 bytes length of what follows, 4 bytes mark (the high byte says how the header is
+A frame is 4 bytes length of what follows, 4 bytes mark (the high byte is how the header is
 written, the other three how long it is), header, body; all big endian. The header is JSON, or the
 binary form of a server that runs with ``-Drocketmq.serialize.type=ROCKETMQ``. The collector sends
 JSON and reads both.
@@ -69,7 +69,7 @@ class Frame(NamedTuple):
 
     @property
     def is_answer(self) -> bool:
-        """Whether it answers a request: servers send requests of their own, too."""
+        """Whether it answers a request: servers send requests, too."""
         return bool(self.flag & _RESPONSE)
 
 
@@ -216,7 +216,7 @@ def _from_binary(header: bytes, body: bytes) -> Frame:
 
 
 def _counted(data: bytes, place: int, count: struct.Struct) -> tuple[bytes, int]:
-    """The bytes that follow their own number, and the place behind them."""
+    """The bytes that follow their number, and the place behind them."""
     (length,) = count.unpack_from(data, place)
     start = place + count.size
     if not 0 <= length <= len(data) - start:

@@ -84,9 +84,9 @@ class Memory:
         places = {(each.cluster, each.broker_name, each.broker_id) for each in brokers}
         addresses = {each.address for each in brokers}
         self.brokers = {
-            known: seen_at
-            for known, seen_at in self.brokers.items()
-            if known[:3] not in places and known.address not in addresses
+            broker: seen_at
+            for broker, seen_at in self.brokers.items()
+            if broker[:3] not in places and broker.address not in addresses
         } | dict.fromkeys(brokers, now)
 
     def forget(self, now: Instant) -> None:

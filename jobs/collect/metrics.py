@@ -1,4 +1,4 @@
-"""The collector's own figures in Prometheus' text format, for node_exporter's textfile collector.
+"""Figures about the collector in Prometheus' text format, for node_exporter's textfile collector.
 
 Labels are the names of clusters and the addresses of servers: as many as there are servers.
 """

@@ -1,7 +1,7 @@
 """A round in two parts: what is to be asked of whom, and then each address by itself.
 
-``plan`` finds out what there is to ask; ``ask_planned`` asks one address its share, in a process of
-its own if need be. A plan is the lines of a round without their answers: what belongs into a round
+``plan`` finds out what there is to ask; ``ask_planned`` asks one address its share, in another
+process if need be. A plan is the lines of a round without their answers: what belongs into a round
 is decided in one place, ``rounds.py``.
 """
 
@@ -48,12 +48,12 @@ _NOT_NEEDED_TO_PLAN = {
 _NOT_SUPPORTED = 3
 _ANSWER = {"collected_at", "body", "error_code", "error_message"}
 
-#: What a line says besides the answer: kind, cluster, snapshot_time, and who is asked of what.
+#: What a line has besides the answer: kind, cluster, snapshot_time, and who is asked of what.
 Unanswered = Mapping[str, Any]
 
 
 class _Scout(RemotingClient):
-    """Asks what is needed to plan; of the rest it says that it was answered."""
+    """Asks what is needed to plan; all other questions count as answered, and are not asked."""
 
     async def ask(self, address: str, question: Question) -> Answer:
         if question.code in _NOT_NEEDED_TO_PLAN:

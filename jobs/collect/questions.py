@@ -68,7 +68,7 @@ def offsets(group: str) -> Question:
 
 
 def running_info(group: str, client_id: str) -> Question:
-    """What a client says of itself; the broker asks it and waits up to 10 s for it."""
+    """What a client reports of itself; the broker asks it and waits up to 10 s for it."""
     return Question(
         RequestCode.GET_CONSUMER_RUNNING_INFO,
         (("consumerGroup", group), ("clientId", client_id), ("jstackEnable", "false")),

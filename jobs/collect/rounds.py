@@ -2,14 +2,14 @@
 
 Nothing waits for what it does not need. A nameserver's brokers are asked as soon as it has given
 them, a group at all brokers as soon as one has named it, a topic's route as soon as a list has
-named the topic: one server that hangs costs the round one time-out, wherever it stands.
+named the topic: one server that hangs costs the round one time-out, whichever it is.
 
     nameserver: brokers (106) -> each broker: groups (201), request modes (402)
     each group on each broker: members (203) -> topics: routes (105) from every nameserver
                                              -> members: running infos (307)
     each group on each master: offsets (208), topics (343) -> routes
 
-Each statement is one line of the dump, failed or not: a line that is missing says nothing.
+Each statement is one line of the dump, failed or not: a line that is missing is no evidence.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Target:
 
 @dataclass
 class _Members:
-    """What the brokers have said in this round of a group's members."""
+    """What the brokers have reported of a group's members in this round."""
 
     memory: GroupMemory
     is_due: bool
@@ -105,7 +105,7 @@ class _Members:
     twice: set[str] = field(default_factory=set)
     asked: set[tuple[str, str]] = field(default_factory=set)
     #: Whether any broker has given a list.
-    is_told: bool = False
+    is_listed: bool = False
 
 
 @dataclass(order=True)
@@ -273,7 +273,7 @@ class Round:
     def _put_if_supported(
         self, broker: Broker, question: Question, then: Callable[[Answer], None]
     ) -> None:
-        """Has a question asked that brokers before 5.0 do not have, unless it said so before."""
+        """Asks what brokers before 5.0 do not answer, unless this one has already refused it."""
         key = (broker.address, int(question.code))
 
         def remember(answer: Answer) -> None:
@@ -298,7 +298,7 @@ class Round:
             self._add_topic(broker.cluster, topic)
         listed = sorted(_connections(value))
         members = self._groups[broker.cluster, group]
-        members.is_told = True
+        members.is_listed = True
         if listed:
             members.memory.seen_at = self._snapshot_time
         place, digest = f"{broker.broker_name}/{broker.broker_id}", _digest(listed)
@@ -349,7 +349,7 @@ class Round:
 
     def _ask_member(self, group: str, members: _Members, client_id: str) -> None:
         """Has a member's running info asked, if it is wanted: of one broker that lists it, of an id
-        that stands twice of every one.
+        that is listed twice of every one.
         """
         unanswered = members.memory.unanswered
         if not members.is_due and client_id not in unanswered:
@@ -402,12 +402,12 @@ class Round:
         """Leaves to the next round what was asked of the members."""
         for members in self._groups.values():
             memory = members.memory
-            if members.is_due and members.is_told:
+            if members.is_due and members.is_listed:
                 memory.infos_at = self._snapshot_time
             memory.unanswered = {
                 client_id: asked_at
                 for client_id, asked_at in memory.unanswered.items()
-                if client_id in members.brokers or not members.is_told
+                if client_id in members.brokers or not members.is_listed
             }
 
     # Lines

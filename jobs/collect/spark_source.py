@@ -65,7 +65,7 @@ _OF_ROUND = {
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the format known to a session; SparkError where its workers do not fit."""
+    """Registers the format with a session; SparkError where its workers do not fit."""
     with fitting_workers(spark):
         spark.dataSource.register(RocketMQAdmin)
 
@@ -131,7 +131,7 @@ class _Reader(DataSourceReader):
                 raise AuditError(
                     f"nothing to ask at {', '.join(source.target.namesrvs)}: no nameserver "
                     "answers, or no broker names a group that is wanted; see what "
-                    "`rebalance-audit collect` says of them"
+                    "`rebalance-audit collect` prints about them"
                 )
             found += [_Address(source, *each) for each in addresses.items()]
         return found

@@ -1,6 +1,6 @@
-"""Reads the log line in which a RocketMQ client says which queues it now has of a topic.
+"""Reads the log line in which a RocketMQ client prints which queues it now has of a topic.
 
-It is the only place where a client tells how many queues and members it computed with
+It is the only place where a client shows how many queues and members it computed with
 (``mqAllSize``, ``cidAllSize``). The client prints it when its result changes, and only then: no
 line is no evidence. Three wordings exist:
 
@@ -32,13 +32,13 @@ _ASSIGNMENT_START = "MessageQueueAssignment [MessageQueue="
 
 
 class ClientLogError(ValueError):
-    """The line tells of a changed result, but not all of it, or it contradicts itself."""
+    """The line reports a changed result, but not all of it, or it contradicts itself."""
 
 
 def parse_rebalance_line(line: str) -> tuple[str, LogLine] | None:
-    """The consumer group and the changed result that the line tells of; None if it is another line.
+    """The consumer group and the changed result that the line reports; None if it is another line.
 
-    Anything may stand before the message. Names and ids may hold blanks, commas and brackets, as
+    Anything may come before the message. Names and ids may hold blanks, commas and brackets, as
     long as they do not hold the name of the field that follows.
 
     Raises ClientLogError: for a line that is cut, whose counts are no numbers, or whose

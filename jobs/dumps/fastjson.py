@@ -25,7 +25,7 @@ MAX_DEPTH = 100
 #: Values that a text may hold once its references are written out.
 MAX_REFERRED_VALUES = 1_000_000
 _KEY_FIELDS = ("topic", "brokerName", "queueId")
-#: Longer than any index; int() refuses thousands of digits with an error of its own.
+#: Longer than any index; int() refuses thousands of digits with another error.
 _MAX_INT_DIGITS = 20
 _EXCERPT = 24
 
@@ -65,8 +65,8 @@ _KEY_STEP = "null"
 class FastjsonError(ValueError):
     """The text is not what fastjson or Jackson print, or a queue in it is none.
 
-    ``position`` is the offset of the character where it shows, ``expected`` says what could have
-    stood there, ``came`` what did (an excerpt, escaped).
+    ``position`` is the offset of the character where it shows, ``expected`` is what could have
+    been there, ``came`` what was (an excerpt, escaped).
     """
 
     def __init__(self, position: int, expected: str, came: str) -> None:
@@ -85,7 +85,7 @@ def parse(text: str) -> Any:
     A map with at least one object as key becomes ``Entries``, a list of
     ``{"key": ..., "value": ...}`` in the text's order, repeated keys kept. Other keys become
     strings; of a repeated one the last counts, as with fastjson. References are replaced with a
-    copy of what they name. ``NaN`` is None. Strings may stand in single quotes, hold fastjson's
+    copy of what they name. ``NaN`` is None. Strings may be in single quotes, hold fastjson's
     escapes (``\x41``, ``\v``, ``\0``) and control characters.
 
     Raises FastjsonError: for anything else (``,,``, a comma before a closing bracket, text after
@@ -133,7 +133,7 @@ class _Reference:
 
 
 class Entries(list[dict[str, Any]]):
-    """The entry list of a map with object keys, told apart from an array that looks like one."""
+    """The entry list of a map with object keys: an array that looks like one is a plain list."""
 
 
 class _Reader:
@@ -231,7 +231,7 @@ class _Reader:
         return self._fail("a key", start)
 
     def _peek(self) -> str:
-        """Goes to the next character that is no blank, and tells it; "" at the end."""
+        """Goes to the next character that is no blank, and returns it; "" at the end."""
         position = self._position
         character = self._text[position : position + 1]
         if character in _BLANKS:
@@ -357,7 +357,7 @@ class _Resolver:
         raise reference.error("a reference to a value that is there")
 
     def _key_text(self, key: Any) -> str | None:
-        """What Java prints for a key: of the objects, only message queues are known."""
+        """What Java prints for a key; of objects as keys only message queues are supported."""
         key = self._named(key)
         if isinstance(key, str):
             return key

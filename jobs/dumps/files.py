@@ -72,7 +72,7 @@ def list_files(spark: SparkSession, paths: Sequence[str]) -> list[InputFile]:
 
 
 def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
-    """What ``list_files`` says of local paths, without Spark; None for other file systems."""
+    """What ``list_files`` gives for local paths, without Spark; None for other file systems."""
     given = _given(paths)
     if not all(path.startswith("/") or _is_local(path) for path in given):
         return None

@@ -1,4 +1,4 @@
-"""dump files -> lines -> rows: every line of every file as it came, and what it says."""
+"""dump files -> lines -> rows: every line of every file as it came, and what it means."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def blocks_of(rows: DataFrame) -> DataFrame:
 def number_lines(lines: DataFrame, blocks: DataFrame) -> DataFrame:
     """Adds ``line_number``, counted from 1 in each file.
 
-    A file is read in blocks, each of which knows only the order of its own rows. ``blocks``
+    A file is read in blocks, each of which has only the order of its rows. ``blocks``
     (``blocks_of``) has for each its first row and its number of lines; those of the blocks before
     are added up.
     """

@@ -16,7 +16,7 @@ class Memory(dict[Key, Value]):
     """A dict that forgets all of its entries when it is full.
 
     All, and not the oldest: what repeats itself is soon there again, and no entry costs more than
-    the dict's own time.
+    in a plain dict.
     """
 
     def __init__(self, most_bytes: int = MEMORY_BYTES) -> None:

@@ -35,7 +35,7 @@ def files_on_disk(paths: Sequence[str]) -> list[tuple[str, int]]:
         for each in named:
             for file in _files_of(each):
                 target = os.path.realpath(file)
-                # A file's own name goes before that of a link, which may lack the ending .gz.
+                # The name of the file goes before that of a link, which may lack the ending .gz.
                 found[target] = min(file, found.get(target, file), key=_link_last)
     return sorted((name, _size(name)) for name in found.values())
 
@@ -68,7 +68,7 @@ _BRACES = re.compile(r"(.*)(?<!\\)\{((?:\\.|[^\\{}])*)\}(.*)", re.DOTALL)
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """The globs without braces that a glob stands for.
+    """The globs without braces that a glob with braces means.
 
     >>> _alternatives("/a/{b,c{1,2}}.gz")
     ['/a/b.gz', '/a/c1.gz', '/a/b.gz', '/a/c2.gz']

@@ -154,17 +154,17 @@ class _Writer:
         arrays = [pa.array(values, field.type) for values, field in zip(columns, ROWS, strict=True)]
         return pa.record_batch(arrays, schema=ROWS)
 
-    def _row(self, said: Statement) -> tuple[object, ...]:
+    def _row(self, statement: Statement) -> tuple[object, ...]:
         log, ahead = None, None
-        if isinstance(said.content, LogLine) and said.content.printed is not None:
-            process = said.source.process
-            log = said.content.client_id if process is None else process
-            ahead = said.content.printed - said.collected_at
-        content = None
-        if said.content is not None:
-            repeats = said.kind in REPEATED
-            content = self._encode(said.content) if repeats else encode(said.content)
-        return (*said[:6], self._encode(said.source), content, log, ahead, *[None] * 8)
+        content, source = statement.content, statement.source
+        if isinstance(content, LogLine) and content.printed is not None:
+            log = content.client_id if source.process is None else source.process
+            ahead = content.printed - statement.collected_at
+        encoded = None
+        if content is not None:
+            repeats = statement.kind in REPEATED
+            encoded = self._encode(content) if repeats else encode(content)
+        return (*statement[:6], self._encode(source), encoded, log, ahead, *[None] * 8)
 
     def _refuse(self, reason: str, file: str, block: int, row: int, line: bytes) -> None:
         self._rows.append(
@@ -199,7 +199,7 @@ def _bare(value: tuple[object, ...]) -> tuple[object, ...]:
 
 def decode_source(data: bytes) -> Source:
     """The source again."""
-    return Source(*marshal.loads(data))  # noqa: S302  # bytes of our own task
+    return Source(*marshal.loads(data))  # noqa: S302  # bytes that this task wrote
 
 
 def decode_content(kind: str, data: bytes) -> Content:

@@ -1,8 +1,8 @@
 """Files that Spark cannot read as they are -> plain files with all that can be read of them.
 
-Spark fails the whole job on one archive that is damaged, or, told to ignore it, loses its lines
-without a word; a line that is longer than its reader may hold, it skips. This is for after it was
-found that there is such a file: a sound night does not pay for it.
+Spark fails the whole job on one archive that is damaged, or, set to ignore it, loses its lines
+without a word; it skips a line that is longer than its reader may hold. This runs only after such
+a file was found: a sound night does not pay for it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a line of a dump says, typed: the vocabulary in which ``dumps`` and ``snapshots`` meet.
+"""What a line of a dump means, typed: the vocabulary in which ``dumps`` and ``snapshots`` meet.
 
-A statement is what a witness (a broker, a nameserver, a client) said about a subject at
+A statement is what a witness (a broker, a nameserver, a client) reported of a subject at
 ``collected_at``. Times are whole microseconds since 1970 UTC. All of it is made of plain tuples,
 texts, numbers and None, so that ``marshal`` carries it between two Python steps of a Spark job.
 """
@@ -24,10 +24,10 @@ Subscriptions: TypeAlias = tuple[Subscription, ...]
 
 
 class HeartbeatOfGroup(NamedTuple):
-    """What one heartbeat says of one consumer group (HeartbeatData.consumerDataSet).
+    """What one heartbeat has of one consumer group (HeartbeatData.consumerDataSet).
 
-    ``is_full``: it tells the subscriptions. Heartbeat V2 leaves them out of most heartbeats: an
-    empty set with ``withoutSub`` says nothing, without it that the member subscribes to nothing.
+    ``is_full``: it has the subscriptions. Heartbeat V2 leaves them out of most heartbeats: an
+    empty set with ``withoutSub`` has no meaning, without it the member subscribes to nothing.
     """
 
     client_id: str
@@ -73,7 +73,7 @@ class Route(NamedTuple):
 
 
 class InfoQueue(NamedTuple):
-    """A queue that a process holds (``mqTable``), as its ``ProcessQueueInfo`` says."""
+    """A queue that a process holds (``mqTable``), from its ``ProcessQueueInfo``."""
 
     topic: str | None
     broker_name: str | None
@@ -88,7 +88,7 @@ class InfoQueue(NamedTuple):
 
 
 class RunningInfo(NamedTuple):
-    """What a client process said of itself (ConsumerRunningInfo)."""
+    """What a client process reported of itself (ConsumerRunningInfo)."""
 
     start_timestamp: int | None
     strategy: str | None
@@ -162,7 +162,7 @@ class Source(NamedTuple):
     """Who was asked and who spoke; None for what the kind does not have.
 
     ``code`` and ``message`` are the error that came in place of a content: the envelope's, or what
-    the dashboard's status says; a code of 0 is none.
+    the dashboard's status has; a code of 0 is none.
     """
 
     broker_name: str | None = None
@@ -177,7 +177,7 @@ class Source(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """One thing that was said.
+    """One thing that a witness reported.
 
     ``subject``: the topic of a route, the consumer group of all else. A heartbeat makes a statement
     for each of its groups. ``content`` is None where an error came in its place. ``order``: of two

@@ -47,7 +47,7 @@ class _Kind(NamedTuple):
     """The fields of a kind's envelope besides ``cluster``, ``collected_at`` and the error.
 
     ``required`` in the order in which they are checked; ``subject`` is one of them, or None where
-    the body names the group; ``source`` are those that tell who was asked and who spoke.
+    the body names the group; ``source`` are those that show who was asked and who reported.
     """
 
     required: tuple[str, ...]
@@ -121,7 +121,7 @@ def too_long(came: int, bounds: Bounds) -> Refused:
 
 
 class _Who(NamedTuple):
-    """What an envelope says but for its times and its body."""
+    """What an envelope has besides its times and its body."""
 
     cluster: str
     subject: str | None
@@ -159,8 +159,8 @@ class Reader:
     def read(self, line: bytes | str, order: int = 0) -> list[Statement] | Refused:
         """The statements of a line, or why it has none.
 
-        A heartbeat has one for each of its groups. A line that was understood and says nothing of
-        any group (a log line of something else, a heartbeat of a producer) has none.
+        A heartbeat has one for each of its groups. A line that was understood and is about no
+        group (a log line of something else, a heartbeat of a producer) has none.
         """
         if len(line) > self._bounds.line_bytes:
             return too_long(len(line), self._bounds)
@@ -284,7 +284,7 @@ class Reader:
         return before
 
     def _failed(self, source: Source, read: Read) -> Source:
-        """The source with what the dashboard's status says; the envelope's error goes before."""
+        """The source with the error of the dashboard's status; that of the envelope goes before."""
         key = (source, read.code, read.message)
         failed = self._failures.get(key)
         if failed is None:

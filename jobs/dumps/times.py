@@ -1,6 +1,6 @@
 """Times of all lines -> which times are plausible: a clock that is off by years is found out.
 
-One line with a time of its own age would become a snapshot, a date of the reports, and the end of
+One line with a time of another age would become a snapshot, a date of the reports, and the end of
 the window. So a dump's lines are compared with each other, by the day of ``collected_at``. Lines of
 client logs are compared among themselves, for logs are gathered at another time.
 

@@ -1,4 +1,4 @@
-"""value -> content: what a body says, typed; each demand on a body, and each default, once.
+"""value -> content: what a body means, typed; each demand on a body, and each default, once.
 
 A field that is read must have its type, or be null: a queue count that is a text, or that no int
 holds, is no guess of ours. What is a text may come as anything, and is its JSON then: dashboards
@@ -51,7 +51,7 @@ MAY_FAIL = (
     MESSAGE_REQUEST_MODE,
 )
 
-#: The most queues that a number of RocketMQ's can tell; ``within`` says how many are too many.
+#: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
 _MOST_QUEUES = 2**31 - 1
 
 #: The code of an error that the dashboard's status alone names.
@@ -69,7 +69,7 @@ STRATEGY_CLASSES = {
 }
 STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
-#: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX``; the scope ``__global__`` drops its own underscores
+#: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX``; the scope ``__global__`` drops its underscores
 #: (``TopicQueueMappingUtils.getMockBrokerName``).
 _MOCK_BROKER = "__syslo__"
 GLOBAL_SCOPE = "__global__"
@@ -82,7 +82,7 @@ _CLASSES = {
     CONSUME_STATS: "ConsumeStats",
     MESSAGE_REQUEST_MODE: "MessageRequestModeSerializeWrapper",
 }
-#: Of these bodies hardly one is JSON: where one is not read, the tokenizer says where it broke off.
+#: Hardly any of these bodies is JSON: where one cannot be read, the tokenizer reports the place.
 _KEYED_BY_QUEUE = (CONSUMER_RUNNING_INFO, CONSUME_STATS)
 _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')
 
@@ -93,9 +93,9 @@ Fields: TypeAlias = Mapping[str, Any]
 
 
 class Read(NamedTuple):
-    """What a body says: contents, each with its consumer group, None where the envelope names it.
+    """What a body means: contents, each with its consumer group, None where the envelope names it.
 
-    ``code`` and ``message`` are the error that a dashboard's status tells in place of a content.
+    ``code`` and ``message`` are the error that a dashboard's status has in place of a content.
     """
 
     contents: tuple[tuple[str | None, Content], ...]
@@ -104,7 +104,7 @@ class Read(NamedTuple):
 
 
 class BodyError(ValueError):
-    """The body is not what its kind demands; the message says what was expected and what came."""
+    """The body is not what its kind demands; the message has what was expected and what came."""
 
 
 class BoundError(BodyError):
@@ -116,7 +116,7 @@ class _WrongTypeError(ValueError):
 
 
 def read_body(kind: str, text: str) -> Read:
-    """What a body of a kind says.
+    """What a body of a kind means.
 
     Raises BodyError: for a text that is no such body.
 
@@ -202,21 +202,21 @@ def _heartbeat(body: Fields, _: str) -> Read:
         if not group:
             raise BodyError("expected every consumerDataSet to have a groupName")
         subscriptions = _subscriptions(_list(data.get("subscriptionDataSet")) or ())
-        said = HeartbeatOfGroup(
+        heartbeat = HeartbeatOfGroup(
             client_id,
             bool(subscriptions) or not without_sub,
             as_text(data.get("consumeType")),
             as_text(data.get("messageModel")),
             subscriptions,
         )
-        contents.append((group, said))
+        contents.append((group, heartbeat))
     return Read(tuple(contents))
 
 
 def _subscriptions(data: Iterable[Any]) -> Subscriptions:
     """SubscriptionData: sorted, each once; what has no topic is none.
 
-    ``subVersion`` is left out: it changes at every rebalance and says nothing of what is consumed.
+    ``subVersion`` is left out: it changes at every rebalance, whatever is consumed.
     """
     distinct = set()
     for fields in map(_map, data):
@@ -245,13 +245,13 @@ def _connections(body: Fields, _: str) -> Read:
             raise BodyError("expected every connection to have a clientId and a clientAddr")
         language, version = as_text(each.get("language")), _integer(each.get("version"), 32)
         connections.append(Connection(client_id, client_addr, language, version))
-    said = Connections(
+    answer = Connections(
         tuple(sorted(connections, key=lambda each: each[:2])),
         as_text(body.get("consumeType")),
         as_text(body.get("messageModel")),
         _subscriptions(_map(body.get("subscriptionTable")).values()),
     )
-    return Read(((None, said),))
+    return Read(((None, answer),))
 
 
 # ------------------------------------------------------------------ routes
@@ -318,7 +318,7 @@ def _is_number(queues: int | None) -> TypeGuard[int]:
 
 
 def _logical_queues(mappings: Iterable[Any]) -> dict[str, int]:
-    """By scope the number of logical queues: the highest that any broker tells."""
+    """By scope the number of logical queues: the highest that any broker gives."""
     most: dict[str, int] = {}
     for each in map(_map, mappings):
         scope = as_text(each.get("scope"))
@@ -351,7 +351,7 @@ def _running_info(body: Fields, text: str) -> Read:
         raise BodyError("expected ConsumerRunningInfo with properties and an mqTable")
     properties = {name: as_text(value) for name, value in _map(given).items()}
     subscriptions = _list(body.get("subscriptionSet"))
-    said = RunningInfo(
+    info = RunningInfo(
         _start(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         _strategy(properties.get("allocateMessageQueueStrategy")),
         properties.get("messageModel"),
@@ -363,7 +363,7 @@ def _running_info(body: Fields, text: str) -> Read:
         None if subscriptions is None else _subscriptions(subscriptions),
         None if table is None else _held(table, text),
     )
-    return Read(((None, said),))
+    return Read(((None, info),))
 
 
 def _held(table: Any, text: str) -> tuple[InfoQueue, ...]:
@@ -447,7 +447,7 @@ def _request_modes(body: Fields, _: str) -> Read:
     """MessageRequestModeSerializeWrapper: by topic and group a SetMessageRequestModeRequestBody.
 
     Source: ``MessageRequestModeManager`` of a broker (5.1.4), request code 402. A group that is not
-    in it has the mode that the broker is configured with, which the body does not tell.
+    in it has the mode that the broker is configured with, which the body does not have.
     """
     table = body.get("messageRequestModeMap")
     if table is None:
@@ -470,10 +470,10 @@ _MODES = ("PULL", "POP")
 
 def _read_log_line(line: str) -> Read:
     try:
-        said = parse_rebalance_line(line)
+        found = parse_rebalance_line(line)
     except ClientLogError as error:
         raise BodyError(str(error)) from error
-    return Read(() if said is None else (said,))
+    return Read(() if found is None else (found,))
 
 
 # ------------------------------------------------------------------ types

@@ -60,7 +60,7 @@ class Lines:
     """The lines of a file, and then what is wrong with it; the path as Spark names it.
 
     They end at a line feed alone, the last one also where there is none. Of a damaged archive come
-    the lines before the damage, and ``problem`` says what it is.
+    the lines before the damage, and ``problem`` is what it is.
     """
 
     def __init__(self, path: str, bounds: Bounds) -> None:

@@ -1,1 +1,1 @@
-"""snapshot tables -> dossiers: what every witness said, and when, once however often it said it."""
+"""snapshot tables -> dossiers: what every witness reported and when; what is repeated, once."""

@@ -5,7 +5,7 @@ one reads the rounds since alone: the times of runs that go on are put together,
 were evaluated are not evaluated again. The times of a run are a set, so that it does not matter
 where the cut was, nor whether a round is on both sides of it.
 
-Which rounds the tables may answer for is told by the files: see ``pipeline.continuing``.
+The files show which rounds the tables may answer for: see ``pipeline.continuing``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SavedTables:
         return Contents(self.route_runs, self.route_contents)
 
 
-def clip(said: Contents, since: Instant | None, until: Instant | None) -> Contents:
+def clip(contents: Contents, since: Instant | None, until: Instant | None) -> Contents:
     """The runs with those times alone that are in the window: ``since`` to ``until`` (exclusive).
 
     Runs without any are gone; contents that no run has any more are dropped by ``merge``.
@@ -63,10 +63,11 @@ def clip(said: Contents, since: Instant | None, until: Instant | None) -> Conten
     bounds = [f"t.snapshot_time >= {since}L"] * (since is not None)
     bounds += [f"t.snapshot_time < {until}L"] * (until is not None)
     if not bounds:
-        return said
-    names = [name for name in said.runs.columns if name != "times"]
+        return contents
+    names = [name for name in contents.runs.columns if name != "times"]
     within = f"filter(times, t -> {' AND '.join(bounds)}) AS times"
-    return said._replace(runs=said.runs.selectExpr(*names, within).where("size(times) > 0"))
+    runs = contents.runs.selectExpr(*names, within).where("size(times) > 0")
+    return contents._replace(runs=runs)
 
 
 def merge(earlier: Contents, since: Contents) -> Contents:
@@ -92,6 +93,18 @@ def merge(earlier: Contents, since: Contents) -> Contents:
         since=since.contents,
     )
     return Contents(runs, contents)
+
+
+def with_parts_of_texts(evaluated: DataFrame) -> DataFrame:
+    """Of the saved evaluations those that have what their texts are made of.
+
+    An earlier version saved English texts alone: no other language can be made of them, so those
+    situations are evaluated anew. Nearly all have no text, and stay.
+    """
+    return evaluated.where(
+        "(texts IS NOT NULL OR reason = '') AND forall(faults, each -> each.texts IS NOT NULL) "
+        "AND forall(stacked, each -> each.texts IS NOT NULL)"
+    )
 
 
 def already_evaluated(situations: DataFrame, evaluated: DataFrame) -> DataFrame:

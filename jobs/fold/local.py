@@ -253,7 +253,7 @@ def _mark_members(batch: Batch, heartbeat_expiry_seconds: int) -> Batch:
     return batch.append_column("is_expired", is_expired).append_column("chooses_queues", chooses)
 
 
-#: In place of a time that is not known.
+#: In place of a time that was not recorded.
 _NO_TIME = np.iinfo(np.int64).min
 
 
@@ -312,7 +312,7 @@ class _Answers:
         if "list_id" in batch.schema.names:
             list_ids = np.where(is_listed, self._list_ids.number(batch.column("list_id")), 0)
         keys = _read_keys(batch, self._columns)
-        # With ids nothing is known of a list without one.
+        # Where polls have ids, a list without an id has no content.
         rows = ~is_listed | (list_ids > 0) | (not self._has_ids)
         every = [*keys, outcomes, list_ids, _collected_at(batch)]
         self._rows.add(*[each[rows] for each in every])
@@ -461,7 +461,7 @@ def fold(
 def _topics_of_unlisted(offsets: Rows, runs: Rows, listed: Rows) -> Iterator[tuple[str, str, str]]:
     """(cluster, group, topic) of the offsets of groups of which no broker ever had a member.
 
-    Nothing else tells what such a group consumed.
+    Nothing else shows what such a group consumed.
     """
     polled, with_list = (
         set(zip(rows["cluster"].to_pylist(), rows["consumer_group"].to_pylist(), strict=True))

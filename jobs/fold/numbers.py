@@ -1,4 +1,4 @@
-"""Rows as whole numbers: how the driver's fold reads tables, tells rows apart and groups them.
+"""Rows as whole numbers: how the driver's fold reads tables, compares rows and groups them.
 
 Values become numbers as they are read, equal ones the same in all batches; rows become hashes of
 their numbers. NumPy and PyArrow do both for a hundred thousand rows at a time.
@@ -104,8 +104,8 @@ class Column:
     def number(self, column: Array) -> Numbers:
         """The numbers of the values."""
         encoded = column if isinstance(column, pa.DictionaryArray) else pc.dictionary_encode(column)
-        known = self._numbers
-        of_dictionary = [known.setdefault(v, len(known)) for v in encoded.dictionary.to_pylist()]
+        seen = self._numbers
+        of_dictionary = [seen.setdefault(v, len(seen)) for v in encoded.dictionary.to_pylist()]
         indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         # What has no place in the dictionary is the last one.
         numbers: Numbers = np.array([*of_dictionary, 0], dtype=np.int64)[indices]
@@ -155,7 +155,7 @@ def hash_rows(columns: Sequence[Numbers | Sequence[Hashes]]) -> list[Hashes]:
 
     A sum of the numbers, each with its column's random odd factor: other rows have another one but
     for a chance of some 2^-60 per hash. Mixed, so that the hashes of many rows may be summed:
-    sums do not depend on the order of the rows, and tell two copies of a row from one.
+    sums do not depend on the order of the rows, and two copies of a row differ from one.
     """
     hashes = []
     for seed in range(_SEEDS):

@@ -1,4 +1,4 @@
-"""What both folds make: runs of what each witness said, and each distinct content once.
+"""What both folds make: runs of what each witness reported, and each distinct content once.
 
 ``spark`` makes them natively from rows on any number of machines, ``local`` with NumPy in the
 driver. Runs are also what a later audit goes on from: see ``continued``.
@@ -17,7 +17,7 @@ from jobs.schemas import ANSWERED, STRING
 
 #: Raise it whenever the same rounds give other tables: other ids, other columns, another verdict of
 #: the core. What earlier versions saved is then not taken over.
-STATES_VERSION = 5
+STATES_VERSION = 6
 
 #: One row per broker, group and answer: when (times) the broker gave it.
 POLL_RUNS = pa.schema([pa.field("cluster", STRING), pa.field("consumer_group", STRING), *POLL])

@@ -1,15 +1,15 @@
 """The fold on Spark: snapshot tables -> dossiers, natively: the only step that sees every row.
 
-Whatever a witness says is folded by one function: statements of one witness about one subject with
+All statements are folded by one function: those of one witness about one subject with
 one content become a run, with the times as a list. There is no window and no order here: what came
 first is for the judge to see.
 
 A content has an id: see ``contents``. To make it of each of millions of lists would cost the text
-of every row. In a healthy fleet almost every list equals the one before, so that lists are told
-apart by a fingerprint first, and the id is made of one list of each. A fingerprint is a multiset
+of every row. In a healthy fleet almost every list equals the one before, so that lists are compared
+by a fingerprint first, and the id is made of one list of each. A fingerprint is a multiset
 hash: every row gives two differently seeded xxhash64, whose four 32-bit halves are summed. Sums do
-not depend on the order of the rows, merge in partial aggregation, and, unlike XOR, tell two copies
-of a row from none.
+not depend on the order of the rows, merge in partial aggregation, and, unlike those of XOR, differ
+between two copies of a row and none.
 
 How probably do two different lists of a group share a fingerprint? Where a row is in one and not
 in the other, each half of its hashes must hit the one value that makes the sums equal: 2^-32 four
@@ -98,9 +98,9 @@ def _polled_sql(collected_at: str) -> str:
 def query(text: str, words: Mapping[str, str] | None = None, **frames: DataFrame) -> DataFrame:
     """The rows of a query over DataFrames: few calls, however many columns there are.
 
-    ``{name}`` stands for a DataFrame, or for one of the words. Not by the names that ``spark.sql``
-    gives to DataFrames: when it drops them, it also lets go what is persisted under them, and
-    whatever is persisted of that (Spark 4.1). So does every public way to drop a view.
+    ``{name}`` is replaced by a DataFrame, or by one of the words. It is not one of the names that
+    ``spark.sql`` gives to DataFrames: when it drops them, it also drops what is persisted under
+    them, and whatever is persisted of that (Spark 4.1). So does every public way to drop a view.
     """
     spark = next(iter(frames.values())).sparkSession
     views = {name: f"_rebalance_audit_{uuid4().hex}" for name in frames}
@@ -186,7 +186,7 @@ def mark_members(heartbeats: DataFrame, heartbeat_expiry_seconds: int) -> DataFr
 
 
 def _polls(broker_polls: DataFrame, list_id: str) -> DataFrame:
-    """The polls as statements; an answer with an empty list says what NOT_ONLINE says.
+    """The polls as statements; an answer with an empty list means the same as NOT_ONLINE.
 
     An answer that has neither a list nor an id is left as ANSWERED.
     """
@@ -214,14 +214,14 @@ _NO_TIME = "CAST(NULL AS TIMESTAMP) AS collected_at"
 def route_runs(topic_routes: DataFrame, keep: Keep = DataFrame.persist) -> Contents:
     """What each nameserver gave as the route of each topic, from the rows of the routes.
 
-    A row without a broker says that the nameserver does not know the topic: a route of none.
+    A row without a broker: the nameserver does not know the topic, which is a route of none.
     """
     names = [fact.name for fact in ROUTE_FACTS if fact.name != "broker_ids"]
     rows = topic_routes.selectExpr(
         *_NAMESERVER,
         "snapshot_time",
         *names,
-        # Their order says nothing. (array_sort compares by an expression, which is not compiled.)
+        # Their order has no meaning. (array_sort compares by an expression, which is not compiled.)
         "sort_array(broker_ids) AS broker_ids",
     )
     runs, contents = _identify(rows, _NAMESERVER, ROUTE_FACTS, "brokers", "route_id", keep)
@@ -251,7 +251,9 @@ def _identify(
     id_name: str,
     keep: Keep,
 ) -> tuple[DataFrame, DataFrame]:
-    """Runs of what each witness (a subject's two columns first) said, with ids, and the contents.
+    """Runs of what each witness reported, with ids, and the contents.
+
+    The first two columns are the subject's, those after them the witness's.
 
     A row whose first fact is null is no record: the content has none.
     """
@@ -328,7 +330,7 @@ def _identify(
 
 
 def _hashed(fact: Fact) -> str:
-    """What of a fact goes into xxhash64, which skips nulls: each says that it is one."""
+    """What of a fact goes into xxhash64, which skips nulls: each null is marked as one."""
     name = fact.name
     if pa.types.is_list(fact.type) and pa.types.is_struct(fact.type.value_type):
         # Hashed once and not with both seeds: the longest column by far. A hash of arrays has no
@@ -391,7 +393,7 @@ def _part(name: str, rows: DataFrame) -> DataFrame:
 
 def _subscribed(topics: DataFrame, lists: Contents, queue_offsets: DataFrame | None) -> DataFrame:
     """The topics of each group: those of its lists, and of a group of which no broker ever had a
-    member those of its offsets. Nothing else tells what such a group consumed.
+    member those of its offsets. Nothing else shows what such a group consumed.
     """
     of_lists = topics.select("cluster", "consumer_group", "topics")
     if queue_offsets is None:
@@ -437,28 +439,28 @@ def _routes_of_groups(topics: DataFrame, routes: Contents) -> DataFrame:
 
 
 def _client_runs(client_states: DataFrame) -> DataFrame:
-    """What each client process said of itself, as often as it said the same."""
+    """The runs of what each client process reports of itself."""
     names = [field.name for field in CLIENT if field.name not in ("times", "observed_at")]
-    said = client_states.selectExpr(
+    statements = client_states.selectExpr(
         "cluster",
         "consumer_group",
-        *[_SAID.get(name, name) for name in names],
+        *[_FOLDED_AS.get(name, name) for name in names],
         "struct(unix_micros(IF(source = 'CLIENT_LOG', logged_at, snapshot_time)) AS time, "
-        "unix_micros(observed_at) AS observed_at) AS said",
+        "unix_micros(observed_at) AS observed_at) AS reported",
     )
     return query(
         """
-        SELECT {by}, said.time AS times, said.observed_at AS observed_at
-        FROM (SELECT {by}, collect_list(said) AS said FROM {said_rows} GROUP BY {by})
+        SELECT {by}, reported.time AS times, reported.observed_at AS observed_at
+        FROM (SELECT {by}, collect_list(reported) AS reported FROM {statements} GROUP BY {by})
         """,
         {"by": ", ".join(["cluster", "consumer_group", *names])},
-        said_rows=said,
+        statements=statements,
     )
 
 
-#: The columns that are not as they stand in ``client_states``: queues without ``last_pull_at``,
+#: The columns that are not as they are in ``client_states``: queues without ``last_pull_at``,
 #: which changes with each answer.
-_SAID = {
+_FOLDED_AS = {
     "start_timestamp": "unix_micros(start_timestamp) AS start_timestamp",
     "queues": "transform(queues, q -> struct(q.topic AS topic, q.broker_name AS broker_name, "
     "q.queue_id AS queue_id, q.dropped AS dropped)) AS queues",
@@ -550,22 +552,22 @@ def _struct(values: Mapping[str, str]) -> str:
     return "struct(" + ", ".join(f"{value} AS {name}" for name, value in values.items()) + ")"
 
 
-#: The record of a member as the situation's topic has it: ``own`` is its subscription, or null.
+#: The record of a member as the situation's topic has it: ``its`` is its subscription, or null.
 _OF_MEMBER = {
     "broker_name": "broker_name",
     "broker_id": "broker_id",
     **{field: f"each.m.{field}" for field in MEMBER_FIELDS[2:]},
     "version": "coalesce(each.m.version, -1)",
-    "subscribed": "each.own IS NOT NULL",
-    "subscribed_percent": "coalesce(IF(each.own IS NULL, NULL, "
+    "subscribed": "each.its IS NOT NULL",
+    "subscribed_percent": "coalesce(IF(each.its IS NULL, NULL, "
     f"get(filter(each.m.doubtful_topics, d -> d.topic = topic), 0).percent), {SURE})",
-    "expression_type": "each.own.expression_type",
-    "expression": "each.own.expression",
+    "expression_type": "each.its.expression_type",
+    "expression": "each.its.expression",
 }
 _MEMBERS = (
     "transform(transform(filter(members, m -> coalesce(array_contains(only, m.client_id), "
     "NOT array_contains(without, m.client_id), true)), m -> struct(m, "
-    "get(filter(m.subscriptions, s -> s.topic = topic), 0) AS own)), "
+    "get(filter(m.subscriptions, s -> s.topic = topic), 0) AS its)), "
     f"each -> {_struct(_OF_MEMBER)})"
 )
 

@@ -1,8 +1,8 @@
-"""polls -> what each witness says at each snapshot of the group.
+"""polls -> what each witness reports at each snapshot of the group.
 
-A round takes time: each broker and nameserver was asked at a time of its own, and two collectors
+A round takes time: each broker and nameserver was asked at another time, and two collectors
 have two schedules. What a witness gave holds until it gives something else. Where one poll is
-missing between two answers, it is bridged; a longer gap is a time in which nothing is known.
+missing between two answers, it is bridged; a longer gap is a time without evidence.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BRIDGED_INTERVALS = 3.5
 #: expiry, 120 s and a scan each 10 s).
 BRIDGED_AT_LEAST: Instant = 130 * SECOND
 
-#: Not asked, or nothing is known of the answer.
+#: Not asked, or the answer has no content.
 NOTHING = -1
 
 
@@ -80,7 +80,7 @@ def _when_answered(answers: Answers[Broker], rounds: Numbers) -> Answers[Broker]
     """The answers in the order in which they came, each in the round that went on when it came.
 
     A round may take longer than the time to the next one, and two collectors' rounds overlap: what
-    a broker said is then of a later round than the question.
+    a broker reported is then of a later round than the question.
     """
     order = np.argsort(answers.collected_at, kind="stable")
     collected, contents = answers.collected_at[order], answers.contents[order]
@@ -115,7 +115,7 @@ def _of_witness(broker: Broker, runs: Sequence[PollRun]) -> Answers[Broker]:
 
 
 def _rank(name: str) -> int:
-    """A list counts over that there is none, and both over an answer of which nothing is known."""
+    """A list counts over that there is none, and both over an answer without content."""
     return _LEAST.index(name) if name in _LEAST else len(_LEAST)
 
 
@@ -145,7 +145,7 @@ def snapshots_of(answers: Iterable[Answers[Witness]]) -> Numbers:
 
 
 def longest_bridge(snapshots: Numbers) -> float:
-    """How far apart two answers may be so that what was said in between follows from both.
+    """How far apart two answers may be so that the list in between follows from both.
 
     >>> longest_bridge(np.array([0, 10, 20, 30, 40, 80])) / 10
     3.5
@@ -157,7 +157,7 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     """By snapshot the broker's poll that counts, or NOTHING where it was not asked.
 
     In a round in which it did not answer, or was not asked, the answer before counts, where the
-    next one comes soon enough (``_BRIDGED_INTERVALS``): what the list was in between is known from
+    next one comes soon enough (``_BRIDGED_INTERVALS``): what the list was in between follows from
     both. Where there is none, a poll without an answer counts as what it is.
     """
     places = answers.at(snapshots)

@@ -24,7 +24,7 @@ _MOST = 2
 
 
 class Backlog(NamedTuple):
-    """Messages that were not consumed; None where the offsets do not tell."""
+    """Messages that were not consumed; None where the offsets do not show it."""
 
     #: At the last poll up to the end.
     messages: int | None = None
@@ -69,7 +69,7 @@ def is_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant
     between two polls, again and again, and in most of these intervals what waited at the end was
     less than half of what came: a reader is never far behind, while an owner for a moment reads all
     that waits and leaves again. Who works off a backlog without a break reads too. False: messages
-    waited, and it stood all the time. None: the offsets do not tell.
+    waited, and it did not move. None: the offsets do not show it.
 
     >>> seconds, came = np.array([0, 60, 120, 180]), np.array([10, 20, 30, 40])
     >>> [

@@ -23,24 +23,26 @@ from jobs.judge.dossier import Broker, ClientRun, Dossier, ListedMembers
 from jobs.schemas import NOT_ONLINE, RUNNING_INFO
 from rebalance_core.processes import confirmed_processes
 from rebalance_core.state import ProcessCount
+from rebalance_core.texts import Text
 
-_SIDE_BY_SIDE = (
+# Why a client id is used by so many processes; without slots: see ``evaluation.make_state``.
+_SIDE_BY_SIDE = Text(
     "connections of it stay listed side by side for longer than a broker keeps a silent one"
 )
-_REPLACED = (
+_REPLACED = Text(
     "each new connection of it replaced the one before, which the broker dropped within the time "
     "for which it keeps a silent one"
 )
-_ONE_START = "every answer of it has the same start time, so one process has reconnected"
-_SEVERAL_STARTS = "its answers have start times that alternate, so several processes answer"
+_ONE_START = Text("every answer of it has the same start time, so one process has reconnected")
+_SEVERAL_STARTS = Text("its answers have start times that alternate, so several processes answer")
 
 
 class Channel(NamedTuple):
     """One connection of a client in the lists of one broker.
 
-    ``first_seen`` and ``last_seen`` are the first and the last poll that list it, at the broker's
-    own times; ``gone_by`` the first poll after it that does not, None where there is none: it is
-    there in the last list.
+    ``first_seen`` and ``last_seen`` are the first and the last poll that list it, at the times at
+    which the broker answered; ``gone_by`` the first poll after it that does not, None where there
+    is none: it is there in the last list.
     """
 
     broker: Broker
@@ -103,7 +105,7 @@ def _of_broker(
     is_first_list = True
     for first, last, name in _runs(answers):
         if name not in of_list and name != NOT_ONLINE:
-            continue  # nothing is known of the list
+            continue  # the answer has no list
         here = set(of_list.get(name, ()))
         for connection in [each for each in open_ if each not in here]:
             yield open_.pop(connection)._replace(gone_by=first)

@@ -30,7 +30,7 @@ class HeldOfQueue:
     shared: Sequence[Instant]
     #: All processes answered and none held it.
     unheld: Sequence[Instant]
-    #: The stretches of logs whose result has it, once no change explains it, by their start.
+    #: The periods of logs whose result has it, once no change explains it, by their start.
     results: Sequence[Holding]
 
 
@@ -51,7 +51,7 @@ class Round:
 
     @property
     def is_of_one_phase(self) -> bool:
-        """Whether the answers tell of one moment, as far as the lists and routes show."""
+        """Whether the answers are of one moment, as far as the lists and routes show."""
         return len(self.positions) == 1
 
     @property
@@ -148,8 +148,8 @@ def confirm(episode: QueueEpisode, index: HoldingsIndex) -> bool | None:
     """Whether what the processes held shows the finding; None where too few of them answered.
 
     DUPLICATE: true where two processes held the queue in one round; false where complete rounds
-    never showed two. Where no round tells, two logs confirm it whose results have the queue at one
-    time: they say what was computed, which is less than what was held. ORPHANED: true where a
+    never showed two. Where no round decides, two logs confirm it whose results have the queue at the
+    same time: they show what was computed, which is less than what was held. ORPHANED: true where a
     complete round showed no holder; false where rounds showed one, and none did that. Soon after a
     change processes hold what they had before, which refutes nothing; and what is POSSIBLE is there
     at times, so that no round without it refutes it.

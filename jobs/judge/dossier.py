@@ -3,7 +3,7 @@ changes, not with the rounds.
 
 The fold gives dossiers as rows of ``DOSSIER``, each with one part of one group's, all rows of a
 group next to each other. ``read_dossiers`` puts them together, group by group. To be judged, a
-dossier gets what the core said of its situations, as further rows (``JUDGED_DOSSIER``).
+dossier gets the core's verdicts on its situations, as further rows (``JUDGED_DOSSIER``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Broker: TypeAlias = tuple[str, int]
 
 _TIMES = pa.list_(LONG)
 #: When a witness was asked: the round that the question belongs to, and when it answered (null:
-#: that is not known). In any order.
+#: not recorded). In any order.
 POLLED = pa.list_(pa.struct([pa.field("snapshot_time", LONG), pa.field("collected_at", LONG)]))
 
 POLL = pa.struct(
@@ -150,7 +150,7 @@ DOSSIER = pa.schema(
 )
 
 
-#: What the core said of a situation of the group.
+#: The core's verdict on a situation of the group.
 EVALUATED = pa.struct(
     [
         pa.field("situation_id", STRING),
@@ -226,7 +226,7 @@ class HeldQueue(NamedTuple):
 
 
 class ClientRun(NamedTuple):
-    """What one client process said of itself, the same each time."""
+    """What one client process reported of itself, the same each time."""
 
     source: str
     client_id: str
@@ -246,7 +246,7 @@ class ClientRun(NamedTuple):
     client_count: int | None
     queues: tuple[HeldQueue, ...] | None
     #: (its snapshot, or when the line was written, when it was collected), ascending; None: the
-    #: line's own time is not known.
+    #: time at which the line was written cannot be found out.
     times: tuple[tuple[Instant | None, Instant], ...]
 
 
@@ -283,7 +283,7 @@ class EarlierFinding(NamedTuple):
 
 @dataclass
 class Dossier:
-    """All that is known of one group and its topics, in one cluster."""
+    """All runs about one group and its topics, in one cluster."""
 
     cluster: str
     consumer_group: str
@@ -310,7 +310,7 @@ class Dossier:
 
         A topic stays with its group in the snapshots in which the group has no member: that is
         when all its queues have no owner. Of a group that no list ever had a member of, its offsets
-        tell: the topics in which messages wait that nobody reads.
+        count: the topics in which messages wait that nobody reads.
         """
         subscribed = {topic for topics in self.list_topics.values() for topic in topics}
         if self.polls and not subscribed:
@@ -457,10 +457,10 @@ def _add_client(dossier: Dossier, part: Part) -> None:
 
 
 def _add_request_mode(dossier: Dossier, topic: str, client_rebalance: bool) -> None:
-    """POP where some broker said so at some time of the window, else PULL.
+    """POP where some broker reported it at some time of the window, else PULL.
 
-    Who changes the mode does it on one broker after the other, and clients follow in their own
-    time: while a queue may be shared, that several clients take it is no fault.
+    Who changes the mode does it on one broker after the other, and clients follow at different
+    times: while a queue may be shared, that several clients take it is no fault.
     """
     before = dossier.request_modes.get(topic, PULL)
     dossier.request_modes[topic] = before if client_rebalance else POP

@@ -2,7 +2,7 @@
 
 A client computes its share and then has to get it: a broker that it cannot reach, a lock that it
 is not given, an offset that cannot be read, and it holds less than its share. Just after a change
-it holds what it had before. A log tells more: what the client itself computed, and from lists of
+it holds what it had before. A log shows more: what the client itself computed, and from lists of
 which lengths. A result that no view gives comes from lists that no broker has, or not at all.
 """
 
@@ -99,7 +99,7 @@ def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, 
     in common: it has no drift.
     """
     views = [view.queues for view in holding.computed]
-    if holding.lengths_tell:
+    if holding.has_lengths_of_phase:
         lengths = holding.queue_count, holding.client_count
         fitting = [
             view.queues

@@ -83,13 +83,13 @@ class QueueEpisode:
 
     @property
     def share(self) -> float:
-        """For which share of the time the queue was so, as far as one can tell."""
+        """For which share of the time the queue was so, as far as the snapshots show."""
         return self.probability * self.share_of_time
 
 
 @dataclass(frozen=True)
 class FaultEpisode:
-    """One fault of a topic over an episode that may have gaps, as its last phase tells it."""
+    """One fault of a topic over an episode that may have gaps, as its last phase describes it."""
 
     topic: str
     fault: str
@@ -128,7 +128,7 @@ def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueEp
     return [
         _queue_episode(timeline, episode, persistence_seconds)
         for of_queue in shown.values()
-        for episode in join_episodes(of_queue, lambda each: each.run, timeline.told)
+        for episode in join_episodes(of_queue, lambda each: each.run, timeline.counted)
     ]
 
 
@@ -157,7 +157,7 @@ def _queue_episode(
 
 
 def _extent(timeline: Timeline, runs: Sequence[Run], persistence_seconds: int) -> Extent:
-    return extent_of(runs, timeline.told, persistence_seconds)
+    return extent_of(runs, timeline.counted, persistence_seconds)
 
 
 def _causes(shown: Sequence[_ShownQueue], persistence_seconds: int) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> list[FaultEp
     return [
         _fault_episode(timeline, episode, persistence_seconds)
         for of_fault in shown.values()
-        for episode in join_episodes(of_fault, lambda each: each.run, timeline.told)
+        for episode in join_episodes(of_fault, lambda each: each.run, timeline.counted)
     ]
 
 
@@ -269,7 +269,7 @@ def stacked_id_episodes(
     """The episodes of each stacked id of the group, from the timelines of its topics.
 
     The id's copies are the group's, whatever the topic: the timelines are put together by the
-    group's own runs, and the queues of all topics are added up.
+    group's runs, and the queues of all topics are added up.
     """
     phases: dict[_GroupRun, dict[str, list[Phase]]] = defaultdict(lambda: defaultdict(list))
     shown: dict[str, dict[_GroupRun, dict[str, list[_ShownId]]]] = defaultdict(
@@ -277,7 +277,7 @@ def stacked_id_episodes(
     )
     for timeline in timelines:
         for phase in timeline.phases:
-            if not phase.evaluated.known:
+            if not phase.evaluated.shows_owners:
                 continue  # nothing is computed, so that no stacked id is found or seen to end
             group_run = phase.group_run, phase.watch
             phases[group_run][timeline.topic].append(phase)
@@ -285,10 +285,10 @@ def stacked_id_episodes(
                 shown[stacked.client_id][group_run][timeline.topic].append(
                     _ShownId((timeline.topic,), phase.last_seen, stacked)
                 )
-    # Runs of the group of which nothing is known are not among them, and end no episode.
+    # Runs of the group without owners are not among them, and end no episode.
     parts = {group_run: _part(phases[group_run].values()) for group_run in sorted(phases)}
     runs = dict(zip(parts, runs_of(list(parts.values())), strict=True))
-    told = max((run.after for run in runs.values()), default=0)
+    counted = max((run.after for run in runs.values()), default=0)
     episodes: list[StackedEpisode] = []
     for by_run in shown.values():
         # A run is cut where a topic's route changes: its parts follow each other, so that the most
@@ -300,8 +300,8 @@ def stacked_id_episodes(
             )
             for group_run, by_topic in sorted(by_run.items())
         ]
-        for episode in join_episodes(of_runs, lambda each: each[0], told):
-            extent = extent_of([run for run, _ in episode], told, persistence_seconds)
+        for episode in join_episodes(of_runs, lambda each: each[0], counted):
+            extent = extent_of([run for run, _ in episode], counted, persistence_seconds)
             episodes.append(_stacked_episode(_merge([it for _, it in episode], max), extent))
     return episodes
 
@@ -309,7 +309,7 @@ def stacked_id_episodes(
 def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
     """The part of the window in which the group's lists stayed so, from the phases of its topics.
 
-    It has the snapshots of the topic with most: of another the route was not known for a time.
+    It has the snapshots of the topic with most: another had no route for a time.
     """
     by_topic = list(of_topics)
     every = list(chain.from_iterable(by_topic))
@@ -322,7 +322,7 @@ def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
 
 
 def _merge(shown: Sequence[_ShownId], queues: Callable[[Iterable[int]], int]) -> _ShownId:
-    """All of it as one: every value, and of numbers the most; ``queues`` puts its own together."""
+    """All of it as one: every value, and of numbers the most; ``queues`` joins those of queues."""
     if len(shown) == 1:
         return shown[0]
     every = [each.stacked for each in shown]

@@ -1,10 +1,12 @@
-"""What the core said of a situation, as the rules of time read it."""
+"""The core's verdict on a situation, as the rules of time read it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from jobs.languages.rows import with_texts
 
 #: (broker name, queue id).
 QueueKey = tuple[str, int]
@@ -54,7 +56,7 @@ class FoundFault(NamedTuple):
 
 
 class FoundStacked(NamedTuple):
-    """A client id that stands more than once in a broker's list."""
+    """A client id that is more than once in a broker's list."""
 
     client_id: str
     id_format: str
@@ -95,7 +97,7 @@ class Evaluated:
 
     coverage: str
     reason: str
-    known: bool
+    shows_owners: bool
     completeness: float
     nameservers: int
     members: int
@@ -117,10 +119,10 @@ class Evaluated:
     ) -> Evaluated:
         """From one row of ``EVALUATION`` without its allocations, and what gives these."""
         return cls(
-            **{name: row[name] for name in _SCALARS},
+            **_of_names(with_texts(row), _SCALARS),
             findings=tuple(map(_finding, row["findings"])),
             faults=tuple(map(_fault, row["faults"])),
-            stacked=tuple(FoundStacked(**_with_tuples(each)) for each in row["stacked"]),
+            stacked=tuple(map(_stacked, row["stacked"])),
             unreadable=_queues(row["unreadable"]),
             allocations=lambda: tuple(map(_allocated, allocations())),
         )
@@ -129,7 +131,7 @@ class Evaluated:
 _SCALARS = (
     "coverage",
     "reason",
-    "known",
+    "shows_owners",
     "completeness",
     "nameservers",
     "members",
@@ -142,8 +144,9 @@ _SCALARS = (
 )
 
 
-def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
+def _of_names(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    values = {name: row[name] for name in names}
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
 
 
 def _queues(rows: Sequence[Mapping[str, Any]]) -> tuple[QueueKey, ...]:
@@ -163,8 +166,12 @@ def _finding(row: Mapping[str, Any]) -> FoundQueue:
 
 def _fault(row: Mapping[str, Any]) -> FoundFault:
     moves = tuple(Move(**each) for each in row["moves"])
-    return FoundFault(**{**_with_tuples(row), "moves": moves})
+    return FoundFault(**{**_of_names(with_texts(row), FoundFault._fields), "moves": moves})
+
+
+def _stacked(row: Mapping[str, Any]) -> FoundStacked:
+    return FoundStacked(**_of_names(with_texts(row), FoundStacked._fields))
 
 
 def _allocated(row: Mapping[str, Any]) -> Allocated:
-    return Allocated(**{**_with_tuples(row), "queues": _queues(row["queues"])})
+    return Allocated(**{**_of_names(row, Allocated._fields), "queues": _queues(row["queues"])})

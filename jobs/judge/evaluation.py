@@ -33,9 +33,10 @@ from rebalance_core import (
     parse_client_id,
 )
 from rebalance_core.state import CLUSTERING, ProcessCount
+from rebalance_core.texts import Text, encode
 
 #: The facts of a member whatever the topic; what it subscribes to is narrowed to the state's topic.
-#: A version of -1 is not known.
+#: A version of -1: the list has none.
 ANY_TOPIC_FIELDS = tuple(
     fact.name for fact in MEMBER_FACTS if fact.name not in ("doubtful_topics", "subscriptions")
 )
@@ -45,10 +46,12 @@ def _fields(**types: pa.DataType) -> pa.StructType:
     return pa.struct([pa.field(name, type_) for name, type_ in types.items()])
 
 
+#: A column ``texts`` has what the texts beside it are made of: ``rebalance_core.texts.encode``.
 EVALUATION = _fields(
     coverage=STRING,
     reason=STRING,
-    known=BOOLEAN,
+    texts=STRING,
+    shows_owners=BOOLEAN,
     completeness=DOUBLE,
     nameservers=INT,
     members=INT,
@@ -74,6 +77,7 @@ EVALUATION = _fields(
             fault=STRING,
             evidence=STRING,
             remedy=STRING,
+            texts=STRING,
             client_ids=pa.list_(STRING),
             client_addrs=pa.list_(STRING),
             broker_names=pa.list_(STRING),
@@ -103,6 +107,7 @@ EVALUATION = _fields(
             id_format=STRING,
             evidence=STRING,
             remedy=STRING,
+            texts=STRING,
             copies=INT,
             processes=INT,
             client_addrs=pa.list_(STRING),
@@ -116,9 +121,9 @@ EVALUATION = _fields(
     unreadable=QUEUES,
 )
 
-#: The fields of a state's members, of its brokers that said that the group is not online, and of
-#: its route. Each is a column of its own, with an array a state (``member_client_id``): Arrow hands
-#: over such arrays whole, while an array of structs is taken apart value by value.
+#: The fields of a state's members, of its brokers at which the group is not online, and of its
+#: route. Each is a separate column, with an array a state (``member_client_id``): Arrow hands over
+#: such arrays whole, while an array of structs is taken apart value by value.
 MEMBER_FIELDS = (
     "broker_name",
     "broker_id",
@@ -190,15 +195,15 @@ def make_state(
 ) -> State:
     """The core's state from records of ``MEMBER_FIELDS``, ``OFFLINE_FIELDS``, ``ROUTE_FIELDS``.
 
-    A connection stands once in one broker's list: a row that repeats one (a poll that was
+    A connection is once in one broker's list: a row that repeats one (a poll that was
     collected twice) is dropped. Copies of an id have different addresses, and stay.
     """
     lists: dict[tuple[str, int], dict[tuple[str, str], Member]] = {}
-    # In an order of their own: that in which rows come, or a broker prints a set, says nothing.
+    # Sorted, for the order in which rows come, or a broker prints a set, has no meaning.
     for number, record in enumerate(sorted(members, key=_place)):
         values = list(record)
-        # Without an address nothing tells a repeated row from a copy of the id: it counts.
-        values[_ADDR] = values[_ADDR] or f"(address {number} not known)"
+        # Without an address a repeated row looks like a copy of the id: it counts.
+        values[_ADDR] = values[_ADDR] or Text("(address {number} not known)", number=number)
         values[_MODEL] = values[_MODEL] or CLUSTERING
         values[_VERSION] = None if values[_VERSION] < 0 else values[_VERSION]
         if values[_SUBSCRIBED]:
@@ -240,7 +245,8 @@ def make_state(
         ),
         offline_brokers=tuple((name, broker_id) for name, broker_id in offline),
         process_counts=tuple(
-            ProcessCount(client_id, int(processes), because)
+            # Every reason is a template without slots, so that a column needs no more than it.
+            ProcessCount(client_id, int(processes), Text(because))
             for client_id, processes, because in counts
         ),
         unreachable=tuple((client_id, broker_name) for client_id, broker_name in unreachable),
@@ -268,7 +274,8 @@ def to_row(evaluation: Evaluation, situation: Situation) -> dict[str, Any]:
     return {
         "coverage": evaluation.coverage,
         "reason": evaluation.reason,
-        "known": evaluation.known,
+        "texts": encode({"reason": evaluation.reason}),
+        "shows_owners": evaluation.shows_owners,
         "completeness": evaluation.completeness,
         "nameservers": len(situation.state.topic_routes),
         "members": evaluation.members,
@@ -323,6 +330,7 @@ def _fault(fault: Fault) -> dict[str, Any]:
         "fault": fault.fault,
         "evidence": fault.evidence,
         "remedy": fault.remedy,
+        "texts": encode({"evidence": fault.evidence, "remedy": fault.remedy}),
         "client_ids": list(fault.client_ids),
         "client_addrs": list(fault.client_addrs),
         "broker_names": list(fault.broker_names),
@@ -359,6 +367,7 @@ def _stacked_id(effect: StackedEffect, copies: list[Member]) -> dict[str, Any]:
         "id_format": parsed.format.name,
         "evidence": effect.evidence,
         "remedy": effect.remedy,
+        "texts": encode({"evidence": effect.evidence, "remedy": effect.remedy}),
         "copies": stacked.copies,
         "processes": stacked.processes,
         "client_addrs": list(stacked.client_addrs),

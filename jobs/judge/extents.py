@@ -23,16 +23,17 @@ _LONGEST_GAP = 30 * 60 * SECOND
 
 
 class Part(NamedTuple):
-    """A part of the window in which the snapshots say the same.
+    """A part of the window in which the snapshots show the same.
 
-    ``tells``: whether that something is not shown in it says that it is not there. ``watch``: the
-    number of the watch that it is in (see ``intervals.watches``); it is in one alone.
+    ``counts``: what its snapshots do not show was not there. Else they show too little for that,
+    and do not count. ``watch``: the number of the watch that it is in (see
+    ``intervals.watches``); it is in one alone.
     """
 
     first_seen: Instant
     last_seen: Instant
     snapshots: int
-    tells: bool = True
+    counts: bool = True
     watch: int = 0
 
 
@@ -42,10 +43,10 @@ class Run(NamedTuple):
     first_seen: Instant
     last_seen: Instant
     snapshots: int
-    #: How many snapshots of the window tell before it, and up to its end.
+    #: How many snapshots of the window count before it, and up to its end.
     before: int
     after: int
-    #: The time that its snapshots stand for: each the time up to the next one, but no longer than
+    #: The time that its snapshots cover: each the time up to the next one, but no longer than
     #: the usual gap between two, so that a snapshot that is missing makes nothing last longer.
     covers: Instant
     #: Between two watches nobody looked.
@@ -72,15 +73,15 @@ def runs_of(parts: Sequence[Part]) -> list[Run]:
     """
     gap = _usual_gap(parts)
     runs: list[Run] = []
-    told = 0
+    counted = 0
     for number, part in enumerate(parts):
         end = parts[number + 1].first_seen if number + 1 < len(parts) else part.last_seen + gap
-        after = told + part.snapshots * part.tells
+        after = counted + part.snapshots * part.counts
         covers = min(end - part.first_seen, part.snapshots * gap)
         runs.append(
-            Run(part.first_seen, part.last_seen, part.snapshots, told, after, covers, part.watch)
+            Run(part.first_seen, part.last_seen, part.snapshots, counted, after, covers, part.watch)
         )
-        told = after
+        counted = after
     return runs
 
 
@@ -99,7 +100,7 @@ def _usual_gap(parts: Sequence[Part]) -> Instant:
 
 
 def join_episodes(
-    shown: Sequence[Shown], run_of: Callable[[Shown], Run], told: int | None = None
+    shown: Sequence[Shown], run_of: Callable[[Shown], Run], counted: int | None = None
 ) -> list[list[Shown]]:
     """What shows one thing, in time, put together to episodes.
 
@@ -107,8 +108,8 @@ def join_episodes(
     does not: up to the far end of every gap at least half of the snapshots show it. So no episode
     begins or ends with a gap that weighs more than what is before or behind it: a moment on the eve
     of a fault is no part of it. A gap of more than 30 min ends an episode in any case. Snapshots
-    that do not tell, or that are missing, are no gap; but an episode ends with its watch, for what
-    nobody looked at does not last. Of what is shown in the last of the ``told`` snapshots that tell
+    that do not count, or that are missing, are no gap; but an episode ends with its watch, for what
+    nobody looked at does not last. Of what is shown in the last of the ``counted`` snapshots
     nobody knows how long it will be: behind a gap that is no longer than one before, it has come
     again.
 
@@ -118,7 +119,7 @@ def join_episodes(
     >>> def episodes(snapshots):
     ...     runs = runs_of([Part(n, n, 1) for n in range(len(snapshots))])
     ...     shown = [run for run, mark in zip(runs, snapshots) if mark == "x"]
-    ...     joined = join_episodes(shown, lambda run: run, told=len(snapshots))
+    ...     joined = join_episodes(shown, lambda run: run, counted=len(snapshots))
     ...     return [(each[0].before, each[-1].after) for each in joined]
     >>> episodes("x.x.xx..xx")
     [(0, 10)]
@@ -141,25 +142,25 @@ def join_episodes(
     latest = _outweighing(shown[start:], run_of)
     if len(latest) > 1:
         before, last = ([run_of(each) for each in episode] for episode in latest[-2:])
-        if _came_again(before, last, told):
+        if _came_again(before, last, counted):
             latest[-2:] = [latest[-2] + latest[-1]]
     return episodes + latest
 
 
-def _came_again(before: Sequence[Run], last: Sequence[Run], told: int | None) -> bool:
+def _came_again(before: Sequence[Run], last: Sequence[Run], counted: int | None) -> bool:
     """Whether what ``last`` shows, up to the window's end, is what came again ``before``."""
     gap = last[0].before - before[-1].after
     in_all = [*before, *last]
     shown = sum(run.after - run.before for run in in_all)
     return (
-        last[-1].after == told
+        last[-1].after == counted
         and gap <= max(_gaps(before), default=0)
         and 2 * shown >= last[-1].after - before[0].before
     )
 
 
 def _gaps(runs: Sequence[Run]) -> list[int]:
-    """How many snapshots that tell are between the runs."""
+    """How many snapshots that count are between the runs."""
     gaps = (following.before - one.after for one, following in pairwise(runs))
     return [gap for gap in gaps if gap]
 
@@ -179,12 +180,12 @@ def _outweighing(shown: Iterable[Shown], run_of: Callable[[Shown], Run]) -> list
     shows it adds 1 to the score, and each that does not takes 1 away.
     """
     pieces: list[_Piece[Shown]] = []
-    score = told = 0
+    score = counted = 0
     for each in shown:
         run = run_of(each)
-        score -= run.before - told
+        score -= run.before - counted
         piece = _Piece(score, score + run.after - run.before, [each])
-        score, told = piece.highest, run.after
+        score, counted = piece.highest, run.after
         while (before := _last_as_low(pieces, piece.lowest)) is not None:
             if pieces[before].highest > piece.highest:
                 break
@@ -200,15 +201,15 @@ def _last_as_low(pieces: Sequence[_Piece[Shown]], lowest: int) -> int | None:
     return next((place for place in places if pieces[place].lowest <= lowest), None)
 
 
-def extent_of(runs: Sequence[Run], told: int, persistence_seconds: int) -> Extent:
-    """The time of an episode of these runs, in a window of which ``told`` snapshots tell.
+def extent_of(runs: Sequence[Run], counted: int, persistence_seconds: int) -> Extent:
+    """The time of an episode of these runs, in a window of which ``counted`` snapshots count.
 
-    It lasts where it was seen over at least so many seconds, and the snapshots that show it stand
-    for as many. It is ongoing where the window's last snapshot shows it, or where it has been gone
+    It lasts where it was seen over at least so many seconds, and the snapshots that show it cover
+    as many. It is ongoing where the window's last snapshot shows it, or where it has been gone
     for no longer than it usually is: it came back each time before.
 
     >>> runs = runs_of([Part(0, 0, 1), Part(1, 1, 1), Part(2, 2, 1), Part(3, 3, 1)])
-    >>> extent = extent_of([runs[0], runs[2]], told=4, persistence_seconds=180)
+    >>> extent = extent_of([runs[0], runs[2]], counted=4, persistence_seconds=180)
     >>> extent.share_of_time, extent.ongoing
     (0.6666666666666666, True)
     """
@@ -224,7 +225,7 @@ def extent_of(runs: Sequence[Run], told: int, persistence_seconds: int) -> Exten
         snapshots=sum(run.snapshots for run in runs),
         share_of_time=shown / in_all if in_all else 1.0,
         persistence=PERSISTENT if lasts and covers >= persistence_seconds * SECOND else TRANSIENT,
-        ongoing=told - last.after <= usual_gap,
+        ongoing=counted - last.after <= usual_gap,
     )
 
 

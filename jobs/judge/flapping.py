@@ -20,6 +20,7 @@ from jobs.judge.tables import Row
 from jobs.kinds import FLAPPING, PERSISTENT
 from rebalance_core.client_id import parse_client_id
 from rebalance_core.english import count, list_of
+from rebalance_core.texts import Text
 
 #: At least so many lives follow one another; a deploy and its rollback are two.
 _FEWEST_LIVES = 4
@@ -31,7 +32,7 @@ _NEARLY_ALL = 0.8
 #: More names than this in one sentence nobody reads; the columns have them all.
 _MOST_NAMES = 5
 
-_REMEDY = (
+_REMEDY = Text(
     "see why these processes end: what their orchestrator says of restarts (liveness probe, out of "
     "memory, eviction), an autoscaler that goes back and forth, or heartbeats that do not get "
     "through; until then raise the probe's timeout or fix the number of processes"
@@ -57,10 +58,10 @@ def flapping_members(
 ) -> list[FaultEpisode]:
     """The one fault of a group whose members come and go again and again, or none.
 
-    ``reassignments`` are those of ``topic`` in time, ``end`` the last snapshot. Members are told by
-    the host in their client ids, for most ids are new with each process; where the hosts are new
-    as well (a pod for each), by the group as a whole. There a release is left out, in which nearly
-    all of the group's members, so many as ``members_at`` says, are replaced at once.
+    ``reassignments`` are those of ``topic`` in time, ``end`` the last snapshot. Members are
+    counted by the host in their client ids, for most ids are new with each process; where the hosts
+    are new as well (a pod for each), over the whole group. There a release is left out, in which
+    nearly all of the group's members, so many as ``members_at`` says, are replaced at once.
 
     Worked example: a process of 10.0.0.7 crashes every four minutes, and each time joins with
     another id: ten ids that follow one another. A deploy of twenty pods has twenty new ids, none of
@@ -79,7 +80,7 @@ def flapping_members(
     if not flappers:
         released = _released(reassignments, heartbeat_expiry_seconds * SECOND, members_at)
         others = [life for life in lives if (life.name, life.start) not in released]
-        flappers = _flappers("processes of several hosts", others, *terms)
+        flappers = _flappers(Text("processes of several hosts"), others, *terms)
     return [_fault(topic, reassignments, flappers, channels, end)] if flappers else []
 
 
@@ -179,8 +180,13 @@ def _fault(
         snapshots=len(set(times)),
         persistence=PERSISTENT,
         ongoing=end - last_seen <= usual,
-        evidence=f"{_in_words(flappers)}; members joined or left {count(len(times), 'time')} "
-        f"meanwhile, {per_hour:.0f} per hour, and each time all queues are divided anew",
+        evidence=Text(
+            "{joined}; members joined or left {times} meanwhile, {per_hour} per hour, and each "
+            "time all queues are divided anew",
+            joined=_in_words(flappers),
+            times=count(len(times), "time"),
+            per_hour=round(per_hour),
+        ),
         remedy=_REMEDY,
         client_ids=tuple(client_ids),
         client_addrs=tuple(sorted(addresses)),
@@ -194,11 +200,12 @@ def _in_words(flappers: Sequence[_Flapper]) -> str:
     for flapper in flappers:
         joined[flapper.who] += len(flapper.lives)
         ids[flapper.who].update(life.name for life in flapper.lives)
-    return list_of(
-        (
-            f"{who} joined {count(times, 'time')}"
-            + (f" with {len(ids[who])} client ids" if len(ids[who]) > 1 else "")
-            for who, times in sorted(joined.items(), key=lambda each: (-each[1], each[0]))
-        ),
-        _MOST_NAMES,
-    )
+    often = sorted(joined.items(), key=lambda each: (-each[1], each[0]))
+    return list_of((_joined(who, times, len(ids[who])) for who, times in often), _MOST_NAMES)
+
+
+def _joined(who: str, number: int, client_ids: int) -> Text:
+    times = count(number, "time")
+    if client_ids == 1:
+        return Text("{who} joined {times}", who=who, times=times)
+    return Text("{who} joined {times} with {ids} client ids", who=who, times=times, ids=client_ids)

@@ -12,15 +12,15 @@ from jobs.judge.confirmation import HoldingsOfTopic
 from jobs.judge.episodes import FaultEpisode, persistence
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.stalls import NOT_KNOWN, Flags, Intervals, Longs, spans
-from jobs.judge.words import between, queues_in_words
+from jobs.judge.words import between, queues_in_words, waiting_in_words
 from jobs.kinds import FROZEN_PROCESS
 from jobs.schemas import NOT_LOCKED
-from rebalance_core.english import noun
+from rebalance_core.texts import Text
 
 #: Whether another topic's queue of a client moved, from when to when.
 MovesElsewhere = Callable[[str, Instant, Instant], bool]
 
-_REMEDY = (
+_REMEDY = Text(
     "see whether the process is stopped, in a long garbage collection or blocked in its "
     "listener, and restart it; its queues go to others about 130 s after its last "
     "heartbeat, at once if it shuts down in order"
@@ -35,31 +35,33 @@ def frozen_processes(
 ) -> list[FaultEpisode]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
-    Its queues are those that it says it holds, where it answered between the two polls, else those
+    Its queues are those that it reports to hold, if it answered between the two polls, else those
     that are computed for it. Where one of its queues moves, of whatever topic, the process lives:
     that is a message that cannot be consumed, or a lock. A client that shares a queue is left out:
-    either may be the one that stands still. When nobody at all moved, that this client did not
-    says nothing about it.
+    either may be the one that does not move. When nobody at all moved, that this client did not
+    is no evidence against it.
     """
     faults: list[FaultEpisode] = []
     for client_id, had in _suspects(intervals).items():
-        said = _said(intervals, holdings, client_id)
+        reported = _reported(intervals, holdings, client_id)
         rows = np.union1d(
-            np.array([row for row, _ in had], np.int64), np.flatnonzero(said.holds.any(axis=1))
+            np.array([row for row, _ in had], np.int64), np.flatnonzero(reported.holds.any(axis=1))
         )
-        held, frozen = _held_and_frozen(intervals, rows, had, said)
+        held, frozen = _held_and_frozen(intervals, rows, had, reported)
         polls = np.flatnonzero(held.any(axis=0))
         for start, end in spans(frozen[polls]):
             of_run = polls[start:end]
-            says = bool(said.answered[of_run].any())
-            fault = _fault(intervals, client_id, rows, held, of_run, persistence_seconds, says=says)
+            answered = bool(reported.answered[of_run].any())
+            fault = _fault(
+                intervals, client_id, rows, held, of_run, persistence_seconds, answered=answered
+            )
             if not moves_elsewhere(client_id, fault.first_seen, fault.last_seen):
                 faults.append(fault)
     return faults
 
 
-class _Said(NamedTuple):
-    """What a client said that it holds of the topic, between a poll and the one before.
+class _Reported(NamedTuple):
+    """What a client reported to hold of the topic, between a poll and the one before.
 
     Between two equal answers in one phase it holds the same.
     """
@@ -70,18 +72,18 @@ class _Said(NamedTuple):
     holds: Flags
 
 
-def _said(intervals: Intervals, holdings: HoldingsOfTopic | None, client_id: str) -> _Said:
+def _reported(intervals: Intervals, holdings: HoldingsOfTopic | None, client_id: str) -> _Reported:
     shape = len(intervals.queues), len(intervals.times)
-    said = _Said(np.zeros(shape[1], np.bool_), np.zeros(shape, np.bool_))
+    reported = _Reported(np.zeros(shape[1], np.bool_), np.zeros(shape, np.bool_))
     places = {queue: row for row, queue in enumerate(intervals.queues)}
     for each in holdings.holdings if holdings else ():
         if each.process.client_id == client_id and not each.process.is_log:
             first, last = np.searchsorted(intervals.times, [each.since, each.until])
-            said.answered[first : last + 1] = True
+            reported.answered[first : last + 1] = True
             for queue in each.held:
                 if queue in places and each.activities.get(queue) != NOT_LOCKED:
-                    said.holds[places[queue], first : last + 1] = True
-    return said
+                    reported.holds[places[queue], first : last + 1] = True
+    return reported
 
 
 def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], bool]]:
@@ -102,7 +104,7 @@ def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], boo
 
 
 def _held_and_frozen(
-    intervals: Intervals, rows: Longs, had: Mapping[tuple[int, int], bool], said: _Said
+    intervals: Intervals, rows: Longs, had: Mapping[tuple[int, int], bool], reported: _Reported
 ) -> tuple[Flags, Flags]:
     """[queue, poll] which intervals count of the queues that a client had, and by poll whether all
     of these stalled.
@@ -115,7 +117,7 @@ def _held_and_frozen(
         is_sole[place, number] = sole
     situation = intervals.situation[rows]
     places = np.arange(len(rows))[:, np.newaxis]
-    owns = np.where(said.answered, said.holds[rows], is_owner[places, situation])
+    owns = np.where(reported.answered, reported.holds[rows], is_owner[places, situation])
     held = intervals.counts[rows] & intervals.any_keeps_up & owns
     lives = held & ~(intervals.stalled[rows] & is_sole[places, situation])
     return held, np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
@@ -129,7 +131,7 @@ def _fault(
     polls: Longs,
     persistence_seconds: int,
     *,
-    says: bool,
+    answered: bool,
 ) -> FaultEpisode:
     """The fault of a client over these polls."""
     in_run = np.zeros_like(held)
@@ -146,7 +148,7 @@ def _fault(
         snapshots=len(polls) + 1,
         persistence=persistence(first_seen, last_seen, persistence_seconds),
         ongoing=bool(last_seen == intervals.times[-1]),
-        evidence=_evidence(client_id, queues, first_seen, last_seen, waiting, says=says),
+        evidence=_evidence(client_id, queues, first_seen, last_seen, waiting, answered=answered),
         remedy=_REMEDY,
         client_ids=(client_id,),
         broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
@@ -161,14 +163,21 @@ def _evidence(
     last_seen: Instant,
     waiting: int,
     *,
-    says: bool,
-) -> str:
-    """``says``: the client itself says that it holds them; else they are computed for it."""
+    answered: bool,
+) -> Text:
+    """``answered``: the client itself reports to hold them; else they are computed for it."""
     named = queues_in_words(queues)
-    are = noun(len(queues), "is", "are")
-    owned = f"{client_id} holds {named}" if says else f"{named} {are} computed for {client_id}"
-    moved = "none of them moved" if len(queues) > 1 else "it did not move"
-    return (
-        f"{owned}; {moved} {between(first_seen, last_seen)} while other clients' queues did; "
-        f"{waiting} {noun(waiting, 'message waits', 'messages wait')}"
+    if answered:
+        owned = Text("{client} holds {queues}", client=client_id, queues=named)
+    elif len(queues) == 1:
+        owned = Text("{queues} is computed for {client}", client=client_id, queues=named)
+    else:
+        owned = Text("{queues} are computed for {client}", client=client_id, queues=named)
+    moved = Text("it did not move") if len(queues) == 1 else Text("none of them moved")
+    return Text(
+        "{owned}; {moved} {time} while other clients' queues did; {waiting}",
+        owned=owned,
+        moved=moved,
+        time=between(first_seen, last_seen),
+        waiting=waiting_in_words(waiting),
     )

@@ -1,4 +1,4 @@
-"""stretches -> group_health, state_runs, unreadable_queues: what is told of all that was seen,
+"""periods -> group_health, state_runs, unreadable_queues: the rows of every topic that was seen,
 whether or not the group could be recomputed."""
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from math import fsum
 from jobs.instants import SECOND
 from jobs.judge.dossier import RouteRun
 from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.situations import Stretch, find_runs
+from jobs.judge.situations import Period, find_runs
 from jobs.judge.tables import Row
 from jobs.kinds import worst
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
+from rebalance_core.texts import Text
 
 #: The coverage of a topic that has a route and that no group subscribes to.
 NO_GROUP = "NO_GROUP"
@@ -28,7 +29,7 @@ _MOST_INT = 2**31 - 1
 
 def group_health(
     topic: str,
-    stretches: Sequence[Stretch],
+    periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
     findings: Sequence[Row],
     stalls: Sequence[Row],
@@ -37,21 +38,23 @@ def group_health(
 
     ``findings`` are its orphaned and duplicate queues, ``stalls`` the stalled ones.
     """
-    covered = [(each, evaluated[each.situation.situation_id]) for each in stretches]
-    # What is known counts over what is later but not known.
-    _, end = max(covered, key=lambda each: (each[1].known, each[0].last_seen))
+    covered = [(each, evaluated[each.situation.situation_id]) for each in periods]
+    # What shows owners counts over what is later and does not.
+    _, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
     severities = [row["severity"] for row in (*findings, *stalls)]
     return {
         "topic": topic,
         "coverage": end.coverage,
         "reason": end.reason,
-        "snapshots": sum(each.snapshots for each in stretches),
+        "snapshots": sum(each.snapshots for each in periods),
         "audited_snapshots": sum(
-            stretch.snapshots for stretch, each in covered if each.coverage == AUDITED
+            period.snapshots for period, each in covered if each.coverage == AUDITED
         ),
-        "first_seen": stretches[0].first_seen,
-        "last_seen": stretches[-1].last_seen,
-        "completeness": min((each.completeness for _, each in covered if each.known), default=0.0),
+        "first_seen": periods[0].first_seen,
+        "last_seen": periods[-1].last_seen,
+        "completeness": min(
+            (each.completeness for _, each in covered if each.shows_owners), default=0.0
+        ),
         "members": end.members,
         "processes": end.processes,
         "queues": end.queues,
@@ -92,7 +95,7 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
     return {
         "topic": topic,
         "coverage": NO_GROUP,
-        "reason": "no member of any group in the dumps subscribes to the topic",
+        "reason": Text("no member of any group in the dumps subscribes to the topic"),
         "snapshots": sum(len(run.times) for run in runs),
         "audited_snapshots": 0,
         "first_seen": runs[0].times[0],
@@ -111,7 +114,7 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
     }
 
 
-def state_runs(topic: str, stretches: Iterable[Stretch]) -> list[Row]:
+def state_runs(topic: str, periods: Iterable[Period]) -> list[Row]:
     """The rows of ``state_runs`` of a topic."""
     return [
         {
@@ -121,18 +124,18 @@ def state_runs(topic: str, stretches: Iterable[Stretch]) -> list[Row]:
             "last_seen": each.last_seen,
             "snapshots": each.snapshots,
         }
-        for each in stretches
+        for each in periods
     ]
 
 
 def unreadable_queues(
-    topic: str, stretches: Iterable[Stretch], evaluated: Mapping[str, Evaluated]
+    topic: str, periods: Iterable[Period], evaluated: Mapping[str, Evaluated]
 ) -> list[Row]:
     """The rows of ``unreadable_queues`` of a topic: from the first to the last that shows it."""
-    shown: dict[QueueKey, list[Stretch]] = defaultdict(list)
-    for stretch in stretches:
-        for queue in evaluated[stretch.situation.situation_id].unreadable:
-            shown[queue].append(stretch)
+    shown: dict[QueueKey, list[Period]] = defaultdict(list)
+    for period in periods:
+        for queue in evaluated[period.situation.situation_id].unreadable:
+            shown[queue].append(period)
     return [
         {
             "topic": topic,

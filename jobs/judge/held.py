@@ -24,7 +24,7 @@ from jobs.judge.holdings import Process
 from jobs.judge.severity import consumes_in_order
 from jobs.judge.tables import Row
 from jobs.judge.timeline import Timeline
-from jobs.judge.words import between, clients_in_words, queues_in_words
+from jobs.judge.words import between, clients_in_words, queues_in_words, waiting_in_words
 from jobs.kinds import (
     ALLOCATES_OTHERWISE,
     COMPUTED_NOT_HELD,
@@ -34,8 +34,9 @@ from jobs.kinds import (
 )
 from jobs.schemas import NOT_LOCKED, RUNNING_INFO
 from rebalance_core.client_kinds import restart_of
-from rebalance_core.english import noun
+from rebalance_core.english import joined
 from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED
+from rebalance_core.texts import Text
 
 #: What a finding is put down to that the holdings show and the computation does not.
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
@@ -45,7 +46,7 @@ _SEVERAL = 2
 
 @dataclass(frozen=True)
 class Witnesses:
-    """What is known of a group besides its lists and routes."""
+    """What a group is judged by besides its lists and routes."""
 
     holdings: HoldingsIndex
     #: The rows of ``allocation_drift``.
@@ -66,11 +67,11 @@ def held_findings(
 
     A queue that is computed for a client under every view and that nobody holds is ORPHANED. One
     that two hold at a time is DUPLICATE; of two that consume in order, the one that the broker
-    gave no lock waits, and does not count. Where the members' strategy is not known, nothing is
+    gave no lock waits, and does not count. Where the members' strategy was not found, nothing is
     computed, and every readable queue is due. A round counts where all processes answered in one
     phase and no change explains what they hold (two that hold a queue need no third). Where some
     processes do not answer, the owners' answers and the queue's offset decide: where messages wait
-    and the offset stands, no other process reads it either. Where the offset moves again and again,
+    and the offset does not move, no other process reads it either. Where it moves again and again,
     somebody reads the queue, whatever the answers show.
     """
     drift: dict[str, list[Row]] = {
@@ -152,7 +153,7 @@ class _OfTopic:
                     owners[queue][each.position].add(each.process.client_id)
         for position, readable in self._undivided.items():
             for queue in readable:
-                # It is somebody's, and nothing tells whose.
+                # It is somebody's, and nothing shows whose.
                 owners[queue].setdefault(position, set())
         return owners
 
@@ -173,8 +174,8 @@ class _OfTopic:
             if each.is_settled and each.is_of_one_phase and each.positions <= owners.keys()
         }
 
-        def episodes(told: Mapping[Instant, Round]) -> Iterator[QueueEpisode]:
-            for shown, extent in self._lasting_of(told, told.keys() - held):
+        def episodes(rounds: Mapping[Instant, Round]) -> Iterator[QueueEpisode]:
+            for shown, extent in self._lasting_of(rounds, rounds.keys() - held):
                 due = {each for round_ in shown for p in round_.positions for each in owners[p]}
                 cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
                 yield self._episode(ORPHANED, queue, cause, shown, extent, ())
@@ -183,10 +184,10 @@ class _OfTopic:
         found = [each for each in episodes(complete) if is_read(offsets, each.times) is not True]
         if found or offsets is None:
             return found
-        told = self._answered_by_owners(settled, owners)
+        by_owners = self._answered_by_owners(settled, owners)
         return [
             each
-            for each in episodes(told)
+            for each in episodes(by_owners)
             if is_read(offsets, [(each.first_seen, each.last_seen)]) is False
         ]
 
@@ -217,7 +218,7 @@ class _OfTopic:
             if (each.kind, each.queue) == (DUPLICATE, queue)
         }
         shared = {round_ for round_, processes in holders.items() if len(processes) >= _SEVERAL}
-        told = {
+        rounds = {
             round_: each
             for round_, each in self._held.rounds.items()
             if each.is_settled
@@ -225,8 +226,8 @@ class _OfTopic:
             and (each.is_complete or round_ in shared)
             and computed.isdisjoint(each.positions)
         }
-        holders_at = {each.moment: holders[round_] for round_, each in told.items()}
-        for shown, extent in self._lasting_of(told, shared):
+        holders_at = {each.moment: holders[round_] for round_, each in rounds.items()}
+        for shown, extent in self._lasting_of(rounds, shared):
             # A queue that goes from one to another may look shared by the time that all are asked.
             if len(set.intersection(*[holders_at[each.moment] for each in shown])) < _SEVERAL:
                 continue
@@ -236,19 +237,19 @@ class _OfTopic:
             yield self._episode(DUPLICATE, queue, ALLOCATES_OTHERWISE, shown, extent, claimants)
 
     def _lasting_of(
-        self, told: Mapping[Instant, Round], shown: Collection[Instant]
+        self, rounds: Mapping[Instant, Round], shown: Collection[Instant]
     ) -> Iterator[tuple[list[Round], Extent]]:
-        """The lasting episodes over the rounds that tell, of those that show it."""
+        """The lasting episodes over the rounds that count, of those that show it."""
         runs = runs_of(
             [
                 Part(each.moment, each.moment, 1, watch=self._timeline.phases[p - 1].watch)
-                for each in told.values()
+                for each in rounds.values()
                 for p in [max(each.positions)]
             ]
         )
         found = [
             (run, each)
-            for (round_, each), run in zip(told.items(), runs, strict=True)
+            for (round_, each), run in zip(rounds.items(), runs, strict=True)
             if round_ in shown
         ]
         for episode in join_episodes(found, itemgetter(0)):
@@ -324,8 +325,8 @@ def _fault(cause: str, episodes: Sequence[QueueEpisode], witnesses: Witnesses) -
         and row["first_seen"] <= last_seen
         and row["last_seen"] >= first_seen
     ]
-    tell = _tell_otherwise if cause == ALLOCATES_OTHERWISE else _tell_not_held
-    client_ids, evidence, remedy = tell(episodes, between(first_seen, last_seen), drift, witnesses)
+    words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
+    client_ids, evidence, remedy = words(episodes, between(first_seen, last_seen), drift, witnesses)
     return FaultEpisode(
         topic=topic,
         fault=cause,
@@ -345,12 +346,12 @@ def _fault(cause: str, episodes: Sequence[QueueEpisode], witnesses: Witnesses) -
 
 
 #: The client ids that a fault is about, its evidence and its remedy.
-_Told = tuple[Sequence[str], str, str]
+_Words = tuple[Sequence[str], str, str]
 
 
-def _tell_not_held(
+def _not_held_in_words(
     episodes: Sequence[QueueEpisode], time: str, drift: Sequence[Row], witnesses: Witnesses
-) -> _Told:
+) -> _Words:
     queues = {each.queue for each in episodes}
     lacking = [
         row
@@ -361,31 +362,48 @@ def _tell_not_held(
     client_ids = sorted({row["client_id"] for row in lacking})
     owners = {row["client_id"] for row in lacking if _queue_of(row) in queues}
     languages = _languages(witnesses.clients)
-    whose = f"computed for {clients_in_words(owners, languages)}" if owners else "readable"
-    evidence = (
-        f"{queues_in_words(queues)} {noun(len(queues), 'is', 'are')} {whose}, and no process "
-        f"that answered had {noun(len(queues), 'it', 'them')} in its running info {time}"
-    )
+    whose = Text("readable")
+    if owners:
+        whose = Text("computed for {clients}", clients=clients_in_words(owners, languages))
+    named = queues_in_words(queues)
+    evidence = [
+        Text(
+            "{queues} is {whose}, and no process that answered had it in its running info {time}",
+            queues=named,
+            whose=whose,
+            time=time,
+        )
+        if len(queues) == 1
+        else Text(
+            "{queues} are {whose}, and no process that answered had them in its running info "
+            "{time}",
+            queues=named,
+            whose=whose,
+            time=time,
+        )
+    ]
     if any(row["attributed_to"] == SHARE_KEPT for row in drift):
-        evidence += "; the clients still have what they had before the last change"
+        evidence.append(Text("the clients still have what they had before the last change"))
     waiting = _waiting(episodes, witnesses)
     if waiting:
-        evidence += f"; {waiting} {noun(waiting, 'message waits', 'messages wait')} there"
+        evidence.append(Text("{waiting} there", waiting=waiting_in_words(waiting)))
     is_go = any(languages.get(each) == "GO" for each in client_ids)
     # What an update mends is that a client does not take the queues that a route gains.
     is_gained = not queues.isdisjoint(witnesses.gained.get(episodes[0].topic, ()))
-    remedy = restart_of(client_ids, "GO" if is_go and is_gained else None)
+    remedy: list[str] = [restart_of(client_ids, "GO" if is_go and is_gained else None)]
     if consumes_in_order(witnesses.clients):
-        remedy += (
-            "; the group consumes in order, so that another process may have the queue's lock: "
-            "look for 'lock failed' in the log of the client"
+        remedy.append(
+            Text(
+                "the group consumes in order, so that another process may have the queue's lock: "
+                "look for 'lock failed' in the log of the client"
+            )
         )
-    return client_ids, evidence, remedy
+    return client_ids, joined(evidence), joined(remedy)
 
 
-def _tell_otherwise(
+def _otherwise_in_words(
     episodes: Sequence[QueueEpisode], time: str, drift: Sequence[Row], witnesses: Witnesses
-) -> _Told:
+) -> _Words:
     twice = {each.queue for each in episodes if each.kind == DUPLICATE}
     nobody = {each.queue for each in episodes if each.kind == ORPHANED}
     odd = {
@@ -396,28 +414,60 @@ def _tell_otherwise(
     # Where nothing is computed, either of two that hold a queue may be the odd one.
     clients = odd or {claimant.client_id for each in episodes for claimant in each.claimants}
     languages = _languages(witnesses.clients)
+    named, several = clients_in_words(clients, languages), len(clients) > 1
+    found = _held_by(twice, nobody)
+    if not odd:
+        evidence = Text(
+            "{clients} divide the queues otherwise {time}: {found}",
+            clients=named,
+            time=time,
+            found=found,
+        )
+    elif several:
+        evidence = Text(
+            "{clients} hold other queues than their shares {time}: {found}",
+            clients=named,
+            time=time,
+            found=found,
+        )
+    else:
+        evidence = Text(
+            "{clients} holds other queues than its share {time}: {found}",
+            clients=named,
+            time=time,
+            found=found,
+        )
+    divide = Text(
+        "let {clients} divide the queues as the other members do: the same SDK and version, and "
+        "the same strategy with the same parameters",
+        clients=clients_in_words(clients, {}),
+    )
+    remedy = [divide, Text("then restart them") if several else Text("then restart it")]
+    if any(languages.get(each) == "GO" for each in clients):
+        remedy.append(
+            Text("early native Go clients cut AVG otherwise than Java: update the Go client")
+        )
+    return sorted(clients), evidence, joined(remedy)
+
+
+def _held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
+    """Which queues two processes hold, and which none."""
     parts = []
     if twice:
-        parts.append(f"{queues_in_words(twice)} {noun(len(twice), 'is', 'are')} held by two")
-    if nobody:
-        parts.append(f"{queues_in_words(nobody)} {noun(len(nobody), 'is', 'are')} held by nobody")
-    several = len(clients) > 1
-    does = "divide the queues otherwise"
-    if odd:
-        does = (
-            "hold other queues than their shares"
-            if several
-            else "holds other queues than its share"
+        named = queues_in_words(twice)
+        parts.append(
+            Text("{queues} is held by two", queues=named)
+            if len(twice) == 1
+            else Text("{queues} are held by two", queues=named)
         )
-    evidence = f"{clients_in_words(clients, languages)} {does} {time}: {' and '.join(parts)}"
-    remedy = (
-        f"let {clients_in_words(clients, {})} divide the queues as the other members do: the same "
-        f"SDK and version, and the same strategy with the same parameters; then restart "
-        f"{'them' if several else 'it'}"
-    )
-    if any(languages.get(each) == "GO" for each in clients):
-        remedy += "; early native Go clients cut AVG otherwise than Java: update the Go client"
-    return sorted(clients), evidence, remedy
+    if nobody:
+        named = queues_in_words(nobody)
+        parts.append(
+            Text("{queues} is held by nobody", queues=named)
+            if len(nobody) == 1
+            else Text("{queues} are held by nobody", queues=named)
+        )
+    return joined(parts, "{before} and {next}")
 
 
 def _queue_of(row: Row) -> QueueKey:

@@ -76,8 +76,8 @@ def judge(
     by_topic = situations.by_topic
     snapshots = sorted({snapshot for run in dossier.polls for snapshot in run.times})
     timelines = {
-        topic: build_timeline(topic, stretches, evaluated, snapshots)
-        for topic, stretches in by_topic.items()
+        topic: build_timeline(topic, periods, evaluated, snapshots)
+        for topic, periods in by_topic.items()
     }
 
     faults = [
@@ -114,10 +114,10 @@ def judge(
         },
         dossier.clients,
         {
-            stretch.situation.situation_id: readable_queues(stretch.situation.routes)
+            period.situation.situation_id: readable_queues(period.situation.routes)
             for of_topic in by_topic.values()
-            for stretch in of_topic
-            if evaluated[stretch.situation.situation_id].coverage == STRATEGY_NOT_KNOWN
+            for period in of_topic
+            if evaluated[period.situation.situation_id].coverage == STRATEGY_NOT_KNOWN
         },
         {
             topic: {queue for each in of_topic for queue in each.gained}
@@ -143,9 +143,9 @@ def judge(
     orphaned = _orphaned(episodes)
     processes = Processes(witnesses.holdings, timelines, witnesses.offsets)
     for topic in dossier.offsets:
-        # Offsets may tell of a topic that no member was seen to subscribe to.
-        stretches = by_topic.get(topic, ())
-        intervals = find_intervals(dossier, topic, stretches, evaluated, orphaned.get(topic, {}))
+        # There may be offsets of a topic that no member was seen to subscribe to.
+        periods = by_topic.get(topic, ())
+        intervals = find_intervals(dossier, topic, periods, evaluated, orphaned.get(topic, {}))
         stalls += stall_episodes(intervals, seconds)
         faults += frozen_processes(
             intervals,
@@ -161,14 +161,14 @@ def judge(
     findings_of_topic = _by_topic(findings)
     stalls_of_topic = _by_topic(stalls)
     health = [
-        group_health(topic, stretches, evaluated, findings_of_topic[topic], stalls_of_topic[topic])
-        for topic, stretches in by_topic.items()
+        group_health(topic, periods, evaluated, findings_of_topic[topic], stalls_of_topic[topic])
+        for topic, periods in by_topic.items()
     ]
     audited = {row["topic"] for row in health if row["audited_snapshots"]}
     health += [
         topic_without_group(topic, routes)
         for topic, routes in dossier.routes.items()
-        # Where no list tells, it may have come by the offsets: other groups may have members.
+        # Where no list has it, it may have come by the offsets: other groups may have members.
         if topic not in by_topic and (dossier.list_topics or topic not in dossier.offsets)
     ]
     load = group_load(dossier.consumer_group, by_topic, evaluated)
@@ -190,11 +190,11 @@ def judge(
         "group_faults": of_faults,
         "unreadable_queues": [
             row
-            for topic, stretches in by_topic.items()
-            for row in unreadable_queues(topic, stretches, evaluated)
+            for topic, periods in by_topic.items()
+            for row in unreadable_queues(topic, periods, evaluated)
         ],
         "state_runs": [
-            row for topic, stretches in by_topic.items() for row in state_runs(topic, stretches)
+            row for topic, periods in by_topic.items() for row in state_runs(topic, periods)
         ],
         "reassignments": [row for of_topic in reassignments.values() for row in of_topic],
         "allocation_drift": list(witnesses.drift),

@@ -1,7 +1,7 @@
 """client runs and timelines -> holdings: what each process had, and what was computed for it.
 
-A running info tells what its process holds at one moment (``ConsumerRunningInfo``). A log line
-tells what its client computed for one topic (``RebalanceImpl.rebalanceByTopic``); it is printed
+A running info shows what its process holds at one moment (``ConsumerRunningInfo``). A log line
+shows what its client computed for one topic (``RebalanceImpl.rebalanceByTopic``); it is printed
 when the result changes, and only then, so that it is in force until the next one.
 """
 
@@ -36,7 +36,7 @@ _ROUTE_LAG: Instant = 50 * SECOND
 #: ... and rebalances every 20 s (``RebalanceService``).
 _REBALANCE: Instant = 20 * SECOND
 
-#: ``mqTable`` is filled in by these for sure; of a client in no list the language is not known.
+#: ``mqTable`` is filled in by these for sure; a client in no list has no language.
 _FILL_IN_THEIR_TABLE = (None, "JAVA", "GO")
 
 
@@ -54,7 +54,7 @@ class Process(NamedTuple):
 
     @property
     def is_log(self) -> bool:
-        """Whether its log speaks: of what the process computed, not of what it held."""
+        """Whether it comes from a log, which shows what the process computed, not what it held."""
         return self.source == CLIENT_LOG
 
 
@@ -69,10 +69,10 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one process had of one topic, in one stretch of time within one phase.
+    """What one process had of one topic, in one period within one phase.
 
-    A stretch of running infos has the ``rounds`` that follow each other with one answer, and when
-    each of these answers came; the stretch of a log line has none: the line is in force from
+    A period of running infos has the ``rounds`` that follow each other with one answer, and when
+    each of these answers came; the period of a log line has none: the line is in force from
     ``since`` until ``until``.
     """
 
@@ -97,11 +97,11 @@ class Holding:
     explained_by: str | None
     queue_count: int | None = None
     client_count: int | None = None
-    #: The line was printed in this very phase: its lengths tell which of the views it had.
-    lengths_tell: bool = False
+    #: The line was printed in this very phase: its lengths show which of the views it had.
+    has_lengths_of_phase: bool = False
     #: It reads every queue for itself (message model BROADCASTING): it is nobody's owner.
     broadcasts: bool = False
-    #: False: nothing is computed in the phase, for the members' strategy is not known.
+    #: False: nothing is computed in the phase, for the members' strategy was not found.
     is_computed: bool = True
     #: Those of the rounds in which its answer is missing, and follows from two that agree. It shows
     #: that somebody holds a queue, and not that two do.
@@ -111,7 +111,7 @@ class Holding:
 
     @property
     def observations(self) -> int:
-        """The running infos in it; a log's stretch is one."""
+        """The running infos in it; a log's period is one."""
         return len(self.answered) or 1
 
     @property
@@ -173,7 +173,7 @@ def _shares(allocations: Sequence[Allocated], client_ids: Collection[str]) -> _S
                 views.append(Share(queues, each.view_weight, each.view_queues, each.view_clients))
     return _Shares(
         {client_id: tuple(views) for client_id, views in by_client.items()},
-        # A half counts as one: nothing tells that the process is not there.
+        # A half counts as one: nothing shows that the process is not there.
         {client_id: floor(number + 0.5) for client_id, number in copies.items()},
         frozenset((each.view_queues, each.view_clients) for each in allocations),
     )
@@ -510,35 +510,33 @@ def _lines(printed: Sequence[_Printed], clients: Sequence[ClientRun]) -> Iterato
 def _of_logs(
     topic: str, logs: Sequence[tuple[Process, Sequence[_Line]]], segments: _Segments
 ) -> Iterator[Holding]:
-    """The stretches of all logs of a topic.
+    """The periods of all logs of a topic.
 
     A log outlives its process, and its last line stays in force: where more logs than processes
-    have the id, nothing tells which of them still run, and none counts.
+    have the id, nothing shows which of them still run, and none counts.
     """
-    found = [
-        (process, list(_stretches(topic, process, lines, segments))) for process, lines in logs
-    ]
+    found = [(process, list(_periods(topic, process, lines, segments))) for process, lines in logs]
     of_id: dict[tuple[str, int], set[str]] = defaultdict(set)
-    for process, stretches in found:
+    for process, periods in found:
         # Logs without a label cannot be counted.
         if process.process is not None:
-            for segment, _ in stretches:
+            for segment, _ in periods:
                 of_id[process.client_id, segment.phase.position].add(process.process)
-    for process, stretches in found:
+    for process, periods in found:
         client_id = process.client_id
-        for segment, holding in stretches:
+        for segment, holding in periods:
             if len(of_id[client_id, segment.phase.position]) <= segment.shares.copies[client_id]:
                 yield holding
 
 
-def _stretches(
+def _periods(
     topic: str, process: Process, lines: Sequence[_Line], segments: _Segments
 ) -> Iterator[tuple[_Segment, Holding]]:
-    """Each stretch of a log, with its phase.
+    """Each period of a log, with its phase.
 
     A line counts from 20 s after it, or after the phase's first snapshot (50 s after the route
     changed), until the next line or the phase's last snapshot; the time in which the client may
-    not know the new route yet is another stretch.
+    not know the new route yet is another period.
     """
     for line in lines:
         is_other_list = _is_other_list(line, process.client_id, segments)
@@ -550,14 +548,14 @@ def _stretches(
             if line.replaced_at is not None:
                 ends = min(ends, line.replaced_at)
             counts_from = max(line.logged_at + _REBALANCE, segment.settled_at)
-            stretches = [(counts_from, ends, OTHER_LIST if is_other_list else None)]
+            periods = [(counts_from, ends, OTHER_LIST if is_other_list else None)]
             if segment.changed_at is not None:
-                # Who joins or leaves is followed in a moment; a route is not known before it is
-                # polled.
+                # Who joins or leaves is followed in a moment; clients have a route only once they
+                # have polled it.
                 since = max(line.logged_at, segment.first_seen)
                 until = min(segment.changed_at + _ROUTE_LAG, ends)
-                stretches.insert(0, (since, until, ROUTE_CHANGED))
-            for since, until, explained_by in stretches:
+                periods.insert(0, (since, until, ROUTE_CHANGED))
+            for since, until, explained_by in periods:
                 if since < until:
                     yield (
                         segment,
@@ -576,7 +574,7 @@ def _stretches(
                             explained_by=explained_by,
                             queue_count=line.queue_count,
                             client_count=line.client_count,
-                            lengths_tell=line.logged_at >= segment.settled_at,
+                            has_lengths_of_phase=line.logged_at >= segment.settled_at,
                         ),
                     )
 

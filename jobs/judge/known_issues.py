@@ -1,4 +1,4 @@
-"""findings, against the known issues -> the same findings, those that are known marked."""
+"""findings, against the known issues -> the same findings, those that match one marked."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jobs.judge.terms import KnownIssueTerms
 from jobs.kinds import QUEUE_FINDINGS, STALLED
 from jobs.masking import Masking
 
-#: The column with the reason why a finding is known; null where it is not.
+#: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"
 
 
 class _Finding(NamedTuple):
-    """What a finding can be known by, besides its group; the names by the keys of the patterns."""
+    """What a known issue can match, besides the group; the names by the keys of the patterns."""
 
     kind: str
     names: Mapping[str, Sequence[str]]
@@ -54,7 +54,7 @@ _FINDING: Mapping[str, Callable[[Row], _Finding]] = {
     "group_faults": _fault,
 }
 
-#: The tables whose findings can be known.
+#: The tables whose findings can be known issues.
 MARKED_TABLES = tuple(_FINDING)
 
 

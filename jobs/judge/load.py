@@ -2,10 +2,10 @@
 
 Each topic is divided for itself, and its first clients get what is left over: of 6 topics with 5
 queues and 2 clients the first has 18 queues and the second 12. Nothing is wrong with any topic, so
-this is never a finding: it is said in ``group_health``.
+this is never a finding: ``group_health`` has it.
 
-The retry topic stands apart: it has one queue a broker, which the first clients have, and few
-messages. It says nothing of who has much to do.
+The retry topic does not count: it has one queue a broker, which the first clients have, and few
+messages. It does not show who has much to do.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from jobs.judge.evaluated import Allocated, Evaluated
-from jobs.judge.situations import Stretch
+from jobs.judge.situations import Period
 from jobs.judge.tables import Row
 from rebalance_core import MessageQueue, make_strategy
-from rebalance_core.english import count, names, noun
+from rebalance_core.english import count, joined, names
 from rebalance_core.faults import shown_id
 from rebalance_core.findings import AUDITED
 from rebalance_core.loads import processes_by_client, queues_by_client
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
+from rebalance_core.texts import Text
 
 #: The members that these faults name do not share the queues with the others.
 _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
@@ -120,7 +121,7 @@ class GroupLoad:
         ]
 
     def columns(self) -> Row:
-        """The columns of ``group_health`` that tell of the whole group."""
+        """The columns of ``group_health`` that are about the whole group."""
         sharing = self.sharing
         return {
             "group_most_queues": round(sharing[0].queues) if sharing else None,
@@ -132,50 +133,77 @@ class GroupLoad:
 
     def text(self) -> str:
         """What is worth saying of the load, in words; nothing where it is even."""
-        return "; ".join((*self._told_of_idle(), *self._told_of_uneven()))
+        return joined([*self._of_idle(), *self._of_uneven()])
 
-    def _told_of_idle(self) -> Iterator[str]:
+    def _of_idle(self) -> Iterator[Text]:
         idle = len(self.idle)
         if not idle:
             return
         every = count(len(self.sharing), "client")
         listed = names([shown_id(each.client_id) for each in self.idle], 3)
-        yield f"{idle} of {every} {noun(idle, 'has', 'have')} no queue of any topic ({listed})"
+        if idle == 1:
+            yield Text(
+                "{idle} of {clients} has no queue of any topic ({names})",
+                idle=idle,
+                clients=every,
+                names=listed,
+            )
+        else:
+            yield Text(
+                "{idle} of {clients} have no queue of any topic ({names})",
+                idle=idle,
+                clients=every,
+                names=listed,
+            )
         if self.most_clients <= sum(each.processes for each in self.sharing):
-            yield (
-                f"more clients would not help, for the largest topic has "
-                f"{count(self.most_clients, 'queue')}: more queues would"
+            yield Text(
+                "more clients would not help, for the largest topic has {queues}: more queues "
+                "would",
+                queues=count(self.most_clients, "queue"),
             )
 
-    def _told_of_uneven(self) -> Iterator[str]:
+    def _of_uneven(self) -> Iterator[Text]:
         few_queues = bool(self.idle) and self.most_clients <= len(self.sharing)
         if not self.healthy or not self.uneven or few_queues:
             return
         most, fewest = self.sharing[0], self.sharing[-1]
-        over = f"over the {len(self.queues)} topics of the group " if len(self.queues) > 1 else ""
-        yield (
-            f"{over}{shown_id(most.client_id)} has {_number(most.queues)} and "
-            f"{shown_id(fewest.client_id)} has {_number(fewest.queues)}"
+        shares = Text(
+            "{fullest} has {most} and {emptiest} has {fewest}",
+            fullest=shown_id(most.client_id),
+            most=_number(most.queues),
+            emptiest=shown_id(fewest.client_id),
+            fewest=_number(fewest.queues),
         )
+        if len(self.queues) > 1:
+            topics = len(self.queues)
+            shares = Text(
+                "over the {topics} topics of the group {shares}", topics=topics, shares=shares
+            )
+        yield shares
         if self.fairer is not None:
             strategy, then_most, then_fewest = self.fairer
-            yield f"with {strategy} they would have from {then_fewest:,} to {then_most:,} each"
+            yield Text(
+                "with {strategy} they would have from {fewest:,} to {most:,} each",
+                strategy=strategy,
+                fewest=then_fewest,
+                most=then_most,
+            )
         if self.even_by_remainder:
-            yield (
-                f"what is left over of each topic goes to the first clients: numbers of queues "
-                f"that {sum(each.processes for each in self.sharing):,} divides would be even"
+            yield Text(
+                "what is left over of each topic goes to the first clients: numbers of queues "
+                "that {processes:,} divides would be even",
+                processes=sum(each.processes for each in self.sharing),
             )
 
 
-def _number(queues: float) -> str:
-    whole = round(queues)
-    about = "" if abs(queues - whole) < 1e-9 else "about "
-    return about + count(whole, "queue")
+def _number(queues: float) -> Text:
+    whole = count(round(queues), "queue")
+    return whole if abs(queues - round(queues)) < 1e-9 else Text("about {queues}", queues=whole)
 
 
 def group_load(
     group: str,
-    by_topic: Mapping[str, Sequence[Stretch]],
+    by_topic: Mapping[str, Sequence[Period]],
     evaluated: Mapping[str, Evaluated],
 ) -> GroupLoad:
     """The load at the end of the window: of each topic, its last situation that was recomputed.
@@ -183,9 +211,9 @@ def group_load(
     Only that one is looked at: of a giant group there are many, with many allocations each.
     """
     at_end: dict[str, Evaluated] = {}
-    for topic, stretches in by_topic.items():
-        known = [each for each in stretches if evaluated[each.situation.situation_id].known]
-        last = evaluated[known[-1].situation.situation_id] if known else None
+    for topic, periods in by_topic.items():
+        found = [evaluated[each.situation.situation_id] for each in periods]
+        last = next((each for each in reversed(found) if each.shows_owners), None)
         if last is not None and last.coverage == AUDITED:
             at_end[topic] = last
     allocations = {topic: each.allocations() for topic, each in at_end.items()}
@@ -271,11 +299,11 @@ def _fairer(
 
 
 def with_load(health: Row, load: GroupLoad) -> Row:
-    """The row of ``group_health`` with what is said of the whole group.
+    """The row of ``group_health`` with what is about the whole group.
 
-    Only a topic that was recomputed says it, and no retry topic.
+    Only a topic that was recomputed has it, and no retry topic.
     """
     if health["coverage"] != AUDITED or is_retry_topic(health["topic"]):
         return {**health, **GroupLoad((), {}).columns()}
-    reason = "; ".join(part for part in (health["reason"], load.text()) if part)
+    reason = joined(part for part in (health["reason"], load.text()) if part)
     return {**health, **load.columns(), "reason": reason}

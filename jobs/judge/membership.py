@@ -237,7 +237,7 @@ class _Disagreements:
                 and not self._disagrees(one, client_id, self._lists.counts(now)[client_id], at)
             )
             if later == NOT_ONLINE and len(done) < len(changed):
-                # A broker that has no member any more lacks all of them, or that is not known yet.
+                # A broker has no member any more only once it lacks all of them.
                 done = []
             if done:
                 yield Patch(one.broker, tuple(done), later)

@@ -1,4 +1,4 @@
-"""dossier -> moments: all that is to be said of one topic at one time, or of each topic of a group.
+"""dossier -> moments: all about one topic at one time, or about each topic of a group.
 
 What ``explain`` and ``what-if`` answer from: the same situation, the same evaluation and the same
 history as the published tables have.
@@ -15,7 +15,7 @@ from jobs.judge.dossier import Dossier
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.evaluation import evaluate_state
 from jobs.judge.history import Row, judge
-from jobs.judge.situations import Stretch
+from jobs.judge.situations import Period
 from jobs.judge.steps import MemberFacts, situations_of, state_of
 from jobs.judge.terms import Terms
 from jobs.masking import Masking
@@ -32,7 +32,7 @@ from rebalance_core import MessageQueue, State, StrategyRules, near_names
 
 @dataclass(frozen=True)
 class Held:
-    """What one process said that it holds, last before the moment."""
+    """What one process reported to hold, last before the moment."""
 
     client_id: str
     start_timestamp: Instant | None
@@ -44,7 +44,7 @@ class Held:
 class Moment:
     """A topic of a group as of one snapshot.
 
-    ``first_seen``, ``last_seen``: of the stretch in which the situation held. ``episodes``: by
+    ``first_seen``, ``last_seen``: of the period in which the situation held. ``episodes``: by
     table the rows of ``history.judge`` whose time holds the snapshot. ``backlog``: messages not
     consumed, by queue, at the last offsets polled up to the snapshot (``backlog_at``).
     """
@@ -123,18 +123,18 @@ def find_moments(
 def _moment(
     dossier: Dossier,
     members: Mapping[str, Sequence[MemberFacts]],
-    stretch: Stretch,
+    period: Period,
     snapshot_time: Instant,
     judged: Mapping[str, Sequence[Row]],
 ) -> Moment:
-    topic = stretch.situation.topic
+    topic = period.situation.topic
     backlog, backlog_at = _backlog(dossier, topic, snapshot_time)
     return Moment(
         cluster=dossier.cluster,
-        state=state_of(dossier.consumer_group, stretch.situation, members),
+        state=state_of(dossier.consumer_group, period.situation, members),
         snapshot_time=snapshot_time,
-        first_seen=stretch.first_seen,
-        last_seen=stretch.last_seen,
+        first_seen=period.first_seen,
+        last_seen=period.last_seen,
         episodes={
             table.name: [
                 row
@@ -143,7 +143,7 @@ def _moment(
             ]
             for table in _EPISODES
         },
-        held=_held(dossier, topic, stretch.first_seen, snapshot_time),
+        held=_held(dossier, topic, period.first_seen, snapshot_time),
         backlog=backlog,
         backlog_at=backlog_at,
     )
@@ -157,14 +157,14 @@ def _evaluated(row: Row) -> Evaluated:
     return Evaluated.of_row(row, lambda: row["allocations"])
 
 
-def _at(stretches: Sequence[Stretch], time: Instant) -> Stretch:
-    return next(each for each in stretches if each.first_seen <= time <= each.last_seen)
+def _at(periods: Sequence[Period], time: Instant) -> Period:
+    return next(each for each in periods if each.first_seen <= time <= each.last_seen)
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:
     """By process the last running info that lists queues, of those from ``since`` to ``until``.
 
-    What was said before the situation began may be said by a process that is gone.
+    A report from before the situation began may be that of a process that is gone.
     """
     last: dict[tuple[str, Instant | None], tuple[Instant, tuple[QueueKey, ...]]] = {}
     for run in dossier.clients:

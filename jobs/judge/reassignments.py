@@ -37,15 +37,15 @@ def find_reassignments(timeline: Timeline) -> list[Row]:
     """The rows of ``reassignments`` of a topic: one per phase that gives the queues to others.
 
     A phase that differs in addresses alone (a client reconnected) is no reassignment, nor is one in
-    which less is known than before and after.
+    which fewer lists came than before and after.
     """
-    told = [phase for phase in timeline.phases if not phase.is_blind]
-    if len(told) < 2:
+    seen = [phase for phase in timeline.phases if not phase.is_blind]
+    if len(seen) < 2:
         return []
     rows: list[Row] = []
     unsettled: list[Row] = []
-    before = _shares(told[0])
-    for phase in told[1:]:
+    before = _shares(seen[0])
+    for phase in seen[1:]:
         is_other = phase.situation_id != before.phase.situation_id
         now = _shares(phase) if is_other else before._replace(phase=phase)
         if is_other and (row := _reassignment(before, now)) is not None:

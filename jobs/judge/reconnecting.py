@@ -20,8 +20,9 @@ from jobs.judge.episodes import FaultEpisode
 from jobs.judge.successions import Life, successions
 from jobs.judge.tables import Row
 from jobs.kinds import FLAPPING, PERSISTENT, RECONNECTING
-from rebalance_core.english import count, list_of, noun
+from rebalance_core.english import count, joined, list_of
 from rebalance_core.repairs import STALE_CHANNEL
+from rebalance_core.texts import Text
 
 #: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
 _FEWEST = 3
@@ -31,13 +32,13 @@ _HOUR = 3600 * SECOND
 #: More names than this in one sentence nobody reads; the columns have them all.
 _MOST_NAMES = 5
 
-_NETWORK = (
+_NETWORK = Text(
     "look at what is between the client and these brokers (load balancer, NAT, proxy, "
     "firewall: idle timeouts, connections that are reset) and for heartbeats that time out (3 s): "
     "pauses in the client's GC log, a broker that answers slowly; where many clients do so at "
     "once, at the broker itself"
 )
-_RESTARTS = (
+_RESTARTS = Text(
     "see why the process ends again and again: what its orchestrator says of restarts (liveness "
     "probe, out of memory), the end of its log; let it shut down in order, so that no old "
     "connection is left behind"
@@ -199,7 +200,7 @@ def reconnecting_faults(
             for client_id in fault.client_ids:
                 stale.setdefault(client_id, []).append(fault)
     others = sum(not each.restarts for each in found) - 1
-    told: list[FaultEpisode] = []
+    made: list[FaultEpisode] = []
     for each in found:
         plain = _fault(each, others, snapshots, topic)
         worst = max(
@@ -213,34 +214,44 @@ def reconnecting_faults(
         )
         if worst is not None and not each.restarts:
             plain = replace(plain, topic=worst.topic, queues_affected=worst.queues_affected)
-        told.append(plain)
-    return told
+        made.append(plain)
+    return made
 
 
 def _fault(
     each: Reconnecting, others: int, snapshots: Sequence[Instant], topic: str
 ) -> FaultEpisode:
     hosts = sorted({address.rpartition(":")[0] for address in each.client_addrs})
-    per_hour = each.times * _HOUR / max(each.last_seen - each.first_seen, SECOND)
-    often = f"{count(each.times, 'time')}, {per_hour:.0f} per hour"
+    per_hour = round(each.times * _HOUR / max(each.last_seen - each.first_seen, SECOND))
+    often = Text("{times}, {per_hour} per hour", times=count(each.times, "time"), per_hour=per_hour)
+    brokers = list_of(each.broker_names, _MOST_NAMES)
     if each.restarts:
         parts = [
-            f"{each.client_id} restarted {often}: it has other connections to "
-            f"{list_of(each.broker_names, _MOST_NAMES)}, and its running infos a new start time, "
-            "each time"
+            Text(
+                "{client} restarted {often}: it has other connections to {brokers}, and its "
+                "running infos a new start time, each time",
+                client=each.client_id,
+                often=often,
+                brokers=brokers,
+            )
         ]
     else:
         parts = [
-            f"{each.client_id} reconnected to {list_of(each.broker_names, _MOST_NAMES)} {often}, "
-            f"from {count(len(each.client_addrs), 'address', 'addresses')} of "
-            f"{list_of(hosts, _MOST_NAMES)}"
+            Text(
+                "{client} reconnected to {brokers} {often}, from {addresses} of {hosts}",
+                client=each.client_id,
+                brokers=brokers,
+                often=often,
+                addresses=count(len(each.client_addrs), "address", "addresses"),
+                hosts=list_of(hosts, _MOST_NAMES),
+            )
         ]
     if each.left_behind:
-        parts.append("the broker lists the old connection for up to 130 s beside the new one")
-    if others > 0 and not each.restarts:
-        parts.append(
-            f"so {noun(others, 'does', 'do')} {count(others, 'other client')} of the group"
-        )
+        parts.append(Text("the broker lists the old connection for up to 130 s beside the new one"))
+    if others == 1 and not each.restarts:
+        parts.append(Text("so does 1 other client of the group"))
+    elif others > 1 and not each.restarts:
+        parts.append(Text("so do {others:,} other clients of the group", others=others))
     return FaultEpisode(
         topic=topic,
         fault=FLAPPING if each.restarts else RECONNECTING,
@@ -249,7 +260,7 @@ def _fault(
         snapshots=sum(each.first_seen <= time <= each.last_seen for time in snapshots),
         persistence=PERSISTENT,
         ongoing=each.ongoing,
-        evidence="; ".join(parts),
+        evidence=joined(parts),
         remedy=_RESTARTS if each.restarts else _NETWORK,
         client_ids=(each.client_id,),
         client_addrs=each.client_addrs,

@@ -16,13 +16,15 @@ from jobs.judge.answers import Answers, Numbers, asked_answers, snapshots_of
 from jobs.judge.dossier import Broker, Dossier
 from jobs.judge.intervals import usual_gap
 from jobs.judge.tables import Row
+from rebalance_core.english import joined
+from rebalance_core.texts import Text
 
 
 class Rounds(NamedTuple):
     """The usual round of a group, in seconds.
 
     ``seconds``: from its first answer to its last, the median. ``interval_seconds``: between two
-    rounds of one broker, for of two collectors each may ask brokers of its own; None where each
+    rounds of one broker, for of two collectors each may ask other brokers; None where each
     broker was asked once.
     """
 
@@ -63,7 +65,7 @@ def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Ro
     reason = row["reason"]
     too_wide = rounds and is_too_wide(rounds.seconds, persistence_seconds)
     if rounds is not None and too_wide:
-        reason = "; ".join(filter(None, (reason, _TOO_WIDE.format(rounds.seconds))))
+        reason = joined(part for part in (reason, _too_wide(rounds.seconds)) if part)
     return row | {
         "reason": reason,
         "rounds_too_wide": too_wide,
@@ -72,10 +74,12 @@ def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Ro
     }
 
 
-_TOO_WIDE = (
-    "a round of questions takes {:.0f} s, longer than a fault has to last: brokers that are asked "
-    "so far apart can hardly be compared, so ask them closer together"
-)
+def _too_wide(seconds: float) -> Text:
+    return Text(
+        "a round of questions takes {seconds} s, longer than a fault has to last: brokers that "
+        "are asked so far apart can hardly be compared, so ask them closer together",
+        seconds=round(seconds),
+    )
 
 
 def _edges(answers: Sequence[Answers[Broker]], snapshots: Numbers) -> tuple[Numbers, Numbers]:

@@ -16,8 +16,9 @@ from jobs.judge.episodes import FaultEpisode, persistence
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.words import clock, queues_in_words
 from jobs.kinds import QUEUES_LEFT_ROUTE, ROUTE_CHANGED, TRANSIENT
-from rebalance_core.english import noun
+from rebalance_core.english import joined
 from rebalance_core.strategy_rules import MOST_QUEUES
+from rebalance_core.texts import Text
 
 _PERM_READ = 4
 
@@ -118,9 +119,13 @@ def route_changes(topic: str, changes: Sequence[RouteChange]) -> list[FaultEpiso
             snapshots=1,
             persistence=TRANSIENT,
             ongoing=False,
-            evidence=f"the readable queues changed from {_in_words(change.before)} to "
-            f"{_in_words(change.now)}; for up to 50 s clients work from different lists",
-            remedy="none, if it was meant: every client follows within 50 s",
+            evidence=Text(
+                "the readable queues changed from {before} to {now}; for up to 50 s clients work "
+                "from different lists",
+                before=_in_words(change.before),
+                now=_in_words(change.now),
+            ),
+            remedy=Text("none, if it was meant: every client follows within 50 s"),
             broker_names=tuple(sorted({name for name, _ in {*change.before} ^ {*change.now}})),
         )
         for change in changes
@@ -133,7 +138,10 @@ def _in_words(readable: Collection[_Readable]) -> str:
     >>> _in_words([("broker-a", 4), ("broker-b", 2)]), _in_words([])
     ('broker-a 4, broker-b 2', 'none')
     """
-    return ", ".join(f"{name} {queues}" for name, queues in readable) or "none"
+    if not readable:
+        return Text("none")
+    named = [Text("{broker} {queues}", broker=name, queues=queues) for name, queues in readable]
+    return joined(named, "{before}, {next}")
 
 
 # ---------------------------------------------------------------- queues that left with messages
@@ -225,26 +233,41 @@ def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread
     return _Unread(int(waiting[0]), int(waiting[-1]))
 
 
-def _evidence(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> str:
+def _evidence(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
     at_first = sum(each.at_first for each in unread.values())
     messages = sum(each.at_last for each in unread.values())
-    before = f" ({at_first} at the first poll)" if at_first != messages else ""
-    return (
-        f"{queues_in_words(unread)} left the route at {clock(change.first_seen)} UTC with "
-        f"{messages} {noun(messages, 'message')} unread{before}: no client reads "
-        f"{noun(len(unread), 'it', 'them')}"
+    if messages == 1:
+        left = Text("{messages} message unread", messages=messages)
+    else:
+        left = Text("{messages} messages unread", messages=messages)
+    if at_first != messages:
+        left = Text("{unread} ({at_first} at the first poll)", unread=left, at_first=at_first)
+    queues, time = queues_in_words(unread), clock(change.first_seen)
+    if len(unread) == 1:
+        return Text(
+            "{queues} left the route at {time} UTC with {unread}: no client reads it",
+            queues=queues,
+            time=time,
+            unread=left,
+        )
+    return Text(
+        "{queues} left the route at {time} UTC with {unread}: no client reads them",
+        queues=queues,
+        time=time,
+        unread=left,
     )
 
 
-def _remedy(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> str:
+def _remedy(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
     there = {name for name, _ in change.now}
     gone = sorted({name for name, _ in unread} - there)
     if gone:
-        return (
-            f"bring {', '.join(gone)} back into the route and let the group read the queues to "
-            "their end; take a broker's write permission away first, and the broker when it is read"
+        return Text(
+            "bring {brokers} back into the route and let the group read the queues to their end; "
+            "take a broker's write permission away first, and the broker when it is read",
+            brokers=joined(gone, "{before}, {next}"),
         )
-    return (
+    return Text(
         "set the read queue number back (mqadmin updateTopic -r READ_QUEUES -w WRITE_QUEUES) and "
         "let the group read the queues to their end; lower the write queue number first, and the "
         "read queue number when they are"

@@ -7,6 +7,7 @@ and clients. That does not pass when the client leaves: the fault lasts, however
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from jobs.instants import Instant
 from jobs.judge.dossier import Dossier
@@ -14,14 +15,15 @@ from jobs.judge.episodes import FaultEpisode
 from jobs.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from jobs.masking import Masking
 from rebalance_core.client_kinds import without_secret
-from rebalance_core.english import list_of, noun, verb
+from rebalance_core.english import joined, list_of
+from rebalance_core.texts import Text
 
 #: More ids than this in one sentence nobody reads; the column has them all.
 _MOST_NAMES = 5
 
 
 def secret_faults(dossier: Dossier, masking: Masking) -> list[FaultEpisode]:
-    """The fault, once for the group: it stands with the group's first topic, and is of all of them.
+    """The fault, once for the group: it is with the group's first topic, and about all of them.
 
     ``client_ids`` are shown masked in all that leaves the judgement; here they are the true ones.
     """
@@ -33,8 +35,6 @@ def secret_faults(dossier: Dossier, masking: Masking) -> list[FaultEpisode]:
     every = sorted({time for run in dossier.polls for time in run.times})
     between = [time for time in every if times[0] <= time <= times[-1]]
     client_ids = tuple(sorted(shown))
-    number = len(client_ids)
-    masked = list_of((masking.mask(each) for each in client_ids), _MOST_NAMES)
     return [
         FaultEpisode(
             topic=next((each for each in topics if not each.startswith("%")), topics[0]),
@@ -44,14 +44,32 @@ def secret_faults(dossier: Dossier, masking: Masking) -> list[FaultEpisode]:
             snapshots=len(times),
             persistence=PERSISTENT,
             ongoing=times[-1] == every[-1],
-            evidence=f"the client {noun(number, 'id')} {masked} {verb('hold', number)} a secret, "
-            "which is masked here: whoever lists the members of the group, or reads a log of a "
-            "broker or of a client, can read it",
-            remedy=f"{without_secret(client_ids)}; then replace the secret, for the logs have it",
+            evidence=_evidence(client_ids, masking),
+            remedy=joined(
+                [
+                    without_secret(client_ids),
+                    Text("then replace the secret, for the logs have it"),
+                ]
+            ),
             client_ids=client_ids,
             share_of_time=len(times) / len(between),
         )
     ]
+
+
+def _evidence(client_ids: Sequence[str], masking: Masking) -> Text:
+    masked = list_of((masking.mask(each) for each in client_ids), _MOST_NAMES)
+    if len(client_ids) == 1:
+        return Text(
+            "the client id {client} holds a secret, which is masked here: whoever lists the "
+            "members of the group, or reads a log of a broker or of a client, can read it",
+            client=masked,
+        )
+    return Text(
+        "the client ids {clients} hold a secret, which is masked here: whoever lists the members "
+        "of the group, or reads a log of a broker or of a client, can read it",
+        clients=masked,
+    )
 
 
 def _shown(dossier: Dossier, masking: Masking) -> dict[str, set[Instant]]:

@@ -68,9 +68,9 @@ def stall_severity(persistence: str, backlog_growth: int) -> str:
 
 
 def consumes_in_order(clients: Iterable[ClientRun]) -> bool | None:
-    """Whether a client of the group consumes in order; None: none told."""
-    told = {each.consume_orderly for each in clients} - {None}
-    return any(told) if told else None
+    """Whether a client of the group consumes in order; None: none reports it."""
+    reported = {each.consume_orderly for each in clients} - {None}
+    return any(reported) if reported else None
 
 
 class FaultSeverity:
@@ -96,12 +96,12 @@ class FaultSeverity:
 
         Of a frozen process, of the stalls of its queues. A fault that did not last is INFO. One
         that lasts and that shows on no queue is a WARNING all the same, unless it passes by itself:
-        members that filter a topic differently lose messages, and no queue tells.
+        members that filter a topic differently lose messages, and no queue shows it.
         """
         if fault.persistence != PERSISTENT:
             return INFO
         if fault.fault == QUEUES_LEFT_ROUTE:
-            # While they are gone nobody can read what lies there, and no row of a queue tells it;
+            # While they are gone nobody can read what lies there, and no row of a queue shows it;
             # once they are back the group reads it.
             return CRITICAL if fault.ongoing else INFO
         harms = [harm for culprit in _culprits(fault) for harm in self._harms.get(culprit, ())]

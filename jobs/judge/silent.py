@@ -19,11 +19,12 @@ from jobs.judge.extents import Part, extent_of, join_episodes, runs_of
 from jobs.judge.timeline import Phase, Timeline
 from jobs.judge.words import between
 from jobs.kinds import CLIENT_NOT_ANSWERING, PERSISTENT
+from rebalance_core.texts import Text
 
 #: A single question that is lost says nothing.
 _ASKED_AT_LEAST = 3
 
-_REMEDY = (
+_REMEDY = Text(
     "see whether the process hangs (a thread dump, its log), and whether the id is that of another "
     "process; its version may not know the question (Java before 3.1.8)"
 )
@@ -35,7 +36,7 @@ def clients_not_answering(
     """One fault per client and lasting time in which it did not answer while it was listed.
 
     Only the questions of rounds count in which another client of the same SDK answered: else it
-    may be the collector, or an SDK that does not know the question. The fault stands with the
+    may be the collector, or an SDK that does not know the question. The fault is with the
     first topic of which the client is listed.
     """
     if not any(each.error_code is not None for each in clients):
@@ -78,8 +79,13 @@ def _faults(
             yield FaultEpisode(
                 topic=topic,
                 fault=CLIENT_NOT_ANSWERING,
-                evidence=f"{client_id} is listed and did not answer {extent.snapshots} questions "
-                f"for its running info {time}, while other clients answered",
+                evidence=Text(
+                    "{client} is listed and did not answer {questions} questions for its running "
+                    "info {time}, while other clients answered",
+                    client=client_id,
+                    questions=extent.snapshots,
+                    time=time,
+                ),
                 remedy=_REMEDY,
                 client_ids=(client_id,),
                 **extent._asdict(),
@@ -97,7 +103,7 @@ def _at(question: Asked, phases: Sequence[Phase]) -> Sequence[Phase]:
 
 
 def _first_listed(client_id: str, timelines: Mapping[str, Timeline]) -> tuple[str, Sequence[Phase]]:
-    """The first topic in whose allocations the client stands, and the phases in which it does."""
+    """The first topic in whose allocations the client is, and the phases in which it is."""
     for topic, timeline in sorted(timelines.items()):
         having: dict[str, bool] = {}
         for phase in timeline.phases:

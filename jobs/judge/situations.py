@@ -34,6 +34,7 @@ from jobs.judge.dossier import Broker, Dossier, RouteBrokerRow, RouteRun
 from jobs.judge.membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
 from jobs.schemas import ANSWERED, NO_ANSWER
 from rebalance_core.state import ProcessCount, Unreachable
+from rebalance_core.texts import Text
 from rebalance_core.views import candidate_ids
 
 #: What every broker that was asked gives at one snapshot: the id of its list, or an outcome.
@@ -46,7 +47,7 @@ class Situation(NamedTuple):
     """All that the members could see of a topic: what is evaluated, once however often it was so.
 
     ``situation_id`` is a hash of all of it. ``routes`` has the brokers by nameserver; none: the
-    route is not known.
+    route was not found.
     """
 
     situation_id: str
@@ -61,7 +62,7 @@ class Situation(NamedTuple):
     request_mode: str | None = None
 
 
-class Stretch(NamedTuple):
+class Period(NamedTuple):
     """Snapshots that follow each other, in which one situation held.
 
     ``group_run`` counts the changes of what the group's lists come to, whatever the topic.
@@ -83,18 +84,18 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Situations:
-    """The stretches of every topic of a group, in time."""
+    """The periods of every topic of a group, in time."""
 
-    by_topic: Mapping[str, Sequence[Stretch]]
+    by_topic: Mapping[str, Sequence[Period]]
     #: By client id, of those with several: see ``channels_of``.
     channels: Mapping[str, Sequence[Channel]] = field(default_factory=dict)
 
     def distinct(self) -> dict[str, Situation]:
         """By id every situation."""
         return {
-            stretch.situation.situation_id: stretch.situation
-            for stretches in self.by_topic.values()
-            for stretch in stretches
+            period.situation.situation_id: period.situation
+            for periods in self.by_topic.values()
+            for period in periods
         }
 
 
@@ -155,7 +156,7 @@ class _GroupInTime:
             alone = np.array(sorted(shown), np.int64)
             cuts = np.union1d(cuts, np.union1d(alone, alone + 1))
             cuts = cuts[cuts < len(snapshots)]
-        known: dict[_OfLists, int] = {}
+        numbers: dict[_OfLists, int] = {}
         found = []
         for number in cuts.tolist():
             content = _OfLists(
@@ -164,11 +165,11 @@ class _GroupInTime:
                 + _none_of(gone, int(snapshots[number]), int(ends[number])),
                 shown.get(number, NOTHING_SHOWN),
             )
-            found.append(known.setdefault(content, len(known)))
+            found.append(numbers.setdefault(content, len(numbers)))
         lengths = np.diff(np.append(cuts, len(snapshots)))
         places = np.repeat(np.array(found, np.int64), lengths)
         changes = np.append(0, np.cumsum(np.diff(places) != 0)) if len(places) else places
-        return cls(snapshots, ends, places, list(known), changes, channels)
+        return cls(snapshots, ends, places, list(numbers), changes, channels)
 
 
 def _contents(answers: Answers[Any], polls: Numbers) -> Numbers:
@@ -221,7 +222,7 @@ def _none_of(gone: Mapping[str, Gone], since: Instant, until: Instant) -> tuple[
 
 
 #: What shows that a client is dead.
-_ANSWERS_NO_MORE = "it answers no question for its running info any more"
+_ANSWERS_NO_MORE = Text("it answers no question for its running info any more")
 
 
 # ---------------------------------------------------------------- routes
@@ -232,7 +233,7 @@ def routes_in_force(
 ) -> tuple[Numbers, list[GivenRoutes | None]]:
     """What the nameservers gave, and the snapshots from which on they gave it, ascending.
 
-    None where no route is known.
+    None where there is no route.
 
     A nameserver's route holds until that nameserver gives another, at most ``max_age``. Where it
     was asked before the route changed, and another nameserver after it, the new one counts: its
@@ -286,14 +287,14 @@ def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[s
     return found
 
 
-def find_runs(said: Iterable[tuple[Any, str, Iterable[Instant]]]) -> list[Run]:
-    """The runs of what all witnesses together said, from what each said and when.
+def find_runs(answers: Iterable[tuple[Any, str, Iterable[Instant]]]) -> list[Run]:
+    """The runs of what all witnesses together reported, from what each reported and when.
 
     >>> [(run.content, run.times) for run in find_runs([("a", "x", [1, 2, 4]), ("b", "y", [4])])]
     [((('a', 'x'),), (1, 2)), ((('a', 'x'), ('b', 'y')), (4,))]
     """
     by_time: dict[Instant, list[tuple[Any, str]]] = defaultdict(list)
-    for witness, answer, times in said:
+    for witness, answer, times in answers:
         for time in times:
             by_time[time].append((witness, answer))
     runs: list[tuple[tuple[tuple[Any, str], ...], list[Instant]]] = []
@@ -311,35 +312,35 @@ def find_runs(said: Iterable[tuple[Any, str, Iterable[Instant]]]) -> list[Run]:
 
 def _of_topic(
     dossier: Dossier, topic: str, group: _GroupInTime, route_max_age: Instant
-) -> list[Stretch]:
+) -> list[Period]:
     routes = dossier.routes.get(topic, [])
     brokers = {(run.namesrv_addr, run.route_id): run.brokers for run in routes}
     by_id = {run.route_id: run.brokers for run in routes}
     since, given = routes_in_force(routes, group.snapshots, group.ends, route_max_age)
     changes = np.flatnonzero(np.append(True, np.diff(group.runs) != 0)[: len(group.runs)])
     cuts = np.union1d(changes, since)
-    known: dict[tuple[int, GivenRoutes | None], Situation] = {}
-    stretches: list[Stretch] = []
+    made: dict[tuple[int, GivenRoutes | None], Situation] = {}
+    periods: list[Period] = []
     for start, end in pairwise([*cuts.tolist(), len(group.snapshots)]):
         place = int(group.places[start])
         of_nameservers = given[int(np.searchsorted(since, start, side="right")) - 1]
         key = (place, of_nameservers)
-        if key not in known:
+        if key not in made:
             of_routes = {
                 (name, route_id): brokers.get((name, route_id), by_id[route_id])
                 for name, route_id in of_nameservers or ()
             }
             of_lists = group.contents[place]
-            known[key] = _situation(dossier, topic, of_lists, of_nameservers, of_routes)
+            made[key] = _situation(dossier, topic, of_lists, of_nameservers, of_routes)
         last_seen, run = int(group.snapshots[end - 1]), int(group.runs[start])
-        last = stretches[-1] if stretches else None
-        if last is not None and last.situation is known[key] and last.group_run == run:
+        last = periods[-1] if periods else None
+        if last is not None and last.situation is made[key] and last.group_run == run:
             more = last.snapshots + end - start
-            stretches[-1] = last._replace(last_seen=last_seen, snapshots=more)
+            periods[-1] = last._replace(last_seen=last_seen, snapshots=more)
         else:
             first_seen = int(group.snapshots[start])
-            stretches.append(Stretch(known[key], run, first_seen, last_seen, end - start))
-    return stretches
+            periods.append(Period(made[key], run, first_seen, last_seen, end - start))
+    return periods
 
 
 def _situation(

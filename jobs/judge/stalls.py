@@ -1,7 +1,7 @@
-"""queue offsets and stretches -> stalls: queues that have an owner and stand still all the same.
+"""queue offsets and periods -> stalls: queues that have an owner and do not move all the same.
 
 A frozen process stays in every broker's list for about two minutes, and one that is stuck but still
-heartbeats stays for ever: its queues have an owner by computation, and only their offsets tell.
+heartbeats stays for ever: its queues have an owner by computation, and only their offsets show it.
 
 The offsets of a topic are a matrix: a row for each queue, a column for each poll.
 """
@@ -20,7 +20,7 @@ from jobs.instants import Instant
 from jobs.judge.dossier import Dossier, QueueOffsets
 from jobs.judge.episodes import persistence
 from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.situations import Stretch
+from jobs.judge.situations import Period
 from jobs.judge.tables import Row
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -71,15 +71,15 @@ class Intervals:
 def find_intervals(
     dossier: Dossier,
     topic: str,
-    stretches: Sequence[Stretch],
+    periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
     orphaned: Mapping[QueueKey, Sequence[tuple[Instant, Instant]]],
 ) -> Intervals:
     """The intervals of a topic; ``orphaned`` has by queue when it had no owner (both included).
 
-    A queue stands still where messages wait at both polls and its offset is the same. It is stalled
-    where it has an owner and another queue kept up: without one to compare with, the whole group
-    may stand still, or have nothing to do. So a stall lasts from the first to the last time that
+    A queue does not move if messages wait at both polls and its offset is the same. It is stalled
+    if it has an owner and another queue kept up: without one to compare with, the whole group
+    may not move, or have nothing to do. So a stall lasts from the first to the last time that
     another kept up.
     """
     offsets = dossier.offsets.get(topic, [])
@@ -88,18 +88,18 @@ def find_intervals(
     polls = _Polls.of(offsets)
     keeps_up = _keeps_up(polls)
     any_keeps_up = np.logical_or.reduce(keeps_up)
-    if not (polls.stands & any_keeps_up).any():
+    if not (polls.unmoved & any_keeps_up).any():
         return _nothing(topic)
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
-    situation, owners, unowned = _owners(polls, counts, stretches, evaluated)
-    stands = polls.stands & ~unowned & ~_orphaned(polls, orphaned)
+    situation, owners, unowned = _owners(polls, counts, periods, evaluated)
+    unmoved = polls.unmoved & ~unowned & ~_orphaned(polls, orphaned)
     return Intervals(
         polls.queues,
         polls.times,
         polls.before,
         polls.backlog,
         counts,
-        _stalled(stands, counts, any_keeps_up),
+        _stalled(unmoved, counts, any_keeps_up),
         any_keeps_up,
         situation,
         owners,
@@ -148,7 +148,7 @@ def spans(flags: Flags) -> list[tuple[int, int]]:
 
 
 def _stands_somewhere(offsets: QueueOffsets) -> bool:
-    """Whether the queue stands still at all: cheap to see, and in most topics none does."""
+    """Whether the queue ever does not move: cheap to see, and in most topics all do."""
     waiting = offsets.broker_offsets > offsets.consumer_offsets
     if not waiting.any():
         return False
@@ -218,10 +218,10 @@ class _Polls:
         return waits
 
     @property
-    def stands(self) -> Flags:
+    def unmoved(self) -> Flags:
         """Messages wait at both polls, and the offset is the same."""
-        stands: Flags = self.waits & (self.backlog_before > 0)
-        return stands
+        unmoved: Flags = self.waits & (self.backlog_before > 0)
+        return unmoved
 
 
 def _keeps_up(polls: _Polls) -> Flags:
@@ -230,10 +230,10 @@ def _keeps_up(polls: _Polls) -> Flags:
     A queue keeps up where its offset moves; and, once moved, for as long as nothing waits in it and
     nothing new happens to the topic's queues: after a burst of messages nobody moves, and those
     that are done with their share kept up. What happens is that a queue moves, or that messages
-    come to one that had none and stay: then all may stand still from there on.
+    come to one that had none and stay: from there on it may be that no queue moves.
     """
     columns = np.arange(len(polls.times))
-    # Of a queue that was missing from a poll it is not known when it moved.
+    # Of a queue that was missing from a poll nothing shows when it moved.
     since = np.where(polls.paired, polls.before, -1)
     moved = polls.paired & (polls.step > 0) & (since == since.max(axis=0))
     happened = (moved | (polls.waits & (polls.backlog_before == 0))).any(axis=0)
@@ -244,12 +244,12 @@ def _keeps_up(polls: _Polls) -> Flags:
     return keeps_up & polls.present
 
 
-def _stalled(stands: Flags, counts: Flags, any_keeps_up: Flags) -> Flags:
-    """Of each unbroken run of standing still, from the first to the last time another kept up."""
-    stalled = np.zeros_like(stands)
-    for row in np.flatnonzero((stands & any_keeps_up).any(axis=1)).tolist():
+def _stalled(unmoved: Flags, counts: Flags, any_keeps_up: Flags) -> Flags:
+    """Of each unbroken run without a move, from the first to the last time another kept up."""
+    stalled = np.zeros_like(unmoved)
+    for row in np.flatnonzero((unmoved & any_keeps_up).any(axis=1)).tolist():
         polls = np.flatnonzero(counts[row])
-        for start, end in spans(stands[row, polls]):
+        for start, end in spans(unmoved[row, polls]):
             run = polls[start:end]
             contrasted = np.flatnonzero(any_keeps_up[run])
             if contrasted.size:
@@ -274,23 +274,21 @@ def _orphaned(
 def _owners(
     polls: _Polls,
     counts: Flags,
-    stretches: Sequence[Stretch],
+    periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
 ) -> tuple[Longs, tuple[Mapping[QueueKey, Owners], ...], Flags]:
     """The situation of each interval, the owners by situation, and where nobody has the queue.
 
     A situation holds until the snapshot that shows another: offsets have their polls at other
-    times. Nothing tells whose a queue is before the first, nor where it was not audited; where it
+    times. Nothing shows whose a queue is before the first, nor where it was not audited; where it
     was, a queue that nobody takes has no owner.
     """
-    first_seen = np.array([each.first_seen for each in stretches], np.int64)
+    first_seen = np.array([each.first_seen for each in periods], np.int64)
     in_force = np.searchsorted(first_seen, polls.times, side="right") - 1
     numbers: dict[str, int] = {}
-    of_stretch = [
-        numbers.setdefault(each.situation.situation_id, len(numbers)) for each in stretches
-    ]
-    # The last place is for the time before the first stretch: -1 finds it.
-    situation = np.array([*of_stretch, len(numbers)], np.int64)[in_force][polls.before]
+    of_period = [numbers.setdefault(each.situation.situation_id, len(numbers)) for each in periods]
+    # The last place is for the time before the first period: -1 finds it.
+    situation = np.array([*of_period, len(numbers)], np.int64)[in_force][polls.before]
     owners: list[Mapping[QueueKey, Owners]] = [{}] * (len(numbers) + 1)
     unowned = np.zeros((len(numbers) + 1, len(polls.queues)), np.bool_)
     is_asked = np.zeros(len(numbers) + 1, np.bool_)

@@ -59,9 +59,9 @@ def former_findings(
 ) -> list[Row]:
     """The rows of ``former_findings``: what was open in the previous run and is not there any more.
 
-    RESOLVED where this window tells: the topic was recomputed, that is, in ``audited``, or of a
+    RESOLVED where this window decides: the topic was recomputed, that is, in ``audited``, or of a
     stalled queue its offsets were asked for, ``polled``. NOT_AUDITED where it does not: then
-    nobody can tell. Faults are not among them: the table is one of queues.
+    nothing shows it. Faults are not among them: the table is one of queues.
     """
     there = {row["finding_id"] for row in findings if _is_there(row)}
     return [

@@ -48,7 +48,7 @@ _COLUMNS: dict[str, Any] = {
     "counts": PROCESS_COUNTS,
     "unreachable": UNREACHABLE,
     "routes": pa.list_(pa.struct(_ROUTE)),
-    **dict.fromkeys(("first_seen", "last_seen", "stretches"), LONG),
+    **dict.fromkeys(("first_seen", "last_seen", "periods"), LONG),
 }
 
 #: One row per situation of a group's topic: what it is made of, and when it was first and last so.
@@ -77,10 +77,10 @@ def situation_batches(
 
 def _situation_rows(dossier: Dossier, terms: Terms) -> Iterator[Row]:
     found = situations_of(dossier, terms)
-    for stretches in found.by_topic.values():
+    for periods in found.by_topic.values():
         by_id: dict[str, list[Any]] = defaultdict(list)
-        for stretch in stretches:
-            by_id[stretch.situation.situation_id].append(stretch)
+        for period in periods:
+            by_id[period.situation.situation_id].append(period)
         for situation_id, of_situation in by_id.items():
             situation = of_situation[0].situation
             yield {
@@ -114,7 +114,7 @@ def _situation_rows(dossier: Dossier, terms: Terms) -> Iterator[Row]:
                 ],
                 "first_seen": of_situation[0].first_seen,
                 "last_seen": of_situation[-1].last_seen,
-                "stretches": len(of_situation),
+                "periods": len(of_situation),
             }
 
 

@@ -1,7 +1,7 @@
 """the run before -> a group that is still offline: its queues, although no list names a topic.
 
-Lists tell the topics of a group. A group that has had no member all through the window has no list,
-and where its offsets are not collected either, only the run before tells what it should consume.
+Lists have the topics of a group. A group that has had no member all through the window has no list,
+and where its offsets are not collected either, only the run before has what it should consume.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from collections.abc import Collection, Sequence
 
 from jobs.judge.dossier import Dossier, EarlierFinding
 from jobs.judge.episodes import FaultEpisode, QueueEpisode
+from jobs.judge.evaluated import QueueKey
 from jobs.judge.extents import Extent, Part, extent_of, runs_of
 from jobs.judge.intervals import watches
 from jobs.judge.words import queues_in_words
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from rebalance_core.causes import GROUP_OFFLINE
-from rebalance_core.english import noun
 from rebalance_core.faults import GROUP_OFFLINE_REMEDY
 from rebalance_core.findings import CERTAIN, ORPHANED
+from rebalance_core.texts import Text
 
 
 def still_offline(
@@ -27,7 +28,7 @@ def still_offline(
     """The orphaned queues and the fault GROUP_OFFLINE of each topic that was offline in the run
     before, of a group that no broker lists all through the window.
 
-    ``topics`` are those that the window itself tells of: they are judged by it.
+    ``topics`` are those that the window itself has: they are judged by it.
     """
     answers = {run.answer for run in dossier.polls} - {NO_ANSWER, ANSWERED}
     if answers != {NOT_ONLINE}:
@@ -69,10 +70,24 @@ def _fault(topic: str, found: Sequence[EarlierFinding], extent: Extent) -> Fault
     return FaultEpisode(
         topic=topic,
         fault=GROUP_OFFLINE,
-        evidence=f"no broker that answered lists a member of the group, as in the run before: "
-        f"{queues_in_words(queues)} {noun(len(queues), 'is', 'are')} taken by nobody",
+        evidence=_evidence(queues),
         remedy=GROUP_OFFLINE_REMEDY,
         broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
         **extent._asdict(),
+    )
+
+
+def _evidence(queues: Collection[QueueKey]) -> Text:
+    named = queues_in_words(queues)
+    if len(queues) == 1:
+        return Text(
+            "no broker that answered lists a member of the group, as in the run before: {queues} "
+            "is taken by nobody",
+            queues=named,
+        )
+    return Text(
+        "no broker that answered lists a member of the group, as in the run before: {queues} are "
+        "taken by nobody",
+        queues=named,
     )

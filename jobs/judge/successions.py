@@ -2,7 +2,7 @@
 
 A deploy replaces every process once, however many there are; a rollback does it twice. A process
 that crashes and is started again, or a connection that breaks and is made again, is replaced by one
-that is replaced as well. So the longest row of lives that follow one another tells the two apart,
+that is replaced as well. So the longest row of lives that follow one another distinguishes the two,
 where the number of those that came does not.
 """
 

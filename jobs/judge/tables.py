@@ -1,4 +1,4 @@
-"""rows -> tables: rows of plain values as Arrow tables with just the declared columns."""
+"""rows -> tables: rows of values as Arrow tables with just the declared columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from jobs.languages.rows import TEXTS
 from jobs.schemas import Table
+from rebalance_core.texts import encode
 
 #: A row of a report table by column; times as Instants, structs as dicts, arrays as sequences.
 Row: TypeAlias = dict[str, Any]
@@ -20,6 +22,8 @@ class RowError(Exception):
 def to_table(table: Table, rows: Sequence[Row]) -> pa.Table:
     """The rows with the table's columns, in its order, of its types.
 
+    The column ``texts`` has what the other columns' texts are made of, and is no value of the rows.
+
     Raises RowError, with the names of table and column, where a row lacks a column, a value is of
     another type, or a column that must not be null is.
     """
@@ -31,7 +35,7 @@ def to_table(table: Table, rows: Sequence[Row]) -> pa.Table:
 def _column(table: str, column: pa.Field[Any], rows: Sequence[Row]) -> pa.Array[Any]:
     place = f"{table}.{column.name}"
     try:
-        values = _array([row[column.name] for row in rows], column.type)
+        values = _array([_value(row, column.name) for row in rows], column.type)
     except KeyError as error:
         raise RowError(f"{place}: expected in every row, is missing in one") from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -39,6 +43,10 @@ def _column(table: str, column: pa.Field[Any], rows: Sequence[Row]) -> pa.Array[
     if values.null_count and not column.nullable:
         raise RowError(f"{place}: expected a value in every row, came null in {values.null_count}")
     return values
+
+
+def _value(row: Row, column: str) -> Any:
+    return encode(row) if column == TEXTS else row[column]
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array[Any]:

@@ -1,6 +1,6 @@
-"""stretches -> timeline: the phases of a topic that say who owns what, numbered in time.
+"""periods -> timeline: the phases of a topic that show who owns what, numbered in time.
 
-Where the members' strategy is not known, no owners are computed. Such a phase is in the timeline
+Where the members' strategy was not found, no owners are computed. Such a phase is in the timeline
 all the same: what the members hold is judged in it.
 """
 
@@ -17,12 +17,12 @@ from jobs.instants import Instant
 from jobs.judge.evaluated import Evaluated
 from jobs.judge.extents import Part, Run, runs_of
 from jobs.judge.intervals import watches
-from jobs.judge.situations import Stretch
+from jobs.judge.situations import Period
 from rebalance_core.findings import POSSIBLE, STRATEGY_NOT_KNOWN
 
 
 class Phase(NamedTuple):
-    """A stretch whose situation says who owns what, or who may, with its evaluation."""
+    """A period whose situation shows who owns what, or who may, with its evaluation."""
 
     topic: str
     situation_id: str
@@ -34,7 +34,7 @@ class Phase(NamedTuple):
     evaluated: Evaluated
     #: 1, 2, ... in time within the topic.
     position: int
-    #: It cannot tell whether what was found before has ended: see ``build_timeline``.
+    #: It does not show whether what was found before has ended: see ``build_timeline``.
     is_blind: bool
     #: The number of the watch that it is in: see ``intervals.watches``.
     watch: int = 0
@@ -63,49 +63,49 @@ class Timeline:
         )
 
     @property
-    def told(self) -> int:
-        """How many snapshots tell what has ended."""
+    def counted(self) -> int:
+        """How many snapshots count: what they do not show was not there."""
         return self.runs[-1].after if self.runs else 0
 
 
 def build_timeline(
     topic: str,
-    stretches: Sequence[Stretch],
+    periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
     snapshots: Sequence[Instant] = (),
 ) -> Timeline:
-    """The timeline of a topic from its stretches in time and, by situation id, the evaluations.
+    """The timeline of a topic from its periods in time and, by situation id, the evaluations.
 
-    ``snapshots`` are those of the group, ascending: a stretch in which nobody looked for a time
+    ``snapshots`` are those of the group, ascending: a period in which nobody looked for a time
     becomes several phases, one in each watch.
 
-    Stretches in which nothing was known (no broker answered, no route) are left out, so that they
-    end no episode. A phase is blind where all lists agree for the one reason that fewer of them are
-    known: lists differ before and after, and in all the time between them fewer answered than then,
-    so that the list that differs may be among those that are missing. It is blind as well where
-    nothing is computed, as the members' strategy is not known.
+    Periods without evidence (no broker answered, no route) are left out, so that they end no
+    episode. A phase is blind if all lists agree for the one reason that fewer of them came: lists
+    differ before and after, and in all the time between them fewer brokers answered than then, so
+    that the list that differs may be among those that are missing. It is blind as well if nothing
+    is computed, as the members' strategy was not found.
     """
     informed = [
-        (stretch, evaluation, watch)
-        for stretch, watch in _in_watches(stretches, snapshots)
-        if (evaluation := evaluated[stretch.situation.situation_id]).known
+        (period, evaluation, watch)
+        for period, watch in _in_watches(periods, snapshots)
+        if (evaluation := evaluated[period.situation.situation_id]).shows_owners
         or evaluation.coverage == STRATEGY_NOT_KNOWN
     ]
     blind = _blind([evaluation for _, evaluation, _ in informed])
     phases = (
         Phase(
             topic,
-            stretch.situation.situation_id,
-            stretch.group_run,
-            stretch.first_seen,
-            stretch.last_seen,
-            stretch.snapshots,
+            period.situation.situation_id,
+            period.group_run,
+            period.first_seen,
+            period.last_seen,
+            period.snapshots,
             evaluation,
             position,
             is_blind,
             watch,
         )
-        for position, ((stretch, evaluation, watch), is_blind) in enumerate(
+        for position, ((period, evaluation, watch), is_blind) in enumerate(
             zip(informed, blind, strict=True), start=1
         )
     )
@@ -113,17 +113,17 @@ def build_timeline(
 
 
 def _in_watches(
-    stretches: Sequence[Stretch], snapshots: Sequence[Instant]
-) -> Iterator[tuple[Stretch, int]]:
-    """The stretches, cut where a watch begins, each with the number of its watch."""
+    periods: Sequence[Period], snapshots: Sequence[Instant]
+) -> Iterator[tuple[Period, int]]:
+    """The periods, cut where a watch begins, each with the number of its watch."""
     cuts = watches(snapshots)[1:]
-    for stretch in stretches:
-        first, end = bisect_right(cuts, stretch.first_seen), bisect_right(cuts, stretch.last_seen)
-        start = bisect_left(snapshots, stretch.first_seen)
+    for period in periods:
+        first, end = bisect_right(cuts, period.first_seen), bisect_right(cuts, period.last_seen)
+        start = bisect_left(snapshots, period.first_seen)
         for watch in range(first, end):
             until = bisect_left(snapshots, cuts[watch])
             yield (
-                stretch._replace(
+                period._replace(
                     first_seen=snapshots[start],
                     last_seen=snapshots[until - 1],
                     snapshots=until - start,
@@ -131,23 +131,23 @@ def _in_watches(
                 watch,
             )
             start = until
-        rest = stretch
+        rest = period
         if end > first:
-            number = bisect_right(snapshots, stretch.last_seen) - start
-            rest = stretch._replace(first_seen=snapshots[start], snapshots=number)
+            number = bisect_right(snapshots, period.last_seen) - start
+            rest = period._replace(first_seen=snapshots[start], snapshots=number)
         yield rest, end
 
 
 def _blind(evaluations: Sequence[Evaluated]) -> list[bool]:
     """Of each evaluation in time, whether it is blind."""
     # Where nothing is computed, no list that differs would show.
-    lists = [each.completeness * each.nameservers * each.known for each in evaluations]
+    lists = [each.completeness * each.nameservers * each.shows_owners for each in evaluations]
     differing = [
         number
         for number, each in enumerate(evaluations)
         if any(finding.certainty == POSSIBLE for finding in each.findings)
     ]
-    blind = [not each.known for each in evaluations]
+    blind = [not each.shows_owners for each in evaluations]
     for before, after in pairwise(differing):
         most = max(lists[before + 1 : after], default=0.0)
         if most < lists[before] and most < lists[after]:

@@ -13,12 +13,13 @@ from jobs.instants import Instant
 from jobs.judge.backlog import backlog, is_always_read, is_read
 from jobs.judge.dossier import QueueOffsets
 from jobs.judge.episodes import FaultEpisode, QueueEpisode
+from jobs.judge.evaluated import QueueKey
 from jobs.judge.words import between, queues_in_words
 from jobs.kinds import PERSISTENT, TRANSIENT, UNLISTED_CONSUMER
 from rebalance_core.causes import GROUP_OFFLINE
-from rebalance_core.english import noun
 from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
+from rebalance_core.texts import Text
 
 #: By (topic, broker name, queue id).
 OffsetsOfQueues = Mapping[tuple[str, str, int], QueueOffsets]
@@ -26,7 +27,7 @@ OffsetsOfQueues = Mapping[tuple[str, str, int], QueueOffsets]
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
 
-_REMEDY = (
+_REMEDY = Text(
     "see whether the members consume through a proxy, which alone lists them: then nothing is to "
     "be repaired. Else see why their heartbeats do not arrive (the broker's log, a firewall, "
     "authentication): a client that starts anew now gets no queue"
@@ -34,7 +35,7 @@ _REMEDY = (
 
 
 def is_read_all_the_same(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool | None:
-    """Whether the offsets of the queue move while it is found so; None: they do not tell."""
+    """Whether the offsets of the queue move while it is found so; None: they do not show it."""
     return is_read(offsets.get((episode.topic, *episode.queue)), _times(episode))
 
 
@@ -54,7 +55,7 @@ def find_refuted(episodes: Sequence[QueueEpisode], offsets: OffsetsOfQueues) -> 
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
-    comes tell nothing, and are no orphans either: the retry topic's, as a rule.
+    comes are no evidence, and no orphans either: the retry topic's, as a rule.
     """
     refuted = [_is_refuted(episode, offsets) for episode in episodes]
     offline = [
@@ -128,10 +129,24 @@ def _fault(topic: str, episodes: Sequence[QueueEpisode]) -> FaultEpisode:
         snapshots=max(each.snapshots for each in episodes),
         persistence=PERSISTENT if lasts else TRANSIENT,
         ongoing=any(each.ongoing for each in episodes),
-        evidence=f"by the brokers' lists nobody owns {queues_in_words(queues)} "
-        f"{between(first_seen, last_seen)}, and {noun(len(queues), 'its offset', 'their offsets')} "
-        f"still {noun(len(queues), 'advances', 'advance')}: somebody reads "
-        f"{noun(len(queues), 'it', 'them')} whom the lists do not show there",
+        evidence=_evidence(queues, between(first_seen, last_seen)),
         remedy=_REMEDY,
         broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
+    )
+
+
+def _evidence(queues: Sequence[QueueKey], time: str) -> Text:
+    named = queues_in_words(queues)
+    if len(queues) == 1:
+        return Text(
+            "by the brokers' lists nobody owns {queues} {time}, and its offset still advances: "
+            "somebody reads it whom the lists do not show there",
+            queues=named,
+            time=time,
+        )
+    return Text(
+        "by the brokers' lists nobody owns {queues} {time}, and their offsets still advance: "
+        "somebody reads them whom the lists do not show there",
+        queues=named,
+        time=time,
     )

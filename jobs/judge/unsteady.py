@@ -28,8 +28,8 @@ def unsteady_members(
     """The faults FLAPPING and RECONNECTING of the group; ``channels`` by client id,
     ``reassignments`` by topic.
 
-    Both are the group's, whatever the topic. They are told once: of its main topic, or of the one
-    in which old connections cost most queues.
+    Both are the group's, whatever the topic. They are reported once: for its main topic, or for the
+    one in which old connections cost most queues.
     """
     topic = _main_topic(dossier, timelines)
     if topic is None:

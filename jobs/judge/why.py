@@ -1,6 +1,4 @@
-"""stalls, running infos -> why a queue stands still: what its process says and does, over all its
-topics.
-"""
+"""stalls, running infos -> why a queue does not move: what its process reports, in all topics."""
 
 from __future__ import annotations
 
@@ -20,19 +18,26 @@ from jobs.judge.tables import Row
 from jobs.judge.timeline import Timeline
 from jobs.kinds import FROZEN_PROCESS
 from jobs.schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
+from rebalance_core.texts import Text
 
-NOBODY_HOLDS_IT = "no process holds it: see the running infos of those that it is computed for"
-FROZEN = "frozen process: none of the queues of its process moves"
+NOBODY_HOLDS_IT = Text(
+    "no process holds it: see the running infos of those that it is computed for"
+)
+FROZEN = Text("frozen process: none of the queues of its process moves")
 _OF_ACTIVITY = {
-    NOT_LOCKED: "no lock: its process consumes in order and does not get the queue's lock from the "
-    "broker; another process may hold it",
-    NOT_CONSUMING: "a listener hangs: its process has messages of the queue and has consumed none "
-    "for over 60 s",
-    NOT_PULLING: "no pull: its process has no messages of the queue and has not asked for any for "
-    "over 60 s",
+    NOT_LOCKED: Text(
+        "no lock: its process consumes in order and does not get the queue's lock from the "
+        "broker; another process may hold it"
+    ),
+    NOT_CONSUMING: Text(
+        "a listener hangs: its process has messages of the queue and has consumed none for over "
+        "60 s"
+    ),
+    NOT_PULLING: Text(
+        "no pull: its process has no messages of the queue and has not asked for any for over 60 s"
+    ),
 }
-_AND_NOTHING_ELSE = "; no other queue of the process moves"
-REFUSED = (
+REFUSED = Text(
     "its process asks for messages and does not get on: the broker refuses its pulls (the "
     "subscription is not known there), or the same messages fail again and again"
 )
@@ -73,15 +78,15 @@ class Processes:
     def _queues_of(
         self, client_id: str, topic: str, since: Instant, until: Instant
     ) -> set[QueueKey]:
-        """What the client said that it holds, else what is computed for it alone."""
+        """What the client reported to hold, else what is computed for it alone."""
         if topic in self.holdings:
-            said = [
+            reported = [
                 each
                 for each in self.holdings[topic].holdings
                 if each.process.client_id == client_id and list(_moments(each, since, until))
             ]
-            if said:
-                return {queue for each in said for queue in each.held}
+            if reported:
+                return {queue for each in reported for queue in each.held}
         began = [each for each in self.timelines[topic].phases if each.first_seen <= until]
         if not began:
             return set()
@@ -141,7 +146,8 @@ class Processes:
                 return REFUSED
             client_id = last.process.client_id
             moves = self.moves_elsewhere(client_id, [(stall["topic"], queue)], since, until)
-            return _OF_ACTIVITY[activity] + ("" if moves else _AND_NOTHING_ELSE)
+            why = _OF_ACTIVITY[activity]
+            return why if moves else Text("{why}; no other queue of the process moves", why=why)
         is_frozen = any(
             fault.fault == FROZEN_PROCESS
             and fault.topic == stall["topic"]

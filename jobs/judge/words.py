@@ -9,18 +9,23 @@ from jobs.instants import Instant, to_datetime
 from jobs.judge.evaluated import QueueKey
 from jobs.text import time_of_day
 from rebalance_core.english import list_of, queues_of
+from rebalance_core.texts import Text
 
 #: More names than this in one sentence nobody reads; the columns have them all.
 _MOST_NAMES = 5
 
 
-def between(first_seen: Instant, last_seen: Instant) -> str:
+def between(first_seen: Instant, last_seen: Instant) -> Text:
     """From when to when, by the time of day.
 
     >>> between(0, 60_000_000)
     'from 00:00:00 to 00:01:00 UTC'
     """
-    return f"from {clock(first_seen)} to {clock(last_seen)} UTC"
+    return Text(
+        "from {first_seen} to {last_seen} UTC",
+        first_seen=clock(first_seen),
+        last_seen=clock(last_seen),
+    )
 
 
 def clock(moment: Instant) -> str:
@@ -40,18 +45,31 @@ def queues_in_words(queues: Iterable[QueueKey]) -> str:
             for broker_name, of_broker in groupby(sorted(queues), key=lambda queue: queue[0])
         ),
         _MOST_NAMES,
-        "more brokers",
+        ("more broker", "more brokers"),
     )
 
 
 def clients_in_words(client_ids: Iterable[str], languages: Mapping[str, str]) -> str:
-    """The client ids, each with the language of its SDK where that is known.
+    """The client ids, each with the language of its SDK where a list has it.
 
     >>> clients_in_words(["b", "a"], {"a": "GO"})
     'a (GO) and b'
     """
     named = (
-        f"{client_id} ({languages[client_id]})" if client_id in languages else client_id
+        Text("{client} ({language})", client=client_id, language=languages[client_id])
+        if client_id in languages
+        else client_id
         for client_id in sorted(client_ids)
     )
     return list_of(named, _MOST_NAMES)
+
+
+def waiting_in_words(messages: int) -> Text:
+    """So many messages that nobody reads.
+
+    >>> waiting_in_words(1), waiting_in_words(30)
+    ('1 message waits', '30 messages wait')
+    """
+    if messages == 1:
+        return Text("{messages} message waits", messages=messages)
+    return Text("{messages} messages wait", messages=messages)

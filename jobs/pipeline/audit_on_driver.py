@@ -107,7 +107,7 @@ def audit(task: Task, progress: Progress) -> Published:
 
 @dataclass(frozen=True)
 class Sources:
-    """What is known of the groups: what brokers and nameservers said as runs, what else as rows."""
+    """What the groups are judged by: lists and routes as runs, all else as rows."""
 
     lists: Contents
     routes: Contents
@@ -117,7 +117,7 @@ class Sources:
 
 @dataclass
 class OfGroup:
-    """A group's dossier, its situations, and by id what the core said of each."""
+    """A group's dossier, its situations, and by id the core's verdict on each."""
 
     dossier: Dossier
     situations: Situations
@@ -133,14 +133,14 @@ class Found:
 
     def seen(self, snapshots: Location) -> Seen:
         """The first and the last snapshot."""
-        stretches = [
-            stretch
+        periods = [
+            period
             for group in self.groups
             for of_topic in group.situations.by_topic.values()
-            for stretch in of_topic
+            for period in of_topic
         ]
-        first = min((each.first_seen for each in stretches), default=None)
-        return Seen.of(snapshots, first, max((each.last_seen for each in stretches), default=None))
+        first = min((each.first_seen for each in periods), default=None)
+        return Seen.of(snapshots, first, max((each.last_seen for each in periods), default=None))
 
 
 def read_sources(inputs: Inputs, window: Window, group: str | None = None) -> Sources:

@@ -18,7 +18,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.contract import check_contract
 from jobs.errors import InputError
-from jobs.fold.continued import SavedTables, already_evaluated, clip, merge, not_evaluated
+from jobs.fold.continued import (
+    SavedTables,
+    already_evaluated,
+    clip,
+    merge,
+    not_evaluated,
+    with_parts_of_texts,
+)
 from jobs.fold.runs import ROUTE_RUNS
 from jobs.fold.spark import (
     Contents,
@@ -121,7 +128,7 @@ def audit(spark: SparkSession, task: Task, progress: Progress) -> Published:
 
 @dataclass(frozen=True)
 class Sources:
-    """What is known of the groups: what brokers and nameservers said as runs, what else as rows."""
+    """What the groups are judged by: lists and routes as runs, all else as rows."""
 
     lists: Contents
     routes: Contents
@@ -131,7 +138,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Found:
-    """The dossiers, their situations, and what the core said of these."""
+    """The dossiers, their situations, and the core's verdicts on these."""
 
     dossiers: DataFrame
     situations: DataFrame
@@ -141,20 +148,20 @@ class Found:
 
 
 def find_situations(
-    sources: Sources, settings: Settings, known: DataFrame | None, keep: Keep
+    sources: Sources, settings: Settings, saved: DataFrame | None, keep: Keep
 ) -> Found:
-    """The situations of all groups; those that are not in ``known`` are evaluated."""
+    """The situations of all groups; those that are not in ``saved`` are evaluated."""
     folded = fold(sources.lists, sources.routes, sources.client_states, sources.queue_offsets)
     dossiers = keep(_by_group(folded))
     situations = keep(dossiers.mapInArrow(situation_batches(terms_of(settings)), _SITUATIONS))
     partitions = int(str(dossiers.sparkSession.conf.get("spark.sql.shuffle.partitions")))
-    new = situations if known is None else not_evaluated(situations, known)
+    new = situations if saved is None else not_evaluated(situations, saved)
     rules = [each.to_rule() for each in settings.strategies]
     evaluated = evaluate(
         situation_rows(new, sources.lists.contents, partitions), rules, settings.default_strategy
     )
-    if known is not None:
-        evaluated = evaluated.unionByName(already_evaluated(situations, known))
+    if saved is not None:
+        evaluated = evaluated.unionByName(already_evaluated(situations, saved))
     evaluated = keep(evaluated.select("cluster", "consumer_group", *[f.name for f in EVALUATED]))
     has_clients = sources.client_states is not None
     tables = tuple(
@@ -251,7 +258,7 @@ def _saved(
         tables[MEMBER_LISTS.name],
         routes.select(ROUTE_RUNS.names),
         routes.select(ROUTE_CONTENTS.schema.names),
-        tables["evaluated"],
+        with_parts_of_texts(tables["evaluated"]),
     )
 
 
@@ -271,7 +278,7 @@ class _Reader:
         if not self._snapshots.has(table.name):
             return None
         uri = self._snapshots.table(table.name).uri
-        # Told the schema, Spark starts no job to find it.
+        # With a schema given, Spark starts no job to find it.
         there = from_arrow_schema(self._snapshots.parquet(table.name).schema)
         read = self._spark.read.options(**AS_NAMED, **_VERIFIED).schema(there)
         rows = check_contract(table, read.parquet(uri))

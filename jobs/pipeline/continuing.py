@@ -1,7 +1,7 @@
 """What a run takes over from the one before, and why it takes over no more.
 
 Whatever a published run has of the window is taken over only where it is sure to be what reading
-the rounds again would give. Everything else is read, and one line says why.
+the rounds again would give. Everything else is read, and one line gives the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a published run says of its state tables, in its summary under ``states``.
+    """What a published run recorded of its state tables, in its summary under ``states``.
 
     ``since`` and ``until`` (exclusive): when its window began (null: no bound), and its last
     snapshot. This is left to the next run: while a round is being collected, rows of it still come.
@@ -54,7 +54,7 @@ class Recorded:
 
     @classmethod
     def of(cls, published: Published) -> Recorded | None:
-        """What the run says; None for one that published no state tables, or other ones."""
+        """What the run recorded; None for one that published no state tables, or other ones."""
         values = published.summary.get("states")
         if values is None or values["version"] != STATES_VERSION:
             return None
@@ -70,7 +70,7 @@ class Recorded:
 class Inputs:
     """The files of the tables that state tables answer for, as they are listed before Spark does.
 
-    Rows that come while a run reads are thus not among those that it says it has read: the next
+    Rows that come while a run reads are thus not among those that it records as read: the next
     run finds more of them, and reads them.
     """
 
@@ -142,7 +142,7 @@ class Inputs:
     def count(self, window: Window) -> dict[str, int]:
         """The rows of each table in the window.
 
-        Most of it is told by the files' footers; of the others the one column is read.
+        The files' footers show most of it; of the other files the one column is read.
         """
         # A route that was polled shortly before the window still holds when it begins.
         of_routes = window.earlier(self.settings.route_max_age_seconds)
@@ -152,7 +152,7 @@ class Inputs:
         }
 
     def record(self, window: Window, last: datetime) -> dict[str, Any]:
-        """What this run says of its state tables, but for ``rows``: these are yet to be written."""
+        """What this run records of its state tables, without ``rows``: they are not written yet."""
         recorded = Recorded(
             version=STATES_VERSION,
             settings=self.settings.fingerprint(),
@@ -172,7 +172,7 @@ def _iso(time: datetime) -> str:
 
 def _count(table: ds.Dataset | None, window: Window) -> int:
     if table is None or "snapshot_time" not in table.schema.names:
-        return 0  # the contract's check tells what is missing
+        return 0  # the contract's check reports what is missing
     type_ = table.schema.field("snapshot_time").type
     return int(table.count_rows(filter=window.filter(ds.field("snapshot_time"), type_)))
 
@@ -260,7 +260,7 @@ def _why_not(recorded: Recorded, last: Published, window: Window, inputs: Inputs
     if recorded.snapshots != str(inputs.snapshots.root):
         return f"{run} read {recorded.snapshots}"
     if recorded.ingested != inputs.ingested:
-        # What was seen later tells of earlier rounds too: strategies, subscriptions.
+        # What was seen later holds for earlier rounds too: strategies, subscriptions.
         return f"the dumps were ingested anew since {run}"
     counts = inputs.count(recorded.window)
     for name, count in counts.items():

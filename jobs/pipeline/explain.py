@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jobs.judge.moment import Moment
+from jobs.languages.language import language
 from jobs.masking import Masking
 from jobs.pipeline.moments import Question, moment_of_frames
 from jobs.pipeline.terms import strategy_rules
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _MOVE = "broker_name string, queue_id int, before array<string>, after array<string>"
 
 
-class Text(str):
+class ShellText(str):
     """A text that a shell shows as it is, when it is the value of a line."""
 
     __slots__ = ()
@@ -49,9 +50,10 @@ def explain(
     settings: Settings | None = None,
     route_polls: DataFrame | None = None,
     route_contents: DataFrame | None = None,
-) -> Text:
+) -> ShellText:
     """Who takes what of a topic, why, what is wrong, what repairs it and what if, as a text.
 
+    The text is in the language of the settings: ``Settings(language="zh")``.
     ``at`` is a time (UTC where it has no zone): the last snapshot up to it is explained; None: the
     last one. Raises InputError for a group, topic, cluster or time that is not there, with those
     that come near, and ContractError where a table has not the columns that it must have.
@@ -78,10 +80,10 @@ def explain(
 
 @dataclass(frozen=True)
 class Prediction:
-    """What changes would do: ``text`` for a person, ``told`` for a program, ``moves`` for Spark."""
+    """What changes would do: ``text`` for people, ``answer`` for programs, ``moves`` for Spark."""
 
-    text: Text
-    told: WhatIf
+    text: ShellText
+    answer: WhatIf
     _spark: SparkSession
     _masking: Masking
 
@@ -92,8 +94,14 @@ class Prediction:
     def moves(self) -> DataFrame:
         """One row per queue that changes hands: broker_name, queue_id, and who takes it."""
         rows = [
-            (move.queue.broker_name, move.queue.queue_id, list(move.before), list(move.after))
-            for move in self._masking.mask_all(self.told.moves)
+            # Plain texts: Java cannot read what a class of Python's is pickled as.
+            (
+                move.queue.broker_name,
+                move.queue.queue_id,
+                [str(each) for each in move.before],
+                [str(each) for each in move.after],
+            )
+            for move in self._masking.mask_all(self.answer.moves)
         ]
         return self._spark.createDataFrame(rows, _MOVE)
 
@@ -138,23 +146,24 @@ def what_if(
         route_polls,
         route_contents,
     )
-    told, text = predict_moment(moment, changes, chosen)
-    return Prediction(text, told, heartbeats.sparkSession, chosen.masking.to_masking())
+    answer, text = predict_moment(moment, changes, chosen)
+    return Prediction(text, answer, heartbeats.sparkSession, chosen.masking.to_masking())
 
 
-def explain_moment(moment: Moment, settings: Settings) -> Text:
+def explain_moment(moment: Moment, settings: Settings) -> ShellText:
     """The text of ``explain`` for a moment that was found."""
-    lines = explain_lines(Situation(moment.state, strategy_rules(settings)), moment)
-    return _masked(lines, settings)
+    situation = Situation(moment.state, strategy_rules(settings))
+    return _masked(explain_lines(situation, moment, language(settings.language)), settings)
 
 
 def predict_moment(
     moment: Moment, changes: Sequence[Change], settings: Settings
-) -> tuple[WhatIf, Text]:
+) -> tuple[WhatIf, ShellText]:
     """What the changes do to a moment that was found, and the text of it."""
     situation = Situation(moment.state, strategy_rules(settings))
-    told = predict(situation, changes, moment.unread)
-    return told, _masked(what_if_lines(situation, told, moment), settings)
+    answer = predict(situation, changes, moment.unread)
+    lines = what_if_lines(situation, answer, moment, language(settings.language))
+    return answer, _masked(lines, settings)
 
 
 @dataclass(frozen=True)
@@ -166,7 +175,7 @@ class GroupPrediction:
     speaks against it.
     """
 
-    text: Text
+    text: ShellText
     values: dict[str, Any]
     safe: bool
 
@@ -181,21 +190,25 @@ def predict_moments(
     """
     rules = strategy_rules(settings)
     situations = {each.state.topic: Situation(each.state, rules) for each in moments}
-    told = predict_group(situations, changes, {each.state.topic: each.unread for each in moments})
-    predictions = [(each, told[each.state.topic]) for each in moments]
+    unread = {each.state.topic: each.unread for each in moments}
+    answers = predict_group(situations, changes, unread)
+    predictions = [(each, answers[each.state.topic]) for each in moments]
     if len(moments) == 1:
         (moment,) = moments
         topic = moment.state.topic
-        lines = what_if_lines(situations[topic], told[topic], moment)
+        lines = what_if_lines(
+            situations[topic], answers[topic], moment, language(settings.language)
+        )
     else:
-        lines = what_if_group_lines(predictions)
+        lines = what_if_group_lines(predictions, language(settings.language))
     values = settings.masking.to_masking().mask_all(what_if_values(predictions))
-    return GroupPrediction(_masked(lines, settings), values, all(t.safe for t in told.values()))
+    is_safe = all(each.safe for each in answers.values())
+    return GroupPrediction(_masked(lines, settings), values, is_safe)
 
 
-def _masked(lines: Iterable[str], settings: Settings) -> Text:
+def _masked(lines: Iterable[str], settings: Settings) -> ShellText:
     """The lines as they are shown: without the secrets that client ids hold."""
-    return Text(settings.masking.to_masking().mask("\n".join(lines)))
+    return ShellText(settings.masking.to_masking().mask("\n".join(lines)))
 
 
 def in_utc(time: datetime | None) -> datetime | None:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from jobs.contract import check_contract
 from jobs.dumps.lines import read_statements
-from jobs.errors import QuarantineError
+from jobs.errors import QuarantineError, SparkError
 from jobs.fold.spark import member_runs, route_runs, route_runs_by_id
 from jobs.pipeline.audit_on_spark import Sources, find_situations, judgements, kept
 from jobs.pipeline.ingest_on_spark import count_lines, snapshot_tables
@@ -62,13 +63,20 @@ def audit_frames(
 
     The audit runs here; what comes back is its result. Small tables are in the driver's memory,
     large ones in Spark's cache until ``spark.catalog.clearCache()``. Raises ContractError, before
-    anything runs, where a snapshot table has not the columns that it must have.
+    anything runs, where a snapshot table has not the columns that it must have, and SparkError in a
+    session of Spark Connect.
 
     >>> reports = audit_frames(heartbeats, topic_routes)  # doctest: +SKIP
     >>> reports["orphaned_queues"].show()  # doctest: +SKIP
     """
     settings = settings or Settings()
     spark = heartbeats.sparkSession
+    if is_remote():
+        raise SparkError(
+            "audit_frames does not run in a session of Spark Connect: start the session with "
+            "SparkSession.builder.master(...), or audit with rebalance-audit or spark-submit and "
+            "read the result here with read_reports"
+        )
 
     def checked(table: Table, rows: DataFrame | None) -> DataFrame | None:
         return None if rows is None else check_contract(table, rows)
@@ -130,6 +138,6 @@ def _frames(
     return {
         table.name: unpacked_table(made.packed, table)
         if table.name in made.by_spark
-        else spark.createDataFrame(made.in_memory.table(table.name))
+        else spark.createDataFrame(made.in_memory.table(table.name), table.spark_schema)
         for table in tables
     }

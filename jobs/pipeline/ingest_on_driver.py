@@ -1,4 +1,4 @@
-"""The ingest job in the driver's own process, for small inputs: no Spark, the same tables.
+"""The ingest job in the driver's process, for small inputs: no Spark, the same tables.
 
 The statements of all files are held at a time. Reader and tables are those of the job on Spark.
 """
@@ -19,7 +19,7 @@ from jobs.dumps.statements import Reader, Refused, as_quarantined, too_long
 from jobs.dumps.times import PlausibleTimes, day_of
 from jobs.dumps.unpacking import Archive, Line, Lines
 from jobs.pipeline.ingested import Ingested, publish_ingest
-from jobs.progress import Progress
+from jobs.progress import Progress, Step
 from jobs.publish.tables import write_table
 from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
 from jobs.settings import Settings
@@ -36,20 +36,24 @@ class _Dumps:
     """What the files hold, by subject; and what in them was not understood."""
 
     def __init__(
-        self, files: Sequence[InputFile], bounds: Bounds, plausible: PlausibleTimes | None = None
+        self,
+        files: Sequence[InputFile],
+        bounds: Bounds,
+        step: Step,
+        plausible: PlausibleTimes | None = None,
     ) -> None:
         self.statements: dict[Subject, list[Statement]] = defaultdict(list)
         self.quarantined: list[dict[str, Any]] = []
         self.lines = 0
         self._bounds = bounds
         self._reader = Reader(bounds, plausible)
-        for file in files:
+        for file in step.each(files, "files"):
             self._read(file)
 
     @classmethod
-    def of(cls, files: Sequence[InputFile], bounds: Bounds) -> _Dumps:
+    def of(cls, files: Sequence[InputFile], bounds: Bounds, step: Step) -> _Dumps:
         """The files, without the lines whose times contradict those of the others."""
-        dumps = cls(files, bounds)
+        dumps = cls(files, bounds, step)
         days = Counter(
             (each.kind == CLIENT_LOG, day_of(each.collected_at))
             for statements in dumps.statements.values()
@@ -58,7 +62,7 @@ class _Dumps:
         plausible = PlausibleTimes.of(days, bounds)
         if left_out := plausible.left_out(days):
             _LOGGER.warning(left_out)
-            return cls(files, bounds, plausible)
+            return cls(files, bounds, step, plausible)
         return dumps
 
     def _read(self, file: InputFile) -> None:
@@ -97,13 +101,15 @@ def ingest_locally(
     ``ingested.check_quarantine``.
     """
     with progress.step("records") as step:
-        dumps = _Dumps.of(files, settings.bounds.to_bounds())
+        dumps = _Dumps.of(files, settings.bounds.to_bounds(), step)
         step.rows = dumps.lines
-    tables = _tables(dumps, settings)
     rows: dict[str, int] = {}
-    for name, table in tables.items():
-        with progress.step(name) as step:
-            rows[name] = step.rows = write_table(table, writer.table(name))
+    with progress.step("snapshot tables") as step:
+        tables = _tables(dumps, settings)
+        for name, table in step.each(tables.items(), "tables"):
+            step.part = name
+            rows[name] = write_table(table, writer.table(name))
+        step.rows = sum(rows.values())
     result = Ingested(
         len(files), sum(file.size for file in files), dumps.lines, len(dumps.quarantined)
     )
@@ -112,7 +118,7 @@ def ingest_locally(
 
 def tables_of_dumps(files: Sequence[InputFile], settings: Settings) -> dict[str, pa.Table]:
     """The snapshot tables of the files, in memory; nothing is written."""
-    return _tables(_Dumps.of(files, settings.bounds.to_bounds()), settings)
+    return _tables(_Dumps.of(files, settings.bounds.to_bounds(), Step()), settings)
 
 
 def _tables(dumps: _Dumps, settings: Settings) -> dict[str, pa.Table]:

@@ -93,13 +93,15 @@ def _ingest(
             lost = sum(each.readable is None for each in damaged)
             step.rows = counts.lines + lost
         tables = snapshot_tables(rows, counts, settings, keep)
-        for name in tables.names():
-            with progress.step(name) as step:
-                written[name] = step.rows = tables.write(name, writer.table(name))
-        with progress.step(QUARANTINE.name) as step:
-            written[QUARANTINE.name] = step.rows = counts.quarantined + lost
+        with progress.step("snapshot tables") as step:
+            for name in tables.names():
+                step.part = name
+                written[name] = tables.write(name, writer.table(name))
+            step.part = QUARANTINE.name
+            written[QUARANTINE.name] = counts.quarantined + lost
+            step.rows = sum(written.values())
             location = writer.table(QUARANTINE.name)
-            if step.rows:
+            if written[QUARANTINE.name]:
                 refused = _quarantine(spark, rows, damaged)
                 refused.write.mode("overwrite").parquet(location.uri)
             else:
@@ -157,7 +159,7 @@ def _read(
         bad = {each.path for each in salvaged}
         paths = [path for path in paths if path not in bad]
         paths += [each.readable for each in salvaged if each.readable is not None]
-        # With nothing readable at all the tables are empty, and the quarantine says why.
+        # With nothing readable at all the tables are empty, and the quarantine has the reason.
         rows = read(paths, None)
         counts = count_lines(rows)
     days = count_days(rows)

@@ -37,7 +37,7 @@ def publish_ingest(
     """Makes the tables the ones that are read; ``rows``: of each table those that were written."""
     # An audit that lets heartbeats expire later or sooner makes the ids of lists anew.
     summary = asdict(result) | {"heartbeat_expiry_seconds": settings.heartbeat_expiry_seconds}
-    with progress.step("check"):
+    with progress.step("check of the tables"):
         published = writer.publish(rows, summary)
     progress.say(
         f"ingested {result.files} files, {result.lines:,} lines, {result.quarantined:,} quarantined"

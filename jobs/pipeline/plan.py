@@ -1,4 +1,4 @@
-"""What a run would do, told from paths, sizes and footers alone: nothing is written."""
+"""What a run would do, from paths, sizes and footers alone: nothing is written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMED_FILES = 10
 
 
 def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -> Iterator[str]:
-    """The lines that tell what ``ingest`` would read and write.
+    """The lines about what ``ingest`` would read and write.
 
     Spark is started only where it alone can list the dumps: on file systems other than the local
     one. Raises InputError where ``ingest`` would, for dumps that are missing.
@@ -61,10 +61,10 @@ def plan_audit(
     since_last: bool,
     ingested_before: bool = True,
 ) -> Iterator[str]:
-    """The lines that tell what ``audit`` would read and write.
+    """The lines about what ``audit`` would read and write.
 
     Without ``ingested_before`` the snapshots are those that ``ingest`` is yet to make, and nothing
-    is said of them. Raises InputError where ``audit`` would, for tables that are missing.
+    about them is shown. Raises InputError where ``audit`` would, for tables that are missing.
     """
     folder = Reports(reports)
     last = folder.last(window.newest_date) if since_last else None
@@ -117,23 +117,23 @@ def _of_table(snapshots: Snapshots, name: str, in_window: int | None) -> str:
         return "not there, and not needed"
     table = snapshots.parquet(name)
     size = sum(file.size for file in files)
-    told = f"{len(files):,} files, {size:,} bytes, {table.count_rows():,} rows"
+    line = f"{len(files):,} files, {size:,} bytes, {table.count_rows():,} rows"
     if in_window is not None:
-        told += f", {in_window:,} of them in the window"
+        line += f", {in_window:,} of them in the window"
     times = _times(table)
-    return told if times is None else f"{told}, {_iso(times[0])} to {_iso(times[1])}"
+    return line if times is None else f"{line}, {_iso(times[0])} to {_iso(times[1])}"
 
 
 def _times(table: ds.Dataset) -> tuple[datetime, datetime] | None:
-    """The first and the last snapshot, by the footers; None where these do not tell."""
-    known: list[datetime] = []
+    """The first and the last snapshot, by the footers; None where these do not have them."""
+    found: list[datetime] = []
     for fragment in table.get_fragments():
         for row_group in fragment.row_groups:
             of_column = (row_group.statistics or {}).get("snapshot_time")
             if of_column is None:
                 return None
-            known += [time for time in (of_column["min"], of_column["max"]) if time is not None]
-    return (min(known), max(known)) if known else None
+            found += [time for time in (of_column["min"], of_column["max"]) if time is not None]
+    return (min(found), max(found)) if found else None
 
 
 def _last_date(heartbeats: ds.Dataset) -> str | None:

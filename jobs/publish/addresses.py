@@ -34,10 +34,10 @@ def broker_addresses(
         columns=[*columns, "snapshot_time"], filter=recent.filter_of(BROKER_POLLS, polls.schema)
     )
     latest = rows.group_by(columns).aggregate([("snapshot_time", "max")]).to_pylist()
-    known = [row for row in latest if row["broker_addr"]]
+    with_address = [row for row in latest if row["broker_addr"]]
     # The smallest id is the master; of an address that changed the later counts.
-    known.sort(key=lambda row: (-(row["broker_id"] or 0), row["snapshot_time_max"]))
-    found = {(row["cluster"], row["broker_name"]): row["broker_addr"] for row in known}
+    with_address.sort(key=lambda row: (-(row["broker_id"] or 0), row["snapshot_time_max"]))
+    found = {(row["cluster"], row["broker_name"]): row["broker_addr"] for row in with_address}
     addresses: dict[str, dict[str, str]] = {}
     for (cluster, broker_name), address in sorted(found.items())[:_MOST_BROKERS]:
         of_cluster = addresses.setdefault(masking.mask(cluster), {})

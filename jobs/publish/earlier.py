@@ -33,7 +33,7 @@ def open_findings(folder: Reports, previous: Published | None) -> pa.Table | Non
     """One row per finding or fault that lasted and was not over in the run before; None where there
     is none.
 
-    Whoever clears old tables away leaves the pointer: then nothing is known of that run.
+    Whoever removes old tables leaves the pointer: then nothing is compared with that run.
     """
     if previous is None:
         return None

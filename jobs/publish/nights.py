@@ -29,7 +29,8 @@ def group_levels(folder: Reports, published_date: str, run_id: str) -> dict[str,
     """``clusters``: by cluster and group its level, and how many findings give it that level.
 
     WARNING or CRITICAL: the worst of what lasts and is no known issue. INFO: something passed, is
-    too new to count, or is known. OK: nothing was found. NOT_AUDITED: no topic of it was judged.
+    too new to count, or is a known issue. OK: nothing was found. NOT_AUDITED: no topic of it was
+    judged.
     ``left_out``: groups that are not named, for there are more than ``MOST_GROUPS``.
     """
 

@@ -29,13 +29,13 @@ from jobs.window import future_after
 #: Of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
 
-#: The column with the reason why a finding is known; null where it is not.
+#: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"
 
 _GRADED = tuple(
     table for table in REPORT_TABLES if {"severity", KNOWN_ISSUE} <= set(table.schema.names)
 )
-#: The tables whose findings can be known.
+#: The tables whose findings can be known issues.
 MARKED_TABLES = tuple(t.name for t in REPORT_TABLES if KNOWN_ISSUE in t.schema.names)
 
 
@@ -108,20 +108,24 @@ def _write(
     run_id = task.run.run_id
     masking = task.settings.masking.to_masking()
     counts: dict[str, int] = {}
-    for name in result.reports.names():
-        with progress.step(name) as step:
-            location = folder.table(name, place.date, run_id)
-            counts[name] = step.rows = result.reports.write(name, location)
-    if inputs.has(QUARANTINE.name):
-        quarantine = inputs.parquet(QUARANTINE.name)
-        location = folder.table(QUARANTINE.name, place.date, run_id)
-        counts[QUARANTINE.name] = copy_table(QUARANTINE, quarantine, location, masking)
     state_counts = {}
-    if result.states is not None:
-        for name in result.states.names():
-            location = folder.state_table(name, place.date, run_id)
-            state_counts[name] = result.states.write(name, location)
-    with progress.step("check"):
+    with progress.step("report tables") as step:
+        for name in result.reports.names():
+            step.part = name
+            location = folder.table(name, place.date, run_id)
+            counts[name] = result.reports.write(name, location)
+        if inputs.has(QUARANTINE.name):
+            step.part = QUARANTINE.name
+            quarantine = inputs.parquet(QUARANTINE.name)
+            location = folder.table(QUARANTINE.name, place.date, run_id)
+            counts[QUARANTINE.name] = copy_table(QUARANTINE, quarantine, location, masking)
+        if result.states is not None:
+            for name in result.states.names():
+                step.part = name
+                location = folder.state_table(name, place.date, run_id)
+                state_counts[name] = result.states.write(name, location)
+        step.rows = sum(counts.values())
+    with progress.step("check of the reports"):
         files = _files(folder, place.date, run_id, counts, state_counts)
     previous = place.previous
     return Published(
@@ -205,10 +209,10 @@ def count_findings(folder: Reports, published_date: str, run_id: str) -> dict[st
         dataset = folder.table(table.name, published_date, run_id).parquet()
         counted = ds.field("queues_affected") == 0 if table is GROUP_FAULTS else None
         rows = dataset.to_table(columns=[*columns, KNOWN_ISSUE], filter=counted)
-        known = rows.filter(pc.is_valid(rows[KNOWN_ISSUE]))
+        known_issues = rows.filter(pc.is_valid(rows[KNOWN_ISSUE]))
         counts[table.name] = {
             **_count_values(rows, columns, statuses),
-            "known": _count_values(known, columns, statuses),
+            "known": _count_values(known_issues, columns, statuses),
         }
     return counts
 
@@ -217,7 +221,7 @@ def count_assumptions(folder: Reports, published_date: str, run_id: str) -> dict
     """How many audited groups rest on an assumption: ``groups``, and how many of them on which.
 
     ``strategy``: nobody saw the strategy of some member (``strategy_source`` is assumed).
-    ``subscriptions``: of some member only the group's table tells what it subscribes to
+    ``subscriptions``: of some member only the group's table shows what it subscribes to
     (``subscription_source`` is GROUP_TABLE). Running infos of all members show both.
     """
     dataset = folder.table(GROUP_HEALTH.name, published_date, run_id).parquet()

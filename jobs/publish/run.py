@@ -17,7 +17,7 @@ from jobs.window import Window
 
 @dataclass(frozen=True)
 class Run:
-    """What a run is to be told apart by, and when it began."""
+    """What distinguishes a run from others, and when it began."""
 
     run_id: str
     started_at: datetime

@@ -11,8 +11,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from jobs.kinds import kind_of
-from jobs.rendering.pictures import AfterRepair, Queue, Taker, Timeline, is_at_times, whole
-from rebalance_core.english import count
+from jobs.rendering.pictures import (
+    AfterRepair,
+    Queue,
+    Taker,
+    Timeline,
+    client_of,
+    is_at_times,
+    named_taker,
+    whole,
+)
+from jobs.rendering.words import in_words, titled
+from rebalance_core.english import count, joined
+from rebalance_core.texts import Text
 
 #: The number of colours of owners; the number in a cell tells those of one colour apart.
 COLOURS = 12
@@ -22,6 +33,14 @@ _CELL = 20.0
 _CHARACTER = 6.7
 #: The most takers that a picture of an allocation has rows for.
 _MOST_TAKERS = 30
+#: So many characters of a taker's name fit beside it.
+_NAME = 31
+#: By kind what a mark is, always and at times.
+_MARKED = {
+    "ORPHANED": (Text("orphaned"), Text("at times orphaned")),
+    "DUPLICATE": (Text("duplicate"), Text("at times duplicate")),
+    "STALLED": (Text("stalled"), Text("at times stalled")),
+}
 
 
 @dataclass(frozen=True)
@@ -54,13 +73,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Label:
-    """A short text at a place."""
+    """A short text at a place; ``time``: the moment that it gives, in UTC."""
 
     css: str
     x: float
     y: float
     text: str
     title: str = ""
+    time: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +131,7 @@ def _box(x: float, y: float, width: float, height: float) -> str:
 
 
 def _run(start: float, end: float, y: float) -> str:
-    """A lane's stretch, as a line as broad as the lane: half as long to write as a rectangle."""
+    """A lane's period, as a line as broad as the lane: half as long to write as a rectangle."""
     left, right = round(start), round(end)
     return f"M{left} {round(y)}h{right - left}" if right > left else ""
 
@@ -135,13 +155,14 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame =
         labels.append(
             Label("name", names_end, y + 13, shorten(bar.fault, frame.longest_name), bar.fault)
         )
-        path = "".join(_bar(at(s), at(e), y + 4, _LANE - 8) for s, e in bar.stretches)
-        shapes.append(Shape("fault", path, kind_of(bar.fault).title))
+        path = "".join(_bar(at(s), at(e), y + 4, _LANE - 8) for s, e in bar.periods)
+        shapes.append(Shape("fault", path, titled(kind_of(bar.fault))))
         y += _LANE
     if timeline.changes:
-        labels.append(Label("name", names_end, y + 13, "joined ▲ left ▼"))
+        labels.append(Label("name", names_end, y + 13, Text("joined ▲ left ▼")))
         for change in timeline.changes:
-            title = f"{_clock(change.at, timeline)} {change.text}"
+            at_time = _clock(change.at, timeline)
+            title = Text("{time} {change}", time=at_time, change=change.text)
             shapes.append(Shape("change", _sign(change.sign, at(change.at), y + 9), title))
         y += _LANE
     top = y + 2
@@ -151,39 +172,43 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame =
         y = top + number * _LANE
         name = f"{lane.queue.broker_name} {lane.queue.queue_id}"
         labels.append(Label("name", names_end, y + 13, shorten(name, frame.longest_name), name))
-        for stretch in lane.stretches:
-            x, width = at(stretch.start), at(stretch.end) - at(stretch.start)
-            owners = _numbers(stretch.takers, numbers)
-            cells[_owner_class(stretch.takers, numbers)].append(_run(x, x + width, y + _LANE / 2))
+        for period in lane.periods:
+            x, width = at(period.start), at(period.end) - at(period.start)
+            owners = _numbers(period.takers, numbers)
+            cells[_owner_class(period.takers, numbers)].append(_run(x, x + width, y + _LANE / 2))
             if owners and max(len(owners) * _CHARACTER + 4, 18) <= width:
-                is_marked = any(m.start < stretch.end and stretch.start < m.end for m in lane.marks)
+                is_marked = any(m.start < period.end and period.start < m.end for m in lane.marks)
                 css = "marked" if is_marked else "owner"
                 labels.append(Label(css, x + width / 2, y + 13, owners))
         for mark in lane.marks:
             x, width = at(mark.start), max(at(mark.end) - at(mark.start), 3.0)
             marks.append(_mark(mark.kind, x, y, width, mark.possible, mark.lasts))
             if mark.kind == "ORPHANED" and not mark.possible and width >= 12:
-                sign = "✕ nobody" if width >= 90 else "✕"
+                sign = Text("✕ nobody") if width >= 90 else "✕"
                 labels.append(Label("nobody", x + width / 2, y + 13, sign))
     bottom = top + len(timeline.lanes) * _LANE
     ticks = _ticks(timeline, frame.ticks)
     shapes += [Shape(f"run {css}", "".join(paths)) for css, paths in sorted(cells.items())]
     shapes += _joined(marks)
     shapes.append(Shape("axis", "".join(f"M{_number(at(t))} {_number(bottom)}v5" for t in ticks)))
-    labels += [Label("tick", at(t), bottom + 17, _clock(t, timeline)) for t in ticks]
+    labels += [Label("tick", at(t), bottom + 17, _clock(t, timeline), time=t) for t in ticks]
     found = Counter(mark.kind for lane in timeline.lanes for mark in lane.marks)
-    told = ", ".join(
-        f"{count(found[k], 'stretch', 'stretches')} {k.lower()}" for k in sorted(found)
-    )
+    marked = [
+        Text("{periods} {kind}", periods=count(n, "period"), kind=in_words(kind))
+        for kind, n in sorted(found.items())
+    ]
     return Drawing(
         width=frame.width,
         height=bottom + 24,
-        title="Who consumed which queue, and when",
-        description=(
-            f"{count(len(timeline.lanes), 'queue')} from {_clock(timeline.start, timeline)} to "
-            f"{_clock(timeline.end, timeline)} UTC, "
-            f"{count(len(timeline.client_ids), 'owner')}; {told or 'nothing marked'}. "
-            "The table of findings says the same in words."
+        title=Text("Who consumed which queue, and when"),
+        description=Text(
+            "{queues} from {start} to {end} UTC, {owners}; {marked}. "
+            "The table of findings says the same in words.",
+            queues=count(len(timeline.lanes), "queue"),
+            start=_clock(timeline.start, timeline),
+            end=_clock(timeline.end, timeline),
+            owners=count(len(timeline.client_ids), "owner"),
+            marked=joined(marked, "{before}, {next}") or Text("nothing marked"),
         ),
         shapes=tuple(shapes),
         labels=tuple(labels),
@@ -211,7 +236,8 @@ def _sign(sign: str, x: float, y: float) -> str:
 
 def _mark(kind: str, x: float, y: float, width: float, possible: bool, lasts: bool) -> Shape:
     """A certain finding fills its lane; a possible orphan the upper half, a duplicate the lower."""
-    title = f"{'at times ' if possible else ''}{kind.lower()}{'' if lasts else ', for a moment'}"
+    finding = _MARKED[kind][possible]
+    title = finding if lasts else Text("{finding}, for a moment", finding=finding)
     css = f"mark {kind.lower()}{'' if lasts else ' passed'}"
     if kind == "STALLED":
         return Shape(css, _box(x, y + _LANE - 5, width, 4), title)
@@ -280,8 +306,10 @@ def draw_allocation(
     for number, taker in enumerate(rows):
         y = top + number * _CELL
         own = _number_of(taker, numbers)
-        name = f"{own} {taker}" if own else taker
-        labels.append(Label("name", _LEFT + 42, y + 14, shorten(name, 31), name))
+        client = f"{own} {client_of(taker)}" if own else client_of(taker)
+        name = named_taker(taker, client)
+        shown = named_taker(taker, shorten(client, _NAME - len(name) + len(client)))
+        labels.append(Label("name", _LEFT + 42, y + 14, shown, name))
         for column, queue in enumerate(allocation.queues):
             x = _LEFT + 48 + column * _CELL
             here = [t for t in takes[queue] if whole(t) == taker]
@@ -299,7 +327,7 @@ def draw_allocation(
             labels.append(Label("owner", x + _CELL / 2, y + 14, sign))
     y = top + len(rows) * _CELL
     orphans = [n for n, queue in enumerate(allocation.queues) if not takes[queue]]
-    labels.append(Label("name", _LEFT + 42, y + 14, "nobody"))
+    labels.append(Label("name", _LEFT + 42, y + 14, Text("nobody")))
     for column in range(len(allocation.queues)):
         x = _LEFT + 48 + column * _CELL
         cells["none"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
@@ -314,14 +342,21 @@ def draw_allocation(
         for takers in (takes[queue] for queue in allocation.queues)
     )
     left_out = len(allocation.takers) - len(rows)
+    drawn = Text(
+        "{clients} and {queues}: {orphans} with nobody, {doubled} with several",
+        clients=count(len(rows), "client"),
+        queues=count(len(allocation.queues), "queue"),
+        orphans=len(orphans),
+        doubled=doubled,
+    )
     return Drawing(
         width=_LEFT + 56 + len(allocation.queues) * _CELL,
         height=y + _CELL + 4,
-        title="After the repair" if repaired else "As it is",
+        title=Text("After the repair") if repaired else Text("As it is"),
         description=(
-            f"{count(len(rows), 'client')} and {count(len(allocation.queues), 'queue')}: "
-            f"{len(orphans)} with nobody, {doubled} with several"
-            + (f"; {count(left_out, 'client')} not drawn" if left_out else "")
+            Text("{drawn}; {clients} not drawn", drawn=drawn, clients=count(left_out, "client"))
+            if left_out
+            else drawn
         ),
         shapes=tuple(shapes),
         labels=tuple(labels),
@@ -330,7 +365,7 @@ def draw_allocation(
 
 def _number_of(taker: str, numbers: Mapping[str, int]) -> int:
     """The number of the client id behind a taker as it is shown; 0 where it has none."""
-    return numbers.get(taker) or numbers.get(taker.rpartition(" (process ")[0]) or 0
+    return numbers.get(taker) or numbers.get(client_of(taker)) or 0
 
 
 def _column_heads(queues: Sequence[Queue], top: float) -> list[Label]:

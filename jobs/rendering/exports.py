@@ -1,4 +1,4 @@
-"""The report for other programs: JSON, and CSV for a spreadsheet."""
+"""The report for other programs: JSON, and CSV for a spreadsheet; English whatever the language."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.rendering.problems import Problem
 from jobs.rendering.report import Report
-from jobs.text import as_plain, csv_line, json_text
+from jobs.text import as_plain, csv_line, json_text, span
 
 #: The columns of the CSV, one row per cluster, group and topic with findings or faults.
 COLUMNS = (
@@ -86,6 +86,7 @@ def to_json(report: Report) -> str:
 
 
 def _placed(value: dict[str, Any]) -> dict[str, Any]:
-    """The value with the names of its place in place of a tuple."""
+    """The value with the names of its place instead of a tuple, and its time in words."""
     place = value.pop("place")
-    return {**place._asdict(), **value}
+    time = (value["first_seen"], value["last_seen"]) if "first_seen" in value else None
+    return {**place._asdict(), **value, **({"time": span(*time)} if time else {})}

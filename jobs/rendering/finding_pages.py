@@ -11,37 +11,48 @@ from collections.abc import Collection
 from pathlib import Path
 
 from markdown_it import MarkdownIt
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from jobs.kinds import KINDS, kind_of
+from jobs.languages.language import ENGLISH, Language
+from jobs.rendering.words import titled
+from rebalance_core.texts import Text
 
 #: Raw HTML is shown as text.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`]+)`")
-_TO_CONFIRM = re.compile(r"^## How to confirm$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+#: The heading of the section with the commands, as each language has it.
+TO_CONFIRM = Text("How to confirm")
+_FOLDER = "findings"
 _TOOLS = ("mqadmin ", "rebalance-audit show ")
 
 
 class FindingPages:
-    """The pages of a folder, one per kind, as Markdown; without a folder there are none."""
+    """The pages of folders, one per kind, as Markdown: of the first folder that has the page."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, *folders: Path, language: Language = ENGLISH) -> None:
+        self._folders = folders
+        self._language = language
 
     @classmethod
-    def of_this_installation(cls) -> FindingPages:
-        """The pages of the checkout, or those that were installed with the package."""
-        of_checkout = Path(__file__).parents[2] / "docs" / "findings"
-        installed = Path(sysconfig.get_path("data")) / "share" / "rebalance-audit" / "findings"
-        return cls(next((each for each in (of_checkout, installed) if each.is_dir()), None))
+    def of_this_installation(cls, language: Language = ENGLISH) -> FindingPages:
+        """The pages of the checkout, or those that were installed with the package.
+
+        A page that the language lacks is English.
+        """
+        installed = Path(sysconfig.get_path("data")) / "share" / "rebalance-audit"
+        roots = (Path(__file__).parents[2] / "docs", installed)
+        root = next((each for each in roots if (each / _FOLDER).is_dir()), installed)
+        return cls(root / language.code / _FOLDER, root / _FOLDER, language=language)
 
     def text(self, name: str) -> str:
         """The page on a kind, as Markdown; "" where there is none."""
-        if self._folder is None or name not in KINDS:
+        if name not in KINDS:
             return ""
-        page = self._folder / KINDS[name].page
-        return page.read_text(encoding="utf-8") if page.is_file() else ""
+        pages = (folder / KINDS[name].page for folder in self._folders)
+        page = next((each for each in pages if each.is_file()), None)
+        return page.read_text(encoding="utf-8") if page else ""
 
     def html(self, name: str, shown: Collection[str]) -> Markup:
         """The page on a kind without its title; "" where there is none.
@@ -59,7 +70,8 @@ class FindingPages:
         # Headings one step below that of the section: the page's own title is left out.
         body = re.sub(r"^## ", "### ", _LINK.sub(link, body), flags=re.MULTILINE)
         # Every table of the page has a caption, and heads with a scope.
-        caption = f"<table><caption>{kind_of(name).title}</caption>"
+        title = self._language.of(titled(kind_of(name)))
+        caption = f"<table><caption>{escape(title)}</caption>"
         html = _MARKDOWN.render(body).replace("<table>", caption)
         html = html.replace("<th>", '<th scope="col">')
         return Markup(html)  # noqa: S704 - raw HTML in it is escaped
@@ -70,6 +82,16 @@ class FindingPages:
         >>> FindingPages.of_this_installation().checks("FROZEN_PROCESS")[0]
         'mqadmin consumerStatus -g GROUP -i CLIENT_ID -s'
         """
-        section = _TO_CONFIRM.search(self.text(name))
-        codes = (" ".join(code.split()) for code in _CODE.findall(section[1] if section else ""))
+        text = self.text(name)
+        # The page may be English where the language lacks it.
+        headings = (self._language.of(TO_CONFIRM), TO_CONFIRM)
+        section = next(filter(None, (_section(text, each) for each in headings)), "")
+        codes = (" ".join(code.split()) for code in _CODE.findall(section))
         return list(dict.fromkeys(code for code in codes if code.startswith(_TOOLS)))
+
+
+def _section(text: str, heading: str) -> str:
+    """What is below a heading; "" where it is not there."""
+    form = rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)"
+    found = re.search(form, text, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""

@@ -13,8 +13,10 @@ from datetime import date, timedelta
 from typing import Any
 
 from jobs.errors import AuditError
-from jobs.kinds import LEVELS, NOT_AUDITED, OK, SEVERITIES
+from jobs.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
 from jobs.storage import Published, Reports
+from rebalance_core.english import count, joined
+from rebalance_core.texts import Text
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -22,14 +24,54 @@ _LOGGER = logging.getLogger(__name__)
 INDEX = "index.html"
 #: So many groups have a strip at most, the worst first.
 MOST_STRIPS = 500
+#: So many nights has the strip of a group within the page of one night.
+STRIP_NIGHTS = 30
 
 #: No run was published for the night.
 MISSING = "MISSING"
 #: There is a run, and nothing tells how the group was: it was of an earlier version, its files are
 #: damaged, or it left the group out because there are so many.
-NOT_TOLD = "NOT_TOLD"
-#: There is a run, and it does not know the group.
+UNKNOWN = "UNKNOWN"
+#: There is a run, and it does not have the group.
 NO_GROUP = "NO_GROUP"
+
+#: By level what it means; the mildest first.
+LEVEL_MEANINGS = {
+    OK: Text("no findings"),
+    NOT_AUDITED: Text("not audited"),
+    INFO: Text("it passed, is too new to count, or is a known issue"),
+    WARNING: Text("lasting findings, WARNING"),
+    CRITICAL: Text("lasting findings, CRITICAL"),
+    MISSING: Text("no audit of this night"),
+    UNKNOWN: Text("the audit of this night does not say it"),
+    NO_GROUP: Text("the group was not there"),
+}
+#: By level its sign in a strip.
+LEVEL_SIGNS = {
+    OK: "·",
+    NOT_AUDITED: "–",  # noqa: RUF001 - a dash
+    INFO: "I",
+    WARNING: "W",
+    CRITICAL: "C",
+    MISSING: " ",
+    UNKNOWN: "?",
+    NO_GROUP: " ",
+}
+_NAMES = {
+    NOT_AUDITED: Text("NOT AUDITED"),
+    MISSING: Text("MISSING"),
+    UNKNOWN: Text("UNKNOWN"),
+    NO_GROUP: Text("NO GROUP"),
+}
+
+
+def level_name(level: str) -> str:
+    """A level as a person reads it; severities are as the tables have them.
+
+    >>> level_name("NOT_AUDITED"), level_name("CRITICAL")
+    ('NOT AUDITED', 'CRITICAL')
+    """
+    return _NAMES.get(level, level)
 
 
 @dataclass(frozen=True)
@@ -89,10 +131,10 @@ class Night:
         if not self.is_published:
             return MISSING
         if self.levels is None:
-            return NOT_TOLD
+            return UNKNOWN
         named = self.levels.get(cluster, {}).get(consumer_group)
         if named is None:
-            return NOT_TOLD if self.left_out else NO_GROUP
+            return UNKNOWN if self.left_out else NO_GROUP
         level: str = named["level"]
         return level
 
@@ -102,7 +144,7 @@ class Night:
         if not self.is_published:
             return MISSING
         if self.levels is None:
-            return NOT_TOLD
+            return UNKNOWN
         every = [group["level"] for of in self.levels.values() for group in of.values()]
         return max(every, key=LEVELS.index, default=NOT_AUDITED)
 
@@ -134,6 +176,11 @@ class Strip:
         )
 
     @property
+    def says_something(self) -> bool:
+        """Whether any night has the group."""
+        return not set(self.levels) <= {MISSING, UNKNOWN, NO_GROUP}
+
+    @property
     def sentence(self) -> str:
         """The strip in words, for who cannot see it.
 
@@ -145,9 +192,9 @@ class Strip:
             number = runs.pop()[1] if runs and runs[-1][0] == level else 0
             runs.append((level, number + 1))
         (first, number), *others = runs
-        word = "night" if number == 1 else "nights"
-        parts = [f"{number} {word} {first}", *(f"{times} {level}" for level, times in others)]
-        return ", ".join(parts).replace("_", " ")
+        nights = Text("{nights} {level}", nights=count(number, "night"), level=level_name(first))
+        later = [Text("{number} {level}", number=n, level=level_name(each)) for each, n in others]
+        return joined([nights, *later], "{before}, {next}")
 
 
 @dataclass(frozen=True)
@@ -159,6 +206,15 @@ class History:
     strips_left_out: int
     #: Groups that were OK in every night that has them.
     well: int
+
+    def strip_of(self, cluster: str, consumer_group: str) -> Strip:
+        """How one group was, whether it was well or not."""
+        levels = (night.level_of(cluster, consumer_group) for night in self.nights)
+        return Strip(cluster, consumer_group, tuple(levels))
+
+    def up_to(self, last: str, most: int) -> History:
+        """The ``most`` nights up to this one, of those that are here."""
+        return history_of([night for night in self.nights if night.date <= last][-most:])
 
     @property
     def published(self) -> list[Night]:
@@ -189,7 +245,7 @@ def history_of(nights: Sequence[Night]) -> History:
     }
     strips = [Strip(*group, tuple(night.level_of(*group) for night in nights)) for group in groups]
     unwell = sorted(
-        (strip for strip in strips if not set(strip.levels) <= {OK, MISSING, NOT_TOLD, NO_GROUP}),
+        (strip for strip in strips if not set(strip.levels) <= {OK, MISSING, UNKNOWN, NO_GROUP}),
         key=lambda strip: strip.rank,
     )
     return History(

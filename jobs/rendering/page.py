@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
 from importlib.resources import files
@@ -17,16 +18,18 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from jobs import __version__
 from jobs.kinds import kind_of
+from jobs.languages.language import ENGLISH, Language
 from jobs.rendering.commands import Commands, commands_for, where_published
 from jobs.rendering.drawings import shorten
 from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.nights import Nights
+from jobs.rendering.nights import LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
 from jobs.rendering.problems import Problem
 from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
+from jobs.rendering.words import begin, in_words, meaning_of, sentences, titled, within
 from jobs.text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from rebalance_core.english import count, noun
 
@@ -39,6 +42,9 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 _AFTER_SEPARATOR = re.compile(r"(?<=[-_./@:|%#+~,;=])")
 #: A part of a name that is longer has no room on a telephone: its middle is left out.
 _LONGEST_PART = 30
+#: What a browser calls a language, where it is more than its code.
+_TAGS = {"zh": "zh-CN"}
+Translate = Callable[..., Markup]
 _MENTION = re.compile(r"(?<!\w)@")
 
 
@@ -101,23 +107,35 @@ def _named(name: str) -> Markup:
     return Markup('<bdi class="id"{}>{}</bdi>').format(title, text)
 
 
-def _when(first: datetime, last: datetime, share: float | None = None, *, zone: str = "") -> Markup:
+_TIME = Markup('<time datetime="{}">{}</time>')
+
+
+def _when(t: Translate) -> Callable[..., Markup]:
     """As ``text.span``, with times that a browser understands; and for how much of it.
 
-    >>> print(_when(datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 10), 0.5, zone=" UTC"))
+    >>> when = _when(_translate(ENGLISH, _shown(ENGLISH)))
+    >>> print(when(datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 10), 0.5, zone=" UTC"))
     <span class="when"><time datetime="2026-11-20T10:00:00Z">2026-11-20 10:00:00</time> UTC</span>,\
  50 % of the time
     """
-    same_day = in_utc(first).date() == in_utc(last).date()
-    times = [(first, day_and_time(first))]
-    if last != first:
-        times.append((last, (time_of_day if same_day else day_and_time)(last)))
-    element = Markup('<time datetime="{}">{}</time>')
-    text = Markup(" to ").join(element.format(iso(time, "seconds"), told) for time, told in times)
-    gaps = of_the_time(share)
-    return Markup('<span class="when">{}{}</span>{}').format(
-        text, zone, f", {gaps}" if gaps else ""
-    )
+
+    def when(
+        first: datetime, last: datetime, share: float | None = None, *, zone: str = ""
+    ) -> Markup:
+        time = _time(first, day_and_time(first))
+        if last != first:
+            same_day = in_utc(first).date() == in_utc(last).date()
+            until = _time(last, (time_of_day if same_day else day_and_time)(last))
+            time = t("{since} to {until}", since=time, until=until)
+        element = Markup('<span class="when">{}{}</span>').format(time, zone)
+        gaps = of_the_time(share)
+        return t("{time}, {gaps}", time=element, gaps=gaps) if gaps else element
+
+    return when
+
+
+def _time(time: datetime, shown: str) -> Markup:
+    return _TIME.format(iso(time, "seconds"), shown)
 
 
 def _minutes(minutes: float) -> str:
@@ -128,44 +146,81 @@ def _share(share: float, digits: int = 0) -> str:
     return f"{share * 100:.{digits}f} %"
 
 
-def _begin(sentence: str) -> str:
-    """The sentence with a capital at its beginning."""
-    return sentence[:1].upper() + sentence[1:]
+def _shown(language: Language) -> Callable[[Any], Any]:
+    """A value as a page shows it: in the language, and without what directs a reader's eyes."""
+    return lambda value: _printable(language.of(value))
 
 
-def html_environment() -> Environment:
+def _translate(language: Language, shown: Callable[[Any], Any]) -> Translate:
+    """``t`` of the templates: a template in the language, its values as they are shown.
+
+    The template itself is trusted: it is part of the page, as its translation is.
+
+    >>> t = _translate(ENGLISH, _shown(ENGLISH))
+    >>> print(t("<b>{number:,}</b> of {group}", number=1200, group="<i>"))
+    <b>1,200</b> of &lt;i&gt;
+    """
+
+    def value_of(value: Any) -> Any:
+        return escape(shown(value)) if isinstance(value, str) else value
+
+    def t(template: str, **values: Any) -> Markup:
+        text = language(template, **{name: value_of(value) for name, value in values.items()})
+        return Markup(text)  # noqa: S704 - values are escaped
+
+    return t
+
+
+def html_environment(language: Language = ENGLISH) -> Environment:
     """The templates, and what they escape."""
-    return Environment(
+    shown = _shown(language)
+    environment = Environment(
         loader=FunctionLoader(_template),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=True,
-        finalize=_printable,
+        finalize=shown,
     )
+    environment.globals |= {
+        "count": count,
+        "lang": _TAGS.get(language.code, language.code),
+        "level_name": level_name,
+        "named": lambda name: _named(language.of(name)),
+        "signs": LEVEL_SIGNS,
+        "t": _translate(language, shown),
+        "words": LEVEL_MEANINGS,
+    }
+    return environment
 
 
-def _environment(report: Report, reports: str, finding_pages: str | None) -> Environment:
+def _environment(
+    report: Report, reports: str, finding_pages: str | None, language: Language
+) -> Environment:
     """What templates know of a report, whatever they write."""
-    environment = html_environment()
+    environment = html_environment(language)
+    t = _translate(language, _shown(language))
     environment.globals |= {
         "report": report,
         "reports": reports,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
         "several_clusters": len(report.clusters) > 1,
-        "begin": _begin,
+        "begin": begin,
         "clock": _clock,
-        "count": count,
+        "in_words": in_words,
         "instant": datetime.fromisoformat,
+        "iso": iso,
         "kind_of": kind_of,
+        "meaning_of": meaning_of,
         "minutes": _minutes,
-        "named": _named,
         "noun": noun,
         "run_options": where_published(report.published, reports),
+        "sentences": sentences,
         "share": _share,
-        "time_of_day": time_of_day,
+        "titled": titled,
         "version": __version__,
-        "when": _when,
+        "when": _when(t),
+        "within": within,
     }
     return environment
 
@@ -176,16 +231,19 @@ def to_html(
     finding_pages: str | None = None,
     pages: FindingPages | None = None,
     nights: Nights | None = None,
+    history: History | None = None,
+    language: Language = ENGLISH,
 ) -> str:
     """The page: one file that needs no other and no network; without its script all can be read.
 
     ``reports`` is the folder of the reports, for the commands that the page names; ``pages`` are
     the pages on the findings, which it holds; ``finding_pages`` the address where they are, which
-    it links to. ``nights`` are those around it, where their pages lie beside it.
+    it links to. ``nights`` are those around it, where their pages lie beside it; ``history`` has
+    how each group was in the nights before.
     """
-    environment = _environment(report, reports, finding_pages)
+    environment = _environment(report, reports, finding_pages, language)
     script = _template("page.js")
-    held = pages or FindingPages(None)
+    held = pages or FindingPages()
 
     def shown(problems: list[Problem]) -> list[Detail]:
         return [detail for each in problems if (detail := report.detail_of(each))]
@@ -197,6 +255,7 @@ def to_html(
         return held.html(kind, report.kinds)
 
     environment.globals |= {
+        "history": history,
         "nights": nights,
         "commands_for": commands_of,
         "most_faults": _MOST_FAULTS,
@@ -211,9 +270,23 @@ def to_html(
     return environment.get_template("report.html").render()
 
 
-def to_markdown(report: Report, reports: str, finding_pages: str | None = None) -> str:
+def to_markdown(
+    report: Report,
+    reports: str,
+    finding_pages: str | None = None,
+    language: Language = ENGLISH,
+) -> str:
     """The verdict and the worst of it, for a ticket."""
-    environment = _environment(report, reports, finding_pages)
-    environment.finalize = _markdown
-    environment.globals |= {"id": _code, "link": _link, "top": max(len(report.details), 1)}
+    environment = _environment(report, reports, finding_pages, language)
+
+    def shown(value: Any) -> Any:
+        return _markdown(language.of(value))
+
+    environment.finalize = shown
+    environment.globals |= {
+        "id": _code,
+        "link": _link,
+        "t": _translate(language, shown),
+        "top": max(len(report.details), 1),
+    }
     return environment.get_template("report.md").render() + "\n"

@@ -5,6 +5,7 @@ Values alone, without coordinates: times, queues, owners and marks.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 from jobs.kinds import kind_of
 from rebalance_core import sort_client_ids
 from rebalance_core.english import count, list_of
+from rebalance_core.texts import Text
 
 Row = Mapping[str, Any]
 
@@ -38,7 +40,7 @@ class Taker:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Period:
     """A queue and a time in which the same processes took it."""
 
     start: datetime
@@ -62,7 +64,7 @@ class Lane:
     """A queue over time."""
 
     queue: Queue
-    stretches: tuple[Stretch, ...]
+    periods: tuple[Period, ...]
     marks: tuple[Mark, ...]
 
 
@@ -80,7 +82,7 @@ class FaultBar:
     """A fault over time."""
 
     fault: str
-    stretches: tuple[tuple[datetime, datetime], ...]
+    periods: tuple[tuple[datetime, datetime], ...]
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ _MOST_NAMES = 3
 #: A run of snapshots reaches to the next one, unless it is further away than so many intervals.
 _GAP_INTERVALS = 3
 _AT_TIMES = " (at times)"
+_OF_SEVERAL = re.compile(r"(.*) \(process (\d+)\)", re.DOTALL)
 
 
 class States:
@@ -193,9 +196,9 @@ class States:
         """By queue who takes it in a state."""
         return self._takers[state_id]
 
-    def stretches(self, queue: Queue, start: datetime, end: datetime) -> tuple[Stretch, ...]:
+    def periods(self, queue: Queue, start: datetime, end: datetime) -> tuple[Period, ...]:
         """Who took a queue, from one time to another; runs of the same takers are joined."""
-        joined: list[Stretch] = []
+        joined: list[Period] = []
         for run in self._runs:
             since, until = max(run["first_seen"], start), min(self.until(run["last_seen"]), end)
             taken = self._takers[run["state_id"]].get(queue, ())
@@ -204,7 +207,7 @@ class States:
                 continue
             if joined and joined[-1].takers == takers and joined[-1].end == since:
                 since = joined.pop().start
-            joined.append(Stretch(since, until, takers))
+            joined.append(Period(since, until, takers))
         return tuple(joined)
 
 
@@ -245,10 +248,10 @@ def timeline(
     healthy = sorted(states.queues - faulty)
     shown = [*sorted(faulty), *healthy][:MOST_LANES]
     lanes = tuple(
-        Lane(queue, states.stretches(queue, start, end), tuple(marks.get(queue, ())))
+        Lane(queue, states.periods(queue, start, end), tuple(marks.get(queue, ())))
         for queue in sorted(shown)
     )
-    seen = {t.client_id for lane in lanes for each in lane.stretches for t in each.takers}
+    seen = {t.client_id for lane in lanes for each in lane.periods for t in each.takers}
     return Timeline(
         start=start,
         end=end,
@@ -293,22 +296,28 @@ def _change(row: Row) -> Change:
     joined, left = row["clients_joined"], row["clients_left"]
     parts = []
     if joined:
-        parts.append(f"{list_of(joined, _MOST_NAMES)} joined")
+        parts.append(Text("{clients} joined", clients=list_of(joined, _MOST_NAMES)))
     if left:
-        parts.append(f"{list_of(left, _MOST_NAMES)} left")
+        parts.append(Text("{clients} left", clients=list_of(left, _MOST_NAMES)))
     if row["queues"] != row["queues_before"]:
-        parts.append(f"{count(row['queues'], 'queue')} instead of {row['queues_before']}")
-    parts.append(f"{count(row['queues_moved'], 'queue')} moved")
+        queues = count(row["queues"], "queue")
+        parts.append(
+            Text("{queues} instead of {before}", queues=queues, before=row["queues_before"])
+        )
+    parts.append(Text("{queues} moved", queues=count(row["queues_moved"], "queue")))
     sign = "+" if joined and not left else "-" if left and not joined else "*"
-    return Change(row["changed_at"], sign, ", ".join(parts))
+    text, *further = parts
+    for part in further:
+        text = Text("{change}, {further}", change=text, further=part)
+    return Change(row["changed_at"], sign, text)
 
 
 def _fault_bars(states: States, faults: Sequence[Row]) -> tuple[FaultBar, ...]:
-    stretches: dict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
+    periods: dict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
     for row in sorted(faults, key=lambda each: each["first_seen"]):
-        stretches[row["fault"]].append((row["first_seen"], states.until(row["last_seen"])))
+        periods[row["fault"]].append((row["first_seen"], states.until(row["last_seen"])))
     longest = sorted(
-        stretches.items(), key=lambda each: sum((e - s for s, e in each[1]), timedelta())
+        periods.items(), key=lambda each: sum((e - s for s, e in each[1]), timedelta())
     )
     return tuple(
         FaultBar(kind_of(fault).name, tuple(times))
@@ -362,3 +371,25 @@ def is_at_times(taker: str) -> bool:
 def whole(taker: str) -> str:
     """A taker, as it is shown, whether it takes the queue always or at times."""
     return taker.removesuffix(_AT_TIMES)
+
+
+def client_of(taker: str) -> str:
+    """The client id of a taker, as it is shown.
+
+    >>> client_of("a (process 2) (at times)"), client_of("a")
+    ('a', 'a')
+    """
+    of_several = _OF_SEVERAL.fullmatch(whole(taker))
+    return of_several[1] if of_several else whole(taker)
+
+
+def named_taker(taker: str, client: str) -> str:
+    """A taker with another name for its client id: a shorter one, or one with a number.
+
+    >>> named_taker("a (process 2) (at times)", "1 a")
+    '1 a (process 2) (at times)'
+    """
+    of_several = _OF_SEVERAL.fullmatch(whole(taker))
+    if of_several:
+        client = Text("{client} (process {number})", client=client, number=of_several[2])
+    return Text("{client} (at times)", client=client) if is_at_times(taker) else client

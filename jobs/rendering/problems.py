@@ -26,16 +26,20 @@ from jobs.kinds import (
     lasts,
     worst,
 )
+from jobs.languages.rows import TEXTS, with_texts
 from jobs.rendering.tables import PLACE, Place, Tables, place_of
+from jobs.rendering.words import titles
 from jobs.text import of_the_time, span
-from rebalance_core.english import count, list_of
+from rebalance_core.english import count
+from rebalance_core.texts import Text
 
 #: The tables of findings, by kind, in the order in which they are told.
 FINDINGS = {kind: table for table, kind in QUEUE_FINDINGS.items()}
+#: By kind how queues are consumed, always and at times.
 _HOW = {
-    "ORPHANED": "consumed by nobody",
-    "DUPLICATE": "consumed by several",
-    "STALLED": "stalled",
+    "ORPHANED": (Text("consumed by nobody"), Text("at times consumed by nobody")),
+    "DUPLICATE": (Text("consumed by several"), Text("at times consumed by several")),
+    "STALLED": (Text("stalled"), Text("at times stalled")),
 }
 
 
@@ -96,8 +100,8 @@ def time_with_gaps(first_seen: datetime, last_seen: datetime, share: float | Non
     >>> time_with_gaps(datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 11), 0.88)
     '2026-11-20 10:00:00 to 11:00:00, 88 % of the time'
     """
-    parts = span(first_seen, last_seen), of_the_time(share)
-    return ", ".join(part for part in parts if part)
+    time, gaps = span(first_seen, last_seen), of_the_time(share)
+    return Text("{time}, {gaps}", time=time, gaps=gaps) if gaps else time
 
 
 class Grade(NamedTuple):
@@ -165,19 +169,25 @@ class Problem:
     def headline(self) -> str:
         """What is wrong, in a few words."""
         if self.lasting:
-            return self._told(self.lasting)
+            return self._queues(self.lasting)
         lasting = [fault for fault in self.faults if fault.lasts]
         if self.passing and not lasting:
-            return f"{self._told(self.passing)}, {'just begun' if self.ongoing else 'for a moment'}"
-        first, *others = dict.fromkeys(fault.kind.title for fault in lasting or self.faults)
-        return list_of([first, *(title[0].lower() + title[1:] for title in others)])
+            queues = self._queues(self.passing)
+            if self.ongoing:
+                return Text("{queues}, just begun", queues=queues)
+            return Text("{queues}, for a moment", queues=queues)
+        return titles(list(dict.fromkeys(fault.kind for fault in lasting or self.faults)))
 
-    def _told(self, queues: Mapping[str, int]) -> str:
-        parts: list[str] = []
-        for kind, number in queues.items():
-            told = f"{number:,}" if parts else count(number, "queue")
-            parts.append(f"{told} {'at times ' if kind in self.possible_only else ''}{_HOW[kind]}")
-        return list_of(parts)
+    def _queues(self, queues: Mapping[str, int]) -> str:
+        """How many queues are consumed how: of the first kind, and of up to two others."""
+        how = {kind: _HOW[kind][kind in self.possible_only] for kind in queues}
+        (kind, number), *others = queues.items()
+        first = Text("{queues} {how}", queues=count(number, "queue"), how=how[kind])
+        rest = [Text("{number:,} {how}", number=n, how=how[kind]) for kind, n in others]
+        if len(rest) == 2:
+            second, third = rest
+            return Text("{first}, {second} and {third}", first=first, second=second, third=third)
+        return Text("{first} and {second}", first=first, second=rest[0]) if rest else first
 
     @property
     def time(self) -> str:
@@ -310,7 +320,8 @@ _FAULT_COLUMNS = [each.name for each in fields(ToldFault) if each.name != "runs"
 
 def _faults(tables: Tables) -> Iterable[tuple[dict[str, Any], ToldFault]]:
     runs: dict[tuple[Any, ...], list[tuple[dict[str, Any], ToldFault]]] = defaultdict(list)
-    for row in tables.read("group_faults", [*PLACE, *_FAULT_COLUMNS]).to_pylist():
+    for each in tables.read("group_faults", [*PLACE, *_FAULT_COLUMNS, TEXTS]).to_pylist():
+        row = with_texts(each)
         told = {name: row[name] for name in _FAULT_COLUMNS}
         for names in ("client_ids", "broker_names"):
             told[names] = tuple(row[names] or ())

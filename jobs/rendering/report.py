@@ -5,27 +5,36 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
 from jobs.kinds import SEVERITIES, Kind, worst
+from jobs.languages.rows import TEXTS, with_texts
 from jobs.rendering.drawings import NARROW, Drawing, colour, draw_allocation, draw_timeline
-from jobs.rendering.pictures import AfterRepair, States, after_repair, number_clients, timeline
+from jobs.rendering.pictures import (
+    AfterRepair,
+    States,
+    after_repair,
+    client_of,
+    named_taker,
+    number_clients,
+    timeline,
+)
 from jobs.rendering.problems import (
     FINDINGS,
     Problem,
     ToldFault,
     find_problems,
-    time_with_gaps,
 )
 from jobs.rendering.tables import Place, Tables, by_place, place_of
 from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published
-from jobs.text import span
 from rebalance_core import MessageQueue
 from rebalance_core.english import count, list_of, noun
 from rebalance_core.faults import queue_ranges
+from rebalance_core.texts import Text
 
 #: How many rows the lists of the page have at most; the tables have them all.
 MOST_LISTED = 50
@@ -39,13 +48,15 @@ _MOST_OWNERS = 40
 class FindingLine:
     """Findings of a topic that differ in nothing but the queue.
 
-    ``time`` is from when until when, and for how much of it where there are gaps.
+    ``share_of_time``: for how much of its time it was there; below 1 where there are gaps.
     """
 
     kind: str
     severity: str
     queues: str
-    time: str
+    first_seen: datetime
+    last_seen: datetime
+    share_of_time: float | None
     ongoing: bool
     persistence: str
     certainty: str
@@ -152,7 +163,8 @@ class Former:
     kind: str
     queues: str
     severity: str
-    time: str
+    first_seen: datetime
+    last_seen: datetime
 
 
 @dataclass(frozen=True)
@@ -161,7 +173,8 @@ class Unreadable:
 
     place: Place
     queues: str
-    time: str
+    first_seen: datetime
+    last_seen: datetime
 
 
 @dataclass(frozen=True)
@@ -332,7 +345,8 @@ def build_report(published: Published, tables: Tables, top: int) -> Report:
     retries = _retries(problems)
     joined = {id(retry) for retry in retries.values()}
     shown = [problem for problem in problems if id(problem) not in joined][:top]
-    rows = tables.read("group_health", GROUP_HEALTH.schema.names).to_pylist()
+    columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
+    rows = [with_texts(row) for row in tables.read("group_health", columns).to_pylist()]
     coverage = _coverage(rows)
     unreadable = _unreadable(tables)
     return Report(
@@ -394,43 +408,61 @@ def _verdict(
         groups = len({problem.place[:2] for problem in counted})
         ongoing = sum(problem.ongoing for problem in counted)
         critical = sum(problem.severity == "CRITICAL" for problem in counted)
-        sentence = (
-            f"{count(len(counted), 'topic')} of {count(groups, 'group')} "
-            f"{noun(len(counted), 'has', 'have')} lasting faults"
-            + (
-                f", {'all' if critical == len(counted) > 1 else f'{critical:,}'} critical."
-                if critical
-                else "."
-            )
+        faults = Text(
+            "{topics} of {groups} {have} lasting faults",
+            topics=_topics(counted),
+            groups=count(groups, "group"),
+            have=noun(len(counted), "has", "have"),
         )
+        if critical == len(counted) > 1:
+            sentence = Text("{faults}, all critical.", faults=faults)
+        elif critical:
+            sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
+        else:
+            sentence = Text("{faults}.", faults=faults)
+        are = noun(ongoing, "is", "are")
         remarks.append(
-            f"{count(ongoing, 'is', 'are')} still there in the last snapshot."
+            Text("{number:,} {are} still there in the last snapshot.", number=ongoing, are=are)
             if ongoing
-            else "None of them is there in the last snapshot any more."
+            else Text("None of them is there in the last snapshot any more.")
         )
     elif passed or begun:
-        level, sentence = "INFO", "Nothing lasting was found."
+        level, sentence = "INFO", Text("Nothing lasting was found.")
     else:
-        level, sentence = "OK", "Nothing was found."
+        level, sentence = "OK", Text("Nothing was found.")
     if passed:
+        topics = _topics(passed)
         remarks.append(
-            f"In {count(len(passed), 'topic')} something passed by itself (a deploy, a restart)."
+            Text("In {topics} something passed by itself (a deploy, a restart).", topics=topics)
         )
     if begun:
         remarks.append(
-            f"In {count(len(begun), 'topic')} something is there at the end that is too new or too "
-            "improbable to count: the next run tells."
+            Text(
+                "In {topics} something is there at the end that is too new or too improbable to "
+                "count: the next run will show.",
+                topics=_topics(begun),
+            )
         )
-    if known := sum(problem.is_known for problem in problems):
-        remarks.append(f"{count(known, 'topic')} with a known issue: not counted.")
+    if known := [problem for problem in problems if problem.is_known]:
+        remarks.append(Text("{topics} with a known issue: not counted.", topics=_topics(known)))
     if unreadable:
+        topics = _topics(unreadable)
         remarks.append(
-            f"{count(len(unreadable), 'topic')} with queues that are written and cannot be read."
+            Text("{topics} with queues that are written and cannot be read.", topics=topics)
         )
     if coverage.not_audited:
-        were = count(len(coverage.not_audited), "topic was", "topics were")
-        remarks.append(f"{were} not audited: the coverage says why.")
+        remarks.append(
+            Text(
+                "{topics} {were} not audited: the coverage says why.",
+                topics=_topics(coverage.not_audited),
+                were=noun(len(coverage.not_audited), "was", "were"),
+            )
+        )
     return Verdict(level, sentence, tuple(remarks))
+
+
+def _topics(every: Sequence[Any]) -> Text:
+    return count(len(every), "topic")
 
 
 # ---------------------------------------------------------------- details
@@ -575,7 +607,9 @@ def _finding_lines(topic: str, findings: dict[str, list[dict[str, Any]]]) -> lis
                 kind=key[0],
                 severity=row["severity"],
                 queues=_ranges(topic, rows),
-                time=time_with_gaps(row["first_seen"], row["last_seen"], row["share_of_time"]),
+                first_seen=row["first_seen"],
+                last_seen=row["last_seen"],
+                share_of_time=row["share_of_time"],
                 ongoing=row["ongoing"],
                 persistence=row["persistence"],
                 certainty=row["certainty"] or "",
@@ -601,9 +635,11 @@ def _moved(topic: str, repair: AfterRepair) -> tuple[Moved, ...]:
 
 def _names(takers: Sequence[str]) -> str:
     if not takers:
-        return "nobody"
-    told = Counter(takers)
-    return list_of([f"{name} x {n}" if n > 1 else name for name, n in told.items()])
+        return Text("nobody")
+    named = [(named_taker(each, client_of(each)), n) for each, n in Counter(takers).items()]
+    return list_of(
+        [Text("{client} x {number}", client=name, number=n) if n > 1 else name for name, n in named]
+    )
 
 
 # ---------------------------------------------------------------- the other sections
@@ -616,7 +652,7 @@ def _former(tables: Tables) -> tuple[Former, ...]:
         for row in rows:
             alike[place, row["status"], row["kind"], row["severity"]].append(row)
     return tuple(
-        Former(place, status, kind, _ranges(place.topic, rows), severity, _time(rows))
+        Former(place, status, kind, _ranges(place.topic, rows), severity, *_extent(rows))
         for (place, status, kind, severity), rows in sorted(alike.items())
     )
 
@@ -624,13 +660,13 @@ def _former(tables: Tables) -> tuple[Former, ...]:
 def _unreadable(tables: Tables) -> tuple[Unreadable, ...]:
     columns = ("broker_name", "queue_id", "first_seen", "last_seen")
     return tuple(
-        Unreadable(place, _ranges(place.topic, rows), _time(rows))
+        Unreadable(place, _ranges(place.topic, rows), *_extent(rows))
         for place, rows in sorted(by_place(tables, "unreadable_queues", columns).items())
     )
 
 
-def _time(rows: Sequence[dict[str, Any]]) -> str:
-    return span(min(row["first_seen"] for row in rows), max(row["last_seen"] for row in rows))
+def _extent(rows: Sequence[dict[str, Any]]) -> tuple[datetime, datetime]:
+    return min(row["first_seen"] for row in rows), max(row["last_seen"] for row in rows)
 
 
 def _drifting(tables: Tables) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from jobs.errors import AuditError
 from jobs.failures import sentence_of
-from jobs.rendering.nights import INDEX, History, Nights, read_history
+from jobs.languages.language import ENGLISH, Language
+from jobs.rendering.nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
 from jobs.rendering.page import html_environment
 from jobs.rendering.write import write_report
 from jobs.storage import Location, Published, Reports
-from rebalance_core.english import count
 
 
 @dataclass
@@ -32,6 +32,7 @@ def write_site(
     output: str | None,
     top: int,
     finding_pages: str | None,
+    language: Language = ENGLISH,
 ) -> Site:
     """Writes the pages of the ``most`` nights up to this one, and ``index.html`` with all of them.
 
@@ -39,14 +40,18 @@ def write_site(
     has no page and no link; the index shows it all the same.
     """
     folder = reports.root / "report" if output is None else Location(output)
-    history = read_history(reports, last, most)
+    with_earlier = read_history(reports, last, most + STRIP_NIGHTS - 1)
+    history = with_earlier.up_to(last, most)
     site = Site(folder / INDEX)
 
     def write(night: str, nights: Sequence[str]) -> bool:
         def use(published: Published) -> None:
             around = Nights.around(night, nights)
             place = f"{folder}/{Nights.page(night)}"
-            write_report(reports, published, "html", place, top, finding_pages, around)
+            before = with_earlier.up_to(night, STRIP_NIGHTS)
+            write_report(
+                reports, published, "html", place, top, finding_pages, around, before, language
+            )
 
         try:
             reports.read(night, use)
@@ -61,15 +66,14 @@ def write_site(
         # What was linked to a page that could not be written is linked to the next one.
         if Nights.around(night, nights) != Nights.around(night, site.pages):
             write(night, site.pages)
-    site.index.replace_text(to_html(history, site.pages))
+    site.index.replace_text(to_html(history, site.pages, language))
     return site
 
 
-def to_html(history: History, pages: Sequence[str]) -> str:
+def to_html(history: History, pages: Sequence[str], language: Language = ENGLISH) -> str:
     """The index; ``pages`` are the nights that it links to."""
-    environment = html_environment()
+    environment = html_environment(language)
     environment.globals |= {
-        "count": count,
         "history": history,
         "page": Nights.page,
         "pages": frozenset(pages),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from jobs.languages.language import ENGLISH, Language
+from jobs.output import STANDARD_OUTPUT, Output, output_at
 from jobs.rendering.exports import to_csv, to_json
 from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.nights import Nights
+from jobs.rendering.nights import STRIP_NIGHTS, History, Nights, read_history
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.report import build_report
 from jobs.rendering.tables import PublishedTables
@@ -21,7 +24,7 @@ class Written:
     """What was written, where, and what it says in one line."""
 
     date: str
-    location: Location
+    output: Output
     verdict: str
 
 
@@ -33,30 +36,40 @@ def write_report(
     top: int,
     finding_pages: str | None,
     nights: Nights | None = None,
+    history: History | None = None,
+    language: Language = ENGLISH,
 ) -> Written:
     """Writes the report of a run as ``html``, ``markdown``, ``csv`` or ``json``.
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
-    or a folder, by its name or by what is there; None: ``report/`` beside the tables. ``top``
-    bounds the topics that are told in full. ``nights`` have their pages in the same folder.
+    or a folder, by its name or by what is there; None: ``report/`` beside the tables; ``-``:
+    standard output. ``top`` bounds the topics that are told in full. ``nights`` have their pages
+    in the same folder; ``history`` has the nights up to this one, and is read where it is not
+    given.
     """
-    location = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
+    place = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
     report = build_report(published, PublishedTables(reports, published), top)
     root = str(reports.root)
-    text = {
-        "html": lambda: to_html(
-            report, root, finding_pages, FindingPages.of_this_installation(), nights
-        ),
-        "markdown": lambda: to_markdown(report, root, finding_pages),
+
+    def html() -> str:
+        before = history or read_history(reports, published.date, STRIP_NIGHTS)
+        pages = FindingPages.of_this_installation(language)
+        return to_html(report, root, finding_pages, pages, nights, before, language)
+
+    forms: dict[str, Callable[[], str]] = {
+        "html": html,
+        "markdown": lambda: to_markdown(report, root, finding_pages, language),
         "csv": lambda: to_csv(report),
         "json": lambda: to_json(report),
-    }[form]()
-    location.replace_text(text)
-    return Written(published.date, location, report.verdict.sentence)
+    }
+    place.replace_text(forms[form]())
+    return Written(published.date, place, report.verdict.sentence)
 
 
-def _place(reports: Reports, output: str | None, name: str) -> Location:
+def _place(reports: Reports, output: str | None, name: str) -> Output:
     if output is None:
         return reports.root / "report" / name
+    if output == STANDARD_OUTPUT:
+        return output_at(output)
     location = Location(output)
     return location / name if output.endswith("/") or location.is_folder() else location

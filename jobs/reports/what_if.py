@@ -6,18 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobs.judge.moment import Moment
+from jobs.languages.language import ENGLISH, Language
 from jobs.reports.explain import (
     LEGEND,
+    and_more,
+    as_of,
     clock,
     fault_lines,
     heading,
     in_lines,
+    indented,
     picture,
     queue_marks,
-    size_of,
+    size_and_wrong,
     taken_queues,
     wrong_of,
 )
+from jobs.text import padded, visible
 from rebalance_core import (
     Evaluation,
     MessageQueue,
@@ -27,7 +32,7 @@ from rebalance_core import (
     find_faults,
     moves_by_client,
 )
-from rebalance_core.english import count, names, noun
+from rebalance_core.english import count, joined, names
 from rebalance_core.faults import queue_ranges, shown_id
 from rebalance_core.findings import AUDITED
 from rebalance_core.loads import queues_by_client
@@ -41,26 +46,31 @@ from rebalance_core.prediction import (
     Between,
     Ways,
 )
+from rebalance_core.texts import Text
 
 _MOST_LINES = 40
 _MOST_CLIENTS = 40
+#: The columns of a queue's name, where queues are listed.
+_QUEUE_WIDTH = 25
 
 #: Of every topic of a group: the topic's moment, and what the changes do to it.
 Predictions = Sequence[tuple[Moment, WhatIf]]
 
 
-def what_if_lines(situation: Situation, told: WhatIf, moment: Moment) -> Iterator[str]:
+def what_if_lines(
+    situation: Situation, predicted: WhatIf, moment: Moment, language: Language = ENGLISH
+) -> Iterator[str]:
     """What changes would do to a topic: who takes what then, what moves, what lies in between."""
-    return in_lines(_predicted(situation, told, moment))
+    return in_lines(_predicted(situation, predicted, moment, language), moment.masking, language)
 
 
 #: A fault that is over by the last snapshot: --at asks about the time when it was there.
-_NOTHING = "Nothing changes: it is so already at this time (--at asks about another one)."
+_NOTHING = Text("Nothing changes: it is so already at this time (--at asks about another one).")
 
 
-def what_if_group_lines(predictions: Predictions) -> Iterator[str]:
+def what_if_group_lines(predictions: Predictions, language: Language = ENGLISH) -> Iterator[str]:
     """What changes would do to every topic of a group, and how many queues each client has then."""
-    return in_lines(_predicted_of_group(predictions))
+    return in_lines(_predicted_of_group(predictions), predictions[0][0].masking, language)
 
 
 def what_if_values(predictions: Predictions) -> dict[str, Any]:
@@ -74,9 +84,9 @@ def what_if_values(predictions: Predictions) -> dict[str, Any]:
         "consumer_group": moment.state.consumer_group,
         "as_of": clock(moment.snapshot_time),
         "changes": _changes(predictions),
-        "safe": all(told.safe for _, told in predictions),
-        "dangers": sorted({danger for _, told in predictions for danger in told.dangers}),
-        "topics": [_values(moment, told) for moment, told in predictions],
+        "safe": all(predicted.safe for _, predicted in predictions),
+        "dangers": sorted({danger for _, predicted in predictions for danger in predicted.dangers}),
+        "topics": [_values(moment, predicted) for moment, predicted in predictions],
         "clients": [
             {"client_id": client_id, "queues_before": before, "queues_after": after}
             for client_id, (before, after) in _load(predictions).items()
@@ -86,66 +96,102 @@ def what_if_values(predictions: Predictions) -> dict[str, Any]:
 
 def _predicted_of_group(predictions: Predictions) -> Iterator[str]:
     moment = predictions[0][0]
-    state = moment.state
-    yield (
-        f"{state.consumer_group} on {count(len(predictions), 'topic')}, cluster {moment.cluster}"
+    yield Text(
+        "{group} on {topics}, cluster {cluster}",
+        group=moment.state.consumer_group,
+        topics=count(len(predictions), "topic"),
+        cluster=moment.cluster,
     )
-    yield f"as of {clock(moment.snapshot_time)}"
+    yield as_of(moment)
     yield from _asked(_changes(predictions))
     yield ""
-    unsafe = [(of_topic.state.topic, told) for of_topic, told in predictions if not told.safe]
+    unsafe = [
+        (of_topic.state.topic, predicted)
+        for of_topic, predicted in predictions
+        if not predicted.safe
+    ]
     if unsafe:
-        topics = noun(len(unsafe), "topic")
-        yield f"NOT safe, for {len(unsafe)} {topics} of {len(predictions)}: see below"
-    elif all(not told.steps for _, told in predictions):
+        yield Text(
+            "NOT safe, for {topics} of {all}: see below",
+            topics=count(len(unsafe), "topic"),
+            all=len(predictions),
+        )
+    elif all(not predicted.steps for _, predicted in predictions):
         yield _NOTHING
         return
     else:
-        yield "Safe for every topic"
+        yield Text("Safe for every topic")
     yield ""
-    for of_topic, told in predictions:
-        yield f"{of_topic.state.topic}: {_in_one_line(told)}"
-    for topic, told in unsafe:
+    for of_topic, predicted in predictions:
+        yield _of_topic(of_topic.state.topic, _in_one_line(predicted))
+    for topic, predicted in unsafe:
         yield ""
-        yield f"{topic}: before: {size_of(told.before)}; {wrong_of(told.before)}"
-        yield f"{topic}: after: {size_of(told.after)}; {wrong_of(told.after)}"
-        yield from _not_known(told)
-        yield from _verdict(told)
-        if told.new_findings:
-            yield from _new_faults(told)
+        yield _of_topic(topic, Text("before: {state}", state=size_and_wrong(predicted.before)))
+        yield _of_topic(topic, Text("after: {state}", state=size_and_wrong(predicted.after)))
+        yield from _not_known(predicted)
+        yield from _verdict(predicted)
+        if predicted.new_findings:
+            yield from _new_faults(predicted)
     load = _load(predictions)
     yield ""
-    yield "Queues of all topics (without the retry topic) that a process has, before -> after"
+    yield Text("Queues of all topics (without the retry topic) that a process has, before -> after")
     for number, (client_id, (before, after)) in enumerate(load.items()):
         if number == _MOST_CLIENTS:
-            yield f"  and {len(load) - number} more"
+            yield indented(and_more(len(load) - number))
             break
-        yield f"  {client_id}: {_number(before)} -> {_number(after)}"
+        yield indented(
+            Text(
+                "{client_id}: {before} -> {after}",
+                client_id=client_id,
+                before=_number(before),
+                after=_number(after),
+            )
+        )
 
 
-def _in_one_line(told: WhatIf) -> str:
-    if not told.steps:
-        return "nothing changes"
-    if AUDITED not in (told.before.coverage, told.after.coverage):
-        return f"its queues are not divided by the clients ({told.before.coverage})"
-    moves = f"{len(told.moves):,} of {count(_queues_in_all(told), 'queue')} change hands"
-    wrong = f"before: {wrong_of(told.before)}; after: {wrong_of(told.after)}"
-    return f"{'safe' if told.safe else 'NOT safe'}, {moves}; {wrong}"
+def _of_topic(topic: str, text: Text) -> Text:
+    return Text("{topic}: {text}", topic=topic, text=text)
+
+
+def _in_one_line(predicted: WhatIf) -> Text:
+    if not predicted.steps:
+        return Text("nothing changes")
+    if AUDITED not in (predicted.before.coverage, predicted.after.coverage):
+        coverage = predicted.before.coverage
+        return Text("its queues are not divided by the clients ({coverage})", coverage=coverage)
+    return Text(
+        "safe, {moves}; before: {before}; after: {after}"
+        if predicted.safe
+        else "NOT safe, {moves}; before: {before}; after: {after}",
+        moves=_change_hands(predicted),
+        before=wrong_of(predicted.before),
+        after=wrong_of(predicted.after),
+    )
+
+
+def _change_hands(predicted: WhatIf) -> Text:
+    queues = count(_queues_in_all(predicted), "queue")
+    return Text("{moved:,} of {queues} change hands", moved=len(predicted.moves), queues=queues)
 
 
 def _changes(predictions: Predictions) -> list[str]:
     """The changes in words; one topic may not allow each of them."""
-    longest = max((told.changes for _, told in predictions), key=len)
-    others = (text for _, told in predictions for text in told.changes)
+    longest = max((predicted.changes for _, predicted in predictions), key=len)
+    others = (text for _, predicted in predictions for text in predicted.changes)
     return list(dict.fromkeys((*longest, *others)))
 
 
 def _load(predictions: Predictions) -> dict[str, tuple[float | None, float | None]]:
     """By client id its queues of all topics before and after; None where it is not there."""
-    own = [(m, told) for m, told in predictions if not is_retry_topic(m.state.topic)] or predictions
+    own = [
+        (m, predicted) for m, predicted in predictions if not is_retry_topic(m.state.topic)
+    ] or predictions
     before, after = (
         _sums([queues_by_client(each.allocations) for each in evaluations])
-        for evaluations in ([told.before for _, told in own], [told.after for _, told in own])
+        for evaluations in (
+            [predicted.before for _, predicted in own],
+            [predicted.after for _, predicted in own],
+        )
     )
     return {
         shown_id(client_id): (before.get(client_id), after.get(client_id))
@@ -159,29 +205,29 @@ def _sums(of_topics: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _number(queues: float | None) -> str:
-    return "not there" if queues is None else f"{queues:,.4g}"
+    return Text("not there") if queues is None else f"{queues:,.4g}"
 
 
 # ------------------------------------------------------------------ as JSON
 
 
-def _values(moment: Moment, told: WhatIf) -> dict[str, Any]:
+def _values(moment: Moment, predicted: WhatIf) -> dict[str, Any]:
     return {
         "topic": moment.state.topic,
-        "safe": told.safe,
-        "dangers": list(told.dangers),
-        "steps": list(told.steps),
-        "before": _evaluation(told.before),
-        "after": _evaluation(told.after),
+        "safe": predicted.safe,
+        "dangers": list(predicted.dangers),
+        "steps": list(predicted.steps),
+        "before": _evaluation(predicted.before),
+        "after": _evaluation(predicted.after),
         "moves": [
             _queue(move.queue) | {"before": list(move.before), "after": list(move.after)}
-            for move in told.moves
+            for move in predicted.moves
         ],
-        "rollout": _ways(told.rollout),
-        "settling": _ways(told.settling) | {"seconds": told.seconds},
+        "rollout": _ways(predicted.rollout),
+        "settling": _ways(predicted.settling) | {"seconds": predicted.seconds},
         "queues_gone": [
-            _queue(queue) | {"messages_left": (told.backlog or {}).get(queue)}
-            for queue in told.queues_gone
+            _queue(queue) | {"messages_left": (predicted.backlog or {}).get(queue)}
+            for queue in predicted.queues_gone
         ],
     }
 
@@ -228,25 +274,27 @@ def _queue(queue: MessageQueue) -> dict[str, Any]:
 # ------------------------------------------------------------------ one topic in words
 
 
-def _predicted(situation: Situation, told: WhatIf, moment: Moment) -> Iterator[str]:
+def _predicted(
+    situation: Situation, predicted: WhatIf, moment: Moment, language: Language
+) -> Iterator[str]:
     yield from heading(situation, moment)
-    yield from _asked(told.changes)
+    yield from _asked(predicted.changes)
     yield ""
-    yield f"Before: {size_of(told.before)}; {wrong_of(told.before)}"
-    yield f"After:  {size_of(told.after)}; {wrong_of(told.after)}"
-    yield from _not_known(told)
-    if not told.steps:
+    yield Text("Before: {state}", state=size_and_wrong(predicted.before))
+    yield Text("After:  {state}", state=size_and_wrong(predicted.after))
+    yield from _not_known(predicted)
+    if not predicted.steps:
         yield _NOTHING
         return
-    yield from picture("Before", told.before, moment.masking)
-    yield from picture("After", told.after, moment.masking)
+    yield from picture(Text("Before"), predicted.before, moment.masking, language)
+    yield from picture(Text("After"), predicted.after, moment.masking, language)
     yield LEGEND
-    if told.comparable:
-        yield from _moves(told)
+    if predicted.comparable:
+        yield from _moves(predicted, language)
     yield ""
-    yield from _verdict(told)
-    if told.new_findings:
-        yield from _new_faults(told)
+    yield from _verdict(predicted)
+    if predicted.new_findings:
+        yield from _new_faults(predicted)
 
 
 # ------------------------------------------------------------------ what a change does
@@ -255,111 +303,166 @@ def _predicted(situation: Situation, told: WhatIf, moment: Moment) -> Iterator[s
 def _asked(changes: Sequence[str]) -> Iterator[str]:
     yield ""
     for number, change in enumerate(changes):
-        yield f"{'What if' if number == 0 else '    and'}: {change}"
+        yield Text("    and: {change}" if number else "What if: {change}", change=change)
 
 
-def _not_known(told: WhatIf) -> Iterator[str]:
-    for when, evaluation in (("before", told.before), ("after", told.after)):
+def _not_known(predicted: WhatIf) -> Iterator[str]:
+    for evaluation, what in (
+        (predicted.before, Text("Cannot be computed before it")),
+        (predicted.after, Text("Cannot be computed after it")),
+    ):
         if evaluation.coverage != AUDITED:
-            yield f"Cannot be computed {when} it: {evaluation.coverage}, {evaluation.reason}"
+            yield Text(
+                "{what}: {coverage}, {reason}",
+                what=what,
+                coverage=evaluation.coverage,
+                reason=evaluation.reason,
+            )
 
 
-def _moves(told: WhatIf) -> Iterator[str]:
+def _moves(predicted: WhatIf, language: Language) -> Iterator[str]:
     yield ""
-    if not told.moves:
-        yield "No queue moves."
+    if not predicted.moves:
+        yield Text("No queue moves.")
         return
-    yield f"{len(told.moves):,} of {count(_queues_in_all(told), 'queue')} change hands"
-    for number, (client_id, (gives, takes)) in enumerate(moves_by_client(told.moves).items()):
+    yield _change_hands(predicted)
+    for number, (client_id, (gives, takes)) in enumerate(moves_by_client(predicted.moves).items()):
         if number == _MOST_LINES:
             yield "  ..."
             break
-        parts = [
-            f"{verb} {queue_ranges(queues)}"
-            for verb, queues in (("gives up", gives), ("takes", takes))
-            if queues
-        ]
-        yield f"  {client_id} {', '.join(parts)}"
+        yield indented(_changed_queues(client_id, gives, takes))
     yield ""
-    yield "  queue                      from -> to"
-    for move in told.moves[:_MOST_LINES]:
-        queue = f"{move.queue.broker_name} {move.queue.queue_id}"
-        before, after = (" + ".join(each) or "nobody" for each in (move.before, move.after))
-        yield f"  {queue:<25}  {before} -> {after}"
-    if len(told.moves) > _MOST_LINES:
-        yield f"  and {len(told.moves) - _MOST_LINES:,} more"
+    yield _columns(language("queue"), Text("from -> to"))
+    for move in predicted.moves[:_MOST_LINES]:
+        before, after = (
+            joined(each, "{before} + {next}") or Text("nobody")
+            for each in (move.before, move.after)
+        )
+        yield _columns(
+            visible(f"{move.queue.broker_name} {move.queue.queue_id}"),
+            Text("{before} -> {after}", before=before, after=after),
+        )
+    if len(predicted.moves) > _MOST_LINES:
+        yield indented(and_more(len(predicted.moves) - _MOST_LINES))
 
 
-def _queues_in_all(told: WhatIf) -> int:
+def _changed_queues(
+    client_id: str, gives: Sequence[MessageQueue], takes: Sequence[MessageQueue]
+) -> Text:
+    given, taken = queue_ranges(gives), queue_ranges(takes)
+    if not gives:
+        return Text("{client_id} takes {taken}", client_id=client_id, taken=taken)
+    if not takes:
+        return Text("{client_id} gives up {given}", client_id=client_id, given=given)
+    return Text(
+        "{client_id} gives up {given}, takes {taken}", client_id=client_id, given=given, taken=taken
+    )
+
+
+def _columns(queue: str, moves: Text) -> Text:
+    return Text("  {queue}  {moves}", queue=padded(queue, _QUEUE_WIDTH), moves=moves)
+
+
+def _queues_in_all(predicted: WhatIf) -> int:
     of = [
         taken_queues(evaluation) | set(queue_marks(evaluation))
-        for evaluation in (told.before, told.after)
+        for evaluation in (predicted.before, predicted.after)
     ]
     return len(set().union(*of))
 
 
-def _verdict(told: WhatIf) -> Iterator[str]:
+def _verdict(predicted: WhatIf) -> Iterator[str]:
     """Whether it is safe, why not, and what happens while clients find out."""
-    for danger in told.dangers:
-        yield from _DANGERS[danger](told)
-    if told.safe and told.steps and AUDITED in (told.before.coverage, told.after.coverage):
-        yield _how_safe(told)
-    yield from _settling(told)
+    for danger in predicted.dangers:
+        yield from _DANGERS[danger](predicted)
+    if (
+        predicted.safe
+        and predicted.steps
+        and AUDITED in (predicted.before.coverage, predicted.after.coverage)
+    ):
+        yield _how_safe(predicted)
+    yield from _settling(predicted)
 
 
-def _settling(told: WhatIf) -> Iterator[str]:
-    worst = told.settling.worst
+def _settling(predicted: WhatIf) -> Iterator[str]:
+    worst = predicted.settling.worst
     if worst is None:
         return
-    yield (
-        f"Until every client has seen the change, for up to {told.seconds} s after all is done (a "
-        f"client that crashes stays listed for some 120 s more), up to "
-        f"{count(worst.wrong, 'queue')} may be taken by both or by "
-        f"nobody{_looked_at(told.settling)}."
+    yield _looked_at(
+        Text(
+            "Until every client has seen the change, for up to {seconds} s after all is done (a "
+            "client that crashes stays listed for some 120 s more), up to {queues} may be taken "
+            "by both or by nobody",
+            seconds=predicted.seconds,
+            queues=count(worst.wrong, "queue"),
+        ),
+        predicted.settling,
     )
-    who = f"when only these have seen it: {names(worst.done, 4)}" if worst.done else "before any"
-    yield f"  Worst, {who}:"
-    yield f"    {_what_is_wrong(worst)}"
+    when = Text("Worst, before any:")
+    if worst.done:
+        when = Text("Worst, when only these have seen it: {clients}:", clients=names(worst.done, 4))
+    yield indented(when)
+    yield indented(indented(_what_is_wrong(worst)))
 
 
-def _between(told: WhatIf) -> Iterator[str]:
-    rollout = told.rollout
-    yield (
-        f"NOT safe in a rolling way, step by step ({count(len(told.steps), 'step')}): states in "
-        "between have duplicates or orphans that were not there before, for as long as the rollout "
-        f"stays there: {rollout.harmed} of {rollout.looked_at}{_looked_at(rollout)}."
+def _between(predicted: WhatIf) -> Iterator[str]:
+    rollout = predicted.rollout
+    yield _looked_at(
+        Text(
+            "NOT safe in a rolling way, step by step ({steps}): states in between have duplicates "
+            "or orphans that were not there before, for as long as the rollout stays there: "
+            "{harmed} of {states}",
+            steps=count(len(predicted.steps), "step"),
+            harmed=rollout.harmed,
+            states=rollout.looked_at,
+        ),
+        rollout,
     )
     if rollout.worst is not None:
-        yield f"  Worst, with this done and no more: {names(rollout.worst.done, 4)}:"
-        yield f"    {_what_is_wrong(rollout.worst)}"
+        done = names(rollout.worst.done, 4)
+        yield indented(Text("Worst, with this done and no more: {steps}:", steps=done))
+        yield indented(indented(_what_is_wrong(rollout.worst)))
 
 
 def _findings_after(_: WhatIf) -> Iterator[str]:
-    yield "NOT safe: when all is done there are findings that were not there before."
+    yield Text("NOT safe: when all is done there are findings that were not there before.")
 
 
-def _messages_left(told: WhatIf) -> Iterator[str]:
-    left = told.messages_left
-    yield (
-        f"NOT safe: {count(sum(left.values()), 'message')} that the group has not consumed "
-        f"{noun(sum(left.values()), 'lies', 'lie')} in queues that go: {queue_ranges(left)}. "
-        "Nobody reads them until the queues are back. First lower the number of write queues "
-        "alone, wait until these queues are empty, then lower the number of read queues."
+def _messages_left(predicted: WhatIf) -> Iterator[str]:
+    left = predicted.messages_left
+    in_all = sum(left.values())
+    danger = Text(
+        "NOT safe: {messages} that the group has not consumed lies in queues that go: {queues}."
+        if in_all == 1
+        else "NOT safe: {messages} that the group has not consumed lie in queues that go: "
+        "{queues}.",
+        messages=count(in_all, "message"),
+        queues=queue_ranges(left),
+    )
+    yield Text(
+        "{danger} Nobody reads them until the queues are back. First lower the number of write "
+        "queues alone, wait until these queues are empty, then lower the number of read queues.",
+        danger=danger,
     )
 
 
-def _backlog_not_known(told: WhatIf) -> Iterator[str]:
-    unseen = [queue for queue in told.queues_gone if queue not in (told.backlog or {})]
-    yield (
-        f"NOT safe as far as the dumps show: {queue_ranges(unseen)} "
-        f"{noun(len(unseen), 'goes', 'go')}, and the dumps have no offsets "
-        "of the group there, so messages may lie in them that nobody reads afterwards. Look at "
-        "consumerProgress, or collect consume_stats."
+def _backlog_not_known(predicted: WhatIf) -> Iterator[str]:
+    unseen = [queue for queue in predicted.queues_gone if queue not in (predicted.backlog or {})]
+    danger = Text(
+        "NOT safe as far as the dumps show: {queues} goes"
+        if len(unseen) == 1
+        else "NOT safe as far as the dumps show: {queues} go",
+        queues=queue_ranges(unseen),
+    )
+    yield Text(
+        "{danger}, and the dumps have no offsets of the group there, so messages may lie in them "
+        "that nobody reads afterwards. Look at consumerProgress, or collect consume_stats.",
+        danger=danger,
     )
 
 
 def _owners_not_known(_: WhatIf) -> Iterator[str]:
-    yield (
+    yield Text(
         "NOT safe as far as the dumps show: who owns which queue cannot be computed before and "
         "after, so nothing shows that every queue has one owner."
     )
@@ -374,37 +477,64 @@ _DANGERS = {
 }
 
 
-def _how_safe(told: WhatIf) -> str:
-    if len(told.steps) == 1:
-        return "Safe: it is one step, and its end has no finding that was not there before."
-    sure = "Safe" if told.rollout.exhaustive else "No harm was found"
-    return (
-        f"{sure} in a rolling way, step by step ({count(len(told.steps), 'step')}): no state in "
-        "between has a duplicate or an orphan that was not there "
-        f"before{_looked_at(told.rollout)}."
+def _how_safe(predicted: WhatIf) -> Text:
+    if len(predicted.steps) == 1:
+        return Text("Safe: it is one step, and its end has no finding that was not there before.")
+    safe = Text(
+        "Safe in a rolling way, step by step ({steps}): no state in between has a duplicate or an "
+        "orphan that was not there before"
+        if predicted.rollout.exhaustive
+        else "No harm was found in a rolling way, step by step ({steps}): no state in between has "
+        "a duplicate or an orphan that was not there before",
+        steps=count(len(predicted.steps), "step"),
+    )
+    return _looked_at(safe, predicted.rollout)
+
+
+def _looked_at(sentence: Text, ways: Ways) -> Text:
+    """The sentence with how many states it rests on."""
+    if ways.states == 0 or (ways.exhaustive and ways.states == 1):
+        return Text("{sentence}.", sentence=sentence)
+    if ways.exhaustive:
+        return Text(
+            "{sentence} (all {states} states looked at).", sentence=sentence, states=ways.states
+        )
+    states: str = f"{ways.states:,}"
+    if ways.states >= 10**9:
+        states = Text("about 10^{digits}", digits=len(str(ways.states)) - 1)
+    return Text(
+        "{sentence} ({looked_at} of {states} states looked at: another may be worse).",
+        sentence=sentence,
+        looked_at=ways.looked_at,
+        states=states,
     )
 
 
-def _looked_at(ways: Ways) -> str:
-    if ways.states == 0:
-        return ""
-    if ways.exhaustive:
-        return f" (all {ways.states} states looked at)" if ways.states > 1 else ""
-    states = f"{ways.states:,}" if ways.states < 10**9 else f"about 10^{len(str(ways.states)) - 1}"
-    return f" ({ways.looked_at} of {states} states looked at: another may be worse)"
-
-
 def _what_is_wrong(between: Between) -> str:
-    parts = [
-        f"{queue_ranges(queues)} {noun(len(queues), 'is', 'are')} taken by {whom}"
-        for queues, whom in ((between.duplicates, "several"), (between.orphans, "nobody"))
-        if queues
-    ]
-    return "; ".join(parts)
+    parts = []
+    if between.duplicates:
+        parts.append(
+            Text(
+                "{queues} is taken by several"
+                if len(between.duplicates) == 1
+                else "{queues} are taken by several",
+                queues=queue_ranges(between.duplicates),
+            )
+        )
+    if between.orphans:
+        parts.append(
+            Text(
+                "{queues} is taken by nobody"
+                if len(between.orphans) == 1
+                else "{queues} are taken by nobody",
+                queues=queue_ranges(between.orphans),
+            )
+        )
+    return joined(parts)
 
 
-def _new_faults(told: WhatIf) -> Iterator[str]:
+def _new_faults(predicted: WhatIf) -> Iterator[str]:
     """Why there are findings when all is done."""
-    causes = find_causes(told.situation_after, told.after)
-    for fault in find_faults(told.situation_after, told.after, causes):
+    causes = find_causes(predicted.situation_after, predicted.after)
+    for fault in find_faults(predicted.situation_after, predicted.after, causes):
         yield from fault_lines(fault)

@@ -73,8 +73,8 @@ def running_info_row(statement: Statement, sdk: SdkOfClient = (None, None)) -> d
 def activities(info: RunningInfo, observed_at: Instant) -> list[str | None]:
     """Of each queue of the answer what the process does not do with it; None: nothing is wrong.
 
-    A coarse word and no number, so that a client that gets on says the same in each answer. What
-    it does not consume is measured on its own clock, by the latest time in the answer.
+    A coarse word and no number, so that a client that gets on reports the same in each answer. What
+    it does not consume is measured on its clock, by the latest time in the answer.
 
     >>> lately, long_ago = 1_000 * SECOND, 900 * SECOND
     >>> queues = (InfoQueue("T", "b", 0, False, lately, long_ago, cached_messages=5),)
@@ -102,7 +102,7 @@ def _activity(
 
 
 def request_mode_row(statement: Statement, mode: RequestMode) -> dict[str, Any]:
-    """The row of what a broker says of how a group consumes a topic, whichever client it is."""
+    """The row of how a group consumes a topic, as a broker reports it, whichever client it is."""
     return {
         "cluster": statement.cluster,
         "snapshot_time": statement.snapshot_time,
@@ -176,7 +176,7 @@ def logged_at(
 ) -> Instant | None:
     """When the client wrote a line, from the time that it prints, which has no zone.
 
-    By the zone that the settings name, else by its log's offset; None where that is not known. A
+    By the zone that the settings name, else by its log's offset; None where there is neither. A
     line without a time counts as of when it was collected.
     """
     if printed is None:

@@ -4,7 +4,7 @@ A broker keeps one table for a group (``ConsumerGroupInfo.subscriptionTable``), 
 writes it anew: ``updateSubscription`` (4.x and 5.x) adds the topics of that member and removes all
 others. Where all members subscribe alike the table never changes. Where it has a topic in some
 polls and lacks it in others, again and again, some members subscribe to the topic and some do not.
-The table does not tell who; how often it has the topic tells how many.
+The table does not show who; how often it has the topic shows how many.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _STEP = 5
 _HEARTBEAT: Instant = 30 * SECOND
 #: ... and its polls leave more than so much of the time between two heartbeats without a look.
 _NEVER_LOOKED_AT: Instant = 5 * SECOND
-#: Then its share tells nothing: half of the members as likely as more or fewer.
-_NOT_TOLD = 50
+#: Then its share has no meaning: half of the members as likely as more or fewer.
+_NO_SHARE = 50
 #: A broker at which all members subscribe would have lacked the topic in so many polls at least,
 #: had its table flipped as the others did: by chance it shows the topic in all of them once in 55.
 _EXPECTED = 4
@@ -56,7 +56,7 @@ Reading: TypeAlias = tuple[Instant, Broker, Connections]
 
 
 class Shown(NamedTuple):
-    """What the tables tell of a member of which nothing else is known."""
+    """What the tables show of a member that reported no subscriptions itself."""
 
     subscriptions: Subscriptions
     #: Those of its topics that flip, sorted.
@@ -90,10 +90,10 @@ class GroupTables:
         self._flips = _find_flips(readings) if len(numbers) > 1 else []
 
     def at(self, time: Instant, broker: Broker) -> Shown:
-        """What they tell of the members that a broker lists.
+        """What the tables show of the members that a broker lists.
 
-        One reading of a table that flips does not tell who subscribes to what: a member of which
-        nothing else is known counts as subscribing to all that any broker's table showed within
+        One reading of a table that flips does not show who subscribes to what: a member that
+        reported nothing itself counts as subscribing to all that any broker's table showed within
         GROUP_TABLE_SECONDS, or in all the time in which it flips.
         """
         shown = self._around(time)
@@ -119,15 +119,15 @@ class GroupTables:
 
 
 def share_of_others(percent: int, members: int, sure: int, subscribed: int) -> int:
-    """The share of the subscribers among the members of which only the table tells, in percent.
+    """The share of the subscribers among the members that only the table shows, in percent.
 
-    The table shows the member that wrote it last. As each writes it every 30 s, at a time of its
-    own, the table has the topic for the sum of the times up to the next writer: of few members a
-    share far from that of the subscribers. That one member subscribes and another one does not is
-    certain; each of the others does as likely as the table has the topic. (With times at random and
-    every number of subscribers equally likely, that is exactly what is to be expected.) Of ``sure``
-    members it is certain what they subscribe to, and ``subscribed`` of these have the topic. Never
-    0 or 100: the table does not tell which member wrote it.
+    The table shows the member that wrote it last. Each writes it every 30 s, at other times than
+    the others. So the table has the topic for the sum of the times up to the next writer: of few
+    members a share far from that of the subscribers. That one member subscribes and another does
+    not is certain; each of the others does as likely as the table has the topic. (With times at
+    random and every number of subscribers equally likely, that is exactly what is to be expected.)
+    Of ``sure`` members it is certain what they subscribe to, and ``subscribed`` of these have the
+    topic. Never 0 or 100: the table does not show which member wrote it.
 
     >>> share_of_others(50, members=6, sure=0, subscribed=0)
     50
@@ -250,13 +250,13 @@ def _flip(
         for broker, of_broker in had.items()
     }
     flipping = {b: each for b, each in shown.items() if len({has for _, has in each}) > 1}
-    told = [
+    readings = [
         has
         for each in flipping.values()
         if not _keeps_step([time for time, _ in each])
         for _, has in each
     ]
-    percent = _rounded(sum(told), len(told)) if told else _NOT_TOLD
+    percent = _rounded(sum(readings), len(readings)) if readings else _NO_SHARE
     enough = _EXPECTED * 100 / (100 - percent)
     # A member sends the same to every broker that lists it: where the members are the same, a table
     # that never lacks the topic was always asked at the wrong moment.

@@ -1,8 +1,8 @@
 """Statements about one consumer group -> its rows of the snapshot tables.
 
 ``heartbeats``, ``broker_polls``, ``member_lists``, ``client_states`` and ``queue_offsets``. What
-depends on what: members are what heartbeats, running infos and log lines say; a list needs them
-all, for what a client says later counts for the time before its first word.
+depends on what: members are what heartbeats, running infos and log lines report; a list needs all
+of them, for what a client reports first counts for the time before, too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SnapshotTerms(NamedTuple):
     heartbeat_expiry_seconds: int
     #: The zone in which all clients print their times; None: each log's is inferred.
     client_log_time_zone: str | None = None
-    #: The offset of each log from UTC: one log may tell of several groups.
+    #: The offset of each log from UTC: one log may be about several groups.
     log_offsets: Mapping[Log, Instant | None] = {}
 
 
@@ -109,7 +109,7 @@ def group_tables(
 
 
 class _Sdks:
-    """The SDK of each client, as the latest list that has it says."""
+    """The SDK of each client, from the latest list that has the client."""
 
     def __init__(self) -> None:
         self._lists: dict[Broker, Content] = {}

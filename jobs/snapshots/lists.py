@@ -40,7 +40,7 @@ def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instan
     is not silent; ``heard_until`` is when the last one of any member came: until then somebody
     listened. A broker drops a client that stopped without a word 120 to 130 s later; until then its
     slot is in everybody's list. Who is heard again was frozen: it holds its queues meanwhile, and
-    a frozen process is a fault of its own.
+    a frozen process is another fault.
 
     >>> _is_silent(50 * SECOND, [0], 99 * SECOND), _is_silent(10 * SECOND, [0], 99 * SECOND)
     (True, False)
@@ -113,7 +113,7 @@ class ListRows:
         self._tables = tables
         self._expiry = heartbeat_expiry_seconds * SECOND
         self._numbers: dict[Member, int] = {}
-        self._known: list[Member] = []
+        self._distinct: list[Member] = []
         self._texts: dict[tuple[int, bool | None], str] = {}
         self._last: dict[Broker, _Resolved] = {}
         #: By list id the numbers of its members, and which of them are expired.
@@ -209,9 +209,9 @@ class ListRows:
         return resolved
 
     def _number(self, member: Member) -> int:
-        number = self._numbers.setdefault(member, len(self._known))
-        if number == len(self._known):
-            self._known.append(member)
+        number = self._numbers.setdefault(member, len(self._distinct))
+        if number == len(self._distinct):
+            self._distinct.append(member)
         return number
 
     def _list_id(self, numbers: Sequence[int], expired: Sequence[bool | None]) -> str:
@@ -222,14 +222,14 @@ class ListRows:
     def _text(self, number: int, is_expired: bool | None) -> str:
         text = self._texts.get((number, is_expired))
         if text is None:
-            facts = self._known[number].facts(is_expired=is_expired)
+            facts = self._distinct[number].facts(is_expired=is_expired)
             text = self._texts[number, is_expired] = record_text(MEMBER_FACTS, facts)
         return text
 
     def take_heartbeats(self, cluster: str, group: str) -> pa.Table:
         """The rows of ``heartbeats`` since the last time that they were taken."""
         used, position = np.unique(np.array(self._rows, dtype=np.int64), return_inverse=True)
-        members = [self._known[number] for number in used]
+        members = [self._distinct[number] for number in used]
         columns = {
             name: pa.array(values, type=HEARTBEATS.schema.field(name).type).take(position)
             for name, values in zip(Member._fields, zip(*members, strict=True), strict=True)
@@ -274,7 +274,7 @@ class ListRows:
     ) -> pa.Table:
         positions: dict[tuple[int, bool | None], int] = {}
         position = [positions.setdefault(each, len(positions)) for each in members]
-        facts = [self._known[number].facts(is_expired=expired) for number, expired in positions]
+        facts = [self._distinct[number].facts(is_expired=expired) for number, expired in positions]
         structs = pa.array(facts, type=MEMBERS.value_type).take(pa.array(position))
         return table_of(
             MEMBER_LISTS,
@@ -291,8 +291,8 @@ class ListRows:
 
 
 def _with_shares_of_others(members: Sequence[Member]) -> list[Member]:
-    """The members of a list, where the shares of doubtful topics are those of the members of which
-    only the table tells: what the others say themselves is certain."""
+    """The members of a list, where the shares of doubtful topics are those of the members that
+    only the table shows: what the others report themselves is certain."""
     sure = [
         {topic for topic, *_ in each.subscriptions}
         for each in members

@@ -1,11 +1,11 @@
-"""What is true of a member of a group, by its own heartbeats, running infos and log lines.
+"""What is true of a member of a group, by its heartbeats, running infos and log lines.
 
 A broker's list (ConsumerConnection) has the connections, but its subscription table is the
 group's: the last heartbeat of any member overwrites it, so that in a mixed group it flips. What a
-member subscribes to is therefore what it said last itself: in a full heartbeat over that
+member subscribes to is therefore what it reported last itself: in a full heartbeat over that
 connection, as long as heartbeats over it are heard; else in its running info or in a heartbeat to
 another broker, whichever is later (a collector may hear one broker alone, or stop to hear it). The
-group's table counts for a member that said nothing at all. The row says which.
+group's table counts for a member that reported nothing at all. The row has the source.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HEARTBEAT_SOURCE = "HEARTBEAT"
 
 
 class Profile(NamedTuple):
-    """What a running info says of a member, as a heartbeat does too."""
+    """What a running info has of a member, as a heartbeat does too."""
 
     consume_type: str | None
     message_model: str | None
@@ -76,8 +76,8 @@ class Member(NamedTuple):
         """Whether it takes its queues by itself, so that no strategy gives it any.
 
         A ``DefaultMQPullConsumer``, whose application pulls what it likes, or one that pulls and
-        itself says that it subscribes to nothing: it takes its queues by ``assign()``
-        (``DefaultLitePullConsumerImpl`` 5.3.3). What the group's table says does not count: the
+        itself reports that it subscribes to nothing: it takes its queues by ``assign()``
+        (``DefaultLitePullConsumerImpl`` 5.3.3). What the group's table has does not count: the
         last heartbeat of any member wrote it.
         """
         assigns = (
@@ -122,12 +122,12 @@ class OfConnection:
 
 
 class OfClient:
-    """What a client says of itself, over whichever connection."""
+    """What a client reports of itself, over whichever connection."""
 
     __slots__ = ("client_rebalance", "heartbeat", "info", "nearby", "pull_consumer", "strategy")
 
     def __init__(self) -> None:
-        #: Its last full heartbeat that said anything new, over any connection. Several processes
+        #: Its last full heartbeat that had anything new, over any connection. Several processes
         #: of one id repeat themselves without end: a repetition over the same connection is no
         #: news.
         self.heartbeat = History[HeartbeatOfGroup]()
@@ -203,7 +203,7 @@ class Members:
         return self._heard.get(broker)
 
     def of_client(self, client_id: str) -> OfClient:
-        """What a client says of itself."""
+        """What a client reports of itself."""
         return self._clients.get(client_id, _SILENT_CLIENT)
 
     def _client(self, client_id: str) -> OfClient:
@@ -224,50 +224,56 @@ def _add_strategy(client: OfClient, time: Instant, strategy: str, source: str) -
         client.nearby.add(time, strategy)
 
 
-class _Words(NamedTuple):
-    """What a client says of itself, where, and since when."""
+class _Report(NamedTuple):
+    """What a client reports of itself, where, and since when."""
 
     since: Instant
     source: str
-    words: HeartbeatOfGroup | Profile
+    content: HeartbeatOfGroup | Profile
 
 
-def _last_words(time: Instant, own: OfConnection, client: OfClient) -> tuple[list[_Words], Instant]:
-    """What a client says over a connection and elsewhere, the words that count first; until when.
+def _last_reports(
+    time: Instant, connection: OfConnection, client: OfClient
+) -> tuple[list[_Report], Instant]:
+    """What a client reports over a connection and elsewhere, what counts first; until when.
 
-    The words over the connection count while it is heard: several processes may have one id, and
-    each has its own connections. Once it is heard no more, what the client said last counts,
-    wherever; what it says first counts for the time before.
+    What comes over the connection counts while it is heard: several processes may have one id, and
+    each has its own connections. Once it is heard no more, what the client reported last counts,
+    wherever; what it reports first counts for the time before.
     """
     histories: tuple[tuple[str, History[Any]], ...] = (
-        (HEARTBEAT_SOURCE, own.full),
+        (HEARTBEAT_SOURCE, connection.full),
         (RUNNING_INFO_SOURCE, client.info),
         (HEARTBEAT_SOURCE, client.heartbeat),
     )
-    said = [
-        _Words(own.heard_before(time) if history is own.full else found[0], source, found[1])
+    reports = [
+        _Report(
+            connection.heard_before(time) if history is connection.full else found[0],
+            source,
+            found[1],
+        )
         for source, history in histories
         if (found := history.nearest_since(time)) is not None
     ]
-    until = min(own.full.next_change(time), client.next_change(time))
-    if len({each.words.subscriptions for each in said}) < 2:
-        return said, until
+    until = min(connection.full.next_change(time), client.next_change(time))
+    if len({each.content.subscriptions for each in reports}) < 2:
+        return reports, until
     last = min(
-        said,
+        reports,
         key=lambda each: (
-            each.words.subscriptions is None,
+            each.content.subscriptions is None,
             each.since > time,
             abs(time - each.since),
         ),
-    ).words.subscriptions
-    own_words = own.full.nearest(time)
-    if own_words is not None and own_words.subscriptions != last:
-        heard, reach = own.heard_nearest(time), HEARD_SECONDS * SECOND
+    ).content.subscriptions
+    heartbeat = connection.full.nearest(time)
+    if heartbeat is not None and heartbeat.subscriptions != last:
+        heard, reach = connection.heard_nearest(time), HEARD_SECONDS * SECOND
         if abs(time - heard) <= reach:
-            return said, min(until, heard + reach + 1)
-        until = min(until, own.heard_after(time) - reach)
-    # Of equal words the first witness counts, so that a repetition does not change the row.
-    return sorted(said, key=lambda each: each.words.subscriptions != last), until
+            return reports, min(until, heard + reach + 1)
+        until = min(until, connection.heard_after(time) - reach)
+    # Of equal contents the first witness counts, so that a repetition does not change the row.
+    return sorted(reports, key=lambda each: each.content.subscriptions != last), until
 
 
 def member_at(
@@ -280,16 +286,15 @@ def member_at(
 ) -> tuple[Member, Instant]:
     """What is true of a connection of a broker's list at the time of a poll, and until when.
 
-    ``shown`` is what the group's tables tell then. Where they had to serve (GROUP_TABLE) it holds
-    only while they tell the same.
+    ``shown`` is what the group's tables show then. Where they had to serve (GROUP_TABLE) it holds
+    only while they show the same.
     """
-    own = members.of_connection(broker, connection)
     client = members.of_client(connection.client_id)
-    heard, until = _last_words(time, own, client)
+    reports, until = _last_reports(time, members.of_connection(broker, connection), client)
     subscribed = [
-        (words.subscriptions, source)
-        for _, source, words in heard
-        if words.subscriptions is not None
+        (content.subscriptions, source)
+        for _, source, content in reports
+        if content.subscriptions is not None
     ]
     subscriptions, subscription_source = (
         subscribed[0] if subscribed else (shown.subscriptions, GROUP_TABLE)
@@ -303,8 +308,8 @@ def member_at(
         connection.client_addr,
         connection.language,
         connection.version,
-        _first(*[each.words.consume_type for each in heard], answer.consume_type),
-        _first(*[each.words.message_model for each in heard], answer.message_model),
+        _first(*[each.content.consume_type for each in reports], answer.consume_type),
+        _first(*[each.content.message_model for each in reports], answer.message_model),
         subscriptions,
         subscription_source,
         strategy,

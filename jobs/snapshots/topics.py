@@ -23,7 +23,7 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
 
     A topic that the nameserver does not know gives one row without a broker in ``topic_routes``,
     and a route without brokers in ``route_contents``. Polls that the nameserver did not answer
-    give no row: nothing is known from them.
+    give no row: they are no evidence.
     """
     last: dict[tuple[Instant | None, str | None], Statement] = {}
     for statement in statements:

@@ -28,7 +28,7 @@ def write_new(path: Path, data: bytes) -> None:
 def replace(path: Path, data: bytes) -> None:
     """Writes a file in one step: who reads it sees the old bytes or the new.
 
-    The temporary file has a name of its own, so that two writers do not write into one.
+    Each temporary file has another name, so that two writers never write into one.
     """
     under_way = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:

@@ -1,13 +1,13 @@
 """At most one writer at a time: a lease on a name, on any file system that lists what was written.
 
-Whoever wants to write puts a claim of its own into the folder of claims, then lists the folder. It
+Whoever wants to write puts a claim into the folder of claims, then lists the folder. It
 holds the lease where it sees no other claim; else it takes its claim back and tries again later. Of
 two that write at a time at least one sees the other, so that two never hold the lease. That needs
 no more of a file system than that a listing has what was written before it, which local disks, HDFS
 and the object stores of today give.
 
-A claim that nobody renews lapses. Whether it did is told by the times that the file system itself
-gave the two claims: no clock of this machine is compared with one of another.
+A claim that nobody renews lapses. The times that the file system itself gave the two claims show
+whether it did: no clock of this machine is compared with one of another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from jobs.errors import LeaseError
 from jobs.storage.location import Location
 
 #: Renewed so often, in seconds; a claim that was not renewed for as long as ``_LAPSE`` counts no
-#: more. A process may stand still for minutes: a laptop that sleeps, a full disk on NFS.
+#: more. A process may stop for minutes: a laptop that sleeps, a full disk on NFS.
 _RENEWAL = 20.0
 _LAPSE = timedelta(minutes=5)
 #: A broken claim is remembered for so long: until then its writer must not publish, and what it
@@ -57,7 +57,7 @@ class Owner:
         return cls(run_id, socket.gethostname(), os.getpid(), _started(os.getpid()))
 
     def is_dead(self) -> bool:
-        """Whether the process surely ended: only of this machine's own can that be seen."""
+        """Whether the process surely ended: that can be seen of processes of this machine only."""
         here = Owner.this("")
         of_here = here.started.rpartition(" ")[0]
         if self.host != here.host or not of_here or self.started.rpartition(" ")[0] != of_here:
@@ -71,7 +71,7 @@ def _started(pid: int) -> str:
     with suppress(OSError, IndexError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         namespace = Path("/proc/self/ns/pid").readlink()
-        # The name of the command, in parentheses, may have blanks and parentheses of its own.
+        # The name of the command, in parentheses, may itself have blanks and parentheses.
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         state, *others = fields.rpartition(")")[2].split()
         if state != "Z":
@@ -150,7 +150,7 @@ def _runs(claims: Location, *endings: str) -> frozenset[str]:
 def _acquire(
     claims: Location, run_id: str, wait_seconds: float, say: Callable[[str], None]
 ) -> Lease:
-    began, has_said = time.monotonic(), False
+    began, has_reported = time.monotonic(), False
     while True:
         name = f"{run_id}~{secrets.token_hex(4)}"
         mine = claims / f"{name}{_CLAIM}"
@@ -168,9 +168,9 @@ def _acquire(
                 f"{other} is writing there ({claims}), also after {wait_seconds:g} s: this run "
                 "gave up and changed nothing; run it again when the other one has ended"
             )
-        if not has_said:
+        if not has_reported:
             say(f"waits for {other}, which is writing to {claims}")
-            has_said = True
+            has_reported = True
         # Of two that began at a time both withdraw: the next time not at the same time.
         time.sleep(random.uniform(0.05, 0.5))  # noqa: S311 - no secret
 
@@ -213,7 +213,7 @@ def _owner(claim: Location) -> Owner | None:
         return None
     except (ValueError, TypeError):
         # A writer lists the claims when its claim is whole: one that is being written now finds
-        # this process's claim, and not its own. On HDFS a claim that is renewed may be read by
+        # this process's claim beside its own. On HDFS a claim that is renewed may be read by
         # half: there it counts until it lapses.
         return None if claim.is_local else _UNREADABLE
 

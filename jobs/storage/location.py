@@ -80,7 +80,7 @@ class Location:
 
     @property
     def file_system(self) -> pafs.FileSystem:
-        """PyArrow's file system, for readers of its own."""
+        """PyArrow's file system, for PyArrow's readers."""
         return self._fs
 
     @property
@@ -155,7 +155,7 @@ class Location:
         return [info.base_name for info in self.infos()]
 
     def infos(self) -> list[pafs.FileInfo]:
-        """What the file system says of the files and folders right below, sorted by name."""
+        """What the file system has of the files and folders right below, sorted by name."""
         selector = pafs.FileSelector(self._base, allow_not_found=True)
         return sorted(self._fs.get_file_info(selector), key=lambda info: info.base_name)
 

@@ -1,4 +1,4 @@
-"""What a run wrote, so that a reader can tell whether all of it is there, and is what was written.
+"""What a run wrote, so that a reader can check that all of it is there, and is what was written.
 
 A manifest names every file of every table with its size, its rows and its digest, and has a digest
 of itself. It is JSON: whoever has lost everything else can read it.

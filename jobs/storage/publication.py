@@ -27,7 +27,7 @@ from jobs.storage.manifest import TableFiles, sealed, unsealed
 
 _LOGGER = logging.getLogger(__name__)
 _RUN = "run="
-#: What tells a pointer of version 0.2 or before, which has no list of files, from one of others.
+#: What the summary of a pointer without a list of files must have: one of version 0.2 or before.
 _OLD_SUMMARY = frozenset({"inputs", "rows", "window"})
 #: Both become a part of paths.
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -60,7 +60,7 @@ class Publication:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            # A disk or a server that does not answer says nothing of the pointer.
+            # A disk or a server that does not answer does not show whether there is a pointer.
             if isinstance(error, OSError) and not self._pointer.is_folder():
                 raise
             last = self._last_whole()

@@ -44,7 +44,7 @@ def check_date(date: str) -> str:
 
 @dataclass(frozen=True)
 class Published:
-    """What the pointer of a date says: the run that counts, and its tables.
+    """What the pointer of a date has: the run that counts, and its tables.
 
     ``files``: by table what was published, state tables as ``_states/<table>``; None for a run of
     version 0.2 or before, of which nothing can be checked.
@@ -134,8 +134,8 @@ class Reports:
                     raise
                 published = now
 
-    def told(self, date: str) -> Location:
-        """Where it stands what was told of the runs of a date: a JSON object."""
+    def delivered(self, date: str) -> Location:
+        """Where there is a note of what alerts delivered of the runs of a date: a JSON object."""
         return self.root / "_alerts" / f"dt={check_date(date)}.json"
 
     def publication(self, date: str) -> Publication:

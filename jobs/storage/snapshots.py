@@ -160,7 +160,7 @@ class SnapshotWriter:
             try:
                 yield writer
             finally:
-                # Whoever took over from this one has files of its own there.
+                # Whoever took over from this one has other files there.
                 writer.staging.delete()
                 if not (root / "_staging").children():
                     (root / "_staging").delete()

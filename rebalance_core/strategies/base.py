@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
+from rebalance_core.texts import Text
 
 Queues: TypeAlias = Sequence[MessageQueue]
 ClientIds: TypeAlias = Sequence[str]
@@ -32,7 +33,7 @@ _COPY_SUFFIX = re.compile(r"\x00[0-9]{6,}\Z")
 
 
 def own_id(client_id: str, copy: int) -> str:
-    """The id that a copy of a client id would have if each copy had its own; copy 0 keeps it.
+    """The id that a copy of a client id would have if each copy had another; copy 0 keeps it.
 
     It sorts right behind the id that it is made of, and is in the same machine room.
     """
@@ -69,17 +70,19 @@ class AllocationStrategy(ABC):
     @property
     def variant(self) -> str:
         """Whose reading of the name it is, such as ``client-go``; "" for Java's current one."""
-        return "clients that sort bytewise" if self.sorts_bytewise else ""
+        return Text("clients that sort bytewise") if self.sorts_bytewise else ""
 
     @property
     def full_name(self) -> str:
-        """The name with the variant, which tells arithmetics of one name apart.
+        """The name with the variant: of one name, each variant computes something else.
 
         >>> from rebalance_core.strategies import Sdk, make_strategy
         >>> make_strategy("CONSISTENT_HASH", sdk=Sdk.GO).full_name
         'CONSISTENT_HASH of client-go'
         """
-        return f"{self.name} of {self.variant}" if self.variant else self.name
+        if not self.variant:
+            return self.name
+        return Text("{strategy} of {sdk}", strategy=self.name, sdk=self.variant)
 
     def sorting_bytewise(self) -> Self:
         """The same strategy of a client that sorts both lists bytewise, as Go and C++ do.
@@ -179,7 +182,7 @@ class AllocationStrategy(ABC):
     def _positions_in_own_order(
         self, queues: Queues, client_ids: ClientIds
     ) -> dict[str, Positions]:
-        """``_positions`` in lists that are in Java's order, whatever the client's own order is."""
+        """``_positions`` in lists that are in Java's order, whatever the client's order is."""
         if not self.sorts_bytewise:
             return self._positions(queues, client_ids)
         place = sorted(range(len(queues)), key=lambda number: _bytewise_key(queues[number]))

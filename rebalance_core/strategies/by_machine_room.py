@@ -18,6 +18,7 @@ from rebalance_core.strategies.base import (
     by_first_slot,
 )
 from rebalance_core.strategies.sdk import Sdk
+from rebalance_core.texts import Text
 
 
 class ByMachineRoom(AllocationStrategy):
@@ -79,8 +80,12 @@ class ByMachineRoom(AllocationStrategy):
             room = self._room_of(broker_name)
             if room is not None and self._rooms is None:
                 raise MissingParameterError(
-                    "MACHINE_ROOM needs consumeridcs: expected a list of rooms, got none, "
-                    f"and the broker {broker_name!r} is in the room {room!r}"
+                    Text(
+                        "MACHINE_ROOM needs consumeridcs: expected a list of rooms, got none, and "
+                        "the broker {broker} is in the room {room}",
+                        broker=repr(broker_name),
+                        room=repr(room),
+                    )
                 )
             takes_part[broker_name] = self.serves(broker_name)
         return np.array(
@@ -99,7 +104,7 @@ class MachineRoomUnfiltered(ByMachineRoom):
     Source: ``AllocateMessageQueueByMachineRoom``, RocketMQ 4.2.0 to 4.7.1 (issue #2477).
     """
 
-    variant = Sdk.JAVA_BEFORE_4_8_0.value
+    variant: str = Sdk.JAVA_BEFORE_4_8_0.value
 
     def _block_queues(self, eligible: Positions) -> Positions:
         return np.arange(len(eligible), dtype=np.int64)

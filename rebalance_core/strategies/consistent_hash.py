@@ -27,7 +27,7 @@ class ConsistentHash(AllocationStrategy):
     id: all its processes take the same queues (duplicates), but no queue is orphaned.
     Without points (``virtual_node_count`` 0) nobody takes anything.
 
-    A hash function of the application's own (Java's constructor takes one) cannot be seen from
+    A hash function that the application wrote (Java's constructor takes one) cannot be seen from
     outside; this is the default. Raises AllocationError for a negative number of points.
 
     Source: ``AllocateMessageQueueConsistentHash``, ``ConsistentHashRouter``, RocketMQ 5.3.3.

@@ -28,6 +28,7 @@ from rebalance_core.strategies.consistent_hash import (
 )
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby, RoomPattern, Rooms
 from rebalance_core.strategies.sdk import Sdk
+from rebalance_core.texts import Text
 
 _NEARBY_PREFIX = "MACHINE_ROOM_NEARBY-"
 _ROOM_KEYS = ("broker_room", "broker_room_patterns", "client_room", "client_room_patterns")
@@ -96,10 +97,13 @@ def make_strategy(
 
 def _checked_params(name: str, params: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if not isinstance(name, str) or name.removeprefix(_NEARBY_PREFIX) not in _ACCEPTED:
-        names = ", ".join(_ACCEPTED)
         raise UnknownStrategyError(
-            f"unknown strategy {name!r}: expected one of {names}, "
-            f"or {_NEARBY_PREFIX} before one of them"
+            Text(
+                "unknown strategy {name}: expected one of {names}, or {prefix} before one of them",
+                name=repr(name),
+                names=", ".join(_ACCEPTED),
+                prefix=_NEARBY_PREFIX,
+            )
         )
     if params is None:
         return {}
@@ -127,10 +131,16 @@ def _make_nearby(
 ) -> AllocationStrategy:
     if all(given.get(key) is None for key in _ROOM_KEYS):
         raise MissingParameterError(
-            f"{name} needs rooms: expected {', '.join(_ROOM_KEYS)}, got none of them"
+            Text(
+                "{strategy} needs rooms: expected {keys}, got none of them",
+                strategy=name,
+                keys=", ".join(_ROOM_KEYS),
+            )
         )
     if isinstance(inner, ByMachineRoom) and given.get("consumeridcs") is None:
-        raise MissingParameterError(f"{name} needs consumeridcs: expected a list, got none")
+        raise MissingParameterError(
+            Text("{strategy} needs consumeridcs: expected a list, got none", strategy=name)
+        )
     return MachineRoomNearby(
         inner,
         broker_rooms=_rooms(name, given, "broker_room"),

@@ -20,6 +20,7 @@ from rebalance_core.strategies.base import (
     original_id,
 )
 from rebalance_core.strategies.by_config import ByConfig
+from rebalance_core.texts import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class RoomPattern:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """The room of each name; stands for the application's MachineRoomResolver.
+    """The room of each name; in place of the application's MachineRoomResolver.
 
     A name listed in ``by_name`` is in that room, also where that is no room (None or ""). Of the
     patterns the first that matches counts.
@@ -67,8 +68,8 @@ class MachineRoomNearby(AllocationStrategy):
     """The queues of a room go to the clients in it; those of a room without clients to everyone.
 
     Over AVG, with the queues a0, a1 in room1 and b0, b1 in room2, and the clients x and y both
-    in room1: x takes a0, then b0; y takes a1, then b1. Each room without clients is allocated on
-    its own, so the first clients take the odd queue of each.
+    in room1: x takes a0, then b0; y takes a1, then b1. Each room without clients is allocated
+    separately, so the first clients take the odd queue of each.
     A queue of a room whose clients do not subscribe to the topic is orphaned, not nearby.
 
     Raises AllocationError where a broker or, next, a client has no room: one such client, and
@@ -81,7 +82,10 @@ class MachineRoomNearby(AllocationStrategy):
     def __init__(self, inner: AllocationStrategy, broker_rooms: Rooms, client_rooms: Rooms) -> None:
         if isinstance(inner, ByConfig) and inner.config_queues is None:
             raise MissingParameterError(
-                "MACHINE_ROOM_NEARBY-CONFIG needs config_queues: expected a list, got none"
+                Text(
+                    "{strategy} needs config_queues: expected a list, got none",
+                    strategy="MACHINE_ROOM_NEARBY-CONFIG",
+                )
             )
         self.name = f"MACHINE_ROOM_NEARBY-{inner.name}"
         self._inner = inner
@@ -127,7 +131,7 @@ class MachineRoomNearby(AllocationStrategy):
         """The positions that are shared out together, and among whom, in the result's order."""
         queues_of = self._queues_by_room(queues)
         clients_of = self._clients_by_room(client_ids)
-        # A client's own room comes first in its result, and then the rooms that nobody serves.
+        # A client's room comes first in its result, and then the rooms that nobody serves.
         own_room = [
             (queues_of[room], clients) for room, clients in clients_of.items() if room in queues_of
         ]

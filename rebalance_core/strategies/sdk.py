@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from functools import lru_cache
 
+from rebalance_core.texts import Text
+
 #: MQVersion ordinal of the release that took the blocks of MACHINE_ROOM from the rooms' queues.
 _VERSION_4_8_0 = 373
 
@@ -16,9 +18,9 @@ class Sdk(Enum):
     rocketmq-client-cpp 2.2 (``Rebalance``, which makes ``AllocateMQAveragely`` and nothing else).
     """
 
-    #: The current one. SDKs of which nothing is known here are taken to be like it.
+    #: The current one. SDKs that are not listed here are taken to be like it.
     JAVA = "Java"
-    JAVA_BEFORE_4_8_0 = "Java before 4.8.0"
+    JAVA_BEFORE_4_8_0 = Text("Java before 4.8.0")
     GO = "client-go"
     #: Also what is built over it, such as the Python binding: it says CPP of itself.
     CPP = "client-cpp"

@@ -88,7 +88,7 @@ class Tables:
 
     @property
     def true_findings(self) -> Path:
-        """One row per queue and faulty stretch of time."""
+        """One row per queue and faulty period of time."""
         return self.folder / "true_findings"
 
     def heartbeats(self) -> int:

@@ -15,8 +15,6 @@ from tests.bench.fleets import SIZES, Tables, plain, write_fleet, write_ids
 
 pytestmark = pytest.mark.spark
 
-_LIBRARIES = {"on_polars": "polars", "on_duckdb": "duckdb"}
-
 
 @pytest.fixture(scope="module")
 def tables(_spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
@@ -30,8 +28,6 @@ def tables(_spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactor
 def test_a_contender_finds_what_is_true(
     spark: SparkSession, tables: Tables, tmp_path: Path, name: str
 ) -> None:
-    if name in _LIBRARIES:
-        pytest.importorskip(_LIBRARIES[name], reason="needs the extra: bench")
     contender = BY_NAME[name]
     module: Any = importlib.import_module(f"tests.bench.contenders.{contender.module}")
     module.run(spark, tables.with_ids if contender.has_ids else tables.snapshots, tmp_path)

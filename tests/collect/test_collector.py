@@ -271,13 +271,14 @@ def test_live_gives_a_first_verdict_and_a_second_one(tmp_path: Path, capsys: Any
         assert cli.main([*arguments, "--watch", "0", "--fail-on", "CRITICAL"]) == 0
         first = capsys.readouterr().out
         watch = ["--watch", "2", "--set", "persistence_seconds=1", "--fail-on", "CRITICAL"]
-        assert cli.main([*arguments, *watch]) == 1
+        assert cli.main([*arguments, *watch, "--language", "zh"]) == 1
     assert "nothing can be seen to last yet" in first
     assert "Nothing lasting was found" in first
     second = capsys.readouterr().out
     assert "second verdict, from 2 s" in second
     assert "have lasting faults" in second
-    assert len(list((tmp_path / "out").glob("*/report.html"))) == 2
+    pages = [each.read_text() for each in sorted((tmp_path / "out").glob("*/report.html"))]
+    assert ['lang="zh-CN"' in page for page in pages] == [False, True]
 
 
 # Options

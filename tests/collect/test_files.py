@@ -124,7 +124,7 @@ with folder.locked():
 def test_two_collectors_do_not_write_into_one_folder(tmp_path: Path) -> None:
     with DumpFolder(tmp_path).locked():
         with (
-            pytest.raises(AuditError, match=f"process {os.getpid()}.*a folder of its own"),
+            pytest.raises(AuditError, match=f"process {os.getpid()}.*another folder"),
             DumpFolder(tmp_path).locked(),
         ):
             pass

@@ -88,7 +88,7 @@ GOOD = {
     "--settings": ["good.toml", "bad.toml", "gone", "dumps"],
     "--config": ["good.toml", "bad.toml", "gone", "dumps"],
     "--account": ["good.toml", "gone"],
-    "--set": ["persistence_seconds=60", "alerts.tell=ALWAYS", "paths.reports=out/reports"],
+    "--set": ["persistence_seconds=60", "alerts.send=ALWAYS", "paths.reports=out/reports"],
     "--date": ["2026-11-21", "2026-11-20"],
     "--since": ["2026-11-21", "2026-11-21T02:00:00Z", "last"],
     "--until": ["2026-11-22", "2026-11-21T02:10:00+08:00"],

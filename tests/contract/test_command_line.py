@@ -19,6 +19,7 @@ from jobs.publish.run import Task
 from jobs.storage import Published
 
 NEXT = "expected --snapshots"
+TO_R = ["--snapshots", "s", "--reports", "r"]
 BOTH = "expected --date or --since/--until, came both"
 
 
@@ -67,6 +68,21 @@ def test_a_date_or_times_or_where_the_last_run_ended(
     [
         (["audit", "--date", "../../x", "--snapshots", "s", "--reports", "r"], 2, "--date: expec"),
         (["audit", "--date", "2026-02-30", "--snapshots", "s", "--reports", "r"], 2, "--date: exp"),
+        # One form of a date, wherever one is asked for.
+        (["audit", "--date", "20261120", *TO_R], 2, "--date: expected a date as YYYY-MM-DD"),
+        (["audit", "--date", "2026-W47-5", *TO_R], 2, "--date: expected a date as YYYY-MM-DD"),
+        (["show", "summary", "--date", "yesterday"], 2, "expected a date as YYYY-MM-DD, came 'yes"),
+        (["report", "--date", "2026-13-01"], 2, "came '2026-13-01'"),
+        (["alert", "--date", "20261120"], 2, "came '20261120'"),
+        (["site", "--date", "2026-11-20\n"], 2, r"came '2026-11-20\n'"),
+        # What has several files does not go to standard output, nor into a folder of that name.
+        (["run", "--dumps", "d", "--output", "-"], 2, "--output: expected a folder, came '-'"),
+        (["ingest", "--snapshots", "-"], 2, "--snapshots: expected a folder, came '-'"),
+        (["audit", "--snapshots", "s", "--reports", "-"], 2, "--reports: expected a folder"),
+        (["site", "--output", "-"], 2, "--output: expected a folder"),
+        (["live", "--output", "-"], 2, "--output: expected a folder"),
+        (["collect", "--dumps", "-"], 2, "--dumps: expected a folder"),
+        (["completion", "tcsh"], 2, "invalid choice"),
         (["audit", "--reports", "r"], 2, "expected --snapshots"),
         (["audit", "--snapshots", "s"], 2, "expected --reports"),
         (["ingest", "--snapshots", "s"], 2, "expected --dumps"),
@@ -199,7 +215,6 @@ SUMMED_UP = (
 )
 EXPIRED = "a known issue expired on 2026-01-06, its findings count again: OPS-1"
 INGESTED = "ingested 1,000 lines of 2 files into {}/s, 3 quarantined"
-TO_R = ["--snapshots", "s", "--reports", "r"]
 
 
 @pytest.mark.parametrize(

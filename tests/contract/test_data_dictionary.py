@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
-from jobs.data_dictionary import INDEX, PAGE, dictionary, index, type_name
+from jobs.data_dictionary import (
+    CHINESE,
+    CHINESE_PAGE,
+    INDEX,
+    PAGE,
+    dictionary,
+    in_chinese,
+    index,
+    type_name,
+)
 from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table
 
 TABLES = {table.name: table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES)}
@@ -15,6 +25,33 @@ TABLES = {table.name: table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES)}
 def test_the_page_is_what_the_schemas_say() -> None:
     reports = [table for table in REPORT_TABLES if table not in SNAPSHOT_TABLES]
     assert PAGE.read_text(encoding="utf-8") == dictionary(SNAPSHOT_TABLES, reports), "make docs"
+
+
+def test_the_chinese_page_is_what_the_schemas_say() -> None:
+    reports = [table for table in REPORT_TABLES if table not in SNAPSHOT_TABLES]
+    page = CHINESE_PAGE.read_text(encoding="utf-8")
+    assert page == dictionary(SNAPSHOT_TABLES, reports, in_chinese()), "make docs"
+
+
+def test_a_text_without_a_translation_is_named() -> None:
+    with pytest.raises(KeyError, match=r"data_dictionary.toml has no line for 'a new column'"):
+        in_chinese()("a new column")
+
+
+def test_no_translation_of_the_page_is_left_over_or_english() -> None:
+    asked: set[str] = set()
+    chinese = in_chinese()
+
+    def remembered(text: str) -> str:
+        asked.add(text)
+        return chinese(text)
+
+    dictionary(SNAPSHOT_TABLES, REPORT_TABLES, remembered)
+    translations = tomllib.loads(CHINESE.read_text(encoding="utf-8"))
+    assert set(translations) == asked
+    # Some are names alone.
+    english = {text for text, translation in translations.items() if text == translation}
+    assert english == {"cluster, consumer_group, topic"}
 
 
 def test_every_table_is_told_of_once() -> None:

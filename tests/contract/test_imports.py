@@ -20,6 +20,7 @@ STEPS = {
     "fold": {"judge.dossier", "judge.evaluation", "judge.udf"},
     "judge": set(),
     "publish": {"judge.dossier"},
+    "lakes": {"reports.read"},
     "reports": {"judge.evaluated", "judge.moment"},
     "rendering": set(),
 }

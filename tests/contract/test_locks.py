@@ -27,8 +27,11 @@ DECLARED = {
     "build": GROUPS["build"],
     "tools": GROUPS["tools"],
     "runtime": [*PROJECT["dependencies"], *(each for extra in EXTRAS.values() for each in extra)],
-    "dev": [*PROJECT["dependencies"], *EXTRAS["spark"], *EXTRAS["fast"], *GROUPS["dev"]],
-    "bench": GROUPS["bench"],
+    "dev": [
+        *PROJECT["dependencies"],
+        *(each for extra in ("spark", "fast", "delta", "iceberg") for each in EXTRAS[extra]),
+        *GROUPS["dev"],
+    ],
     "site": GROUPS["site"],
 }
 
@@ -99,13 +102,11 @@ def test_every_pin_has_its_hashes_and_any_index_serves_them(lock: str) -> None:
 
 
 def test_the_locks_agree() -> None:
-    """What is tested is what is shipped; the bench is added to what is tested."""
+    """What is tested is what is shipped."""
     for python in PYTHONS:
         tested, shipped = pinned("dev", python), pinned("runtime", python)
         for name in tested.keys() & shipped.keys():
             assert tested[name].version == shipped[name].version
-        for name in tested.keys() & (benched := pinned("bench", python)).keys():
-            assert tested[name].version == benched[name].version
 
 
 def test_what_a_locked_package_needs_is_locked() -> None:

@@ -12,19 +12,35 @@ from hypothesis import strategies as st
 
 from jobs.errors import SettingsError
 from jobs.settings import DEFAULT_SETTINGS, Settings, find_settings, load_settings, source_of
+from tests.support.truth import SAMPLE_SETTINGS
 
 
 def test_the_file_that_ships_loads_and_states_the_defaults(repository: Path) -> None:
-    shipped = load_settings(repository / "conf" / "audit.toml")
-    assert [each.groups for each in shipped.strategies] == ["G_S10"]
-    assert shipped.model_copy(update={"strategies": ()}) == Settings()
+    assert load_settings(repository / "conf" / "audit.toml") == Settings()
+
+
+def test_the_example_of_strategies_in_the_file_that_ships_can_be_taken_as_it_is(
+    tmp_path: Path, repository: Path
+) -> None:
+    text = (repository / "conf" / "audit.toml").read_text()
+    _, header, example = text.partition("# [[strategies]]\n")
+    path = tmp_path / "audit.toml"
+    path.write_text((header + example).replace("# ", ""))
+    (strategy,) = load_settings(path).strategies
+    assert strategy.params.keys() == {"broker_room", "client_room_patterns"}
+
+
+def test_the_settings_of_the_sample_change_two_settings_alone() -> None:
+    sample = load_settings(SAMPLE_SETTINGS)
+    assert [each.groups for each in sample.strategies] == ["G_S10"]
+    assert sample == Settings(persistence_seconds=60, strategies=sample.strategies)
 
 
 def test_settings_are_found_here_before_those_beside_the_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert [each.groups for each in find_settings().strategies] == ["G_S10"]
+    assert find_settings() == Settings()
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "audit.toml").write_text("persistence_seconds = 7\n")
     assert find_settings() == Settings(persistence_seconds=7)

@@ -666,7 +666,7 @@ def test_applying_a_named_cure_always_clears_its_finding(any_state: State) -> No
 
 
 @given(STATES)
-def test_faults_are_told_of_any_state(any_state: State) -> None:
+def test_every_fault_of_any_state_is_described(any_state: State) -> None:
     situation = Situation(replace(any_state), PLAIN)
     for fault in faults_of(situation).values():
         assert fault.evidence

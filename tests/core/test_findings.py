@@ -168,7 +168,7 @@ def test_a_group_that_all_brokers_call_offline_leaves_every_queue_without_owner(
     assert [(f.kind, f.queue, f.certainty, f.probability) for f in evaluation.findings] == [
         ("ORPHANED", queue(n), "CERTAIN", 1.0) for n in range(4)
     ]
-    assert evaluation.known
+    assert evaluation.shows_owners
 
 
 def test_a_group_that_most_brokers_call_offline_is_so_though_one_did_not_answer():
@@ -233,7 +233,7 @@ def test_what_depends_on_the_view_is_possible_however_likely():
 
 
 @pytest.mark.parametrize(
-    ("of_state", "coverage", "reason", "known"),
+    ("of_state", "coverage", "reason", "shows_owners"),
     [
         pytest.param(
             one_list(["a", "b"], message_model="BROADCASTING"),
@@ -325,10 +325,10 @@ def test_what_depends_on_the_view_is_possible_however_likely():
         ),
     ],
 )
-def test_a_state_that_is_not_audited_says_why_and_has_no_finding(of_state, coverage, reason, known):
+def test_a_state_that_is_not_audited_says_why_and_has_no_finding(of_state, coverage, reason, shows_owners):
     evaluation = evaluate(of_state, RULES)
 
-    assert (evaluation.coverage, evaluation.known) == (coverage, known)
+    assert (evaluation.coverage, evaluation.shows_owners) == (coverage, shows_owners)
     assert evaluation.reason.startswith(reason)
     assert (evaluation.findings, evaluation.stacked) == ((), ())
 
@@ -369,7 +369,7 @@ def test_where_javas_strategy_throws_the_reason_is_its_message():
     evaluation = evaluate(one_list(["a"]), rules)
 
     assert evaluation.coverage == "ALLOCATION_FAILS"
-    assert evaluation.reason.endswith("; whoever computes this keeps what it has")
+    assert evaluation.reason.endswith("; a client that fails keeps the queues it has")
     assert evaluation.findings == ()
 
 
@@ -570,7 +570,7 @@ def test_a_group_whose_members_choose_their_queues_is_not_recomputed_and_says_so
 
     assert (evaluation.coverage, evaluation.findings) == ("QUEUES_CHOSEN", ())
     assert "assign()" in evaluation.reason
-    assert evaluation.known
+    assert evaluation.shows_owners
 
 
 def test_brokers_in_several_zones_are_told_of_and_the_group_is_recomputed_all_the_same():

@@ -39,6 +39,8 @@ PAGES = [
 ]
 #: Pages whose blocks have a test of their own, which runs each.
 ELSEWHERE = {DOCS / "alerts.md": "test_alerts_page.py", DOCS / "lakes.md": "test_lakes.py"}
+#: The option of a Chinese page's commands: they print Chinese, so that such a page is run, too.
+IN_CHINESE = " --language zh"
 #: Options of spark-submit and of make.
 OF_OTHERS = {"--master", "--py-files", "--archives", "--conf"}
 LANGUAGES = {"sh", "python", "pycon", "toml", "json", "sql", "text", "yaml"}
@@ -64,7 +66,8 @@ def test_a_shell_reads_every_command_and_the_parsers_its_options(block: Block) -
     for command in block.commands():
         program = Path(command[0]).name
         if program == "rebalance-audit" and command[1:] not in (["--version"], ["--help"]):
-            build_parser().parse_args(command[1:])
+            # The one variable of the pages, of which the command checks the form.
+            build_parser().parse_args([word.replace("$date", "2026-11-20") for word in command[1:]])
         elif program == "spark-submit":
             (entry,) = (n for n, word in enumerate(command) if word.startswith("jobs/"))
             assert (ROOT / command[entry]).is_file()
@@ -163,9 +166,22 @@ def _session(page: Path) -> Any:
     return pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
 
+def original(page: Path) -> Path:
+    """The English page: README.md of README.zh-CN.md, docs/faq.md of docs/zh/faq.md."""
+    if page.parent == ROOT:
+        return ROOT / "README.md"
+    return DOCS / page.relative_to(TRANSLATED)
+
+
+#: The other Chinese pages have the commands of the English ones, and what these print.
+IN_TWO_LANGUAGES = [
+    page
+    for page in [*ROOT.glob("README.*.md"), *sorted(TRANSLATED.rglob("*.md"))]
+    if original(page) not in ELSEWHERE and any(IN_CHINESE in block.text for block in blocks(page))
+]
 SESSIONS = [
     page
-    for page in PAGES
+    for page in [*PAGES, *IN_TWO_LANGUAGES]
     if page not in ELSEWHERE
     and any(each.language in _RUN and not each.not_run for each in blocks(page))
 ]
@@ -192,19 +208,12 @@ def test_pages_with_a_test_of_their_own_have_it() -> None:
 
 
 def _executable(page: Path) -> list[tuple[str, str]]:
-    """Its blocks without their comments, which a translation has in its language."""
+    """Its blocks without their comments and the option: a translation has these in its language."""
     return [
-        (block.language, re.sub(r"\s*#.*", "", block.text))
+        (block.language, re.sub(r"\s*#.*", "", block.text).replace(IN_CHINESE, ""))
         for block in blocks(page)
         if block.language not in ("text", "json")
     ]
-
-
-def original(page: Path) -> Path:
-    """The English page: README.md of README.zh-CN.md, docs/faq.md of docs/zh/faq.md."""
-    if page.parent == ROOT:
-        return ROOT / "README.md"
-    return DOCS / page.relative_to(TRANSLATED)
 
 
 @pytest.mark.parametrize(

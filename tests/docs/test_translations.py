@@ -13,10 +13,14 @@ from pathlib import Path
 import pytest
 
 from jobs.kinds import KINDS
-from tests.docs.test_blocks import ROOT, TRANSLATED, original
+from jobs.languages.language import language
+from tests.docs.test_blocks import DOCS, IN_CHINESE, ROOT, TRANSLATED, original
+from tests.support.blocks import blocks
 
 #: Names that one language alone has: which command writes a page is for those who write it.
 OF_ENGLISH_ALONE = {"docs/findings/README.md": {"make docs"}}
+#: What a word makes of the number before it.
+SCALES = {"million": 10**6, "万": 10**4, "亿": 10**8}
 SECTIONS = ["含义", "RocketMQ 为什么察觉不到", "如何确认", "如何修复"]
 TRANSLATIONS = [
     page
@@ -35,16 +39,24 @@ def names(text: str) -> set[str]:
 
 
 def figures(text: str) -> Counter[str]:
-    """The numbers; Chinese counts in ten thousands, so that 2 million are 200 of them."""
-    text = re.sub(r"(\d+) million", r"\g<1>00 万", prose(text))
+    """The numbers, in full: Chinese counts in 万 and 亿 where English has millions."""
+
+    def in_full(match: re.Match[str]) -> str:
+        scale = SCALES[match[2]]
+        return re.sub(
+            r"\d[\d.]*", lambda n: str(round(float(n[0]) * scale)), match[1].replace(",", "")
+        )
+
+    listed = r"((?:\d[\d.]*(?:, | and ))*\d[\d.,]*)"
+    text = re.sub(rf"{listed} ({'|'.join(SCALES)})", in_full, prose(text))
     return Counter(re.findall(r"\d[\d.,]*\d|\d", text))
 
 
 def pages_linked(page: Path) -> set[Path]:
-    """The files that a page links to, each as its English page."""
+    """The files that a page links to, each as its English page or picture."""
     found = set()
     for target in re.findall(r"\]\((?!https:)([^)\s#]+)", page.read_text(encoding="utf-8")):
-        there = (page.parent / target).resolve()
+        there = (page.parent / target.replace(".zh.png", ".png")).resolve()
         translated = there.is_relative_to(TRANSLATED) or there.name == "README.zh-CN.md"
         found.add(original(there) if translated else there)
     return found
@@ -61,6 +73,18 @@ def test_a_translation_has_the_names_figures_and_links_of_its_page(page: Path) -
     assert pages_linked(english) - {page} <= pages_linked(page)
 
 
+def test_numbers_are_compared_in_full() -> None:
+    assert figures("0.5, 5 and 60 million in 3 s") == figures("50 万、500 万和 6,000 万，3 秒")
+    assert figures("260 million") == figures("2.6 亿") != figures("2.6 万")
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_translation_quotes_what_its_page_quotes(page: Path) -> None:
+    # What is in straight quotes is English: of RocketMQ's logs, or of what the audit prints.
+    there, here = (prose(each.read_text(encoding="utf-8")) for each in (original(page), page))
+    assert [each for each in re.findall(r'"([^"]+)"', here) if each not in there] == []
+
+
 @pytest.mark.parametrize("page", TRANSLATIONS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_translation_links_to_translations_where_there_are_any(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s#]+)", page.read_text(encoding="utf-8")):
@@ -70,6 +94,14 @@ def test_a_translation_links_to_translations_where_there_are_any(page: Path) -> 
         assert there not in {original(each) for each in TRANSLATIONS}, target
 
 
+def test_every_page_of_the_docs_has_one_in_chinese() -> None:
+    pages = {
+        page.relative_to(DOCS) for page in DOCS.rglob("*.md") if TRANSLATED not in page.parents
+    }
+    chinese = {page.relative_to(TRANSLATED) for page in TRANSLATED.rglob("*.md")}
+    assert chinese - {Path("glossary.md")} == pages
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_page_in_chinese(kind: str) -> None:
     page = (TRANSLATED / "findings" / KINDS[kind].page).read_text(encoding="utf-8")
@@ -77,14 +109,42 @@ def test_every_kind_has_a_page_in_chinese(kind: str) -> None:
     assert re.findall(r"^## (.*)$", page, re.M) == SECTIONS
 
 
-def test_the_chinese_index_has_every_kind_in_order() -> None:
+def test_the_chinese_index_has_every_kind_in_order_as_the_page_calls_it() -> None:
     index = (TRANSLATED / "findings" / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| \[(\w+)\]\((\w+\.md)\)", index, re.M)
-    assert listed == [(kind.name, kind.page) for kind in KINDS.values()]
+    listed = re.findall(r"^\| \[(\w+)\]\((\w+\.md)\) \| (.*) \| (.*) \|$", index, re.M)
+    chinese = language("zh")
+    assert listed == [
+        (kind.name, kind.page, chinese.of(kind.title), chinese.of(kind.meaning))
+        for kind in KINDS.values()
+    ]
 
 
 @pytest.mark.parametrize("page", TRANSLATIONS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_line_of_chinese_ends_within_a_sentence(page: Path) -> None:
-    # A line's end is shown as a space, which Chinese does not have between two characters.
-    text = page.read_text(encoding="utf-8")
-    assert re.findall(r"^(?!#).*[\u4e00-\u9fff]\n *[\u4e00-\u9fff（]", text, re.M) == []
+def test_a_paragraph_of_chinese_is_one_line(page: Path) -> None:
+    # The end of a line is shown as a space, which Chinese does not have.
+    assert within_paragraphs(page.read_text(encoding="utf-8")) == []
+
+
+def within_paragraphs(text: str) -> list[str]:
+    """The lines that end before their paragraph or item does, and have Chinese at the end."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    begins = r" *(?:- |\d+\. |[|#<]|\n)"
+    return re.findall(rf"^(?![|#<]).*[^\x00-\x7f](?=\n(?!{begins}).)", text, re.M)
+
+
+def test_a_line_that_ends_too_early_would_be_seen() -> None:
+    assert within_paragraphs("- 一，\n  二。\n- 三。\n\n四\n`five`\n") == ["- 一，", "四"]
+    assert (
+        within_paragraphs("# 一\n二。\n\n三：\n- 四。\n\n| 五 |\n```sh\nls  # 六\n七\n```\n") == []
+    )
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_translation_runs_and_prints_what_its_page_does(page: Path) -> None:
+    # Its commands are the English ones, which are run, or print Chinese and are run themselves
+    # (test_blocks.py).
+    for here, there in zip(blocks(page), blocks(original(page)), strict=True):
+        assert here.not_run == there.not_run, here.where
+        assert here.prints == there.prints or IN_CHINESE in here.text, here.where
+        if here.language == "json":
+            assert here.text == there.text, here.where

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.reports import PublishedReports
-from tests.support.truth import CAPTURES, SITUATIONS
+from tests.support.truth import CAPTURES, SAMPLE_SETTINGS, SITUATIONS
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -83,9 +83,9 @@ def entries(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def settings_file(repository: Path) -> str:
-    """The settings that ship."""
-    return str(repository / "conf" / "audit.toml")
+def settings_file() -> str:
+    """The settings of the sample dumps."""
+    return str(SAMPLE_SETTINGS)
 
 
 @pytest.fixture(scope="session")
@@ -104,8 +104,6 @@ def sample_output(
             str(output),
             "--settings",
             settings_file,
-            "--set",
-            "persistence_seconds=60",
         ]
     )
     return output

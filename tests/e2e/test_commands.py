@@ -32,7 +32,7 @@ def test_a_second_run_publishes_the_same_rows_clears_what_was_left_and_may_fail_
     left_behind = reports / "orphaned_queues" / "dt=2026-11-21" / "run=died"
     left_behind.mkdir()
     command = [*AUDIT, "--snapshots", str(output / "snapshots"), "--reports", str(reports)]
-    command += ["--settings", settings_file, "--set", "persistence_seconds=60"]
+    command += ["--settings", settings_file]
     run_command([*command, "--fail-on", "CRITICAL"], expect=1)
     second = PublishedReports(reports)
     assert second.published["run_id"] != first.published["run_id"]
@@ -42,14 +42,18 @@ def test_a_second_run_publishes_the_same_rows_clears_what_was_left_and_may_fail_
 
 
 def test_a_run_that_is_killed_leaves_whole_reports_and_the_next_one_mends(
-    tmp_path: Path, command_environment: dict[str, str], sample_output: Path, run_command: Run
+    tmp_path: Path,
+    command_environment: dict[str, str],
+    sample_output: Path,
+    run_command: Run,
+    settings_file: str,
 ) -> None:
     """A process that is killed while it publishes; each single step: tests/faults."""
     output = tmp_path / "out"
     shutil.copytree(sample_output, output)
     rows = PublishedReports(output / "reports").comparable("orphaned_queues")
     command = ["--snapshots", str(output / "snapshots"), "--reports", str(output / "reports")]
-    command += ["--set", "persistence_seconds=60"]
+    command += ["--settings", settings_file]
     claims = output / "reports" / "_claims" / "dt=2026-11-21"
     running = subprocess.Popen(
         [*AUDIT, *command],

@@ -125,33 +125,58 @@ def check_inert(text: str) -> None:
         assert not each.lstrip(" \"'|>-").startswith(FORGED), f"line {number}: {each!r}"
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.TextIOWrapper]:
+class Terminal(io.TextIOWrapper):
     """A standard output that says that it is a terminal."""
 
-    class Terminal(io.TextIOWrapper):
-        def isatty(self) -> bool:
-            return True
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), "utf-8", newline="\n")
 
-    stream = Terminal(io.BytesIO(), "utf-8", newline="\n")
-    monkeypatch.setattr(sys, "stdout", stream)
-    yield stream
+    def isatty(self) -> bool:
+        return True
 
-
-def printed(stream: io.TextIOWrapper) -> str:
-    stream.flush()
-    return stream.buffer.getvalue().decode(stream.encoding)  # type: ignore[attr-defined]
+    def printed(self) -> str:
+        self.flush()
+        return self.buffer.getvalue().decode(self.encoding)  # type: ignore[attr-defined]
 
 
 TABLES = [*(table.name for table in REPORT_TABLES), "quarantine"]
+#: What the audit itself paints: a severity, and the names of columns.
+PAINTED = re.compile(r"\x1b\[[0-9;]+m([A-Za-z_]+)\x1b\[0m")
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
-def test_tables_on_a_terminal(reports: list[str], terminal: io.TextIOWrapper, form: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "options", "columns"),
+    [
+        ("table", [], 30),
+        ("table", [], 100),
+        ("table", ["--wide"], 100),
+        ("table", [], 20_000),
+        ("json", [], 80),
+        ("csv", [], 80),
+    ],
+    ids=str,
+)
+def test_tables_on_a_terminal(
+    reports: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    options: list[str],
+    columns: int,
+) -> None:
+    for name, value in (("TERM", "xterm"), ("COLUMNS", str(columns)), ("PAGER", "cat")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    # Not in a fixture: pytest puts its own standard output there when the test begins.
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
     for table in TABLES:
-        assert main(["show", table, "--format", form, *reports]) == 0
+        assert main(["show", table, "--format", form, *options, *reports]) == 0
     assert main(["show", "summary", *reports]) == 0
-    check_inert(printed(terminal))
+    printed = terminal.printed()
+    assert r"\u202e" in printed
+    assert (PAINTED.search(printed) is not None) == (form == "table")
+    # The rest of a folded cell is indented, as no line of the audit's is.
+    check_inert(re.sub("(?m)^  +", "(folded) ", PAINTED.sub(r"\1", printed)))
 
 
 def test_all_names_are_in_the_tables_exactly(
@@ -305,6 +330,7 @@ def test_a_terminal_that_knows_few_characters(
     assert main(["explain", *question, "--topic", NAMES["chinese"]]) == 0
     assert main(["alert", *reports]) == 0
     assert main(["show", "group_health", *reports]) == 0
-    text = printed(stream)
+    stream.flush()
+    text = stream.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
     check_inert(text)
     assert NAMES["chinese"].encode(encoding, "backslashreplace").decode(encoding) in text

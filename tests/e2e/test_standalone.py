@@ -13,7 +13,7 @@ from tests.support.truth import CAPTURES
 
 pytestmark = pytest.mark.e2e
 
-#: A stacked id, rooms by pattern from the settings in the zip, brokers whose lists differ.
+#: A stacked id, rooms by pattern from the settings, brokers whose lists differ.
 SITUATIONS = ("S2", "S10", "S15")
 WORKERS = 2
 #: Nothing here runs long enough for the second compiler to pay.
@@ -25,12 +25,13 @@ def test_two_workers_publish_the_rows_that_one_process_does(
     package: Path,
     entries: Path,
     sample_reports: PublishedReports,
+    settings_file: str,
     java: None,
 ) -> None:
     snapshots, reports = str(tmp_path / "snapshots"), str(tmp_path / "reports")
     dumps = [str(CAPTURES / situation / "dump.jsonl.gz") for situation in SITUATIONS]
     ingest = ["--dumps", *dumps, "--snapshots", snapshots]
-    audit = ["--snapshots", snapshots, "--reports", reports, "--set", "persistence_seconds=60"]
+    audit = ["--snapshots", snapshots, "--reports", reports, "--settings", settings_file]
     with cluster(tmp_path, WORKERS, memory="1g") as master:
         for name, arguments in (("ingest.py", ingest), ("audit.py", audit)):
             submit(

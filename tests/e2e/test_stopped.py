@@ -88,7 +88,7 @@ def test_a_run_that_is_stopped_stops_spark_and_says_what_stands(
     start: Start, tmp_path: Path, signal_number: int, code: int, said: str, to_all: bool
 ) -> None:
     running = start("--engine", "spark")
-    wait_for_a_line(running, "records: ")
+    wait_for_a_line(running, "records, ")
     if to_all:
         os.killpg(running.pid, signal_number)
     else:
@@ -118,7 +118,7 @@ def test_a_worker_that_is_killed_is_named_and_the_stack_is_kept(
 
 def test_a_java_that_is_killed_is_named(start: Start) -> None:
     running = start("--engine", "spark")
-    wait_for_a_line(running, "records: ")
+    wait_for_a_line(running, "records, ")
     for each in descendants(running, ["org.apache.spark.deploy.SparkSubmit"]):
         os.kill(each, signal.SIGKILL)
     assert "Java ended in the midst of its work" in last_line(running)

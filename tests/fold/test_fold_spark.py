@@ -229,6 +229,24 @@ def test_what_was_evaluated_is_not_evaluated_again(spark):
     assert unknown.to_pylist() == ["b"]
 
 
+def test_what_was_saved_in_english_alone_is_evaluated_again(spark):
+    """An earlier version's evaluations lack the column; nearly all of them have no text."""
+    columns = "situation_id string, reason string, texts string, faults array<struct<texts:string>>"
+    parts = "{}"
+    saved = spark.createDataFrame(
+        [
+            ("healthy", "", None, [], []),
+            ("of its own version", "no route", parts, [(parts,)], [(parts,)]),
+            ("not audited", "no route", None, [], []),
+            ("faulty", "", None, [(parts,), (None,)], []),
+            ("stacked", "", None, [], [(None,)]),
+        ],
+        f"{columns}, stacked array<struct<texts:string>>",
+    )
+    kept = continued.with_parts_of_texts(saved).toArrow()["situation_id"].to_pylist()
+    assert kept == ["healthy", "of its own version"]
+
+
 texts = st.one_of(st.sampled_from(TEXTS), st.text(st.characters(exclude_categories=["Cs"])))
 
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from pyarrow.lib import ArrowInvalid
 
 from jobs.failures import is_of_the_machine, sentence_of, sentence_of_spark, was_stopped
 
@@ -30,6 +31,15 @@ from jobs.failures import is_of_the_machine, sentence_of, sentence_of_spark, was
             OSError(errno.ENOSPC, "Error writing bytes. Detail: no space left"),
             "no space left: Error writing bytes: make room on that disk",
         ),
+        # A damaged file is nobody's defect but the disk's.
+        (
+            ArrowInvalid(
+                "Could not open Parquet input source '/lake/a b.parquet': Parquet magic "
+                "bytes not found in footer."
+            ),
+            "the file /lake/a b.parquet is damaged: restore it, or write its table again",
+        ),
+        (OSError("Corrupt snappy compressed data."), "a file is damaged: Corrupt snappy"),
         (MemoryError(), "out of memory: give the process more"),
         (ModuleNotFoundError("No module named 'x'", name="x"), "package x is not installed"),
     ],
@@ -45,6 +55,8 @@ def test_the_failures_of_a_machine_say_what_to_do(error: Exception, said: str) -
 @pytest.mark.parametrize(
     ("error", "said"),
     [
+        (ArrowInvalid("a"), "ArrowInvalid: a"),
+        (ValueError("corrupt"), "ValueError: corrupt"),
         (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
         (ValueError("a\n\x1b[31mb"), r"ValueError: a \x1b[31mb"),
         (ValueError("x" * 10_000), f"ValueError: {'x' * 500}..."),
@@ -139,6 +151,26 @@ def test_a_failure_of_spark_is_told_by_its_cause(text: str, log: str, said: str)
 )
 def test_of_what_nobody_foresaw_the_root_cause_is_told(text: str, log: str, root: str) -> None:
     assert sentence_of_spark(text, log) == f"Spark failed: {root}"
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        # As Parquet's Java library says it.
+        (
+            "java.lang.RuntimeException: file:/lake/a b.parquet is not a Parquet file. Expected "
+            "magic number at tail, but found [1, 2, 3, 4]",
+            "the file file:/lake/a b.parquet is damaged: restore it, or write its table again",
+        ),
+        (
+            "org.apache.parquet.io.ParquetDecodingException: could not verify page integrity, CRC "
+            "checksum verification failed",
+            "a Parquet file is damaged: restore it, or write its table again",
+        ),
+    ],
+)
+def test_a_damaged_file_is_no_defect_of_spark(cause: str, said: str) -> None:
+    assert sentence_of_spark(f"{JAVA}\nCaused by: {cause}\n\tat x").startswith(said)
 
 
 def test_a_failure_that_came_of_a_stop_is_none_of_spark() -> None:

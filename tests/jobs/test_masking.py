@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.masking import DEFAULT_PATTERNS, Masking, is_masked, shows_secret
+from rebalance_core.texts import Text
 
 MASKING = Masking()
 SECRET = "s3cr3tKeyOfThisUser0123456789"  # noqa: S105 - of nobody
@@ -200,3 +201,39 @@ def test_the_settings_name_the_patterns_that_are_there() -> None:
     from jobs.settings import DefaultPattern  # noqa: PLC0415
 
     assert get_args(DefaultPattern) == tuple(DEFAULT_PATTERNS)
+
+
+def test_a_text_that_is_made_of_values_is_masked_value_by_value() -> None:
+    client_id = "10.0.0.1@ak|12345678|T|1"
+    masked = MASKING.mask(client_id)
+    who = Text("{client} and {number} more", client=client_id, number=2)
+    row = {"evidence": Text("{who} hold it", who=who), "client_ids": [client_id]}
+    evidence = MASKING.mask_all(row)["evidence"]
+    assert evidence == f"{masked} and 2 more hold it"
+    assert evidence.parts() == [
+        "{who} hold it",
+        {"who": ["{client} and {number} more", {"client": masked, "number": 2}]},
+    ]
+    plain = {"evidence": Text("{who} hold it", who=Text("{number} more", number=2))}
+    assert MASKING.mask_all(plain) is plain
+
+
+def test_what_only_the_whole_text_shows_to_be_a_secret_leaves_no_parts() -> None:
+    text = Text("{user}|{key}|T|1", user="10.0.0.1@ak", key="12345678")
+    masked = MASKING.mask_all(text)
+    assert masked == MASKING.mask("10.0.0.1@ak|12345678|T|1") != str(text)
+    assert not isinstance(masked, Text)
+
+
+def test_a_value_that_no_slot_shows_is_masked_too() -> None:
+    text = Text("restart it", client="10.0.0.1@ak|12345678|T|1")
+    assert "12345678" not in str(MASKING.mask_all(text).parts())
+
+
+def test_a_text_keeps_its_parts_where_a_mark_follows_a_secret() -> None:
+    """In the English text the colon looks like a part of the secret."""
+    client = "10.0.0.1@password=hunter22"
+    masked = Masking().mask_all(Text("{client}: {number} queues", client=client, number=2))
+    assert isinstance(masked, Text)
+    assert masked.values["client"] == Masking().mask(client)
+    assert masked == f"{Masking().mask(client)}: 2 queues"

@@ -7,6 +7,7 @@ import doctest
 import io
 import json
 import re
+import textwrap
 import unicodedata
 from datetime import datetime, timedelta, timezone
 
@@ -20,7 +21,18 @@ import jobs.kinds
 import jobs.rendering.drawings
 import jobs.rendering.page
 import jobs.text
-from jobs.text import as_plain, csv_line, encodable, json_text, visible, visible_lines
+from jobs.text import (
+    as_plain,
+    csv_line,
+    cut,
+    display_width,
+    encodable,
+    folded,
+    json_text,
+    padded,
+    visible,
+    visible_lines,
+)
 
 #: Texts in which every second character matters.
 TEXTS = st.text(
@@ -128,6 +140,48 @@ def test_values_are_told_as_json_has_them() -> None:
         "other": 1.5,
     }
     assert csv_line([b"\x01", {"é": there}]) == '01,"{""é"": ""2026-11-20T04:00:00.001Z""}"'
+
+
+#: Names that take as many columns as characters, and others; marks after which a line may end.
+LINES = st.text(st.sampled_from("ab 订单，。）(é\u0301\U0001f525"), max_size=80)
+
+
+@given(st.text("ab-.,( ", max_size=120), st.integers(0, 4))
+def test_a_line_without_wide_characters_is_folded_at_its_blanks(text: str, indent: int) -> None:
+    line = f"{' ' * indent}{text.strip()}"
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    expected = textwrap.wrap(line, 30, subsequent_indent=" " * (indent + 4), **options)
+    assert folded(line, 30) == (expected or [""])
+
+
+@given(LINES)
+def test_what_is_folded_loses_nothing_but_blanks_and_breaks_no_word(line: str) -> None:
+    lines = folded(line, 20)
+    assert "".join(lines).replace(" ", "") == line.replace(" ", "")
+    for each in lines:
+        words = re.split(r"[ ，。）]+", each.strip(" ，。）"))
+        assert display_width(each) <= 20 or len(words) == 1
+
+
+def test_chinese_is_folded_after_its_marks_by_the_columns_that_it_takes() -> None:
+    line = "  修复：给每个进程不同的 instanceName，例如容器的名称；然后重启（逐个）。"
+    lines = ["  修复：给每个进程不同的 instanceName，", "      例如容器的名称；然后重启（逐个）。"]
+    assert folded(line, 40) == lines
+    assert list(map(display_width, lines)) == [39, 40]
+    assert folded(line, 39)[1:] == ["      例如容器的名称；", "      然后重启（逐个）。"]
+
+
+@given(LINES, st.integers(3, 40))
+def test_what_is_padded_or_cut_fills_its_columns(text: str, width: int) -> None:
+    """One column may be left where the next character takes two."""
+    shown = cut(text, width)
+    assert display_width(shown) <= width
+    assert display_width(padded(shown, width)) == width
+    if display_width(text) > width:
+        assert shown.endswith("...")
+        assert width - display_width(shown) <= 1
+    else:
+        assert shown == text
 
 
 def test_the_examples_hold() -> None:

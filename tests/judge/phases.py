@@ -16,7 +16,7 @@ from jobs.judge.evaluated import (
     FoundStacked,
     Move,
 )
-from jobs.judge.situations import Situation, Stretch
+from jobs.judge.situations import Period, Situation
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
 from jobs.masking import Masking
@@ -43,7 +43,7 @@ def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evalua
     values: dict[str, Any] = {
         "coverage": (coverage := overrides.get("coverage", AUDITED)),
         "reason": "",
-        "known": coverage not in OWNERS_NOT_KNOWN,
+        "shows_owners": coverage not in OWNERS_NOT_KNOWN,
         "completeness": 1.0,
         "nameservers": 1,
         "members": 2,
@@ -127,12 +127,12 @@ def allocated(
     )
 
 
-def stretch(
+def period(
     situation_id: str, first: float, last: float, *, topic: str = TOPIC, group_run: int = 0
-) -> Stretch:
+) -> Period:
     """Of a snapshot a minute."""
     situation = Situation(situation_id, topic, (), (), (), (), ())
-    return Stretch(situation, group_run, at(first), at(last), int(last - first) // 60 + 1)
+    return Period(situation, group_run, at(first), at(last), int(last - first) // 60 + 1)
 
 
 def phase(position: int, first: float, last: float, **overrides: Any) -> Phase:

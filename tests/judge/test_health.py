@@ -1,16 +1,20 @@
-"""stretches -> group_health, state_runs, unreadable_queues: every topic, audited or not."""
+"""periods -> group_health, state_runs, unreadable_queues: every topic, audited or not."""
 
 from __future__ import annotations
 
 import pytest
 
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
-from tests.judge.phases import at, broker, evaluated, route, stretch
+from tests.judge.phases import at, broker, evaluated, period, route
 
 GOOD = evaluated(reason="why good", queues=8, imbalance=1, strategy_source="assumed")
 BAD = evaluated(reason="why bad", completeness=0.5, members=3, strategy_source="assumed")
 NONE = evaluated(
-    coverage="NO_BROKER_ANSWERED", reason="why none", known=False, completeness=0.0, members=0
+    coverage="NO_BROKER_ANSWERED",
+    reason="why none",
+    shows_owners=False,
+    completeness=0.0,
+    members=0,
 )
 BROADCASTING = evaluated(coverage="BROADCASTING", reason="why all", strategy_source=None)
 BY_ID = {"good": GOOD, "bad": BAD, "none": NONE, "all": BROADCASTING}
@@ -27,8 +31,8 @@ def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=2
     }
 
 
-def health(*stretches, findings=(), stalls=()):
-    return group_health("T", [stretch(*each) for each in stretches], BY_ID, findings, stalls)
+def health(*periods, findings=(), stalls=()):
+    return group_health("T", [period(*each) for each in periods], BY_ID, findings, stalls)
 
 
 def test_a_healthy_topic():
@@ -128,10 +132,10 @@ def test_a_topic_that_has_a_route_and_no_group_keeps_its_row():
     assert (row["audited_snapshots"], row["worst_severity"]) == (0, None)
 
 
-def test_every_stretch_is_a_state_run():
-    stretches = [stretch("good", 0, 60), stretch("none", 120, 120), stretch("good", 180, 240)]
+def test_every_period_is_a_state_run():
+    periods = [period("good", 0, 60), period("none", 120, 120), period("good", 180, 240)]
 
-    rows = state_runs("T", stretches)
+    rows = state_runs("T", periods)
 
     assert [tuple(row.values()) for row in rows] == [
         ("T", "good", at(0), at(60), 2),
@@ -143,13 +147,13 @@ def test_every_stretch_is_a_state_run():
 def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
     by_id = {
         # That a state could not be recomputed hides no queue that its route shows.
-        "both": evaluated(known=False, unreadable=(("broker-a", 4), ("broker-a", 5))),
+        "both": evaluated(shows_owners=False, unreadable=(("broker-a", 4), ("broker-a", 5))),
         "none": evaluated(),
         "one": evaluated(unreadable=(("broker-a", 5),)),
     }
-    stretches = [stretch("both", 0, 60), stretch("none", 120, 180), stretch("one", 240, 240)]
+    periods = [period("both", 0, 60), period("none", 120, 180), period("one", 240, 240)]
 
-    rows = unreadable_queues("T", stretches, by_id)
+    rows = unreadable_queues("T", periods, by_id)
 
     assert [tuple(row.values()) for row in rows] == [
         ("T", "broker-a", 4, at(0), at(60), 2),

@@ -1,4 +1,4 @@
-"""What each process had, and what was computed for it, stretch by stretch."""
+"""What each process had, and what was computed for it, period by period."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.judge.witnesses import (
 )
 
 
-def stretches(clients, **inputs):
+def periods(clients, **inputs):
     """(client id, since, until, held) of each holding."""
     return [
         (
@@ -45,7 +45,7 @@ def test_equal_answers_that_follow_each_other_are_one_holding():
 
 def test_an_equal_answer_after_another_one_is_another_holding():
     clients = [info("a", [60, 180], [0]), info("a", 120, [0, 1])]
-    assert stretches(clients) == [
+    assert periods(clients) == [
         ("a", 60, 60, [0]),
         ("a", 120, 120, [0, 1]),
         ("a", 180, 180, [0]),
@@ -55,14 +55,14 @@ def test_an_equal_answer_after_another_one_is_another_holding():
 def test_of_two_answers_in_one_round_the_one_observed_last_counts():
     # Two brokers forwarded the question, and between them the process got queue 1.
     clients = [info("a", 60, [0, 1], observed=3), info("a", 60, [0], observed=1)]
-    assert stretches(clients) == [("a", 63, 63, [0, 1])]
-    assert stretches(clients[::-1]) == [("a", 63, 63, [0, 1])]
+    assert periods(clients) == [("a", 63, 63, [0, 1])]
+    assert periods(clients[::-1]) == [("a", 63, 63, [0, 1])]
 
 
 def test_an_answer_that_shows_nothing_does_not_hide_one_that_does():
     # The second broker's question ran into its time limit.
     clients = [info("a", 60, [0]), info("a", 60, [], observed=9, error_code=1)]
-    assert stretches(clients) == [("a", 60, 60, [0])]
+    assert periods(clients) == [("a", 60, 60, [0])]
 
 
 def test_answers_are_cut_where_a_change_explains_a_difference_no_longer():
@@ -93,7 +93,7 @@ def test_a_client_counts_in_the_phases_that_have_its_id():
     segments = [("both", 0, 100), ("alone", 110, 200), ("both", 210, 300)]
     situations = {"both": AGREED, "alone": [allocated("a", [0, 1, 2, 3])]}
     clients = [info("b", [60, 160, 260], [2, 3])]
-    found = stretches(clients, segments=segments, allocations=situations)
+    found = periods(clients, segments=segments, allocations=situations)
     assert found == [("b", 60, 60, [2, 3]), ("b", 260, 260, [2, 3])]
 
 
@@ -116,22 +116,22 @@ def test_queues_of_other_topics_and_queues_being_released_are_not_held():
 
 def test_a_line_counts_from_20_seconds_after_it_until_the_next_one():
     clients = [log("p", "a", 100, [0]), log("p", "a", 200, [0, 1])]
-    assert stretches(clients) == [("a", 120, 200, [0]), ("a", 220, 600, [0, 1])]
+    assert periods(clients) == [("a", 120, 200, [0]), ("a", 220, 600, [0, 1])]
 
 
 def test_a_line_that_was_collected_twice_is_one():
     line = log("p", "a", 100, [0], times=((at(100), at(110)), (at(100), at(900))))
-    assert stretches([line]) == [("a", 120, 600, [0])]
+    assert periods([line]) == [("a", 120, 600, [0])]
 
 
 def test_the_log_of_another_process_replaces_no_line():
     allocations = [allocated("a", [0, 1], processes=2)]
     clients = [log("p", "a", 100, [0]), log("q", "a", 200, [1])]
-    found = stretches(clients, allocations=allocations)
+    found = periods(clients, allocations=allocations)
     assert found == [("a", 120, 600, [0]), ("a", 220, 600, [1])]
 
 
-def test_after_a_route_change_the_time_in_which_a_client_may_not_know_it_is_a_stretch():
+def test_after_a_route_change_the_time_in_which_a_client_may_not_know_it_is_a_period():
     segments = [("one", 0, 100), ("two", 110, 300)]
     found = [
         (in_seconds(each.since), in_seconds(each.until), each.explained_by, each.is_settled)
@@ -147,9 +147,9 @@ def test_after_a_route_change_the_time_in_which_a_client_may_not_know_it_is_a_st
 @pytest.mark.parametrize(
     ("second", "tells"), [(-100, False), (19, False), (20, True), (500, True), (601, None)]
 )
-def test_lengths_tell_the_view_of_a_line_that_was_printed_in_the_settled_phase(second, tells):
+def test_the_lengths_show_the_view_of_a_line_that_was_printed_in_the_settled_phase(second, tells):
     found = holdings_of([log("p", "a", second, [0, 1])])
-    assert [each.lengths_tell for each in found] == ([] if tells is None else [tells])
+    assert [each.has_lengths_of_phase for each in found] == ([] if tells is None else [tells])
 
 
 def test_more_logs_than_processes_say_nothing_for_as_long_as_both_are_in_force():
@@ -160,23 +160,23 @@ def test_more_logs_than_processes_say_nothing_for_as_long_as_both_are_in_force()
         "two": [allocated("a", [0, 1], processes=2)],
     }
     clients = [log("p", "a", -100, [0, 1]), log("q", "a", -50, [0])]
-    found = stretches(clients, segments=segments, allocations=situations)
+    found = periods(clients, segments=segments, allocations=situations)
     assert found == [("a", 130, 300, [0, 1]), ("a", 130, 300, [0])]
 
 
 def test_a_log_without_a_label_counts_though_its_id_is_in_a_small_share_of_the_views():
     # One broker of four lists it: a quarter of a process, which is none.
     views = [allocated("a", [0], 0.25), allocated("b", [0], 0.75)]
-    assert stretches([log("p", "a", -100, [0])], allocations=views) == []
-    assert stretches([log(None, "a", -100, [0])], allocations=views) == [("a", 20, 600, [0])]
+    assert periods([log("p", "a", -100, [0])], allocations=views) == []
+    assert periods([log(None, "a", -100, [0])], allocations=views) == [("a", 20, 600, [0])]
 
 
 def test_half_a_process_counts_as_one():
     # Two under one view and three under the other: nothing shows that the third is gone.
     views = [allocated("a", [0], 0.5, processes=2), allocated("a", [0], 0.5, processes=3)]
     clients = [log(process, "a", -100, [0]) for process in "pqrs"]
-    assert len(stretches(clients[:3], allocations=views)) == 3
-    assert stretches(clients, allocations=views) == []
+    assert len(periods(clients[:3], allocations=views)) == 3
+    assert periods(clients, allocations=views) == []
 
 
 def test_without_a_statement_nothing_is_asked_of_the_situations():

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.judge.load import GroupLoad, group_load, with_load
 from rebalance_core import MessageQueue, make_strategy
-from tests.judge.phases import allocated, evaluated, fault, finding, stretch
+from tests.judge.phases import allocated, evaluated, fault, finding, period
 
 ALICE, BOB = "10.0.0.1@1", "10.0.0.2@1"
 
@@ -24,7 +24,7 @@ def divided(clients, queues, strategy="AVG", topic="T", **overrides):
 
 def load_of(**topics) -> GroupLoad:
     """Of a group each of whose topics was all window long as it is here."""
-    by_topic = {topic: [stretch(topic, 0, 600, topic=topic)] for topic in topics}
+    by_topic = {topic: [period(topic, 0, 600, topic=topic)] for topic in topics}
     return group_load("G", by_topic, topics)
 
 
@@ -147,11 +147,11 @@ def test_the_last_situation_that_was_recomputed_counts():
     by_id = {
         "before": divided([ALICE], 4),
         "last": divided([ALICE, BOB], 4),
-        "blind": evaluated(coverage="NO_BROKER_ANSWERED", known=False),
+        "blind": evaluated(coverage="NO_BROKER_ANSWERED", shows_owners=False),
     }
-    stretches = [stretch("before", 0, 60), stretch("last", 120, 180), stretch("blind", 240, 240)]
+    periods = [period("before", 0, 60), period("last", 120, 180), period("blind", 240, 240)]
 
-    assert queues(group_load("G", {"T": stretches}, by_id)) == {ALICE: 2, BOB: 2}
+    assert queues(group_load("G", {"T": periods}, by_id)) == {ALICE: 2, BOB: 2}
 
 
 def test_a_topic_that_was_not_recomputed_has_no_load():

@@ -18,10 +18,10 @@ def situations(polls, **overrides):
     dossier = group(polls, **{"routes": ROUTE} | overrides)
     found = find_situations(dossier, 130, 1_000_000)
     return {
-        second: stretch.situation
-        for stretch in found.by_topic["T"]
+        second: period.situation
+        for period in found.by_topic["T"]
         for second in {time // at(1) for run in dossier.polls for time in run.times}
-        if stretch.first_seen <= at(second) <= stretch.last_seen
+        if period.first_seen <= at(second) <= period.last_seen
     }
 
 

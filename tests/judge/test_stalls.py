@@ -21,8 +21,8 @@ from tests.judge.witnesses import (
     in_seconds,
     intervals_of,
     offsets,
+    periods,
     steady,
-    stretches,
     stuck,
 )
 
@@ -228,7 +228,7 @@ def test_a_stall_names_whoever_may_have_the_queue(taken, owners):
 def test_before_the_first_snapshot_of_the_lists_nobody_knows_whose_a_queue_is():
     queues = [offsets(0, steady(0, 60, 120)), offsets(3, stuck(0, 60, 120))]
     assert stalled(queues, segments=[("one", 90)]) == [(3, 0, 120, 3, 130, 120, [])]
-    # A topic that no member was seen to subscribe to has no stretch at all.
+    # A topic that no member was seen to subscribe to has no period at all.
     assert stalled(queues, segments=[]) == [(3, 0, 120, 3, 130, 120, [])]
 
 
@@ -275,6 +275,6 @@ def test_a_queue_stands_still_all_through_its_stall_and_messages_wait(steps):
 def test_a_topic_in_which_no_queue_ever_stands_still_asks_for_no_evaluation():
     queues = [offsets(number, steady(*range(0, 6000, 60))) for number in range(24)]
     dossier = Dossier("DefaultCluster", "G", offsets={TOPIC: queues})
-    # There is no evaluation of the stretch: looking for it would raise.
-    intervals = find_intervals(dossier, TOPIC, stretches([("one", 0)]), {}, {})
+    # There is no evaluation of the period: looking for it would raise.
+    intervals = find_intervals(dossier, TOPIC, periods([("one", 0)]), {}, {})
     assert stall_episodes(intervals, 60) == []

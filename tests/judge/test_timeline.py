@@ -1,4 +1,4 @@
-"""stretches -> timeline: the phases that say something, numbered in time."""
+"""periods -> timeline: the phases that say something, numbered in time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from jobs.judge.evaluated import Evaluated
 from jobs.judge.reassignments import find_reassignments
 from jobs.judge.timeline import build_timeline
 from rebalance_core.findings import NO_BROKER_ANSWERED, STRATEGY_NOT_KNOWN
-from tests.judge.phases import at, evaluated, finding, stretch
+from tests.judge.phases import at, evaluated, finding, period
 
 GOOD, UNKNOWN = evaluated(), evaluated(coverage=NO_BROKER_ANSWERED, completeness=0.0)
 
 
-def test_stretches_in_which_nothing_was_known_are_left_out_and_not_counted():
+def test_periods_in_which_nothing_was_known_are_left_out_and_not_counted():
     """A round without answers says neither that a fault is there nor that it has ended."""
-    stretches = [
-        stretch("good", 0, 60),
-        stretch("unknown", 120, 180),
-        stretch("good", 240, 300),
-        stretch("unknown", 360, 420),
+    periods = [
+        period("good", 0, 60),
+        period("unknown", 120, 180),
+        period("good", 240, 300),
+        period("unknown", 360, 420),
     ]
 
-    timeline = build_timeline("T", stretches, {"good": GOOD, "unknown": UNKNOWN})
+    timeline = build_timeline("T", periods, {"good": GOOD, "unknown": UNKNOWN})
 
     assert [(each.first_seen, each.position) for each in timeline.phases] == [
         (at(0), 1),
@@ -42,35 +42,35 @@ def test_a_strategy_that_is_not_known_ends_no_episode_and_has_a_phase():
         "found": evaluated(findings=(finding(),)),
         "own": evaluated(coverage=STRATEGY_NOT_KNOWN),
     }
-    stretches = [stretch("found", 0, 180), stretch("own", 240, 900), stretch("found", 960, 1140)]
+    periods = [period("found", 0, 180), period("own", 240, 900), period("found", 960, 1140)]
 
-    timeline = build_timeline("T", stretches, by_id)
+    timeline = build_timeline("T", periods, by_id)
 
     assert [each.is_blind for each in timeline.phases] == [False, True, False]
     (episode,) = queue_episodes(timeline, 180)
     assert (episode.first_seen, episode.last_seen) == (at(0), at(1140))
     assert (episode.snapshots, episode.share_of_time) == (8, 1.0)
-    alone = build_timeline("T", stretches[1:2], by_id)
+    alone = build_timeline("T", periods[1:2], by_id)
     assert (queue_episodes(alone, 180), find_reassignments(alone)) == ([], [])
 
 
 def test_a_topic_of_which_nothing_was_ever_known_has_no_phases():
-    assert build_timeline("T", [stretch("unknown", 0, 60)], {"unknown": UNKNOWN}).phases == ()
+    assert build_timeline("T", [period("unknown", 0, 60)], {"unknown": UNKNOWN}).phases == ()
 
 
-def test_a_phase_has_the_times_and_the_group_run_of_its_stretch():
-    (phase,) = build_timeline("T", [stretch("good", 60, 180, group_run=7)], {"good": GOOD}).phases
+def test_a_phase_has_the_times_and_the_group_run_of_its_period():
+    (phase,) = build_timeline("T", [period("good", 60, 180, group_run=7)], {"good": GOOD}).phases
 
     assert (phase.topic, phase.situation_id, phase.group_run) == ("T", "good", 7)
     assert (phase.first_seen, phase.last_seen, phase.snapshots) == (at(60), at(180), 3)
     assert phase.evaluated is GOOD
 
 
-def test_a_stretch_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watch():
+def test_a_period_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watch():
     """Three rounds at 10:00, and two at 18:00: nobody saw what was so for these eight hours."""
     snapshots = [at(each) for each in (0, 60, 120, 28_800, 28_860, 57_600)]
-    whole = stretch("good", 0, 28_800)._replace(snapshots=4)
-    rest = stretch("good", 28_860, 57_600, group_run=1)._replace(snapshots=2)
+    whole = period("good", 0, 28_800)._replace(snapshots=4)
+    rest = period("good", 28_860, 57_600, group_run=1)._replace(snapshots=2)
 
     timeline = build_timeline("T", [whole, rest], {"good": GOOD}, snapshots)
 
@@ -96,8 +96,8 @@ def state(name: str) -> Evaluated:
 
 
 def phases_of(names):
-    stretches = [stretch(name, 60 * n, 60 * n + 30) for n, name in enumerate(names)]
-    return build_timeline("T", stretches, {name: state(name) for name in names}).phases
+    periods = [period(name, 60 * n, 60 * n + 30) for n, name in enumerate(names)]
+    return build_timeline("T", periods, {name: state(name) for name in names}).phases
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_where_fewer_lists_are_known_that_they_agree_ends_nothing(states, tellin
 
 
 def test_blind_phases_and_those_of_which_nothing_is_known_do_not_tell_what_has_ended():
-    stretches = [stretch("differ", 0, 60), stretch("agree of 2", 120, 120), stretch("?", 180, 240)]
-    stretches.append(stretch("differ", 300, 300))
+    periods = [period("differ", 0, 60), period("agree of 2", 120, 120), period("?", 180, 240)]
+    periods.append(period("differ", 300, 300))
     by_id = {name: state(name) for name in ("differ", "agree of 2")} | {"?": UNKNOWN}
 
-    runs = build_timeline("T", stretches, by_id).runs
+    runs = build_timeline("T", periods, by_id).runs
 
     assert [(run.before, run.after) for run in runs] == [(0, 2), (2, 2), (2, 3)]
     # Each snapshot stands for a minute, the last one before the gap as well.

@@ -11,7 +11,7 @@ from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
 from jobs.judge.evaluated import Allocated, Evaluated, QueueKey
 from jobs.judge.holdings import Holding, find_holdings
-from jobs.judge.situations import Situation, Stretch
+from jobs.judge.situations import Period, Situation
 from jobs.judge.stalls import Intervals, find_intervals
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.findings import OWNERS_NOT_KNOWN
@@ -62,7 +62,7 @@ def evaluated(
     return Evaluated(
         coverage=coverage,
         reason="",
-        known=coverage not in OWNERS_NOT_KNOWN,
+        shows_owners=coverage not in OWNERS_NOT_KNOWN,
         completeness=1.0,
         nameservers=1,
         members=processes,
@@ -93,10 +93,10 @@ def timeline(
     )
 
 
-def stretches(segments: Iterable[tuple[str, float]], topic: str = TOPIC) -> list[Stretch]:
-    """Stretches as (situation, first second)."""
+def periods(segments: Iterable[tuple[str, float]], topic: str = TOPIC) -> list[Period]:
+    """Periods as (situation, first second)."""
     return [
-        Stretch(Situation(name, topic, (), (), (), (), ()), number, at(first), at(first), 1)
+        Period(Situation(name, topic, (), (), (), (), ()), number, at(first), at(first), 1)
         for number, (name, first) in enumerate(segments)
     ]
 
@@ -225,7 +225,7 @@ def intervals_of(
     orphaned: dict[QueueKey, list[tuple[Instant, Instant]]] = {}
     for queue, since, until in orphans:
         orphaned.setdefault(queue, []).append((at(since), at(until)))
-    return find_intervals(dossier, topic, stretches(segments, topic), situations, orphaned)
+    return find_intervals(dossier, topic, periods(segments, topic), situations, orphaned)
 
 
 def burst(*, read_later: bool = False) -> list[QueueOffsets]:

@@ -1,6 +1,6 @@
 """A generated fleet: snapshot tables of any size, faults with known truth in them, all seeded.
 
-Each group lives through versions: stretches of rounds in which its members, strategies and route
+Each group lives through versions: periods of rounds in which its members, strategies and route
 stay the same. A version is healthy or has one fault. The versions are made in Python, few as they
 are; Spark lays them out over rounds, members and brokers. What is true of a faulty version is
 worked out here on its own, from the two plain strategies alone: nothing of the audit is used.

@@ -13,6 +13,7 @@ Queue = tuple[str, int]
 
 TRUTH = Path(__file__).parent.parent / "data" / "truth"
 CAPTURES = Path(__file__).parent.parent / "data" / "captures"
+SAMPLE_SETTINGS = CAPTURES.parent / "sample.toml"
 SITUATIONS = tuple(sorted(path.name for path in TRUTH.iterdir()))
 
 

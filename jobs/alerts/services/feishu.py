@@ -36,18 +36,21 @@ _REASONS = {
     99991400: "too many messages in a short time",
 }
 _PASSING = (11232, 99991400)
+#: What Feishu calls the languages.
+_LANGUAGES = {"en": "en_us", "zh": "zh_cn"}
 
 
 def _requests(message: Message, access: Access, now: datetime) -> Iterable[Request]:
-    lines = message.fitted(lambda lines: len(json_bytes(_body(lines))) <= _LONGEST)
-    yield Request(access.url, {**_signature(access.secret, now), **_body(lines)})
+    code = message.language.code
+    lines = message.fitted(lambda lines: len(json_bytes(_body(lines, code))) <= _LONGEST)
+    yield Request(access.url, {**_signature(access.secret, now), **_body(lines, code)})
 
 
-def _body(lines: Sequence[str]) -> dict[str, Any]:
+def _body(lines: Sequence[str], language: str) -> dict[str, Any]:
     heading, *others = lines
     paragraphs = [[{"tag": "text", "text": inert(line)}] for line in others]
-    post = {"en_us": {"title": heading, "content": paragraphs or [[{"tag": "text", "text": " "}]]}}
-    return {"msg_type": "post", "content": {"post": post}}
+    text = {"title": heading, "content": paragraphs or [[{"tag": "text", "text": " "}]]}
+    return {"msg_type": "post", "content": {"post": {_LANGUAGES[language]: text}}}
 
 
 def _signature(secret: str, now: datetime) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""JSON for a program of one's own, and for chats that read ``text``: Mattermost, Rocket.Chat.
+"""JSON for your programs, and for chats that read ``text``: Mattermost, Rocket.Chat.
 
 All values are exact. ``text`` is the message as a chat shows it: what a stranger chose is between
 ``` marks, where neither Slack's markup nor Markdown counts.
@@ -29,6 +29,7 @@ def document(message: Message) -> dict[str, Any]:
     """The message as a JSON object: its text, and each problem with its findings."""
     return {
         "text": _text(message.fitted(lambda lines: len(_text(lines)) <= _LONGEST)),
+        "language": message.language.code,
         "heading": message.heading,
         "date": message.date,
         "run_id": message.run_id,

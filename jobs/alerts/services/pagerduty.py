@@ -6,7 +6,7 @@ summary of up to 1,024 characters; 202 is the answer to an event that was taken,
 is not valid, 429 that there were too many.
 
 An incident is a topic of a consumer group. It is triggered by its findings, and resolved when the
-topic is audited and nothing that lasts is left of it. Groups beyond the setting ``groups_told``
+topic is audited and nothing that lasts is left of it. Groups beyond the setting ``groups_shown``
 have one incident together (``OTHERS``).
 """
 
@@ -89,7 +89,11 @@ def _details_of_others(message: Message) -> dict[str, Any]:
     return {
         "client": "rebalance-audit",
         "payload": {
-            "summary": f"{message.heading}: {message.left_out} of them have no incident each",
+            "summary": message.language(
+                "{heading}: {number} of them have no incident each",
+                heading=message.heading,
+                number=message.left_out,
+            ),
             "source": "rebalance-audit",
             "severity": "warning",
             "custom_details": {"date": message.date, "run_id": message.run_id},

@@ -110,6 +110,7 @@ def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
     audit(reports, orphan("one"))
     pointer = (reports / "_published" / "dt=2026-11-20.json").read_text()
     metrics = reports.parent / "node_exporter" / "rebalance.prom"
+    metrics.parent.mkdir()
     chat.answers = [(404, {}, "")]
     assert run(monkeypatch, reports, chat.url, "--metrics", str(metrics), "--webhook") == 4
     said = capsys.readouterr()
@@ -196,7 +197,7 @@ def test_always_tells_that_there_is_nothing(
     audit(reports)
     assert run(monkeypatch, reports, chat.url, "--webhook") == 0
     assert chat.posted == []
-    assert run(monkeypatch, reports, chat.url, "--webhook", "--set", "alerts.tell=ALWAYS") == 0
+    assert run(monkeypatch, reports, chat.url, "--webhook", "--set", "alerts.send=ALWAYS") == 0
     assert chat.bodies[0]["text"] == "Rebalance audit of 2026-11-20: no open findings"
 
 
@@ -205,8 +206,10 @@ def test_always_tells_that_there_is_nothing(
     [
         (["--webhook"], 2, "alerts: expected the webhook's URL in REBALANCE_AUDIT_WEBHOOK"),
         (["--date", "2026-11-19"], 3, "no published report of 2026-11-19"),
+        # The exporter reads another folder: nobody would see that the metrics are missing.
+        (["--metrics", "nowhere/rebalance.prom", "--webhook"], 3, "expected a folder for nowhere"),
         (["--metrics", "/proc/rebalance.prom"], 4, "metrics cannot be written to /proc/"),
-        (["--set", "alerts.tell=SOMETIMES"], 2, "alerts.tell: Input should be 'NEW', 'OPEN' or"),
+        (["--set", "alerts.send=SOMETIMES"], 2, "alerts.send: Input should be 'NEW', 'OPEN' or"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_exit_code(
@@ -222,6 +225,20 @@ def test_what_is_wrong_is_said_with_its_exit_code(
     error = capsys.readouterr().err
     assert said in error
     assert "Traceback" not in error
+
+
+def test_metrics_on_standard_output_have_no_other_line_in_between(
+    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(reports.parent)
+    audit(reports, orphan("one"))
+    assert run(monkeypatch, reports, chat.url, "--metrics", "-", "--webhook") == 0
+    told = capsys.readouterr()
+    assert all(line.startswith(("#", "rebalance_audit_")) for line in told.out.splitlines())
+    assert "rebalance_audit_findings{" in told.out
+    assert "metrics of 2026-11-20 written to standard output\n" in told.err
+    assert "posted 1 finding of 2026-11-20\n" in told.err
+    assert not (reports.parent / "-").exists()
 
 
 # ---------------------------------------------------------------- notes

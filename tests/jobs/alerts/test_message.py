@@ -15,7 +15,7 @@ from jobs.alerts.message import (
     OTHERS,
     Message,
     Problem,
-    findings_to_tell,
+    findings_to_send,
     make_message,
     resolved_pairs,
     shown,
@@ -32,7 +32,7 @@ def digest(folder: Path, published: Published) -> Digest:
 
 
 def ids(found: Digest, alerts: Alerts | None = None, told: tuple[str, ...] = ()) -> list[str]:
-    return sorted(each.finding_id for each in findings_to_tell(found, alerts or Alerts(), told))
+    return sorted(each.finding_id for each in findings_to_send(found, alerts or Alerts(), told))
 
 
 def orphan(finding_id: str, **values: Any) -> dict[str, Any]:
@@ -57,9 +57,9 @@ ORPHANS = [
         (Alerts(), ["new", "new", "warning"]),
         (Alerts(severity="CRITICAL"), ["new"]),
         (Alerts(severity="INFO"), ["improbable", "new", "new", "warning"]),
-        (Alerts(tell="OPEN"), ["goes on", "new", "new", "told"]),
-        (Alerts(tell="OPEN", severity="INFO"), ["goes on", "improbable", "new", "new", "told"]),
-        (Alerts(tell="ALWAYS", severity="CRITICAL"), ["goes on", "new", "told"]),
+        (Alerts(send="OPEN"), ["goes on", "new", "new", "told"]),
+        (Alerts(send="OPEN", severity="INFO"), ["goes on", "improbable", "new", "new", "told"]),
+        (Alerts(send="ALWAYS", severity="CRITICAL"), ["goes on", "new", "told"]),
     ],
     ids=["new", "new critical", "new of any severity", "open", "open of any severity", "always"],
 )
@@ -86,7 +86,7 @@ def test_stalls_and_faults_without_queues_are_told_where_they_are_new(tmp_path: 
             report_row("group_faults", fault="GHOST", queues_affected=1),
         ],
     }
-    found = findings_to_tell(
+    found = findings_to_send(
         digest(tmp_path, publish(tmp_path, "2026-11-20", tables)), Alerts(), ()
     )
     told = {(each.kind, each.queue) for each in found}
@@ -167,7 +167,7 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
         },
     )
     found = digest(tmp_path, published)
-    message = make_message(found, findings_to_tell(found, Alerts(), ()), Alerts())
+    message = make_message(found, findings_to_send(found, Alerts(), ()), Alerts())
     assert message.lines == [
         "Rebalance audit of 2026-11-20: 3 new findings (2 CRITICAL, 1 WARNING) in 2 groups and "
         "topics; 1 finding of the run before resolved",
@@ -176,8 +176,8 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
         "    Repair: one for all",
         "• WARNING G / T1 (C): 1 duplicate queue, since 2026-11-20 12:00 UTC, ongoing",
     ]
-    one = Alerts(groups_told=1)
-    short = make_message(found, findings_to_tell(found, one, ()), one)
+    one = Alerts(groups_shown=1)
+    short = make_message(found, findings_to_send(found, one, ()), one)
     assert short.lines[-1] == "and 1 more group and topic"
 
 
@@ -185,7 +185,7 @@ def told(folder: Path, alerts: Alerts | None = None, **tables: list[dict[str, An
     """The lines of the message, but for the heading."""
     alerts = alerts or Alerts()
     found = digest(folder, publish(folder, "2026-11-20", tables))
-    return make_message(found, findings_to_tell(found, alerts, ()), alerts).lines[1:]
+    return make_message(found, findings_to_send(found, alerts, ()), alerts).lines[1:]
 
 
 def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_a_fault_without_queues_is_told_and_of_many_faults_and_groups_some(tmp_p
     assert "no queue shows it" in first
     assert [line.split(":")[0].strip() for line in explained[::2]] == names[:3]
     rows = [orphan(str(n), topic=f"T{n}") for n in range(3)]
-    two = Alerts(groups_told=2)
+    two = Alerts(groups_shown=2)
     *lines, last = told(tmp_path / "groups", two, orphaned_queues=rows)
     assert [line.split()[4] for line in lines] == ["T0", "T1"]
     assert last == "and 1 more group and topic"
@@ -352,7 +352,7 @@ def test_the_message_has_the_order_of_the_page(tmp_path: Path) -> None:
     health = [report_row("group_health", topic="long", orphan_queue_minutes=9.0)]
     published = publish(tmp_path, "2026-11-20", {"orphaned_queues": rows, "group_health": health})
     found = digest(tmp_path, published)
-    message = make_message(found, findings_to_tell(found, Alerts(), ()), Alerts())
+    message = make_message(found, findings_to_send(found, Alerts(), ()), Alerts())
     tables = PublishedTables(Reports(Location(tmp_path)), published)
     assert [each.pair for each in message.problems] == [p.place for p in find_problems(tables)]
     topics = ["long", "wide", "narrow", "over", "mild", "warning"]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.alerts.digest import read_digest
-from jobs.alerts.message import findings_to_tell
+from jobs.alerts.message import findings_to_send
 from jobs.rendering.problems import find_problems
 from jobs.rendering.tables import PublishedTables
 from jobs.settings import Alerts
@@ -23,7 +23,7 @@ def severities(folder: Path, published: Published) -> tuple[str, str, bool]:
     (problem,) = find_problems(PublishedTables(reports, published))
     digest = read_digest(reports, published)
     (finding,) = digest.findings
-    return problem.severity, finding.severity, bool(findings_to_tell(digest, Alerts(), ()))
+    return problem.severity, finding.severity, bool(findings_to_send(digest, Alerts(), ()))
 
 
 @pytest.mark.parametrize(

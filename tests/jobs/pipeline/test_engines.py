@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,6 +50,10 @@ def assert_same(local: PublishedReports, spark: PublishedReports) -> None:
     for entry in ("date", "window", "rows", "findings", "known_issues", "inputs", "settings"):
         assert local.summary[entry] == spark.summary[entry], entry
     assert local.published["tables"] == spark.published["tables"]
+    # What another language is made of, of every fault; compared with the other columns above.
+    faults = local.rows("group_faults")
+    assert faults
+    assert all({"evidence", "remedy"} <= json.loads(row["texts"] or "{}").keys() for row in faults)
 
 
 GROUPS = 40

@@ -184,10 +184,10 @@ def test_from_a_shell(spark: SparkSession) -> None:
     assert repr(text) == str(text)
     assert "DUPLICATE_CLIENT_ID: x is used by 2 processes" in text
     predicted = what_if(*tables, "G", "T", [own_ids()], at=at(231))
-    assert not predicted.told.after.findings
+    assert not predicted.answer.after.findings
     assert "every process of the group has its own id" in repr(predicted)
     moves = predicted.moves.collect()
-    assert len(moves) == len(predicted.told.moves) > 0
+    assert len(moves) == len(predicted.answer.moves) > 0
     assert {tuple(row["after"]) for row in moves} <= {("x",), ("x (process 2)",)}
     with pytest.raises(InputError, match="no group 'H' here: there are 'G'"):
         explain(*tables, "H", "T")

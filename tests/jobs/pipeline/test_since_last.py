@@ -470,14 +470,25 @@ def test_a_run_that_died_and_rows_that_came_late_leave_the_chain_whole(
     assert tables(read_all)["state_runs"] != tables(went_on)["state_runs"]
 
 
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ('{"reason":["as the night before found"]}', "as the night before found"),
+        # An earlier version saved its texts in English alone: they are made anew.
+        (None, ""),
+    ],
+)
 def test_a_night_evaluates_no_situation_that_the_night_before_did(
-    spark: SparkSession, copied: Path
+    spark: SparkSession, copied: Path, parts: str | None, reason: str
 ) -> None:
     for file in (copied / "reports" / "_states" / "evaluated").rglob("*.parquet"):
         rows = pq.read_table(file, partitioning=None)
         place = rows.schema.get_field_index("reason")
         marked = pa.array(["as the night before found"] * len(rows), pa.string())
-        pq.write_table(rows.set_column(place, "reason", marked), file.with_name("marked.parquet"))
+        rows = rows.set_column(place, "reason", marked).drop_columns(["texts"])
+        if parts is not None:
+            rows = rows.append_column("texts", pa.array([parts] * len(rows), pa.string()))
+        pq.write_table(rows, file.with_name("marked.parquet"))
         file.unlink()
     edit_pointer(pointer_of(copied), lambda said: said.update(files=None))
     write_rounds(copied / "snapshots", *range(1440, 1446))
@@ -486,4 +497,4 @@ def test_a_night_evaluates_no_situation_that_the_night_before_did(
 
     assert night.published["date"] == "2026-11-21"
     (health,) = night.rows("group_health")
-    assert (health["reason"], health["snapshots"]) == ("as the night before found", 6)
+    assert (health["reason"], health["snapshots"]) == (reason, 6)

@@ -16,9 +16,9 @@ import pytest
 from jobs.instants import to_datetime
 from jobs.pipeline.moments import Question, moment_of_dumps
 from jobs.pipeline.terms import strategy_rules
-from jobs.settings import find_settings
+from jobs.settings import load_settings
 from rebalance_core import Change, Situation, join, leave, resize, what_if
-from tests.support.truth import CAPTURES, Queue, TopicTruth, rounds
+from tests.support.truth import CAPTURES, SAMPLE_SETTINGS, Queue, TopicTruth, rounds
 
 SITUATIONS = ("S1", "S2", "S3", "S4", "S5", "S8", "S10")
 
@@ -52,7 +52,7 @@ PAIRS = changed_membership()
 
 
 def predicted(before: TopicTruth, *changes: Change) -> dict[str, list[list[Queue]]]:
-    settings = find_settings()
+    settings = load_settings(SAMPLE_SETTINGS)
     moment = moment_of_dumps(
         [str(CAPTURES / before.situation / "dump.jsonl.gz")],
         Question(before.consumer_group, before.topic, before.time),

@@ -15,7 +15,7 @@ from jobs.rendering.pictures import (
     Lane,
     Mark,
     Queue,
-    Stretch,
+    Period,
     Taker,
     Timeline,
 )
@@ -36,8 +36,8 @@ def picture(
 
 
 def lane(number: int, *marks: Mark, takers: tuple[Taker, ...] = (), until: float = 60) -> Lane:
-    stretches = (Stretch(minute(0), minute(until), takers),)
-    return Lane(Queue("broker-a", number), stretches, marks)
+    periods = (Period(minute(0), minute(until), takers),)
+    return Lane(Queue("broker-a", number), periods, marks)
 
 
 def mark(kind: str, first: float, last: float, **values: bool) -> Mark:

@@ -37,7 +37,7 @@ def test_a_link_leads_to_a_kind_that_is_shown_beside_it(tmp_path: Path) -> None:
 
 
 def test_without_the_pages_there_is_no_text_and_no_command(tmp_path: Path) -> None:
-    for pages in (FindingPages(None), FindingPages(tmp_path)):
+    for pages in (FindingPages(), FindingPages(tmp_path)):
         assert (pages.html("STACKED", []), pages.checks("STACKED")) == ("", [])
     # A kind of a later version has none, whatever its name is.
     (tmp_path / "later.md").write_text("# LATER\n\ntext")

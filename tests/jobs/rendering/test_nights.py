@@ -63,7 +63,7 @@ def test_what_a_summary_does_not_say_is_not_taken_for_clean() -> None:
     with_others = Night("2026-11-02", is_published=True, summary=summary(7, other="OK"))
     nights = [of_an_earlier_version, with_others, night(3, other="OK"), night(4, G="WARNING")]
     strips = {strip.consumer_group: strip.levels for strip in history_of(nights).strips}
-    assert strips["G"] == ("NOT_TOLD", "NOT_TOLD", "NO_GROUP", "WARNING")
+    assert strips["G"] == ("UNKNOWN", "UNKNOWN", "NO_GROUP", "WARNING")
 
 
 def test_groups_without_findings_are_counted_and_the_worst_of_now_come_first() -> None:
@@ -95,7 +95,7 @@ def test_a_night_whose_pointer_cannot_be_read_stops_no_other(tmp_path: Path) -> 
         manifest.write_text("{")
     history = read_history(Reports(Location(tmp_path)), "2026-11-20", 30)
     (strip,) = history.strips
-    assert strip.levels == ("NOT_TOLD", "CRITICAL")
+    assert strip.levels == ("UNKNOWN", "CRITICAL")
 
 
 class Links(HTMLParser):

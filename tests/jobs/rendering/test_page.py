@@ -132,6 +132,13 @@ def test_with_nothing_wrong_it_says_so() -> None:
     assert page.texts["h2"][0] == "Nothing lasting is wrong"
 
 
+@pytest.mark.parametrize("window", [{}, {"first_snapshot": None, "last_snapshot": None}])
+def test_a_run_without_snapshots_has_a_page_that_says_so(window: dict[str, Any]) -> None:
+    empty = build_report(published(window=window), RowTables(), 10)
+    assert "no snapshots" in to_html(empty, "r")
+    assert "No snapshots" in to_markdown(empty, "r")
+
+
 def test_how_many_groups_rest_on_an_assumption_is_said_with_what_to_collect() -> None:
     def page(**assumptions: int) -> str:
         run = published(assumptions=assumptions)
@@ -300,7 +307,7 @@ def test_what_had_gaps_says_for_how_much_of_the_time_it_was_there() -> None:
         orphaned_queues=[finding(**gaps)], group_faults=[fault(**gaps)], group_health=[health()]
     )
     html = to_html(told, "r")
-    assert "to 10:19:00, 88 % of the time <strong>still there</strong>" in html
+    assert "10:19:00</time></span>, 88 % of the time <strong>still there</strong>" in html
     assert "10:19:00</time></span>, 88 % of the time, still there)" in html
 
 
@@ -321,7 +328,7 @@ def test_what_is_still_there_says_so() -> None:
         rows = [finding(ongoing=ongoing)]
         told = report(orphaned_queues=rows, group_health=[health()])
         html = to_html(told, "r")
-        (line,) = re.findall("<td>[^<]* to 10:19:00.*?</td><td>certain</td>", html)
+        (line,) = re.findall("<td>((?:(?!<td>).)*10:19:00.*?)</td><td>certain</td>", html)
         assert ("<strong>still there</strong>" in line) == ongoing
         assert ('<span class="badge">OVER</span>' in html) == (not ongoing)
         assert (", **still there** |" in to_markdown(told, "r")) == ongoing

@@ -49,7 +49,7 @@ def repaired() -> AfterRepair:
 def test_a_lane_tells_who_took_the_queue_until_the_next_state() -> None:
     lane = seen().lanes[2]
     assert lane.queue == Queue("broker-a", 2)
-    before, after = lane.stretches
+    before, after = lane.periods
     assert [taker.client_id for taker in before.takers] == ["b"]
     assert before.end == after.start == minute(10)
     assert after.takers == ()
@@ -59,14 +59,14 @@ def test_a_lane_tells_who_took_the_queue_until_the_next_state() -> None:
     ]
 
 
-def test_states_with_the_same_taker_are_one_stretch() -> None:
+def test_states_with_the_same_taker_are_one_period() -> None:
     tables = {
         "state_runs": [run("s1", 0, 4), run("s2", 5, 9)],
         "allocations": [allocation("s1", "a", [0]), allocation("s2", "a", [0])],
     }
-    (stretch,) = states(tables).stretches(Queue("broker-a", 0), minute(0), minute(60))
-    assert (stretch.start, stretch.end) == (minute(0), minute(10))
-    (part,) = states(tables).stretches(Queue("broker-a", 0), minute(6), minute(7))
+    (period,) = states(tables).periods(Queue("broker-a", 0), minute(0), minute(60))
+    assert (period.start, period.end) == (minute(0), minute(10))
+    (part,) = states(tables).periods(Queue("broker-a", 0), minute(6), minute(7))
     assert (part.start, part.end) == (minute(6), minute(7))
 
 
@@ -75,8 +75,8 @@ def test_time_of_which_nothing_is_known_stays_empty() -> None:
         "state_runs": [run("s1", 0, 4), run("s1", 30, 34)],
         "allocations": [allocation("s1", "a", [0])],
     }
-    stretches = states(tables).stretches(Queue("broker-a", 0), minute(0), minute(60))
-    assert [(each.start, each.end) for each in stretches] == [
+    periods = states(tables).periods(Queue("broker-a", 0), minute(0), minute(60))
+    assert [(each.start, each.end) for each in periods] == [
         (minute(0), minute(5)),
         (minute(30), minute(35)),
     ]
@@ -88,8 +88,8 @@ def test_a_client_that_takes_a_queue_under_some_views_takes_a_share() -> None:
         allocation("s1", "b", [0], view_weight=0.25),
     ]
     tables = {"state_runs": [run("s1", 0, 4)], "allocations": rows}
-    (stretch,) = states(tables).stretches(Queue("broker-a", 0), minute(0), minute(60))
-    assert [(taker.client_id, taker.share) for taker in stretch.takers] == [
+    (period,) = states(tables).periods(Queue("broker-a", 0), minute(0), minute(60))
+    assert [(taker.client_id, taker.share) for taker in period.takers] == [
         ("a", 0.75),
         ("b", 0.25),
     ]
@@ -166,7 +166,7 @@ def test_the_faults_that_took_longest_have_bars_the_longest_first() -> None:
         "CONFIG_OVERLAP",
         "CONFIG_GAP",
     ]
-    assert picture.faults[1].stretches == ((minute(2), minute(7)), (minute(12), minute(14)))
+    assert picture.faults[1].periods == ((minute(2), minute(7)), (minute(12), minute(14)))
 
 
 def test_without_findings_the_picture_is_of_all_snapshots() -> None:
@@ -285,7 +285,7 @@ def test_orphans_and_duplicates_are_drawn_with_more_than_a_colour() -> None:
     texts = [label.text for label in drawing.labels]
     assert texts.count("✕ nobody") == 2
     assert texts.count("1x2") == 2  # two processes of one id
-    assert "2 stretches duplicate, 2 stretches orphaned" in drawing.description
+    assert "2 periods duplicate, 2 periods orphaned" in drawing.description
 
 
 def test_the_allocation_is_drawn_as_it_is_and_after_the_repair() -> None:

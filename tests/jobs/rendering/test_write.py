@@ -56,6 +56,27 @@ def test_the_file_is_where_it_is_said_to_be(
     )
 
 
+@pytest.mark.parametrize("form", ["html", "markdown", "csv", "json"])
+def test_standard_output_has_the_report_and_nothing_else(
+    reports: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    form: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = ["report", "--reports", str(reports), "--format", form, "--output"]
+    assert main([*report, "file"]) == 0
+    assert capsys.readouterr().err.count("\n") <= 1, "which settings are read"
+    assert main([*report, "-"]) == 0
+    told = capsys.readouterr()
+    assert told.out == (tmp_path / "file").read_text().removesuffix("\n") + "\n"
+    assert "1 critical. standard output\n" in told.err
+    assert not (tmp_path / "-").exists()
+    assert main([*report, "-", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_page_holds_what_the_findings_mean_and_links_to_no_file(
     reports: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from jobs.instants import SECOND, to_instant
 from jobs.judge.moment import Moment
+from jobs.languages.language import ENGLISH, LANGUAGES, language
 from jobs.reports.explain import explain_lines
 from jobs.reports.what_if import what_if_lines
+from jobs.text import display_width
 from rebalance_core import (
     Change,
     Situation,
@@ -37,7 +41,7 @@ RULES = StrategyRules([StrategyRule(".*", "AVG")])
 
 
 def moment(of: State, last: int = 0) -> Moment:
-    """The state as of the first snapshot of a stretch of so many seconds, and nothing besides."""
+    """The state as of the first snapshot of a period of so many seconds, and nothing besides."""
     now = to_instant(at(0))
     return Moment("C", of, now, now, now + last * SECOND, dict.fromkeys(EPISODES, ()))
 
@@ -49,6 +53,23 @@ def explained(of: State, last: int = 0) -> str:
 def predicted(of: State, *changes: Change) -> str:
     situation = Situation(of, RULES)
     return "\n".join(what_if_lines(situation, what_if(situation, changes), moment(of)))
+
+
+def test_names_that_take_two_columns_a_character_leave_the_picture_straight() -> None:
+    """Whoever names clients and brokers in Chinese reads which queue is whose, in any language."""
+    brokers = [route_broker(broker_name=name, read_queue_nums=2) for name in ("订单主库", "b")]
+    of = state(
+        client_lists=(client_list("10.0.0.1@订单", "10.0.0.2@a", broker_name="b"),),
+        topic_routes=(route(*brokers),),
+        offline_brokers=(("订单主库", 0),),
+    )
+    for chosen in (ENGLISH, language("zh")):
+        lines = list(explain_lines(Situation(of, RULES), moment(of), chosen))
+        first = next(number for number, line in enumerate(lines) if line.endswith("订单主库"))
+        numbers, *rows = lines[first + 1 : first + 4]
+        assert numbers.split() == ["0", "1", "0", "1"]
+        assert [row.split()[0] for row in rows] == ["10.0.0.1@订单", "10.0.0.2@a"]
+        assert {display_width(row) for row in rows} == {display_width(numbers)}
 
 
 def test_the_heading_tells_since_when_it_is_so() -> None:
@@ -228,3 +249,23 @@ def test_queues_that_come_or_go_are_nobodys() -> None:
     assert "  broker-b 0                 a -> nobody\n" in text
     text = predicted(one_list(["a"]), resize(5))
     assert "1 of 5 queues change hands\n  a takes queue 4 of broker-a\n" in text
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_secret_in_an_id_is_shown_in_no_language_and_hides_no_other_id(code: str) -> None:
+    """Where a secret ends, a Chinese text has no blank and no comma."""
+    key = "10.0.0.2@LTAI4Fhxxxxxxxx|s3cr3tKeyOfTheCloud|pay-topic|1"
+    of = one_list(["10.0.0.1@password=hunter22", key, key, "10.0.0.3@app"])
+    asked = Situation(of, RULES)
+    left = what_if(asked, [leave("10.0.0.3@app")])
+    for lines in (
+        explain_lines(asked, moment(of), language(code)),
+        what_if_lines(asked, left, moment(of), language(code)),
+    ):
+        text = "\n".join(lines)
+        assert "hunter22" not in text
+        assert "s3cr3tKey" not in text
+        assert "password=(secret " in text
+        if "AVG" in text:
+            # The list of those with this strategy goes on behind the secret.
+            assert "10.0.0.3@app" in text.partition("AVG")[2][:200]

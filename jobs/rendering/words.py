@@ -1,0 +1,97 @@
+"""What codes of the tables are called within a sentence."""
+
+from __future__ import annotations
+
+from jobs.kinds import Kind
+from rebalance_core.english import list_of
+from rebalance_core.texts import Text
+
+_WORDS = {
+    "CERTAIN": Text("certain"),
+    "POSSIBLE": Text("possible"),
+    "ORPHANED": Text("orphaned"),
+    "DUPLICATE": Text("duplicate"),
+    "STALLED": Text("stalled"),
+    "AUDITED": Text("audited"),
+    "BROADCASTING": Text("broadcasting"),
+    "NOT_SUBSCRIBED": Text("not subscribed"),
+    "NO_BROKER_ANSWERED": Text("no broker answered"),
+    "NO_READABLE_QUEUE": Text("no readable queue"),
+    "NO_TOPIC": Text("no topic"),
+    "NO_GROUP": Text("no group"),
+    "TOO_MANY_QUEUES": Text("too many queues"),
+    "ROUTE_NOT_KNOWN": Text("route not known"),
+    "STRATEGY_NOT_KNOWN": Text("strategy not known"),
+    "ALLOCATION_FAILS": Text("allocation fails"),
+    "SHARED_BY_BROKER": Text("shared by broker"),
+    "QUEUES_CHOSEN": Text("queues chosen"),
+}
+
+
+def in_words(code: str) -> str:
+    """A coverage, a certainty or a kind of finding; one of a later version is its name.
+
+    >>> in_words("NO_BROKER_ANSWERED"), in_words("A_LATER_ONE")
+    ('no broker answered', 'a later one')
+    """
+    return _WORDS.get(code) or code.replace("_", " ").lower()
+
+
+def titled(kind: Kind) -> str:
+    """A kind's title, for another language too; one of a later version has its name alone.
+
+    >>> from jobs.kinds import KINDS
+    >>> titled(KINDS["CONFIG_GAP"])
+    'A queue is in no CONFIG list'
+    """
+    return Text(kind.title) if kind.meaning else kind.title
+
+
+def meaning_of(kind: Kind) -> str:
+    """What a kind means, for another language too."""
+    return Text(kind.meaning)
+
+
+def within(text: str) -> str:
+    """The text as it goes on within a sentence: without its capital, which English alone has.
+
+    >>> within(Text("After the repair"))
+    'after the repair'
+    """
+    return _changed(text, text[:1].lower() + text[1:])
+
+
+def begin(text: str) -> str:
+    """The text as it begins a sentence: with a capital, which English alone needs.
+
+    >>> begin(Text("restart {client}", client="a"))
+    'Restart a'
+    """
+    return _changed(text, text[:1].upper() + text[1:])
+
+
+def _changed(text: str, english: str) -> str:
+    return Text.of(english, text.template, text.values) if isinstance(text, Text) else english
+
+
+def titles(kinds: list[Kind]) -> str:
+    """The titles of some kinds, in one sentence.
+
+    >>> from jobs.kinds import KINDS
+    >>> titles([KINDS["CONFIG_GAP"], KINDS["STACKED"]])
+    'A queue is in no CONFIG list and stacked client id'
+    """
+    first, *others = map(titled, kinds)
+    return list_of([first, *map(within, others)])
+
+
+def sentences(parts: list[str]) -> str:
+    """Sentences one after the other.
+
+    >>> sentences(["Nothing was found.", "Every line was understood."])
+    'Nothing was found. Every line was understood.'
+    """
+    text = parts[0] if parts else ""
+    for part in parts[1:]:
+        text = Text("{before} {after}", before=text, after=part)
+    return text

@@ -1,0 +1,289 @@
+"""The page, the index of nights and the ticket in another language."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import escape
+
+from jobs.kinds import KINDS
+from jobs.languages.language import ENGLISH, LANGUAGES, Language, language
+from jobs.rendering import words
+from jobs.rendering.finding_pages import FindingPages
+from jobs.rendering.nights import History, Nights, history_of
+from jobs.rendering.page import html_environment, to_html, to_markdown
+from jobs.rendering.report import build_report
+from jobs.rendering.site import to_html as to_index
+from jobs.settings import Settings
+from jobs.text import visible
+from rebalance_core import findings
+from rebalance_core.texts import Text, encode
+from tests.jobs.rendering.test_nights import missing, night
+from tests.jobs.rendering.test_page import HOSTILE, Page, a_night, full_report, report
+from tests.languages.english_left import english_in
+from tests.support.audited import Rows, audit_dumps
+from tests.support.published import RowTables, fault, finding, health, published
+
+CHINESE = language("zh")
+DATA = Path(__file__).parents[2] / "data"
+NAMES = ["C", "GID_payment-settlement-consumer", "TOPIC_payments", "a", "b", "broker-a"]
+#: What Chinese operators write in Latin letters, beside the codes of ``english_left``.
+LATIN = {
+    *("dashboard", "map", "pid", "true", "slave", "local", "x", "Push", "Pull", "Lite"),
+    *("client-cpp", "client-go", "rebalance-audit", "pyarrow", "Python", "Consumer", "Detail"),
+    *(
+        "RocketMQ",
+        "NewLife",
+        "NewLife.RocketMQ",
+        "ClientId",
+        "ClientAddr",
+        "Properties",
+        "Go",
+        "Asia",
+    ),
+    # Headings that mqadmin prints.
+    *("Different", "subscription", "in", "the", "same", "group", "of", "consumer"),
+    *("Below", "is", "Subscription"),
+}
+_SPOKEN = ("title", "aria-label", "data-label", "placeholder")
+
+
+class Visible(HTMLParser):
+    """What a reader of a page sees or hears, but for names, code and what only a browser reads."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "link", "wbr", "br", "input"):
+            self._open.append(tag)
+        spoken = () if tag == "bdi" else _SPOKEN
+        for name, value in attrs:
+            if name in spoken or (tag == "body" and name.startswith("data-")):
+                self.texts.append(value or "")
+
+    def handle_endtag(self, _tag: str) -> None:
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not {"bdi", "code", "pre", "script", "style"} & set(self._open):
+            self.texts.append(data)
+
+
+@cache
+def audited() -> dict[str, Rows]:
+    """What an audit of the captured dumps publishes."""
+    files = sorted((DATA / "captures").glob("*/*.gz"))
+    return audit_dumps(files, Settings(persistence_seconds=60))
+
+
+def names_in(rows: dict[str, Rows]) -> set[str]:
+    """Every name that the tables have: of clients, groups, topics, brokers, ..."""
+    named = {"client_id", "consumer_group", "topic", "broker_name", "cluster", "strategy"}
+    every = [row for of_table in rows.values() for row in of_table]
+    names = {str(row[column]) for row in every for column in named & row.keys()}
+    names |= {name for row in every for name in row.get("client_ids") or ()}
+    return names | {part for name in names for part in name.split("@")}
+
+
+def some_nights() -> History:
+    levels = ("OK", "INFO", "WARNING", "CRITICAL", "NOT_AUDITED")
+    nights = [night(day, G=level) for day, level in enumerate(levels, 1)]
+    return history_of([*nights, missing(6), night(7), night(8, G="OK")])
+
+
+def page_of(told: Any, chosen: Language) -> str:
+    pages = FindingPages.of_this_installation(chosen)
+    around = Nights("2026-11-19", "2026-11-21")
+    return to_html(told, "out/reports", None, pages, around, some_nights(), chosen)
+
+
+@cache
+def sample_page(code: str) -> str:
+    told = build_report(published(), RowTables(**audited()), 30)
+    return page_of(told, language(code))
+
+
+@cache
+def fleet_page(code: str) -> str:
+    """300 groups, 20 of which have a fault with texts as an audit publishes them."""
+    name = "DUPLICATE_CLIENT_ID"
+    real = next(row for row in audited()["group_faults"] if row["fault"] == name)
+    tables = a_night(300, 20)
+    for row in tables["group_faults"]:
+        row |= {column: real[column] for column in ("evidence", "remedy", "texts")}
+    return page_of(report(top=20, **tables), language(code))
+
+
+def english_on(html: str, names: set[str]) -> set[str]:
+    return english_in("\n".join(Visible(html).texts), names) - LATIN
+
+
+def test_the_chinese_page_of_the_sample_has_no_english_but_names_and_codes() -> None:
+    assert not english_on(sample_page("zh"), names_in(audited()))
+
+
+def test_the_chinese_page_of_300_groups_has_no_english_but_names_and_codes() -> None:
+    assert not english_on(fleet_page("zh"), {*NAMES, *names_in(audited())})
+
+
+def test_the_chinese_page_with_every_section_has_no_english_but_names_and_codes() -> None:
+    html = page_of(full_report("日本"), CHINESE)
+    assert "隔离" in html and "不可读的队列" in html and "已知问题" in html
+    left = english_on(html, {*NAMES, "known", "passed", "other", "gone"})
+    assert not left
+
+
+def test_the_chinese_index_and_ticket_have_no_english_but_names_and_codes() -> None:
+    index = to_index(some_nights(), ["2026-11-01"], CHINESE)
+    assert not english_on(index, set(NAMES))
+    ticket = re.sub("`[^`]*`", "", to_markdown(full_report("日本"), "r", None, CHINESE))
+    assert not english_in(ticket, NAMES) - LATIN
+    assert "个主题有持续的故障" in ticket
+
+
+def test_the_check_sees_english() -> None:
+    """Else the tests before could not fail."""
+    left = english_on(sample_page("en"), names_in(audited()))
+    assert {"consumed", "nobody", "Findings", "Severity"} <= left
+    assert "still" in english_on('<p title="still there">a</p>', set())
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_page_is_sound_and_runs_its_own_script_alone(code: str) -> None:
+    for html in (sample_page(code), fleet_page(code), page_of(full_report(), language(code))):
+        page = Page(html)
+        (script,) = page.texts["script"]
+        digest = b64encode(sha256(script.encode()).digest()).decode()
+        (policy,) = [m["content"] for m in page.all("meta") if "http-equiv" in m]
+        assert f"script-src 'sha256-{digest}';" in policy
+        ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        links = {link["href"] for link in page.all("a")}
+        there = {f"#{each}" for each in ids}
+        nights = {"dt=2026-11-19.html", "dt=2026-11-21.html", "index.html"}
+        assert {each for each in links if not each.startswith("https://")} <= there | nights
+        tag = {"en": "en", "zh": "zh-CN"}[code]
+        assert page.all("html") == [{"lang": tag}]
+
+
+def test_languages_differ_in_their_words_alone() -> None:
+    for pages in (sample_page, fleet_page):
+        english, chinese = (Page(pages(code)) for code in ("en", "zh"))
+        # The pages on the findings are written by hand in each language.
+        for tag in ("article", "table", "svg", "time", "bdi", "path", "section", "details"):
+            assert len(english.all(tag)) == len(chinese.all(tag)) or tag == "table", tag
+        assert english.all("path") == chinese.all("path")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_text_in_every_language(name: str) -> None:
+    html = to_html(full_report(name), f"out/{name}", language=CHINESE)
+    page, plain = Page(html), Page(to_html(full_report(), "out", language=CHINESE))
+    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in plain.elements}
+    assert "\u202e" not in html and "\x00" not in html and "49{%" not in html
+    index = to_index(history_of([night(1, **{name: "CRITICAL"})]), [], CHINESE)
+    assert {tag for tag, _ in Page(index).elements} & {"script", "img"} == set()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_published_text_is_translated_first_and_escaped_then(name: str) -> None:
+    """Also one that somebody changed: a template from a table is never trusted."""
+    remedy = Text("{queues} moved", queues=name)
+    evidence = Text("<b>{name}</b>", name=name)
+    texts = encode({"remedy": remedy, "evidence": evidence})
+    row = fault(evidence=str(evidence), remedy=str(remedy), texts=texts)
+    told = report(orphaned_queues=[finding()], group_faults=[row], group_health=[health()])
+    html = to_html(told, "r", language=CHINESE)
+    assert str(escape(f"{visible(name)}换了负责者")) in html
+    assert str(escape(f"<b>{visible(name)}</b>")) in html
+    assert "<b>" not in html
+    assert "换了负责者" in to_markdown(told, "r", language=CHINESE)
+    assert "<b>" not in to_markdown(told, "r", language=CHINESE)
+    assert str(escape(f"{visible(name)} moved")) in to_html(told, "r")
+
+
+def test_rows_of_an_earlier_version_stay_english() -> None:
+    told = report(orphaned_queues=[finding()], group_faults=[fault()], group_health=[health()])
+    html = to_html(told, "r", language=CHINESE)
+    assert "a is used by 2 processes" in html
+    assert "多个进程共用一个客户端 ID" in html
+
+
+@given(st.text(max_size=20), st.sampled_from(["en", "zh"]))
+def test_what_is_filled_into_a_template_is_text_and_the_template_is_markup(
+    name: str, code: str
+) -> None:
+    environment = html_environment(language(code))
+    template = '{{ t("<code>BROKER_ADDR</code> {x} {n:,} {m}", x=x, n=1200, m="<b>" | safe) }}'
+    shown = environment.from_string(template).render(x=name)
+    assert shown == f"<code>BROKER_ADDR</code> {escape(visible(name))} 1,200 <b>"
+
+
+def test_every_time_of_the_page_can_be_shown_in_the_readers_zone() -> None:
+    """It is in an element that the script reads, and stays UTC without the script."""
+    html = page_of(full_report(), ENGLISH)
+    body = html.partition("<header>")[2].partition("<script>")[0]
+    body = re.sub("<(time|title|desc|pre|code).*?</\\1>", "", body, flags=re.DOTALL)
+    body = re.sub("<text [^>]*data-time=[^>]*>[^<]*</text>", "", body)
+    assert not re.findall(r"\d\d:\d\d(?::\d\d)?", body)
+    ticks = re.findall(r'data-time="(.*?)">(.*?)</text>', html)
+    assert ("2026-11-20T10:10:00Z", "10:10:00") in ticks
+    assert html.count('<figcaption class="times">') == html.count('class="timeline"') > 0
+
+
+def test_a_card_has_a_strip_of_the_nights_of_its_group() -> None:
+    card = page_of(full_report(), ENGLISH).partition("<article")[2].partition("</article>")[0]
+    strip = re.findall('<span class="n n_([a-z_]+)" title="([^"]*)">(.*?)</span>', card)
+    assert [each[0] for each in strip] == [
+        *("ok", "info", "warning", "critical", "not_audited", "missing", "no_group", "ok")
+    ]
+    assert strip[3] == ("critical", "2026-11-04 CRITICAL", "C")
+    assert 'aria-label="1 night OK, 1 INFO, 1 WARNING, 1 CRITICAL, 1 NOT AUDITED' in card
+    # No strip where no night has the group, nor of one night alone.
+    for nights in ([night(1, other="OK"), night(2, other="OK")], [night(1, G="OK")]):
+        html = to_html(full_report(), "r", history=history_of(nights))
+        assert 'class="strip" role="img"' not in html
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_page_on_a_finding_gives_the_same_commands_in_every_language(name: str) -> None:
+    english = FindingPages.of_this_installation()
+    for code in LANGUAGES.keys() - {"en"}:
+        other = FindingPages.of_this_installation(language(code))
+        assert other.text(name) != english.text(name)
+        assert other.checks(name) == english.checks(name)
+        assert f"<h3>{language(code)('How to confirm')}</h3>" in other.html(name, [])
+    assert "<h3>How to confirm</h3>" in english.html(name, [])
+
+
+def test_a_page_that_a_language_lacks_is_english(tmp_path: Path) -> None:
+    (tmp_path / "stacked.md").write_text("# S\n\n## How to confirm\n`mqadmin a`\n")
+    pages = FindingPages(tmp_path / "zh", tmp_path, language=CHINESE)
+    assert pages.checks("STACKED") == ["mqadmin a"]
+
+
+def test_every_coverage_and_certainty_has_words() -> None:
+    module = ast.parse(inspect.getsource(findings))
+    assigned = [each.value for each in module.body if isinstance(each, ast.Assign | ast.AnnAssign)]
+    codes = {each.value for each in assigned if isinstance(each, ast.Constant)}
+    codes = {each for each in codes if isinstance(each, str)}
+    assert {"AUDITED", "NO_BROKER_ANSWERED", "CERTAIN", "QUEUES_CHOSEN"} <= codes
+    for code in codes:
+        assert words.in_words(code) == code.replace("_", " ").lower()
+        assert CHINESE.of(words.in_words(code)) != words.in_words(code), code
+    assert words.in_words("A_LATER_ONE") == "a later one"
