@@ -55,5 +55,13 @@ def __getattr__(name: str) -> Any:
     # Lazy: a Spark worker imports this package for the UDF alone, and has not all of the driver's
     # dependencies.
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        try:
+            return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name != "pyspark":
+                raise
+            raise ImportError(
+                f"jobs.{name} needs Spark: pip install 'rocketmq-rebalance-audit[spark]'; "
+                "the command rebalance-audit and jobs.report_rows do not"
+            ) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

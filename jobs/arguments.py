@@ -16,11 +16,12 @@ from jobs.changes import CHANGES
 from jobs.errors import SettingsError
 from jobs.known_issues import DEFAULT_KNOWN_ISSUES
 from jobs.languages.language import LANGUAGES
-from jobs.output import STANDARD_OUTPUT
+from jobs.output import STANDARD_OUTPUT, write
 from jobs.pipeline.engine import AUTO, LOCAL, SPARK
 from jobs.settings import DEFAULT_SETTINGS, SEVERITIES
 from jobs.text import visible
-from rebalance_core import AllocationError, Change, ChangeError, own_ids, subscribe_all
+from rebalance_core import AllocationError, Change, ChangeError, separate_ids, subscribe_all
+from rebalance_core.errors import nearest
 
 #: In place of a time for --since.
 LAST_RUN = "last"
@@ -37,10 +38,20 @@ _MOST_NIGHTS = 366
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        shown = visible(message)
-        if len(shown) > _LONGEST:
-            shown = f"{shown[:_LONGEST]}..."
-        raise SettingsError(f"{shown}; {self.prog} --help lists the options")
+        raise SettingsError(f"{_shown(message)}; {self.prog} --help lists the options")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Names the command that was meant, where one is near; argparse only lists them all."""
+        near = nearest(str(value), [str(each) for each in action.choices or ()])
+        if near and value not in (action.choices or ()):
+            meant = " or ".join(near)
+            raise argparse.ArgumentError(
+                action, f"invalid choice: {value!r}: did you mean {meant}?"
+            )
+        super()._check_value(action, value)
+
+    def print_help(self, _file: object = None) -> None:
+        write(self.format_help().removesuffix("\n"))
 
 
 class _Versions(argparse.Action):
@@ -53,8 +64,13 @@ class _Versions(argparse.Action):
                 others.append(f"{package} {version(package)}")
             except PackageNotFoundError:
                 others.append(f"no {package}")
-        sys.stdout.write(f"rebalance-audit {__version__} ({', '.join(others)})\n")
+        write(f"rebalance-audit {__version__} ({', '.join(others)})")
         parser.exit()
+
+
+def _shown(text: str) -> str:
+    words = visible(text)
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
 
 
 def _command(
@@ -86,7 +102,13 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         except UnicodeEncodeError as error:
             # Bytes that are no UTF-8 come as halves of characters: no table can have them.
             raise SettingsError(f"expected arguments in UTF-8, came {visible(each)}") from error
-    return build_parser().parse_args(given)
+    args, others = build_parser().parse_known_args(given)
+    if others:
+        raise SettingsError(
+            f"unrecognized arguments: {_shown(' '.join(others))}; "
+            f"rebalance-audit {args.command} --help lists the options"
+        )
+    return args
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -164,7 +186,9 @@ def build_parser() -> argparse.ArgumentParser:
     show.add_argument("--format", choices=("table", "json", "csv"), default="table")
     show.add_argument("--group", metavar="G", help="only this consumer group")
     show.add_argument("--topic", metavar="T", help="only this topic")
-    show.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
+    show.add_argument(
+        "--columns", metavar="A,B", type=_names, help="only these columns, in this order"
+    )
     show.add_argument(
         "--wide", action="store_true", help="a row is one line, however wide; nothing is cut"
     )
@@ -208,7 +232,7 @@ REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression over th
         dest="for_",
         help="how long, as 24h; default: until SIGTERM",
     )
-    add("--metrics", metavar="FILE", help="gets the collector's own metrics, *.prom, after a round")
+    add("--metrics", metavar="FILE", help="gets the collector's metrics, *.prom, after a round")
     add("--quiet", action="store_true", help="only what fails")
     # The settings are those of the audit.
     collect.set_defaults(settings=None, set=[])
@@ -218,7 +242,7 @@ def _add_live(commands: argparse._SubParsersAction[_Parser]) -> None:
     live = _command(
         commands,
         "live",
-        "collect from a cluster and audit it at once: your own cluster, now",
+        "collect from your cluster and audit it at once",
         "live --namesrv 10.0.0.1:9876",
         detail="""
 The first verdict comes after one round, in which nothing can be seen to last; the second one after
@@ -477,6 +501,13 @@ def _date(text: str) -> str:
     raise argparse.ArgumentTypeError(f"expected a date as YYYY-MM-DD, came {text!r}")
 
 
+def _names(text: str) -> list[str]:
+    names = [each.strip() for each in text.split(",")]
+    if not any(names):
+        raise argparse.ArgumentTypeError(f"expected names with commas between, came {text!r}")
+    return list(dict.fromkeys(filter(None, names)))
+
+
 def _folder(text: str) -> str:
     if text == STANDARD_OUTPUT:
         raise argparse.ArgumentTypeError(
@@ -545,10 +576,18 @@ Changes are made in the order of the options. Exit code 1: not safe, see docs/wh
             help=text,
         )
     for option, change, text in (
-        ("--own-ids", own_ids(), "every process gets an id of its own"),
+        ("--separate-ids", separate_ids(), "every process gets a separate id"),
         ("--subscribe-all", subscribe_all(), "all members subscribe to it, by one filter"),
     ):
         changes.add_argument(option, dest="changes", action="append_const", const=change, help=text)
+    # What --separate-ids was called before 0.2.0: scripts have it.
+    changes.add_argument(
+        "--own-ids",
+        dest="changes",
+        action="append_const",
+        const=separate_ids(),
+        help=argparse.SUPPRESS,
+    )
 
 
 def _change_of(parse: Callable[[str], Change]) -> Callable[[str], Change]:

@@ -5,7 +5,7 @@ The only place that reads the clock and (by ``arguments.py``) argv, and that dec
 2 usage or settings; 3 input missing or too much of it quarantined; 4 anything else; 130 stopped by
 Ctrl-C; 143 stopped by SIGTERM.
 
-A failure is one line on standard error: what happened, what still stands, what to do. The stack
+A failure is one line on standard error: what happened, what is unchanged, what to do. The stack
 comes with --verbose, else it is in a file that the line names.
 """
 
@@ -201,7 +201,7 @@ def _sources(args: argparse.Namespace) -> dict[str, str | None]:
 
 
 def _name_sources(args: argparse.Namespace) -> None:
-    """Says which files are read: those of the current directory are read without being named."""
+    """Prints which files are read: those of the current directory are read without being named."""
     words = {"settings": "settings", "known_issues": "known issues"}
     read = [f"{words[each]} of {path}" for each, path in _sources(args).items() if path]
     if args.set:
@@ -373,8 +373,8 @@ def _ingest_and_audit(
 ) -> _Outcome:
     """What the command asks for, by the engine's two jobs.
 
-    What was understood is audited even where too much was not; the exit code tells. No other ingest
-    replaces the tables before they are audited.
+    What was understood is audited even where too much was not; the exit code shows it. No other
+    ingest replaces the tables before they are audited.
     """
     if args.command == "audit":
         return None, audit(), None
@@ -486,9 +486,9 @@ def _new_run() -> Run:
 
 
 def sum_up(published: Published, reports: Location | None) -> str:
-    """The one line that tells a person how it went; machines read summary.json."""
+    """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
-    told = [
+    figures = [
         f"{findings[name]['persistent']} persistent of {findings[name]['total']} {words}"
         for name, words in (
             ("orphaned_queues", "orphaned"),
@@ -496,9 +496,9 @@ def sum_up(published: Published, reports: Location | None) -> str:
             ("stalled_queues", "stalled queues"),
         )
     ]
-    known = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
-    if known:
-        told[-1] += f" ({known} of all these are known issues)"
+    known_issues = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
+    if known_issues:
+        figures[-1] += f" ({known_issues} of all these are known issues)"
     assumed = published.summary["assumptions"]["groups"]
     rests = (
         f"{count(assumed, 'group')} {noun(assumed, 'rests', 'rest')} on an assumption: collect "
@@ -510,7 +510,7 @@ def sum_up(published: Published, reports: Location | None) -> str:
         "compare brokers; "
     )
     return (
-        f"rebalance audit of {published.date}: {', '.join(told)}, "
+        f"rebalance audit of {published.date}: {', '.join(figures)}, "
         f"{rows['stacked_client_ids']} stacked client ids, in {rows['group_health']} groups and "
         f"topics; {rests if assumed else ''}{too_wide if wide else ''}reports at {reports}"
     )
@@ -578,8 +578,8 @@ def _collect_from(args: argparse.Namespace, given: dict[str, Any]) -> None:
         {**given, **{name: value for name, value in asked.items() if value is not None}},
         {name: value for name, value in cluster.items() if value is not None},
     )
-    told = Progress(quiet=args.quiet).say
-    asyncio.run(collect(options, os.environ, lambda: to_instant(datetime.now(UTC)), told, complain))
+    say = Progress(quiet=args.quiet).say
+    asyncio.run(collect(options, os.environ, lambda: to_instant(datetime.now(UTC)), say, complain))
 
 
 #: So many rounds are collected while ``live`` watches.
@@ -635,6 +635,9 @@ def _show(args: argparse.Namespace, settings: Settings) -> int:
     reports = Reports(_reports_location(args, settings), _newest_date(settings))
     terminal = Terminal.of(sys.stdout, os.environ)
     if args.table == "summary":
+        given = [f"--{each}" for each in ("group", "topic", "columns") if getattr(args, each)]
+        if left_out := given + ["--format csv"] * (args.format == "csv"):
+            complain(f"summary is one JSON document: left out {', '.join(left_out)}")
         text = json_text(reports.resolve(args.date).summary, indent=2)
         _give_lines(text.split("\n"), terminal, args)
         return 0
@@ -648,7 +651,7 @@ def _show(args: argparse.Namespace, settings: Settings) -> int:
     if args.format == "table":
         table = worst_first(table)
     if args.columns:
-        table = select_columns(table, args.columns.split(","))
+        table = select_columns(table, args.columns)
     if args.format == "table":
         lines = format_table(table, terminal, whole=bool(args.columns), is_wide=args.wide)
         write_in_pages(lines, terminal, pages=not args.no_pager, is_wide=args.wide)
@@ -738,7 +741,13 @@ def _export(args: argparse.Namespace, settings: Settings) -> int:
     from jobs.lakes.export import export  # noqa: PLC0415
     from jobs.lakes.iceberg import IcebergLake  # noqa: PLC0415
 
-    reports = Reports(_reports_location(args, settings), _newest_date(settings))
+    folder = _reports_location(args, settings)
+    if args.delta and folder.holds(Location(args.delta)):
+        raise SettingsError(
+            f"expected --delta to name a folder outside of the reports at {folder}, came "
+            f"{Location(args.delta)}: whoever reads the reports would count each row twice"
+        )
+    reports = Reports(folder, _newest_date(settings))
     dates = [reports.resolve(args.date).date]
     if args.all_dates:
         dates = [each for each in reports.dates() if reports.find(each) is not None]

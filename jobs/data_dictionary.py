@@ -1,4 +1,4 @@
-"""Writes what docs say of tables and kinds: python -m jobs.data_dictionary, or make docs.
+"""Writes the docs about tables and kinds: python -m jobs.data_dictionary, or make docs.
 
 docs/data_dictionary.md has every table with its grain, every column with its type and its meaning,
 as jobs/schemas.py has them; docs/zh has the same in Chinese, by the translations beside it. The

@@ -66,7 +66,7 @@ def is_of_the_machine(error: BaseException) -> bool:
     return isinstance(error, MemoryError | ModuleNotFoundError | OSError) or _is_of_damage(error)
 
 
-#: What PyArrow and Spark say of a file whose bytes are not what was written.
+#: What PyArrow and Spark raise for a file whose bytes are not what was written.
 _DAMAGE = (
     r"(?i)\bcorrupt|magic bytes not found|is not a parquet file|Expected magic number at tail|"
     r"deserialize thrift|Unexpected end of (?:stream|input)|(?:CRC|checksum) verification failed"
@@ -270,7 +270,7 @@ def _root_cause(text: str) -> str:
         if found:
             return _one_line(found[-1])
     lines = [line for line in text.splitlines() if line.strip()]
-    return _one_line(lines[0]) if lines else "it says nothing more"
+    return _one_line(lines[0]) if lines else "no reason is given"
 
 
 def _one_line(text: str) -> str:

@@ -1,7 +1,7 @@
 """The kinds of what is found, each declared once: what it is called, what it means, how bad it is.
 
 The page of a run, the chat message, the metrics, the known issues and the index of docs/findings
-all follow from here; every kind has a page in that folder. A new kind stands in ``KINDS``, has a
+all follow from here; every kind has a page in that folder. A new kind is in ``KINDS``, has a
 page, and is made by one rule.
 """
 
@@ -41,7 +41,7 @@ COMPUTED_NOT_HELD = "COMPUTED_NOT_HELD"
 INFO, WARNING, CRITICAL = "INFO", "WARNING", "CRITICAL"
 #: The mildest first.
 SEVERITIES = (INFO, WARNING, CRITICAL)
-#: Of a group without findings: it was judged, or nothing could be said of it.
+#: Of a group without findings: it was judged, or it could not be.
 OK, NOT_AUDITED = "OK", "NOT_AUDITED"
 #: How a group was in one night, the mildest first.
 LEVELS = (OK, NOT_AUDITED, *SEVERITIES)

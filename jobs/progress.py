@@ -112,7 +112,7 @@ class Progress:
         self._steps, self._at = steps, 0
 
     def watch(self, share_of: Callable[[], Share | None]) -> None:
-        """Whom to ask how much is done of a step that does not say so itself."""
+        """Whom to ask how much is done of a step that does not report it itself."""
         self._share_of = share_of
 
     def elapsed(self) -> float:

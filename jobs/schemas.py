@@ -182,7 +182,7 @@ doubtful_topics DOUBTFUL_TOPICS?: of a member with subscriptions from the GROUP_
 """)
 
 #: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
-#: (code 206), so the list is empty, and that is known. NO_ANSWER: the list is not known.
+#: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
 ANSWERED, NOT_ONLINE, NO_ANSWER = "ANSWERED", "NOT_ONLINE", "NO_ANSWER"
 
 #: What a process does not do with a queue that it holds: it has messages and consumes none; it

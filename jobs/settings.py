@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import sys
+import sysconfig
 import tomllib
 import warnings
 from collections.abc import Sequence
@@ -195,6 +196,10 @@ class RetentionSetting(Section):
     keep_days: int | None = Field(default=None, ge=1, le=36_500)
 
 
+#: Settings of alerts as they were called before 0.2.0.
+_FORMER_NAMES = {"tell": "send", "groups_told": "groups_shown"}
+
+
 class Alerts(Destination):
     """What the command ``alert`` sends, and to whom."""
 
@@ -205,6 +210,17 @@ class Alerts(Destination):
     worst_groups: int = Field(strict=True, default=20, ge=0, le=1000)
     timeout_seconds: float = Field(strict=True, default=10, gt=0, le=300)
     attempts: int = Field(strict=True, default=3, ge=1, le=10)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_former_names(cls, values: Any) -> Any:
+        """Takes the names of before 0.2.0 too; both names at a time are refused."""
+        if not isinstance(values, dict):
+            return values
+        return {
+            name if (now := _FORMER_NAMES.get(name, name)) in values else now: value
+            for name, value in values.items()
+        }
 
     @model_validator(mode="after")
     def _is_one_or_several(self) -> Alerts:
@@ -326,7 +342,8 @@ def read_text(path: str | Path) -> str:
             # A device or a pipe may have no end.
             content = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise SettingsError(f"settings {path}: cannot be read: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise SettingsError(f"settings {path}: cannot be read: {reason}") from error
     return _decoded(path, content)
 
 
@@ -342,9 +359,9 @@ def _decoded(path: str | Path, content: bytes) -> str:
 
 
 def find_text(default: Path) -> tuple[str, str] | None:
-    """Where a file lies that was not named, and its text: here, else beside the packages.
+    """Where a file lies that was not named, and its text: here, beside the packages, installed.
 
-    The latter is so in a checkout, and in the zip that spark-submit gets.
+    Beside the packages it is in a checkout, and in the zip that spark-submit gets.
     """
     if default.is_file():
         return str(default.absolute()), read_text(default)
@@ -353,8 +370,14 @@ def find_text(default: Path) -> tuple[str, str] | None:
     try:
         content = loader.get_data(str(beside))
     except OSError:
-        return None
+        installed = installed_folder() / default
+        return (str(installed), read_text(installed)) if installed.is_file() else None
     return str(beside), _decoded(beside, content)
+
+
+def installed_folder() -> Path:
+    """What a wheel brings besides its packages: settings, and the pages on the findings."""
+    return Path(sysconfig.get_path("data")) / "share" / "rebalance-audit"
 
 
 def source_of(named: str | None, default: Path) -> str | None:

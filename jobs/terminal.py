@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import shutil
@@ -10,6 +11,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
+
+_LOGGER = logging.getLogger(__name__)
 
 #: What colours a text: (the text, the name of a style) -> the text as the terminal needs it.
 Paint = Callable[[str, str], str]
@@ -122,4 +125,10 @@ def show_in_pages(
     finally:
         process.wait()
         signal.signal(signal.SIGINT, before)
+    if process.returncode:
+        _LOGGER.warning(
+            "the pager %s ended with exit code %d: see PAGER; --no-pager shows all without it",
+            shlex.join(command),
+            process.returncode,
+        )
     return True

@@ -16,11 +16,13 @@ from rebalance_core.changes import (
     own_ids,
     remove_broker,
     resize,
+    separate_ids,
     subscribe_all,
     unify_list,
     use_strategy,
 )
 from rebalance_core.client_id import ClientId, ClientIdFormat, parse_client_id
+from rebalance_core.descriptions import normalise_expression
 from rebalance_core.errors import (
     AllocationError,
     ChangeError,
@@ -29,7 +31,7 @@ from rebalance_core.errors import (
     UnknownStrategyError,
     near_names,
 )
-from rebalance_core.faults import Fault, find_faults, normalise_expression
+from rebalance_core.faults import Fault, find_faults
 from rebalance_core.findings import Evaluation, Finding, StackedEffect, evaluate
 from rebalance_core.message_queue import (
     MessageQueue,
@@ -87,6 +89,7 @@ __all__ = [
     "parse_client_id",
     "remove_broker",
     "resize",
+    "separate_ids",
     "sort_client_ids",
     "sort_message_queues",
     "subscribe_all",

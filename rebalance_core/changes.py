@@ -27,7 +27,7 @@ from rebalance_core.state import (
     State,
     TopicRoute,
 )
-from rebalance_core.strategies import make_strategy, original_id, own_id
+from rebalance_core.strategies import copy_id, make_strategy, original_id
 from rebalance_core.strategy_rules import (
     ChangedRules,
     KnownClient,
@@ -192,7 +192,7 @@ def join(client_id: str, processes: int = 1) -> Change:
     return Change(text, steps, joins=client_id)
 
 
-def own_ids(*client_ids: str) -> Change:
+def separate_ids(*client_ids: str) -> Change:
     """Every process behind these client ids gets a separate id; behind all ids where none given.
 
     The new id sorts right behind the old one: another choice may move more queues.
@@ -223,8 +223,12 @@ def own_ids(*client_ids: str) -> Change:
         if client_ids
         else Text("every process of the group has its own id"),
         steps,
-        for_newcomer=None if client_ids else _with_own_id,
+        for_newcomer=None if client_ids else _with_copy_id,
     )
+
+
+#: Its name before 0.2.0.
+own_ids = separate_ids
 
 
 def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids: str) -> Change:
@@ -238,7 +242,7 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
     except MissingParameterError:
         if params:
             raise
-    own = (
+    rules = (
         StrategyRules([StrategyRule("(?s:.*)", name, "(?s:.*)", dict(params))]) if params else None
     )
 
@@ -248,18 +252,18 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
             if client_id not in before:
                 group, topic = situation.state.consumer_group, situation.state.topic
                 raise _missing(f"a client of {group} that consumes {topic}", client_id, before)
-        after = _strategies(_prescribe(frozenset(before), name, own, situation))
+        after = _strategies(_prescribe(frozenset(before), name, rules, situation))
         return tuple(
             Step(
                 Text("{client} uses {strategy}", client=client_id, strategy=name),
-                partial(_prescribe, frozenset({client_id}), name, own),
+                partial(_prescribe, frozenset({client_id}), name, rules),
             )
             for client_id in sorted(client_ids or before)
             if before[client_id] != after[client_id]
         )
 
     def for_newcomer(client_id: str, _: Situation) -> Callable[[Situation], Situation]:
-        return partial(_prescribe, frozenset({client_id}), name, own)
+        return partial(_prescribe, frozenset({client_id}), name, rules)
 
     return Change(
         agreeing(
@@ -428,7 +432,7 @@ def mend(fault: str) -> Change:
 
 
 def _unlist(client_id: str, situation: Situation) -> Situation:
-    """Every list lacks the last entry of the id; a broker without members says so (code 206).
+    """Every list lacks the last entry of the id; a broker without members answers so.
 
     With the last process behind an id its stale channels go as well.
     """
@@ -490,10 +494,10 @@ def _counted(
     return (*others, ProcessCount(client_id, processes, why))
 
 
-def _with_own_id(client_id: str, planned: Situation) -> Callable[[Situation], Situation]:
+def _with_copy_id(client_id: str, planned: Situation) -> Callable[[Situation], Situation]:
     """The member with this id that has just joined gets a separate id, where the id is taken."""
     taken = {m.client_id for m in planned.state.members if original_id(m.client_id) == client_id}
-    new_id = own_id(client_id, len(taken))
+    new_id = copy_id(client_id, len(taken))
 
     def renamed(member: Member) -> Member:
         is_it = member.client_id == client_id and member.client_addr.startswith(_JOINS)
@@ -517,7 +521,7 @@ def _part(client_id: str, copy: int, is_last: bool, situation: Situation) -> Sit
         chosen = set(copies[copy:] if is_last else copies[copy : copy + 1])
         for member in entry.members:
             is_it = member.client_id == client_id and member.client_addr in chosen
-            yield member._replace(client_id=own_id(client_id, copy)) if is_it else member
+            yield member._replace(client_id=copy_id(client_id, copy)) if is_it else member
 
     counts = _counted(situation.state, client_id, processes_behind(situation.state)[client_id] - 1)
     return with_members(_with(situation, process_counts=counts), parted)
@@ -567,18 +571,18 @@ def _resize(broker_name: str, queues: int, situation: Situation) -> Situation:
 
 
 def _prescribe(
-    client_ids: frozenset[str], name: str, own: StrategyRules | None, situation: Situation
+    client_ids: frozenset[str], name: str, given: StrategyRules | None, situation: Situation
 ) -> Situation:
     """Some clients use one strategy, as their SDK computes it, whatever is observed or configured.
 
-    What is prescribed was not observed, so it says nothing of the other clients of the group.
+    What is prescribed was not observed, so it is no evidence about the group's other clients.
     """
 
     def answer(client: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
         if client_ids.isdisjoint((client.client_id, original_id(client.client_id))):
             return rules.resolve(client)
         # Not by the changed rules: what an earlier change prescribes counts no more.
-        return (own or unchanged_rules(rules)).resolve(client._replace(observed=name))
+        return (given or unchanged_rules(rules)).resolve(client._replace(observed=name))
 
     return replace(situation, rules=ChangedRules(situation.rules, answer))
 

@@ -81,7 +81,7 @@ _ENDS_WITH_PID_TIME = re.compile(r".*@-?[0-9]+(?:@|#)-?[0-9]{6,}", re.DOTALL)
 # Each id of a group comes again with every broker, topic and state; some 10 MB when full.
 @lru_cache(maxsize=16_384)
 def parse_client_id(client_id: str, language: str | None = None) -> ClientId:
-    """Take a client id apart and say whether two processes can share it.
+    """Takes a client id apart and decides whether two processes can share it.
 
     ``language`` is that of the connection (``JAVA``), and settles what the text leaves open.
     Raises nothing, whatever the text.

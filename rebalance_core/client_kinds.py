@@ -23,7 +23,7 @@ class ClientKind(Enum):
     PLACEHOLDER = "a placeholder that was not expanded"
     JAVA_BEFORE_4_9_0 = "Java before 4.9.0"
     JAVA = "Java"
-    JAVA_NAMED = "Java with an instanceName of its own"
+    JAVA_NAMED = "Java with its own instanceName"
     BROADCASTING = "a broadcasting consumer"
     ROCKETMQ_SPRING = "rocketmq-spring before 2.2.1"
     SPRING_CLOUD_ALIBABA = "the spring-cloud-alibaba binder before 2021.0.5.0"
@@ -104,7 +104,7 @@ def _java(parsed: ClientId, version: int | None) -> ClientKind:
 
 @dataclass(frozen=True, slots=True)
 class SharedId:
-    """A client id that several processes use, and what their connections say of themselves."""
+    """A client id that several processes use, with language and version of their connections."""
 
     client_id: str
     language: str | None = None
@@ -116,12 +116,12 @@ class SharedId:
         return kind_of(self.client_id, self.language, self.version)
 
 
-def own_ids_for(shared: Iterable[SharedId]) -> str:
+def separate_ids_for(shared: Iterable[SharedId]) -> str:
     """What gives each process its own id, for the clients that made these ids.
 
     Where several kinds of clients made them, each remedy names its ids.
 
-    >>> own_ids_for([SharedId("172.17.0.1@1", "GO", 317)])
+    >>> separate_ids_for([SharedId("172.17.0.1@1", "GO", 317)])
     'give each process its own instance name, such as the pod name: consumer.WithInstance(NAME) in \
 client-go'
     """

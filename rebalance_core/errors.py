@@ -52,13 +52,18 @@ _MOST_NAMES = 5
 def nearest(name: str, there: Collection[str]) -> list[str]:
     """The names that whoever wrote this one may have meant, in upper or lower case.
 
-    >>> nearest("g_ordr", ["G_ORDER", "G_PAY"])
-    ['G_ORDER']
+    Those alone that differ by case only, where there are any.
+
+    >>> nearest("g_ordr", ["G_ORDER", "G_PAY"]), nearest("g_s2", ["G_S1", "G_S2"])
+    (['G_ORDER'], ['G_S2'])
     """
     by_case = defaultdict(list)
     for each in sorted(there):
         by_case[each.casefold()].append(each)
-    near = get_close_matches(name.casefold(), list(by_case), n=3, cutoff=0.7)
+    folded_name = name.casefold()
+    if folded_name in by_case:
+        return by_case[folded_name][:3]
+    near = get_close_matches(folded_name, list(by_case), n=3, cutoff=0.7)
     return [each for folded in near for each in by_case[folded]][:3]
 
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from rebalance_core.claims import Claims, Owners, compute_claims, count_owners
 from rebalance_core.client_id import ClientIdFormat, parse_client_id
-from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, own_ids_for
+from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, separate_ids_for
 from rebalance_core.english import count, joined, named_broker
 from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.processes import Process, StackedId, find_processes, find_stacked_ids
 from rebalance_core.state import POP, PULL, SUBSCRIPTION_SOURCES, State
-from rebalance_core.strategies import AllocationStrategy, own_id
+from rebalance_core.strategies import AllocationStrategy, copy_id
 from rebalance_core.strategies.base import Positions
 from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
 from rebalance_core.texts import Text
@@ -39,7 +39,7 @@ Certainty = Literal["CERTAIN", "POSSIBLE"]
 CERTAIN: Certainty = "CERTAIN"
 POSSIBLE: Certainty = "POSSIBLE"
 
-#: The group's queues of the topic were recomputed. Every other coverage says why they were not.
+#: The group's queues of the topic were recomputed. Every other coverage is a reason why not.
 AUDITED = "AUDITED"
 BROADCASTING_GROUP = "BROADCASTING"
 NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
@@ -53,7 +53,7 @@ ALLOCATION_FAILS = "ALLOCATION_FAILS"
 SHARED_BY_BROKER = "SHARED_BY_BROKER"
 QUEUES_CHOSEN = "QUEUES_CHOSEN"
 
-#: With these the state says nothing about owners: no fault is found, and none is seen to end.
+#: With these the state does not show owners: no fault is found, and none is seen to end.
 OWNERS_NOT_KNOWN = frozenset(
     {
         NO_BROKER_ANSWERED,
@@ -145,7 +145,7 @@ class StackedEffect:
         """What repairs it, in words."""
         if self.stacked.processes == 1:
             return STALE_CHANNEL_REMEDY
-        return own_ids_for([self.stacked.made_by])
+        return separate_ids_for([self.stacked.made_by])
 
 
 @dataclass(frozen=True, slots=True)
@@ -561,7 +561,7 @@ def _in_later_slots(
     seen: Counter[str] = Counter()
     parted = []
     for client_id in view.client_ids:
-        parted.append((client_id, own_id(client_id, seen[client_id])))
+        parted.append((client_id, copy_id(client_id, seen[client_id])))
         seen[client_id] += 1
     apart = strategy.claims(view.queues, [separate for _, separate in parted])
     for client_id, separate in parted:

@@ -20,7 +20,6 @@ from itertools import combinations
 from rebalance_core.causes import FindingKey, key_of
 from rebalance_core.changes import LIST_SECONDS, Change, Step, make_plan
 from rebalance_core.errors import ChangeError
-from rebalance_core.faults import Move, find_moves, shown_id
 from rebalance_core.findings import (
     AUDITED,
     DUPLICATE,
@@ -30,9 +29,10 @@ from rebalance_core.findings import (
     evaluate,
 )
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
+from rebalance_core.moves import Move, find_moves, shown_id
 from rebalance_core.repairs import Situation
 from rebalance_core.state import State
-from rebalance_core.strategies import own_copy, own_id
+from rebalance_core.strategies import copy_id, original_and_copy
 from rebalance_core.views import readable_queues
 
 #: Why a change is not safe, in the order in which it is shown.
@@ -363,7 +363,7 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
             owners.update(new[process] if process in moved else old.get(process, ()))
         several = (q for q in queues if owners[q] > 1 and (DUPLICATE, q) not in keys_before)
         none = (q for q in queues - gone if owners[q] == 0 and (ORPHANED, q) not in keys_before)
-        done = tuple(shown_id(own_id(*process)) for process in changing if process in moved)
+        done = tuple(shown_id(copy_id(*process)) for process in changing if process in moved)
         return Between(done, tuple(sort_message_queues(several)), tuple(sort_message_queues(none)))
 
     # All that know the new lists are the state after; none, with nobody gone, the state before.
@@ -409,7 +409,7 @@ def _claims(evaluation: Evaluation) -> dict[_Process, frozenset[MessageQueue]]:
     claims: dict[_Process, set[MessageQueue]] = defaultdict(set)
     numbered: Counter[tuple[str, tuple[str, ...]]] = Counter()
     for allocation in evaluation.allocations:
-        client_id, copy = own_copy(allocation.client_id)
+        client_id, copy = original_and_copy(allocation.client_id)
         # Processes of one id that differ have a row each, in the same order under every view.
         of_view = (allocation.client_id, allocation.view_brokers)
         for _ in range(allocation.processes):

@@ -15,7 +15,7 @@ from typing import TypeVar
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
 from rebalance_core.processes import find_processes, processes_behind, silent_members
 from rebalance_core.state import BROADCASTING, CLUSTERING, SURE, ClientList, Member, State
-from rebalance_core.strategies import AllocationStrategy, own_id
+from rebalance_core.strategies import AllocationStrategy, copy_id
 from rebalance_core.strategies.by_config import ByConfig
 from rebalance_core.strategies.by_machine_room import ByMachineRoom
 from rebalance_core.strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
@@ -63,7 +63,7 @@ def _keep(situation: Situation, stays: Callable[[Member], bool]) -> Situation:
     return with_members(situation, lambda entry: filter(stays, entry.members))
 
 
-def give_own_ids(situation: Situation) -> Situation:
+def give_separate_ids(situation: Situation) -> Situation:
     """Every process has a separate client id; stale channels keep that of their process."""
     processes = processes_behind(situation.state)
 
@@ -72,7 +72,7 @@ def give_own_ids(situation: Situation) -> Situation:
         for member in sorted(entry.members, key=lambda each: (each.client_id, each.client_addr)):
             copy = min(copies[member.client_id], processes[member.client_id] - 1)
             copies[member.client_id] += 1
-            yield member._replace(client_id=own_id(member.client_id, copy))
+            yield member._replace(client_id=copy_id(member.client_id, copy))
 
     if all(count == 1 for count in processes.values()):
         return situation
@@ -88,7 +88,7 @@ def part_copies(situation: Situation) -> Situation:
     def renamed(entry: ClientList) -> Iterator[Member]:
         copies: Counter[str] = Counter()
         for member in sorted(entry.members, key=lambda each: (each.client_id, each.client_addr)):
-            yield member._replace(client_id=own_id(member.client_id, copies[member.client_id]))
+            yield member._replace(client_id=copy_id(member.client_id, copies[member.client_id]))
             copies[member.client_id] += 1
 
     return with_members(situation, renamed)
@@ -278,7 +278,8 @@ def serve_all_rooms(situation: Situation) -> Situation:
     if not in_use or not unserved:
         return situation
     serving = {each: each.also_serving(unserved) for each in strategies}
-    return _with_strategies(situation, {own: serving[each] for own, each in in_use.items()}.get)
+    changed = {client_id: serving[each] for client_id, each in in_use.items()}
+    return _with_strategies(situation, changed.get)
 
 
 def part_config_lists(situation: Situation) -> Situation:
@@ -287,9 +288,9 @@ def part_config_lists(situation: Situation) -> Situation:
     taken: set[MessageQueue] = set()
     parted: dict[str, AllocationStrategy] = {}
     for client_id in sort_client_ids(in_use):
-        own = [queue for queue in in_use[client_id].config_queues or () if queue not in taken]
-        taken.update(own)
-        parted[client_id] = ByConfig(own)
+        left = [queue for queue in in_use[client_id].config_queues or () if queue not in taken]
+        taken.update(left)
+        parted[client_id] = ByConfig(left)
     listed = sum(len(set(each.config_queues or ())) for each in in_use.values())
     return situation if listed == len(taken) else _with_strategies(situation, parted.get)
 
@@ -339,7 +340,7 @@ def _with_strategies(
 
 #: In the order in which they are tried and shown: the plainest explanation first.
 REPAIRS: Mapping[str, Repair] = {
-    DUPLICATE_CLIENT_ID: give_own_ids,
+    DUPLICATE_CLIENT_ID: give_separate_ids,
     STALE_CHANNEL: close_stale_channels,
     GHOST_MEMBER: expire_ghosts,
     STRATEGY_MISMATCH: unify_strategies,

@@ -73,7 +73,20 @@ def fill(template: str, values: Mapping[str, Value]) -> str:
     >>> fill("{client}: {share:.0%} of {n:,}", {"client": "{x}", "share": 0.5, "n": 1200})
     '{x}: 50% of 1,200'
     """
-    return _SLOT.sub(lambda slot: _filled(values[slot[1]], slot[2]), template)
+    return "".join(pieces(template, values))
+
+
+def pieces(template: str, values: Mapping[str, Value]) -> list[str]:
+    """What ``fill`` joins: a part of the template, a value, a part of the template, and so on.
+
+    >>> pieces("{number:,} queues of {broker}", {"number": 1200, "broker": "a"})
+    ['', '1,200', ' queues of ', 'a', '']
+    """
+    first, *others = _SLOT.split(template)
+    every = [first]
+    for name, form, after in zip(others[::3], others[1::3], others[2::3], strict=True):
+        every += [_filled(values[name], form), after]
+    return every
 
 
 def _filled(value: Value, form: str | None) -> str:

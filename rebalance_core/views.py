@@ -77,7 +77,7 @@ def readable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
     return _readable_queues(topic, route.brokers)
 
 
-# The topics of the last few states: a state's own are asked for again for every repair.
+# The topics of the last few states: those of a state are asked for again for every repair.
 @lru_cache(maxsize=16)
 def _readable_queues(topic: str, brokers: tuple[RouteBroker, ...]) -> tuple[MessageQueue, ...]:
     return tuple(

@@ -15,6 +15,7 @@ from jobs.alerts.message import OTHERS, findings_to_send, make_message, resolved
 from jobs.alerts.metrics import metrics_text
 from jobs.alerts.note import NoteError, Notes
 from jobs.errors import AuditError
+from jobs.failures import sentence_of
 from jobs.languages.language import ENGLISH, Language
 from jobs.output import Output
 from jobs.settings import Alerts, Destination
@@ -37,7 +38,7 @@ def alert(
     webhook: bool = False,
     language: Language = ENGLISH,
 ) -> Iterator[str]:
-    """Tells of the run of a date (None: the last one); yields a line for each thing done.
+    """Sends the message about the run of a date (None: the last one); yields a line a thing done.
 
     The metrics come first: no service that fails keeps them away. What was delivered is noted
     beside the reports, so that the next run of the date does not deliver it again; what was not
@@ -68,7 +69,7 @@ def _write(metrics: Output, text: str) -> None:
     try:
         metrics.replace_text(text)
     except OSError as error:
-        raise AuditError(f"metrics cannot be written to {metrics}: {error}") from error
+        raise AuditError(f"metrics cannot be written to {metrics}: {sentence_of(error)}") from error
 
 
 def _deliver_all(
@@ -115,7 +116,7 @@ def _deliver(
     delivered = notes.delivered(destination.name)
     findings = findings_to_send(digest, alerts, delivered, destination.severity)
     incidents = notes.incidents(destination.name) if destination.has_incidents else frozenset()
-    # An earlier date says nothing of now.
+    # An earlier date does not show how it is now.
     resolved = resolved_pairs(digest, incidents) if is_last else ()
     if not findings and not resolved and (alerts.send != "ALWAYS" or destination.has_incidents):
         return f"{prefix}nothing to post of {date}"

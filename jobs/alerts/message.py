@@ -1,4 +1,4 @@
-"""What a message says of a published run: a heading, then the problems, the worst first.
+"""The message about a published run: a heading, then the problems, the worst first.
 
 A problem is a topic of a consumer group. The text here is plain: one line is one line whatever a
 name contains. How a name is kept from being a link, a mention or bold is the rule of each service.

@@ -375,7 +375,7 @@ class Round:
     ) -> None:
         unanswered = members.memory.unanswered
         if answer.code == NOT_REACHED:
-            # Nobody asked the client: a line would say of it what is not so.
+            # Nobody asked the client: a line about it would be wrong.
             unanswered.setdefault(client_id, 0)
         else:
             self._write(

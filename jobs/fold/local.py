@@ -77,7 +77,7 @@ def _identify(
     Returns, one row for each statement, the numbers of the key ``columns``, the time and the number
     of the content. Rows that follow each other and belong to one statement are summed as they are
     read; of each distinct sum the rows are kept. Where the rows of a statement lie apart, several
-    of these make its content. ``is_record``: false for a row that says that there is no record.
+    of these make its content. ``is_record``: false for a row that means that there is no record.
     """
     of_facts = [Values(fact.type) for fact in facts]
     parts: dict[tuple[int, int], int] = {}
@@ -300,7 +300,7 @@ class _Answers:
     def add_outcomes(self, batch: Batch) -> None:
         """Polls that brought none, and of those that brought one the id where there is one.
 
-        An answer with an empty list says what NOT_ONLINE says. Of an answer with a list and without
+        An answer with an empty list counts as NOT_ONLINE. Of an answer with a list and without
         an id the time alone is taken: the list comes by ``add_lists``.
         """
         outcomes = self._outcomes.number(batch.column("outcome"))
@@ -372,7 +372,7 @@ def _has_broker(batch: Batch) -> NDArray[np.bool_]:
 
 
 def _with_sorted_ids(batch: Batch) -> Batch:
-    """``broker_ids`` in ascending order: their order says nothing."""
+    """``broker_ids`` in ascending order: their order has no meaning."""
     lists = batch.column("broker_ids")
     lengths = int64(pc.list_value_length(lists))
     values = int64(lists.flatten())

@@ -169,8 +169,8 @@ def mark_members(heartbeats: DataFrame, heartbeat_expiry_seconds: int) -> DataFr
     snapshot.
 
     ``chooses_queues``: a ``DefaultMQPullConsumer``, whose application pulls what it likes, or one
-    that pulls and itself says that it subscribes to nothing: it takes its queues by ``assign()``
-    (``DefaultLitePullConsumerImpl`` 5.3.3). What the group's table says does not count: the last
+    that pulls and itself reports that it subscribes to nothing: it takes its queues by ``assign()``
+    (``DefaultLitePullConsumerImpl`` 5.3.3). What the group's table has does not count: the last
     heartbeat of any member wrote it.
     """
     silent = "unix_micros(snapshot_time) - unix_micros(last_heartbeat_at)"

@@ -16,7 +16,7 @@ from jobs.judge.answers import Answers
 from jobs.judge.dossier import Broker, ClientRun, ListedMembers
 from jobs.schemas import NOT_ONLINE, RUNNING_INFO
 
-#: ``SYSTEM_ERROR``: the broker does not list the client. That says nothing of the client.
+#: ``SYSTEM_ERROR``: the broker does not list the client. That is no evidence about the client.
 _NOT_LISTED = 1
 #: Questions that fail for longer than a heartbeat takes (30 s). Who stops in order leaves all lists
 #: at once: no question follows.

@@ -164,7 +164,7 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     if not len(answers.snapshots):
         return places
     is_own = (places >= 0) & (answers.snapshots[np.maximum(places, 0)] == snapshots)
-    # ANSWERED without a list says as little as no answer: NO_ANSWER is what is published of both.
+    # ANSWERED without a list shows as little as no answer: NO_ANSWER is what is published of both.
     silent = np.array([name in (ANSWERED, NO_ANSWER) for name in answers.names])
     answered = np.flatnonzero(~silent[answers.contents])
     if not len(answered):

@@ -80,11 +80,11 @@ def is_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant
     """
     if offsets is None:
         return None
-    moved, stood, kept_up, worked_off = _intervals(offsets, times)
-    if moved >= max(_READ_AGAIN, stood):
-        reads = _MOST * kept_up >= moved + stood or worked_off == moved + stood
+    moved, unmoved, kept_up, worked_off = _intervals(offsets, times)
+    if moved >= max(_READ_AGAIN, unmoved):
+        reads = _MOST * kept_up >= moved + unmoved or worked_off == moved + unmoved
         return True if reads else None
-    return False if stood and not moved else None
+    return False if unmoved and not moved else None
 
 
 def is_always_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> bool:
@@ -102,8 +102,8 @@ def is_always_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, 
     """
     if offsets is None:
         return False
-    moved, stood, kept_up, _ = _intervals(offsets, times)
-    return moved >= _READ_AGAIN and not stood and kept_up == moved
+    moved, unmoved, kept_up, _ = _intervals(offsets, times)
+    return moved >= _READ_AGAIN and not unmoved and kept_up == moved
 
 
 class _Intervals(NamedTuple):
@@ -112,7 +112,7 @@ class _Intervals(NamedTuple):
     #: The offset moved.
     moved: int
     #: It did not, and messages waited.
-    stood: int
+    unmoved: int
     #: It moved, and at most half of what came was left.
     kept_up: int
     #: It moved, and more than what came was left: what lay there before is being read.
@@ -120,7 +120,7 @@ class _Intervals(NamedTuple):
 
 
 def _intervals(offsets: QueueOffsets, times: Iterable[tuple[Instant, Instant]]) -> _Intervals:
-    moved = stood = kept_up = worked_off = 0
+    moved = unmoved = kept_up = worked_off = 0
     for since, until in times:
         start, end = np.searchsorted(offsets.times, since), _last_up_to(offsets, until) + 1
         waiting = offsets.broker_offsets[start:end] > offsets.consumer_offsets[start:end]
@@ -128,10 +128,10 @@ def _intervals(offsets: QueueOffsets, times: Iterable[tuple[Instant, Instant]]) 
         steps = np.diff(offsets.consumer_offsets[start:end])
         left = (offsets.broker_offsets - offsets.consumer_offsets)[start:end][1:]
         moved += int(np.count_nonzero(steps > 0))
-        stood += int(np.count_nonzero((steps <= 0) & (waiting[:-1] | (came > 0)) & waiting[1:]))
+        unmoved += int(np.count_nonzero((steps <= 0) & (waiting[:-1] | (came > 0)) & waiting[1:]))
         kept_up += int(np.count_nonzero((steps > 0) & (_NOT_FAR * left <= came)))
         worked_off += int(np.count_nonzero((steps > 0) & (left > came)))
-    return _Intervals(moved, stood, kept_up, worked_off)
+    return _Intervals(moved, unmoved, kept_up, worked_off)
 
 
 def unread(offsets: Iterable[QueueOffsets]) -> Mapping[QueueKey, int]:

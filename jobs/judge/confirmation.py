@@ -148,11 +148,11 @@ def confirm(episode: QueueEpisode, index: HoldingsIndex) -> bool | None:
     """Whether what the processes held shows the finding; None where too few of them answered.
 
     DUPLICATE: true where two processes held the queue in one round; false where complete rounds
-    never showed two. Where no round decides, two logs confirm it whose results have the queue at the
-    same time: they show what was computed, which is less than what was held. ORPHANED: true where a
-    complete round showed no holder; false where rounds showed one, and none did that. Soon after a
-    change processes hold what they had before, which refutes nothing; and what is POSSIBLE is there
-    at times, so that no round without it refutes it.
+    never showed two. Where no round decides, two logs confirm it whose results have the queue at
+    the same time: they show what was computed, which is less than what was held. ORPHANED: true if
+    a complete round showed no holder; false where rounds showed one, and none did that. Soon after
+    a change processes hold what they had before, which refutes nothing; and what is POSSIBLE is
+    there at times, so that no round without it refutes it.
     """
     if episode.topic not in index:
         return None

@@ -97,7 +97,7 @@ CLIENT = pa.struct(
         ),
         # of each queue, in the same order
         pa.field("activities", pa.list_(STRING)),
-        # of a running info its snapshot, of a log line when it was written (null: not known) ...
+        # of a running info its snapshot, of a log line when it was written (null: no zone fits) ...
         pa.field("times", _TIMES),
         # ... and when each was collected, in the same order
         pa.field("observed_at", _TIMES),

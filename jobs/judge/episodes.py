@@ -225,7 +225,7 @@ def _fault_episode(
 
 @dataclass(frozen=True)
 class StackedEpisode:
-    """A client id that stood more than once in a broker's list, over an episode that may have gaps.
+    """A client id that was more than once in a broker's list, over an episode that may have gaps.
 
     Evidence and remedy are those of the last phase that knew of most processes.
     """
@@ -252,7 +252,7 @@ class StackedEpisode:
 
 
 class _ShownId(NamedTuple):
-    """What one phase, or several put together, say of a stacked id."""
+    """What one phase, or several put together, show of a stacked id."""
 
     topics: tuple[str, ...]
     last_seen: Instant

@@ -1,6 +1,6 @@
-"""situations -> evaluations: what the core says of each, once however often it was so.
+"""situations -> evaluations: the core's verdict on each, once however often it was so.
 
-A state is made of a situation, and a row of what the core says of it. Spark does both by a pandas
+A state is made of a situation, and a row of the core's verdict on it. Spark does both by a pandas
 UDF over columns (``udf``), the driver of a small input situation by situation (``steps``).
 """
 
@@ -380,5 +380,5 @@ def _stacked_id(effect: StackedEffect, copies: list[Member]) -> dict[str, Any]:
 
 
 def evaluate_state(state: State, rules: StrategyRules) -> dict[str, Any]:
-    """What the core says of a state, as one row of ``EVALUATION``."""
+    """The core's verdict on a state, as one row of ``EVALUATION``."""
     return to_row(evaluate(state, rules), Situation(state, rules))

@@ -2,7 +2,7 @@
 
 What was so for most of an hour lasted, whatever the single snapshots say: a pod that is up for 15 s
 at every other poll gives a queue an owner in half of the snapshots, and nobody reads it. So an
-episode may have gaps, and says which share of the time it was there.
+episode may have gaps, and has the share of the time in which it was there.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def join_episodes(
     again.
 
     Worked example: rounds at 10:00 and 18:00 both show a queue without an owner. These are two
-    episodes of a moment: who says that nobody read it for 8 h?
+    episodes of a moment: nothing shows that nobody read it for 8 h.
 
     >>> def episodes(snapshots):
     ...     runs = runs_of([Part(n, n, 1) for n in range(len(snapshots))])

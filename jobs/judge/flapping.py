@@ -61,7 +61,7 @@ def flapping_members(
     ``reassignments`` are those of ``topic`` in time, ``end`` the last snapshot. Members are
     counted by the host in their client ids, for most ids are new with each process; where the hosts
     are new as well (a pod for each), over the whole group. There a release is left out, in which
-    nearly all of the group's members, so many as ``members_at`` says, are replaced at once.
+    nearly all of the group's members, so many as ``members_at`` gives, are replaced at once.
 
     Worked example: a process of 10.0.0.7 crashes every four minutes, and each time joins with
     another id: ten ids that follow one another. A deploy of twenty pods has twenty new ids, none of

@@ -1,8 +1,8 @@
 """holdings -> findings: queues that are computed for somebody and that nobody holds, and queues
 that two processes hold though they are computed for one.
 
-Lists and routes say what a client should have; what it has, its running info says. Where all of the
-group's processes answered, and no change explains what they hold, the second decides.
+Lists and routes show what a client should have; its running info shows what it has. Where all
+processes of the group answered, and no change explains what they hold, the second decides.
 """
 
 from __future__ import annotations

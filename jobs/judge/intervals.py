@@ -1,4 +1,4 @@
-"""The usual time between two rounds of questions: the one place that says what it is.
+"""The usual time between two rounds of questions: the one place that decides what it is.
 
 Rounds do not come at even times. Polls are missing, which makes a gap twice as long; and two
 collectors ask on two schedules, which makes short gaps and long ones by turns. So the usual gap is
@@ -55,7 +55,7 @@ def watches(snapshots: Sequence[Instant]) -> list[Instant]:
     enough to show what is usual: nobody knows what was so meanwhile.
 
     Worked example: rounds at 10:00, 10:01 and 10:02, and then at 18:00 and 18:01, are two watches.
-    Rounds each hour are one; of two such rounds nobody can say that they are usual.
+    Rounds each hour are one; two such rounds do not show that they are usual.
 
     >>> minute = 60 * SECOND
     >>> [each // minute for each in watches([n * minute for n in (0, 1, 2, 480, 481)])]

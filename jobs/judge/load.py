@@ -20,10 +20,10 @@ from jobs.judge.situations import Period
 from jobs.judge.tables import Row
 from rebalance_core import MessageQueue, make_strategy
 from rebalance_core.english import count, joined, names
-from rebalance_core.faults import shown_id
 from rebalance_core.findings import AUDITED
 from rebalance_core.loads import processes_by_client, queues_by_client
 from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.moves import shown_id
 from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
 from rebalance_core.texts import Text
 
@@ -224,17 +224,17 @@ def group_load(
         if fault.fault in _NO_PART
         for client_id in fault.client_ids
     }
-    own_topics = {topic: of for topic, of in allocations.items() if not is_retry_topic(topic)}
-    queues = {topic: at_end[topic].queues for topic in own_topics if allocations[topic]}
+    counted_topics = {topic: of for topic, of in allocations.items() if not is_retry_topic(topic)}
+    queues = {topic: at_end[topic].queues for topic in counted_topics if allocations[topic]}
     healthy = not any(each.findings for each in at_end.values())
     load = GroupLoad(_clients(allocations, no_part), queues, healthy)
     if not healthy or not load.uneven:
         return load
-    strategies = {each.strategy for of in own_topics.values() for each in of if each.subscribed}
+    strategies = {each.strategy for of in counted_topics.values() for each in of if each.subscribed}
     return replace(
         load,
         even_by_remainder=strategies <= {"AVG", "AVG_BY_CIRCLE"},
-        fairer=_fairer(group, load, own_topics, strategies),
+        fairer=_fairer(group, load, counted_topics, strategies),
     )
 
 

@@ -161,7 +161,7 @@ def _number(lists: Lists, name: str) -> int:
 
 
 class _Disagreements:
-    """What the brokers that give lists say of the clients that not all of them list."""
+    """What the brokers that give lists show of the clients that not all of them list."""
 
     def __init__(self, lists: Lists, answers: Sequence[Answers[Broker]]) -> None:
         self._lists = lists

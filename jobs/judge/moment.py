@@ -70,7 +70,7 @@ class Moment:
         return {MessageQueue(topic, *queue): number for queue, number in self.backlog.items()}
 
 
-#: The tables that say since when something is so.
+#: The tables that have since when something is so.
 _EPISODES = (ORPHANED_QUEUES, DUPLICATE_QUEUES, STALLED_QUEUES, GROUP_FAULTS)
 
 

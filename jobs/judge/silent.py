@@ -21,7 +21,7 @@ from jobs.judge.words import between
 from jobs.kinds import CLIENT_NOT_ANSWERING, PERSISTENT
 from rebalance_core.texts import Text
 
-#: A single question that is lost says nothing.
+#: A single question that is lost is no evidence.
 _ASKED_AT_LEAST = 3
 
 _REMEDY = Text(

@@ -58,7 +58,7 @@ class Situation(NamedTuple):
     process_counts: tuple[ProcessCount, ...]
     unreachable: tuple[Unreachable, ...]
     routes: tuple[tuple[str, tuple[RouteBrokerRow, ...]], ...]
-    #: PULL or POP, as the brokers say; None: they were not asked, or have no word of the group.
+    #: PULL or POP, as the brokers report; None: they were not asked, or have no mode for the group.
     request_mode: str | None = None
 
 
@@ -382,7 +382,7 @@ def _situation(
 def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBrokerRow]) -> tuple[Unreachable, ...]:
     """Who does not reach which broker name of the topic's route: see the core's ``State``.
 
-    The route says whom clients ask, and read from: the master, or its slaves where there is none
+    The route decides whom clients ask, and read from: the master, or its slaves where there is none
     (``candidate_ids``). A client reaches a name if one of those lists it. Of names without a queue
     of the topic nobody reads anything.
     """

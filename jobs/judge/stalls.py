@@ -41,7 +41,7 @@ NOT_KNOWN = Owners((), False)
 class Intervals:
     """The times between two polls of each queue of a topic: [queue, poll] is what ends at the poll.
 
-    Without any queue where nothing stood still while something kept up.
+    It has no queues if none ever failed to move while another kept up.
     """
 
     queues: tuple[QueueKey, ...]
@@ -109,7 +109,7 @@ def find_intervals(
 
 def stall_episodes(intervals: Intervals, persistence_seconds: int) -> list[Row]:
     """The rows of ``stalled_queues``, without severity: one per queue and unbroken run of polls
-    over which it stood still.
+    over which it did not move.
     """
     rows: list[Row] = []
     times, backlog = intervals.times, intervals.backlog

@@ -17,7 +17,7 @@ from jobs.judge.intervals import watches
 from jobs.judge.words import queues_in_words
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from rebalance_core.causes import GROUP_OFFLINE
-from rebalance_core.faults import GROUP_OFFLINE_REMEDY
+from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY
 from rebalance_core.findings import CERTAIN, ORPHANED
 from rebalance_core.texts import Text
 

@@ -1,4 +1,4 @@
-"""What the rules of time say in words: moments, queues and clients, as an operator reads them."""
+"""Moments, queues and clients in words, as an operator reads them."""
 
 from __future__ import annotations
 

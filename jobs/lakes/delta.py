@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 
 from jobs.errors import InputError
-from jobs.lakes.lake import RUN_ID, check_has_date, check_library, in_words
+from jobs.lakes.lake import RUN_ID, check_fits, check_library, in_words
 from jobs.reports.read import DATE, dated_schema
 from jobs.schemas import Table
 from jobs.storage import Location
@@ -62,7 +62,8 @@ class DeltaLake:
                         storage_options=self._options,
                     )
             found = DeltaTable(uri, storage_options=self._options)
-            check_has_date([field.name for field in found.schema().fields], place)
+            columns: Any = found.schema().to_arrow()  # of arro3, which PyArrow takes
+            check_fits(pa.schema(columns), table, place)
         return _Version(found, place)
 
 

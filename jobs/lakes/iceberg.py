@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from jobs.errors import InputError
-from jobs.lakes.lake import RUN_ID, check_has_date, check_library, in_words
+from jobs.lakes.lake import RUN_ID, check_fits, check_library, in_words
 from jobs.reports.read import DATE, dated_schema
 from jobs.schemas import Table, comment_of
 from jobs.text import visible
@@ -70,7 +70,7 @@ class IcebergLake:
                 ):
                     partitions.add_identity(DATE.name)
             found = self._catalog.load_table(name)
-            check_has_date(found.schema().column_names, place)
+            check_fits(found.schema().as_arrow(), table, place)
         return _Version(found, place)
 
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 from jobs.errors import AuditError
 from jobs.failures import sentence_of
 from jobs.masking import Masking
-from jobs.reports.read import DATE
+from jobs.reports.read import DATE, dated_schema
 from jobs.schemas import Table
+from jobs.text import visible
 
 #: Where a commit keeps the run that its rows are of.
 RUN_ID = "rebalance-audit.run-id"
@@ -74,10 +75,32 @@ def in_words(place: str, conflicts: tuple[type[Exception], ...] = ()) -> Iterato
         raise AuditError(f"{place}: {what}") from error
 
 
-def check_has_date(names: list[str], place: str) -> None:
-    """AuditError for a table that somebody else made: without a column ``date``."""
-    if DATE.name not in names:
+def check_fits(found: pa.Schema, table: Table, place: str) -> None:
+    """AuditError for a table that somebody else made.
+
+    It has no column ``date``, or columns of other types: the library would write a number as a
+    text, or fail in words of its own.
+    """
+    if DATE.name not in found.names:
         raise AuditError(
-            f"{place} is another table: expected a column {DATE.name}, it has {', '.join(names)}; "
-            "export to another place"
+            f"{place} is another table: expected a column {DATE.name}, it has "
+            f"{', '.join(map(visible, found.names))}; export to another place"
         )
+    for column in dated_schema(table):
+        if column.name not in found.names or pa.types.is_nested(column.type):
+            continue
+        expected, came = _type_name(column.type), _type_name(found.field(column.name).type)
+        if expected != came:
+            raise AuditError(
+                f"{place} is another table: expected the column {column.name} as {expected}, it is "
+                f"{came}; export to another place"
+            )
+
+
+def _type_name(type_: pa.DataType) -> str:
+    """The name of a type; how PyArrow lays texts out in memory is no difference.
+
+    >>> _type_name(pa.large_string()), _type_name(pa.string_view()), _type_name(pa.int32())
+    ('string', 'string', 'int32')
+    """
+    return str(type_).removeprefix("large_").removesuffix("_view")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from itertools import accumulate, pairwise
 from typing import Any
+from unicodedata import category, east_asian_width
 
-from rebalance_core.texts import Text, fill
+from rebalance_core.texts import Text, pieces
 
 #: By code how people call them; English is the source and has no folder.
 LANGUAGES = {"en": "English", "zh": "中文"}
@@ -36,7 +38,8 @@ class Language:
         if not self.templates:
             return str(text)
         template = self.templates.get(text.template, text.template)
-        return fill(template, {name: self._value(value) for name, value in text.values.items()})
+        values = {name: self._value(value) for name, value in text.values.items()}
+        return _closed_up(pieces(template, values))
 
     def _value(self, value: Any) -> Any:
         return self.of(value) if isinstance(value, Text) else value
@@ -47,6 +50,33 @@ class Language:
 
 
 ENGLISH = Language("en", {})
+
+
+def _closed_up(parts: Sequence[str]) -> str:
+    """The parts of a template and the values between them, without a blank that is one too many.
+
+    A full-width mark has its room in itself: between it and another wide character Chinese has no
+    blank. A template cannot know that its value ends in such a mark, so its blank beside the value
+    goes here. What is in a value stays, for it may be a name.
+
+    >>> _closed_up(["", "「a」", " 和 ", "订 单", ""])
+    '「a」和 订 单'
+    """
+    text = "".join(parts)
+    ends = [0, *accumulate(map(len, parts))]
+    of_template = list(pairwise(ends))[::2]
+    edges = {at for begin, end in of_template if begin < end for at in (begin, end - 1)}
+    for at in sorted(edges - {0, len(text) - 1}, reverse=True):
+        if text[at] == " " and _needs_no_blank(text[at - 1], text[at + 1]):
+            text = text[:at] + text[at + 1 :]
+    return text
+
+
+def _needs_no_blank(before: str, after: str) -> bool:
+    """Whether both characters are wide, and one of them at least is a mark."""
+    return all(east_asian_width(each) in "WF" for each in (before, after)) and any(
+        category(each).startswith("P") for each in (before, after)
+    )
 
 
 @lru_cache(maxsize=8)

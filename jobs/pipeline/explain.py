@@ -90,6 +90,11 @@ class Prediction:
     def __repr__(self) -> str:
         return str(self.text)
 
+    @property
+    def told(self) -> WhatIf:
+        """What ``answer`` was called before 0.2.0."""
+        return self.answer
+
     @cached_property
     def moves(self) -> DataFrame:
         """One row per queue that changes hands: broker_name, queue_id, and who takes it."""
@@ -124,9 +129,9 @@ def what_if(
 ) -> Prediction:
     """What the changes would do to a group and topic, one after the other.
 
-    Changes are made by the functions of ``rebalance_core``: leave, join, own_ids, use_strategy,
-    subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as ``explain`` does,
-    and ChangeError where a change cannot be made.
+    Changes are made by the functions of ``rebalance_core``: leave, join, separate_ids,
+    use_strategy, subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as
+    ``explain`` does, and ChangeError where a change cannot be made.
 
     >>> from rebalance_core import leave
     >>> predicted = what_if(heartbeats, topic_routes, "G", "T", [leave("10.0.0.4@app")])

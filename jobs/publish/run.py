@@ -51,7 +51,8 @@ class Seen:
         if first is None or last is None:
             raise InputError(
                 f"no group in the window at {snapshots}: the members of a group are those that the "
-                "brokers list (heartbeats; in dumps: consumer_connection), and there are none"
+                "brokers list (heartbeats; in dumps: consumer_connection), and there are none; "
+                "audit --dry-run shows the window, the rows of the tables and their times"
             )
         return cls(to_datetime(first), to_datetime(last))
 

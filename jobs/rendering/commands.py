@@ -1,6 +1,6 @@
 """The commands by which a person confirms a problem and goes on with it, ready to be pasted.
 
-Groups, topics and client ids are chosen by strangers: each stands as one word of a shell.
+Groups, topics and client ids are chosen by strangers: each becomes one word of a shell.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 
 from jobs.kinds import kind_of
 from jobs.rendering.pictures import (
@@ -22,10 +23,11 @@ from jobs.rendering.pictures import (
     whole,
 )
 from jobs.rendering.words import in_words, titled
+from jobs.text import display_width
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
 
-#: The number of colours of owners; the number in a cell tells those of one colour apart.
+#: The number of colours of owners; the number in a cell distinguishes those of one colour.
 COLOURS = 12
 _LEFT = 172.0
 _LANE = 18.0
@@ -64,7 +66,7 @@ NARROW = Frame(width=344, left=110, right=40, ticks=2, longest_name=15)
 
 @dataclass(frozen=True)
 class Shape:
-    """A path with a class, and a title where it says more than its neighbours."""
+    """A path with a class, and a title where it shows more than its neighbours."""
 
     css: str
     path: str
@@ -109,15 +111,22 @@ def colour(number: int) -> str:
 
 
 def shorten(text: str, longest: int) -> str:
-    """The text with its middle left out.
+    """The text with its middle left out, in so many columns: a Chinese character takes two.
 
-    >>> shorten("10.0.2.10@application-DUP", 12)
-    '10.0.2…n-DUP'
+    >>> shorten("10.0.2.10@application-DUP", 12), shorten("订单消费者组", 8)
+    ('10.0.2…n-DUP', '订单…组')
     """
-    if len(text) <= longest:
+    if display_width(text) <= longest:
         return text
     head = longest // 2
-    return f"{text[:head]}…{text[len(text) - (longest - head - 1) :]}"
+    tail = _beginning(text[::-1], longest - head - 1)[::-1]
+    return f"{_beginning(text, head)}…{tail}"
+
+
+def _beginning(text: str, width: int) -> str:
+    """As much of the text as fits into so many columns."""
+    ends = accumulate(map(display_width, text))
+    return text[: sum(end <= width for end in ends)]
 
 
 def _number(value: float) -> str:
@@ -139,7 +148,7 @@ def _run(start: float, end: float, y: float) -> str:
 def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame = WIDE) -> Drawing:
     """Time across, queues down; a lane above them for each fault and one for who came and left.
 
-    ``numbers`` tells the owners apart.
+    ``numbers`` has the number of each owner.
     """
     seconds = max((timeline.end - timeline.start).total_seconds(), 1.0)
 
@@ -261,10 +270,10 @@ def _numbers(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
     ``1/3`` where one or the other does.
     """
     at_times = any(taker.share < 1 - 1e-9 for taker in takers)
-    told = sorted(
+    named = sorted(
         (numbers[t.client_id], f"x{t.processes}" if t.processes > 1 else "") for t in takers
     )
-    return ("/" if at_times else "+").join(f"{number}{times}" for number, times in told)
+    return ("/" if at_times else "+").join(f"{number}{times}" for number, times in named)
 
 
 def _ticks(timeline: Timeline, most: int) -> list[datetime]:
@@ -305,15 +314,15 @@ def draw_allocation(
     cells: dict[str, list[str]] = defaultdict(list)
     for number, taker in enumerate(rows):
         y = top + number * _CELL
-        own = _number_of(taker, numbers)
-        client = f"{own} {client_of(taker)}" if own else client_of(taker)
+        owner_number = _number_of(taker, numbers)
+        client = f"{owner_number} {client_of(taker)}" if owner_number else client_of(taker)
         name = named_taker(taker, client)
         shown = named_taker(taker, shorten(client, _NAME - len(name) + len(client)))
         labels.append(Label("name", _LEFT + 42, y + 14, shown, name))
         for column, queue in enumerate(allocation.queues):
             x = _LEFT + 48 + column * _CELL
             here = [t for t in takes[queue] if whole(t) == taker]
-            css = colour(own) if here and own else "several" if here else "none"
+            css = colour(owner_number) if here and owner_number else "several" if here else "none"
             cells[css].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
             if not here:
                 continue
@@ -375,8 +384,8 @@ def _column_heads(queues: Sequence[Queue], top: float) -> list[Label]:
         columns[queue.broker_name].append(column)
         x = _LEFT + 48 + column * _CELL + _CELL / 2
         labels.append(Label("tick", x, top - 6, str(queue.queue_id)))
-    for broker_name, own in columns.items():
-        x = _LEFT + 48 + (own[0] + own[-1] + 1) / 2 * _CELL
-        fits = max(int(len(own) * _CELL / _CHARACTER), 3)
+    for broker_name, places in columns.items():
+        x = _LEFT + 48 + (places[0] + places[-1] + 1) / 2 * _CELL
+        fits = max(int(len(places) * _CELL / _CHARACTER), 3)
         labels.append(Label("tick", x, top - 22, shorten(broker_name, fits), broker_name))
     return labels

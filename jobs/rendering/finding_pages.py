@@ -6,7 +6,6 @@ The page itself holds them: in a mail, or on another machine, a link to a file l
 from __future__ import annotations
 
 import re
-import sysconfig
 from collections.abc import Collection
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from markupsafe import Markup, escape
 from jobs.kinds import KINDS, kind_of
 from jobs.languages.language import ENGLISH, Language
 from jobs.rendering.words import titled
+from jobs.settings import installed_folder
 from rebalance_core.texts import Text
 
 #: Raw HTML is shown as text.
@@ -41,7 +41,7 @@ class FindingPages:
 
         A page that the language lacks is English.
         """
-        installed = Path(sysconfig.get_path("data")) / "share" / "rebalance-audit"
+        installed = installed_folder()
         roots = (Path(__file__).parents[2] / "docs", installed)
         root = next((each for each in roots if (each / _FOLDER).is_dir()), installed)
         return cls(root / language.code / _FOLDER, root / _FOLDER, language=language)
@@ -67,7 +67,7 @@ class FindingPages:
             target = there.get(target, target)
             return f"[{text}]({target})" if target.startswith(("#", "https://")) else text
 
-        # Headings one step below that of the section: the page's own title is left out.
+        # Headings one step below that of the section: the title of the page is left out.
         body = re.sub(r"^## ", "### ", _LINK.sub(link, body), flags=re.MULTILINE)
         # Every table of the page has a caption, and heads with a scope.
         title = self._language.of(titled(kind_of(name)))

@@ -29,7 +29,7 @@ STRIP_NIGHTS = 30
 
 #: No run was published for the night.
 MISSING = "MISSING"
-#: There is a run, and nothing tells how the group was: it was of an earlier version, its files are
+#: There is a run, and nothing shows how the group was: it was of an earlier version, its files are
 #: damaged, or it left the group out because there are so many.
 UNKNOWN = "UNKNOWN"
 #: There is a run, and it does not have the group.
@@ -115,7 +115,7 @@ class Night:
 
     @property
     def levels(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]] | None:
-        """By cluster and group its level; None where nothing tells."""
+        """By cluster and group its level; None where nothing shows it."""
         groups = (self.summary or {}).get("groups")
         found: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = groups and groups["clusters"]
         return found
@@ -127,7 +127,7 @@ class Night:
         return number
 
     def level_of(self, cluster: str, consumer_group: str) -> str:
-        """How the group was, or why nothing tells."""
+        """How the group was, or why nothing shows it."""
         if not self.is_published:
             return MISSING
         if self.levels is None:
@@ -166,11 +166,11 @@ class Strip:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """Sorts the worst first: of the last night that tells, then of all nights."""
-        told = [LEVELS.index(level) for level in self.levels if level in LEVELS]
+        """Sorts the worst first: of the last night with a level, then of all nights."""
+        levels = [LEVELS.index(level) for level in self.levels if level in LEVELS]
         return (
-            -told[-1] if told else 0,
-            *(-told.count(LEVELS.index(level)) for level in reversed(SEVERITIES)),
+            -levels[-1] if levels else 0,
+            *(-levels.count(LEVELS.index(level)) for level in reversed(SEVERITIES)),
             self.cluster,
             self.consumer_group,
         )
@@ -236,7 +236,7 @@ def read_history(reports: Reports, last: str, most: int) -> History:
 
 
 def history_of(nights: Sequence[Night]) -> History:
-    """What the nights say of each group."""
+    """What the nights show of each group."""
     groups = {
         (cluster, group)
         for night in nights
@@ -262,6 +262,6 @@ def _night(reports: Reports, day: str, *, is_published: bool) -> Night:
     try:
         published: Published | None = reports.find(day)
     except (AuditError, OSError) as error:
-        _LOGGER.warning("%s: the night of %s is shown as one of which nothing tells", error, day)
+        _LOGGER.warning("%s: the night of %s is shown as one without levels", error, day)
         return Night(day, is_published=True, summary=None)
     return Night(day, is_published=True, summary=None if published is None else published.summary)

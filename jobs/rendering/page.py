@@ -1,6 +1,6 @@
 """The report as a page and as a ticket: the templates, and what they escape.
 
-The page may run one script, its own: the policy names it by its hash.
+The page may run one script: the policy names it by its hash.
 
 Every value that a template prints is escaped, unless it is Markup: in HTML by Jinja2's autoescape,
 in Markdown by ``_markdown``, and in both control and direction characters are shown as escapes.
@@ -32,10 +32,11 @@ from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
 from jobs.rendering.words import begin, in_words, meaning_of, sentences, titled, within
 from jobs.text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from rebalance_core.english import count, noun
+from rebalance_core.texts import Text
 
 #: How many different remedies of one cause are listed together.
 _MOST_REMEDIES = 5
-#: How many faults of a topic are told in full.
+#: How many faults of a topic are shown in full.
 _MOST_FAULTS = 4
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.
@@ -142,8 +143,8 @@ def _minutes(minutes: float) -> str:
     return f"{minutes:,.1f}" if minutes else "0"
 
 
-def _share(share: float, digits: int = 0) -> str:
-    return f"{share * 100:.{digits}f} %"
+def _share(share: float, digits: int = 0) -> Text:
+    return Text("{percent} %", percent=f"{share * 100:.{digits}f}")
 
 
 def _shown(language: Language) -> Callable[[Any], Any]:

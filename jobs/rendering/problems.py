@@ -1,7 +1,7 @@
 """Problems: all that is wrong with one topic of one group, worst first.
 
 A queue finding is a row per queue and run, far too many for a person; a problem is a row per
-cluster, group and topic. It holds what the rows of the place say together, and why.
+cluster, group and topic. It holds what the rows of the place show together, and why.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from jobs.text import of_the_time, span
 from rebalance_core.english import count
 from rebalance_core.texts import Text
 
-#: The tables of findings, by kind, in the order in which they are told.
+#: The tables of findings, by kind, in the order in which they are shown.
 FINDINGS = {kind: table for table, kind in QUEUE_FINDINGS.items()}
 #: By kind how queues are consumed, always and at times.
 _HOW = {
@@ -44,7 +44,7 @@ _HOW = {
 
 
 @dataclass(frozen=True)
-class ToldFault:
+class ShownFault:
     """One fault of a place: its worst run, and how many runs of it there were.
 
     Of what is about one client id one per id (``kinds.OF_ONE_CLIENT``), of every other fault one.
@@ -105,7 +105,7 @@ def time_with_gaps(first_seen: datetime, last_seen: datetime, share: float | Non
 
 
 class Grade(NamedTuple):
-    """How bad one thing of a problem is, and who has called it known."""
+    """How bad one thing of a problem is, and the known issue that it matches."""
 
     severity: str
     ongoing: bool
@@ -128,7 +128,7 @@ class Problem:
     passing: dict[str, int] = field(default_factory=dict)
     possible_only: set[str] = field(default_factory=set)
     statuses: set[str] = field(default_factory=set)
-    faults: list[ToldFault] = field(default_factory=list)
+    faults: list[ShownFault] = field(default_factory=list)
     orphan_minutes: float = 0.0
     duplicate_minutes: float = 0.0
     #: Over the nights before; None where it passed, or the run does not say it.
@@ -152,7 +152,7 @@ class Problem:
 
     @property
     def severity(self) -> str:
-        """The worst of what no known issue explains; where all of it is known, of that."""
+        """The worst of what no known issue explains; where known issues explain all, of that."""
         return worst(each.severity for each in self._counted)
 
     @property
@@ -162,7 +162,7 @@ class Problem:
 
     @property
     def counts(self) -> bool:
-        """Whether it belongs into the verdict: it lasts and nobody has called it known."""
+        """Whether it belongs into the verdict: it lasts and is no known issue."""
         return self.severity != INFO and not self.is_known
 
     @property
@@ -197,7 +197,7 @@ class Problem:
         return span(self.first_seen, self.last_seen)
 
     @property
-    def cause(self) -> ToldFault | None:
+    def cause(self) -> ShownFault | None:
         """The fault that explains most of it."""
         return self.faults[0] if self.faults else None
 
@@ -220,7 +220,7 @@ class Problem:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """Sorts the worst first; what is known last."""
+        """Sorts the worst first; known issues last."""
         return (
             self.is_known,
             badness(
@@ -314,21 +314,21 @@ def _add_findings(at: Callable[[dict[str, Any]], Problem], kind: str, findings: 
             problem.possible_only.add(kind)
 
 
-#: The columns of ``group_faults`` that a ``ToldFault`` is made of.
-_FAULT_COLUMNS = [each.name for each in fields(ToldFault) if each.name != "runs"]
+#: The columns of ``group_faults`` that a ``ShownFault`` is made of.
+_FAULT_COLUMNS = [each.name for each in fields(ShownFault) if each.name != "runs"]
 
 
-def _faults(tables: Tables) -> Iterable[tuple[dict[str, Any], ToldFault]]:
-    runs: dict[tuple[Any, ...], list[tuple[dict[str, Any], ToldFault]]] = defaultdict(list)
+def _faults(tables: Tables) -> Iterable[tuple[dict[str, Any], ShownFault]]:
+    runs: dict[tuple[Any, ...], list[tuple[dict[str, Any], ShownFault]]] = defaultdict(list)
     for each in tables.read("group_faults", [*PLACE, *_FAULT_COLUMNS, TEXTS]).to_pylist():
         row = with_texts(each)
-        told = {name: row[name] for name in _FAULT_COLUMNS}
+        values = {name: row[name] for name in _FAULT_COLUMNS}
         for names in ("client_ids", "broker_names"):
-            told[names] = tuple(row[names] or ())
-        client_ids = told["client_ids"] if row["fault"] in OF_ONE_CLIENT else ()
-        told["severity"] = fault_severity(row["severity"], row["fault"], row["persistence"])
+            values[names] = tuple(row[names] or ())
+        client_ids = values["client_ids"] if row["fault"] in OF_ONE_CLIENT else ()
+        values["severity"] = fault_severity(row["severity"], row["fault"], row["persistence"])
         key = (place_of(row), row["fault"], client_ids)
-        runs[key].append((row, ToldFault(**told, runs=1)))
+        runs[key].append((row, ShownFault(**values, runs=1)))
     for of_fault in runs.values():
         row, worst = max(of_fault, key=lambda each: (each[1].weight, each[1].last_seen))
         every = [fault for _, fault in of_fault]

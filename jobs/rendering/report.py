@@ -1,4 +1,4 @@
-"""The report of a published run, as values: everything that the page says, and no markup."""
+"""The report of a published run, as values: everything that the page shows, and no markup."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from jobs.rendering.pictures import (
 from jobs.rendering.problems import (
     FINDINGS,
     Problem,
-    ToldFault,
+    ShownFault,
     find_problems,
 )
 from jobs.rendering.tables import Place, Tables, by_place, place_of
 from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published
 from rebalance_core import MessageQueue
+from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import count, list_of, noun
-from rebalance_core.faults import queue_ranges
 from rebalance_core.texts import Text
 
 #: How many rows the lists of the page have at most; the tables have them all.
@@ -121,7 +121,7 @@ class OfKind:
 
     @property
     def anchor(self) -> str:
-        """Where the page tells of it."""
+        """Where the page shows it."""
         return f"cause-{self.kind.name.lower()}"
 
     @property
@@ -219,7 +219,7 @@ class NotAudited:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was audited, and how much of it is known."""
+    """What was audited, and how complete the dumps of it are."""
 
     audited: int
     not_audited: tuple[NotAudited, ...]
@@ -240,7 +240,7 @@ class Quarantine:
 
 @dataclass(frozen=True)
 class Report:
-    """All that the page says."""
+    """All that the page shows."""
 
     published: Published
     verdict: Verdict
@@ -256,11 +256,11 @@ class Report:
 
     @property
     def counted(self) -> list[Problem]:
-        """The problems that last and that nobody has called known."""
+        """The problems that last and are no known issues."""
         return [problem for problem in self.problems if problem.counts]
 
     @property
-    def known(self) -> list[Problem]:
+    def known_issues(self) -> list[Problem]:
         """The problems that known issues explain."""
         return [problem for problem in self.problems if problem.is_known]
 
@@ -287,12 +287,12 @@ class Report:
         return next((each for each in self.details if each.problem is problem), None)
 
     def heads(self, problems: Iterable[Problem]) -> list[Problem]:
-        """The problems without those of retry topics that stand with another of their group."""
-        told = {id(retry) for retry in self.retries.values()}
-        return [problem for problem in problems if id(problem) not in told]
+        """The problems without those of retry topics that are shown with another of their group."""
+        with_another = {id(retry) for retry in self.retries.values()}
+        return [problem for problem in problems if id(problem) not in with_another]
 
     def retry_of(self, problem: Problem) -> Problem | None:
-        """What is wrong with the retry topic of the group, where it stands with this problem."""
+        """What is wrong with the retry topic of the group, where it is shown with this problem."""
         return self.retries.get(problem.place)
 
     @property
@@ -305,7 +305,7 @@ class Report:
 
     @property
     def anchors(self) -> dict[tuple[str, str], str]:
-        """By cluster and group where the page tells most of it: its worst card, else its health."""
+        """By cluster and group where the page shows most of it: its worst card, else its health."""
         found = {
             (row.cluster, row.consumer_group): f"group-{number}"
             for number, row in enumerate(self.health[:MOST_GROUPS], 1)
@@ -327,7 +327,7 @@ class Report:
 
     @property
     def clusters(self) -> list[str]:
-        """The clusters that it tells of."""
+        """The clusters that it is about."""
         return sorted({row.cluster for row in self.health})
 
     @property
@@ -365,7 +365,7 @@ def build_report(published: Published, tables: Tables, top: int) -> Report:
 
 
 def _retries(problems: Sequence[Problem]) -> dict[Place, Problem]:
-    """By place the problem of the group's retry topic, which is told with the worst of the group.
+    """By place the problem of the group's retry topic, which is shown with the worst of the group.
 
     Only with one that is as much of a problem: what counts is not hidden behind what passed.
     """
@@ -443,8 +443,8 @@ def _verdict(
                 topics=_topics(begun),
             )
         )
-    if known := [problem for problem in problems if problem.is_known]:
-        remarks.append(Text("{topics} with a known issue: not counted.", topics=_topics(known)))
+    if marked := [problem for problem in problems if problem.is_known]:
+        remarks.append(Text("{topics} with a known issue: not counted.", topics=_topics(marked)))
     if unreadable:
         topics = _topics(unreadable)
         remarks.append(
@@ -506,8 +506,8 @@ _REASSIGNMENT = (
 def _details(
     tables: Tables, problems: Sequence[Problem], retries: Mapping[Place, Problem]
 ) -> tuple[Detail, ...]:
-    told = [*problems, *(retries[each.place] for each in problems if each.place in retries)]
-    places = [problem.place for problem in told]
+    shown = [*problems, *(retries[each.place] for each in problems if each.place in retries)]
+    places = [problem.place for problem in shown]
     findings = {k: by_place(tables, name, _FINDING, places) for k, name in FINDINGS.items()}
     faults = by_place(tables, "group_faults", _FAULT, places)
     runs = by_place(tables, "state_runs", _STATE_RUN, places)
@@ -571,10 +571,10 @@ def _detail(
 
 
 def _best_repair(
-    states: States, told: Sequence[ToldFault], faults: Sequence[dict[str, Any]]
+    states: States, shown: Sequence[ShownFault], faults: Sequence[dict[str, Any]]
 ) -> AfterRepair | None:
     """The repair of the fault that explains most, of those that move anything."""
-    for fault in told:
+    for fault in shown:
         for row in faults:
             if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen):
                 repair = after_repair(states, row)
@@ -591,8 +591,8 @@ def _finding_lines(topic: str, findings: dict[str, list[dict[str, Any]]]) -> lis
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for kind, rows in findings.items():
         for row in rows:
-            told = (name for name in _FINDING[2:] if name not in ("causes", "backlog"))
-            key = (kind, tuple(row["causes"] or ()), *(row[name] for name in told))
+            shown = (name for name in _FINDING[2:] if name not in ("causes", "backlog"))
+            key = (kind, tuple(row["causes"] or ()), *(row[name] for name in shown))
             alike[key].append(row)
 
     def rank(rows: list[dict[str, Any]]) -> tuple[Any, ...]:
@@ -695,19 +695,19 @@ def _health(rows: Sequence[dict[str, Any]]) -> tuple[GroupHealth, ...]:
         GroupHealth(
             cluster=cluster,
             consumer_group=group,
-            severity=worst((row["worst_severity"] for row in own if row["worst_severity"]), ""),
-            topics=len(own),
-            audited=sum(row["coverage"] == _AUDITED for row in own),
-            members=max(row["members"] for row in own),
-            processes=max(row["processes"] for row in own),
-            queues=sum(row["queues"] for row in own),
-            idle_clients=max(row["idle_clients"] for row in own),
-            imbalance=max(row["imbalance"] for row in own),
-            orphan_minutes=sum(row["orphan_queue_minutes"] for row in own),
-            duplicate_minutes=sum(row["duplicate_queue_minutes"] for row in own),
-            completeness=min(row["completeness"] for row in own),
+            severity=worst((row["worst_severity"] for row in topics if row["worst_severity"]), ""),
+            topics=len(topics),
+            audited=sum(row["coverage"] == _AUDITED for row in topics),
+            members=max(row["members"] for row in topics),
+            processes=max(row["processes"] for row in topics),
+            queues=sum(row["queues"] for row in topics),
+            idle_clients=max(row["idle_clients"] for row in topics),
+            imbalance=max(row["imbalance"] for row in topics),
+            orphan_minutes=sum(row["orphan_queue_minutes"] for row in topics),
+            duplicate_minutes=sum(row["duplicate_queue_minutes"] for row in topics),
+            completeness=min(row["completeness"] for row in topics),
         )
-        for (cluster, group), own in by_group.items()
+        for (cluster, group), topics in by_group.items()
     )
     return tuple(sorted(health, key=lambda each: each.rank))
 
@@ -737,8 +737,8 @@ def _quarantine(published: Published, tables: Tables) -> Quarantine:
     ingested = published.summary["inputs"]["ingested"]
     reasons: list[tuple[str, int, str]] = []
     if rows.num_rows:
-        told = rows.append_column("lines", pa.array([1] * rows.num_rows)).group_by("reason")
-        totals = told.aggregate([("lines", "sum"), ("file", "min")]).to_pylist()
+        by_reason = rows.append_column("lines", pa.array([1] * rows.num_rows)).group_by("reason")
+        totals = by_reason.aggregate([("lines", "sum"), ("file", "min")]).to_pylist()
         reasons = [(row["reason"], row["lines_sum"], row["file_min"]) for row in totals]
     return Quarantine(
         lines_in=ingested["lines"] if ingested else None,

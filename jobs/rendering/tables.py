@@ -60,7 +60,7 @@ class PublishedTables:
         if places is None:
             table = dataset.to_table(columns=there)
         else:
-            # Typed: of no place there is nothing to tell the type from.
+            # Typed: without places nothing shows the type.
             groups = pa.array({place.consumer_group for place in places}, pa.string())
             topics = pa.array({place.topic for place in places}, pa.string())
             near = pc.field("consumer_group").isin(groups) & pc.field("topic").isin(topics)

@@ -21,7 +21,7 @@ _ENDINGS = {"html": "html", "markdown": "md", "csv": "csv", "json": "json"}
 
 @dataclass(frozen=True)
 class Written:
-    """What was written, where, and what it says in one line."""
+    """What was written, where, and its content in one line."""
 
     date: str
     output: Output
@@ -43,7 +43,7 @@ def write_report(
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
     or a folder, by its name or by what is there; None: ``report/`` beside the tables; ``-``:
-    standard output. ``top`` bounds the topics that are told in full. ``nights`` have their pages
+    standard output. ``top`` bounds the topics that are shown in full. ``nights`` have their pages
     in the same folder; ``history`` has the nights up to this one, and is read where it is not
     given.
     """

@@ -30,8 +30,8 @@ from rebalance_core import (
     leave,
     sort_message_queues,
 )
+from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import count, joined, list_of, named_broker, names
-from rebalance_core.faults import find_moves, queue_ranges, shown_id
 from rebalance_core.findings import (
     AUDITED,
     CERTAIN,
@@ -39,6 +39,7 @@ from rebalance_core.findings import (
     ORPHANED,
     TOO_MANY_QUEUES,
 )
+from rebalance_core.moves import find_moves, shown_id
 from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
 from rebalance_core.views import View, possible_views
@@ -418,7 +419,7 @@ def _traits(situation: Situation) -> dict[Text, list[str]]:
     return traits
 
 
-#: From what a strategy is known.
+#: What shows a strategy.
 _SOURCES = {
     "observed": Text("observed"),
     "configured": Text("configured"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from jobs.terminal import Terminal
 from jobs.text import as_plain, csv_line, cut, json_text, visible
 from rebalance_core.english import list_of
 from rebalance_core.errors import near_names, nearest
+
+_LOGGER = logging.getLogger(__name__)
 
 #: A cell where every row is one line; csv and json have all of it.
 _WIDEST_CELL = 60
@@ -36,25 +39,36 @@ def read_table(
 ) -> pa.Table:
     """A table of a published run, sorted; only a group's or a topic's rows where it has such.
 
-    InputError where the run has no table of that name, or its files are gone.
+    A warning names the filter that a table has no column for. InputError where the run has no
+    table of that name, or its files are gone.
     """
     if name not in published.tables:
+        there = (*published.tables, "summary")
         raise InputError(
-            f"no table {_with_nearest(name, published.tables)} in the run of {published.date}; "
-            f"there are {', '.join(published.tables)}"
+            f"no table {_with_nearest(name, there)} in the run of {published.date}; "
+            f"there are {', '.join(there)}"
         )
     dataset = reports.dataset(published, name)
     names = dataset.schema.names
     table = dataset.to_table()
     if group is not None and "consumer_group" in names:
         table = table.filter(ds.field("consumer_group") == group)
+    elif group is not None:
+        _LOGGER.warning("%s is not by group: --group was left out", name)
     if topic is not None and "topic" in names:
         table = table.filter(ds.field("topic") == topic)
-    elif topic is not None and "topics" in names:
+    elif topic is not None and _lists_topics(table):
         keep = [topic in (topics or ()) for topics in table["topics"].to_pylist()]
         table = table.filter(pa.array(keep, pa.bool_()))
+    elif topic is not None:
+        _LOGGER.warning("%s is not by topic: --topic was left out", name)
     keys = [key for key in _SORTED_BY if key in names]
     return table.sort_by([(key, "ascending") for key in keys]) if keys else table
+
+
+def _lists_topics(table: pa.Table) -> bool:
+    """Whether a row is of several topics; in ``group_load`` the column is their number."""
+    return "topics" in table.column_names and pa.types.is_list(table.schema.field("topics").type)
 
 
 _SORTED_BY = (
@@ -122,7 +136,7 @@ def why_no_rows(
     """
     rows = read_table(reports, published, name)
     group = group if "consumer_group" in rows.column_names else None
-    topic = topic if {"topic", "topics"} & set(rows.column_names) else None
+    topic = topic if "topic" in rows.column_names or _lists_topics(rows) else None
     if group is None and topic is None:
         return ""
     coverage = _coverage(reports, published)
@@ -163,9 +177,10 @@ def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], s
 def _named(rows: pa.Table) -> set[tuple[str, str]]:
     """The groups and topics that some rows are of, '' where they have none."""
     found = set()
+    lists_topics = _lists_topics(rows)
     for row in rows.select([each for each in _NAMES if each in rows.column_names]).to_pylist():
         group = row.get("consumer_group") or ""
-        topics = row.get("topics") or [row.get("topic") or ""]
+        topics = (row["topics"] or [""]) if lists_topics else [row.get("topic") or ""]
         found |= {(group, topic) for topic in topics}
     return found
 

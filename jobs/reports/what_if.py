@@ -32,11 +32,12 @@ from rebalance_core import (
     find_faults,
     moves_by_client,
 )
+from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import count, joined, names
-from rebalance_core.faults import queue_ranges, shown_id
 from rebalance_core.findings import AUDITED
 from rebalance_core.loads import queues_by_client
 from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.moves import shown_id
 from rebalance_core.prediction import (
     BACKLOG_NOT_KNOWN,
     FINDINGS_AFTER,
@@ -183,14 +184,14 @@ def _changes(predictions: Predictions) -> list[str]:
 
 def _load(predictions: Predictions) -> dict[str, tuple[float | None, float | None]]:
     """By client id its queues of all topics before and after; None where it is not there."""
-    own = [
+    no_retries = [
         (m, predicted) for m, predicted in predictions if not is_retry_topic(m.state.topic)
     ] or predictions
     before, after = (
         _sums([queues_by_client(each.allocations) for each in evaluations])
         for evaluations in (
-            [predicted.before for _, predicted in own],
-            [predicted.after for _, predicted in own],
+            [predicted.before for _, predicted in no_retries],
+            [predicted.after for _, predicted in no_retries],
         )
     )
     return {

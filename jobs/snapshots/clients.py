@@ -1,4 +1,4 @@
-"""Who consumes how: what clients say of themselves, in running infos and in their logs, and how
+"""Who consumes how: what clients report of themselves, in running infos and in their logs, and how
 brokers let a group consume: rows of ``client_states``."""
 
 from __future__ import annotations

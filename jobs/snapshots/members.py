@@ -96,7 +96,7 @@ class Member(NamedTuple):
 
 
 class OfConnection:
-    """What the heartbeats over one connection say of the group."""
+    """What the heartbeats over one connection report of the group."""
 
     __slots__ = ("full", "heartbeats")
 
@@ -147,7 +147,7 @@ class OfClient:
 
 
 class Members:
-    """What all clients of one group say of themselves. Statements are added in order of time."""
+    """What all clients of one group report of themselves. Statements are added in order of time."""
 
     def __init__(self) -> None:
         self._connections: dict[ConnectionKey, OfConnection] = {}

@@ -88,6 +88,18 @@ class Location:
         """The path on that file system."""
         return self._base
 
+    def holds(self, other: Location) -> bool:
+        """Whether another path is this one or one below it, whatever its name (a link, ``..``).
+
+        >>> reports = Location("lake/reports")
+        >>> reports.holds(Location("lake/reports/x")), reports.holds(Location("lake/reports-2"))
+        (True, False)
+        """
+        folder, path = [
+            os.path.realpath(each.base) if each.is_local else each.base for each in (self, other)
+        ]
+        return self.is_local == other.is_local and f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
     def exists(self) -> bool:
         """Whether there is a file or a folder."""
         return bool(self._fs.get_file_info(self._base).type != pafs.FileType.NotFound)

@@ -197,7 +197,10 @@ class Reports:
         """The run that counts for a date, or for the last one; InputError where there is none."""
         dates = self.dates()
         if not dates:
-            raise InputError(f"no published reports under {self.root}")
+            raise InputError(
+                f"no published reports under {self.root}: expected the folder that a run names in "
+                "its last line, as out/reports for --output out"
+            )
         newest = self._newest_date or dates[-1]
         not_future = [each for each in dates if each <= newest]
         if not date and not not_future:

@@ -7,16 +7,21 @@ older clients compute under the same names are separate strategies (``Sdk``).
 
 from __future__ import annotations
 
-from rebalance_core.strategies.base import AllocationStrategy, original_id, own_copy, own_id
+from rebalance_core.strategies.base import (
+    AllocationStrategy,
+    copy_id,
+    original_and_copy,
+    original_id,
+)
 from rebalance_core.strategies.factory import make_strategy
 from rebalance_core.strategies.sdk import Sdk, sdk_of
 
 __all__ = [
     "AllocationStrategy",
     "Sdk",
+    "copy_id",
     "make_strategy",
+    "original_and_copy",
     "original_id",
-    "own_copy",
-    "own_id",
     "sdk_of",
 ]

@@ -32,7 +32,7 @@ _COPY_MARK = "\0"
 _COPY_SUFFIX = re.compile(r"\x00[0-9]{6,}\Z")
 
 
-def own_id(client_id: str, copy: int) -> str:
+def copy_id(client_id: str, copy: int) -> str:
     """The id that a copy of a client id would have if each copy had another; copy 0 keeps it.
 
     It sorts right behind the id that it is made of, and is in the same machine room.
@@ -41,14 +41,14 @@ def own_id(client_id: str, copy: int) -> str:
 
 
 def original_id(client_id: str) -> str:
-    """The client id that ``own_id`` was given; any other id, odd characters and all, is itself."""
+    """The client id that ``copy_id`` was given; any other id, odd characters and all, is itself."""
     return _COPY_SUFFIX.sub("", client_id)
 
 
-def own_copy(client_id: str) -> tuple[str, int]:
-    """What ``own_id`` was given: the client id, and the number of the copy.
+def original_and_copy(client_id: str) -> tuple[str, int]:
+    """What ``copy_id`` was given: the client id, and the number of the copy.
 
-    >>> own_copy(own_id("a", 2)), own_copy("a")
+    >>> original_and_copy(copy_id("a", 2)), original_and_copy("a")
     (('a', 2), ('a', 0))
     """
     original = original_id(client_id)
@@ -141,7 +141,7 @@ class AllocationStrategy(ABC):
         >>> from rebalance_core import make_strategy
         >>> queues = [MessageQueue("T", "broker-a", number) for number in range(4)]
         >>> taken = make_strategy("AVG").allocate_all("G", queues, ["b", "a", "b"])
-        >>> {client_id: [q.queue_id for q in own] for client_id, own in taken.items()}
+        >>> {client_id: [q.queue_id for q in queues] for client_id, queues in taken.items()}
         {'a': [0, 1], 'b': [2]}
         """
         del consumer_group

@@ -101,7 +101,7 @@ class MachineRoomNearby(AllocationStrategy):
         if isinstance(self._inner, ByConfig):
             configured = self._inner.configured_positions(queues)
             calls = self._inner_calls(queues, client_ids)
-            return {own: configured if times else NOTHING for own, times in calls.items()}
+            return {each: configured if times else NOTHING for each, times in calls.items()}
         taken: dict[str, list[Positions]] = {client_id: [] for client_id in client_ids}
         for room_positions, room_clients in self._shares(queues, client_ids):
             room_queues = [queues[position] for position in room_positions.tolist()]
@@ -132,11 +132,11 @@ class MachineRoomNearby(AllocationStrategy):
         queues_of = self._queues_by_room(queues)
         clients_of = self._clients_by_room(client_ids)
         # A client's room comes first in its result, and then the rooms that nobody serves.
-        own_room = [
+        room_of_client = [
             (queues_of[room], clients) for room, clients in clients_of.items() if room in queues_of
         ]
         unserved = sorted(queues_of.keys() - clients_of.keys(), key=java_string_key)
-        return own_room + [(queues_of[room], client_ids) for room in unserved]
+        return room_of_client + [(queues_of[room], client_ids) for room in unserved]
 
     def _queues_by_room(self, queues: Sequence[MessageQueue]) -> dict[str, Positions]:
         room_of: dict[str, str] = {}

@@ -92,13 +92,20 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["audit", "--settings", "nowhere.toml"], 2, "nowhere.toml"),
         (["show", "orphaned_queues", "--reports", "nowhere"], 3, "no published reports"),
         (["show", "orphaned_queues"], 2, "expected --reports"),
-        (["report", "--reports", "nowhere"], 3, "no published reports"),
+        (["report", "--reports", "nowhere"], 3, "expected the folder that a run names in its last"),
         (["report"], 2, "expected --reports"),
         (["report", "--reports", "r", "--top", "-1"], 2, "--top: expected a whole number from 0 "),
         (["report", "--reports", "r", "--format", "pdf"], 2, "invalid choice"),
         (["report", "--set", "paths.finding_pages=javascript:x"], 2, "finding_pages"),
         (["alert"], 2, "expected --reports"),
         (["walk"], 2, "invalid choice"),
+        (
+            ["show", "t", "--columns", ""],
+            2,
+            "--columns: expected names with commas between, came ''",
+        ),
+        (["show", "t", "--columns", ", "], 2, "--columns: expected names with commas between"),
+        (["show", "t", "--limit", "3"], 2, "--limit 3; rebalance-audit show --help lists"),
         ([], 2, "COMMAND"),
     ],
     ids=str,
@@ -423,6 +430,32 @@ def test_a_reader_that_has_read_enough_changes_neither_work_nor_exit_code(
     assert capsys.readouterr().err == f"rebalance-audit: {EXPIRED}\n"
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["show", "--help"]], ids=str)
+def test_nobody_has_to_read_the_version_or_the_help_to_its_end(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        monkeypatch.setattr("sys.stdout", closed)
+        with pytest.raises(SystemExit) as raised:
+            main(arguments)
+    assert raised.value.code == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_help_that_cannot_be_written_is_a_failure(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = Path("/dev/full").open("w")  # noqa: SIM115 - closing it fails as well
+    monkeypatch.setattr("sys.stdout", full)
+    assert main([option]) == 4
+    assert "standard output cannot be written to: No space left" in capsys.readouterr().err
+    with suppress(OSError):
+        full.close()
+
+
 def test_a_result_that_cannot_be_written_is_a_failure(
     called: list[str],
     tmp_path: Path,
@@ -447,3 +480,8 @@ def test_without_standard_error_a_run_runs(
     assert main(["audit", *TO_R, "--engine", "local"]) == 0
     monkeypatch.setattr("sys.stdout", None)
     assert main(["audit", *TO_R, "--engine", "local"]) == 0
+
+
+def test_a_command_that_is_mistyped_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shw"]) == 2
+    assert "invalid choice: 'shw': did you mean show?" in capsys.readouterr().err

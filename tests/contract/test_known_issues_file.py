@@ -74,7 +74,7 @@ def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
 def test_two_entries_with_one_reason_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "known.toml"
     path.write_text(2 * '[[known_issues]]\ngroups = "G"\nreason = "OPS-1"\nexpires = 2026-12-31\n')
-    with pytest.raises(SettingsError, match="a different reason in every entry, twice: \\['OPS-1'\\]"):
+    with pytest.raises(SettingsError, match=r"different reason in every.*twice: \['OPS-1'\]"):
         load_known_issues(path)
 
 

@@ -127,6 +127,17 @@ def test_a_file_that_is_no_toml_is_refused_by_name(tmp_path: Path, text: str) ->
         load_settings(path)
 
 
+def test_names_of_before_0_2_0_still_set_what_they_did_but_not_beside_the_new_ones(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "audit.toml"
+    path.write_text("[alerts]\ntell = 'OPEN'\ngroups_told = 3\n")
+    alerts = load_settings(path).alerts
+    assert (alerts.send, alerts.groups_shown) == ("OPEN", 3)
+    with pytest.raises(SettingsError, match=r"alerts\.tell: Extra inputs are not permitted"):
+        load_settings(path, ["alerts.send=NEW"])
+
+
 def test_equal_settings_have_equal_hashes_and_others_not() -> None:
     assert Settings().fingerprint() == load_settings(None).fingerprint()
     assert Settings().fingerprint() != Settings(persistence_seconds=60).fingerprint()
@@ -282,6 +293,21 @@ def test_which_file_is_read_is_that_of_the_current_directory_before_that_beside_
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "audit.toml").touch()
     assert source_of(None, DEFAULT_SETTINGS) == f"{tmp_path}/conf/audit.toml"
+
+
+def test_an_installed_wheel_reads_the_settings_that_it_brought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever changes them there expects it; a wheel has nothing beside its packages."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("jobs.settings.__file__", str(tmp_path / "site" / "jobs" / "settings.py"))
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / name))
+    assert source_of(None, DEFAULT_SETTINGS) is None
+    installed = tmp_path / "data" / "share" / "rebalance-audit" / "conf" / "audit.toml"
+    installed.parent.mkdir(parents=True)
+    installed.write_text("persistence_seconds = 7\n")
+    assert source_of(None, DEFAULT_SETTINGS) == str(installed)
+    assert find_settings() == Settings(persistence_seconds=7)
 
 
 def test_a_key_of_the_masking_that_is_empty_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from rebalance_core import State, StrategyRule, StrategyRules, evaluate
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED, find_causes
-from rebalance_core.faults import EXPRESSION_MISMATCH, Fault, find_faults, normalise_expression
+from rebalance_core.descriptions import EXPRESSION_MISMATCH, normalise_expression
+from rebalance_core.faults import Fault, find_faults
 from rebalance_core.processes import find_processes
 from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
 from tests.support.snapshots import (

@@ -23,9 +23,9 @@ from rebalance_core import (
     join,
     leave,
     mend,
-    own_ids,
     remove_broker,
     resize,
+    separate_ids,
     subscribe_all,
     unify_list,
     use_strategy,
@@ -34,8 +34,8 @@ from rebalance_core import (
 from rebalance_core.changes import make_plan
 from rebalance_core.errors import near_names
 from rebalance_core.processes import find_processes
-from rebalance_core.repairs import give_own_ids, unify_lists
-from rebalance_core.strategies import own_id
+from rebalance_core.repairs import give_separate_ids, unify_lists
+from rebalance_core.strategies import copy_id
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import (
     client_list,
@@ -169,11 +169,13 @@ def test_who_leaves_and_joins_takes_what_it_took(there: list[str], data: st.Data
 
 
 @given(st.integers(2, 4), st.integers(1, 3), st.sets(st.integers(0, 5)))
-def test_own_ids_step_by_step_are_those_of_the_repair(of_a: int, of_b: int, done: set[int]) -> None:
+def test_separate_ids_step_by_step_are_those_of_the_repair(
+    of_a: int, of_b: int, done: set[int]
+) -> None:
     before = situation(one_list_each({x: ["a"] * of_a + ["b"] * of_b for x in ("x", "y")}))  # type: ignore[misc]
-    change = own_ids()
+    change = separate_ids()
     whole = apply_change(before, change)
-    repaired = give_own_ids(before)
+    repaired = give_separate_ids(before)
     assert [sorted(each) for each in ids(whole.state)] == [
         sorted(each) for each in ids(repaired.state)
     ]
@@ -191,9 +193,9 @@ def test_own_ids_step_by_step_are_those_of_the_repair(of_a: int, of_b: int, done
     assert len(renamed) == len(set(renamed)) == len(done & set(range(len(steps))))
 
 
-def test_own_ids_for_one_client_alone() -> None:
-    changed = apply_change(situation(one_list(["a", "a", "b", "b"])), own_ids("b"))
-    assert sorted(ids(changed.state)[0]) == ["a", "a", "b", own_id("b", 1)]
+def test_separate_ids_for_one_client_alone() -> None:
+    changed = apply_change(situation(one_list(["a", "a", "b", "b"])), separate_ids("b"))
+    assert sorted(ids(changed.state)[0]) == ["a", "a", "b", copy_id("b", 1)]
 
 
 def test_every_client_uses_one_strategy() -> None:
@@ -363,8 +365,8 @@ def test_only_members_that_take_queues_are_steps_of_a_strategy() -> None:
         (leave("a", 2), "2 processes of a leave"),
         (join("a"), "a joins"),
         (join("a", 3), "3 processes of a join"),
-        (own_ids(), "every process of the group has its own id"),
-        (own_ids("a", "b"), "every process of a, b has its own id"),
+        (separate_ids(), "every process of the group has its own id"),
+        (separate_ids("a", "b"), "every process of a, b has its own id"),
         (use_strategy("AVG"), "every client uses AVG"),
         (use_strategy("AVG", None, "a"), "a uses AVG"),
         (resize(3), "every broker has 3 queues of the topic"),
@@ -399,7 +401,7 @@ def test_one_brokers_list_is_completed_or_all_are() -> None:
 
 def test_a_fault_is_mended_as_its_repair_does() -> None:
     faulty = situation(two_processes_share_one_client_id())
-    assert apply_change(faulty, mend("DUPLICATE_CLIENT_ID")) == give_own_ids(faulty)
+    assert apply_change(faulty, mend("DUPLICATE_CLIENT_ID")) == give_separate_ids(faulty)
     assert mend("ROUTE_DIVERGENCE").steps(faulty) == ()
 
 
@@ -408,7 +410,7 @@ def test_a_fault_is_mended_as_its_repair_does() -> None:
     [
         (leave("10.0.0.2@app"), "did you mean '10.0.0.1@app'"),
         (leave("10.0.0.1@app", 2), "expected at most 1 processes"),
-        (own_ids("x"), "there are '10.0.0.1@app'"),
+        (separate_ids("x"), "there are '10.0.0.1@app'"),
         (use_strategy("AVG", None, "x"), "there are '10.0.0.1@app'"),
         (add_broker("broker-a", 1), "expected the name of a new broker, came 'broker-a'"),
         (remove_broker("broker-b"), "did you mean 'broker-a'"),
@@ -455,7 +457,7 @@ def test_a_strategy_whose_parameters_nobody_knows_is_not_guessed() -> None:
 
 def test_nothing_to_do_is_the_very_same_situation() -> None:
     healthy = situation(one_list([member(client_id="a", expression="TAG *")]))
-    for change in [own_ids(), subscribe_all(), unify_list(), resize(4), *map(mend, REPAIRS)]:
+    for change in [separate_ids(), subscribe_all(), unify_list(), resize(4), *map(mend, REPAIRS)]:
         assert apply_change(healthy, change) is healthy, change.text
     assert queue(0) in {q for a in evaluate(healthy.state, PLAIN).allocations for q in a.queues}
 
@@ -467,10 +469,10 @@ def test_few_names_are_listed_of_many() -> None:
 def test_a_stale_channel_goes_with_the_last_copy() -> None:
     # Three connections, two processes: the third is stale, and stays with one of them.
     lists = one_list_each({"x": ["a", "a", "a"], "y": ["a", "a"]})
-    changed = apply_change(situation(lists), own_ids())
+    changed = apply_change(situation(lists), separate_ids())
     assert [sorted(each) for each in ids(changed.state)] == [
-        ["a", own_id("a", 1), own_id("a", 1)],
-        ["a", own_id("a", 1)],
+        ["a", copy_id("a", 1), copy_id("a", 1)],
+        ["a", copy_id("a", 1)],
     ]
 
 
@@ -515,10 +517,10 @@ def test_the_last_of_several_strategies_is_that_of_who_joins() -> None:
     assert strategies(make_plan(situation(one_list(["a"])), changes).after)["c"] == "AVG_BY_CIRCLE"
 
 
-def test_who_joins_after_own_ids_has_one_of_its_own() -> None:
-    plan = make_plan(situation(one_list(["a", "a", "b"])), [own_ids(), join("a"), join("c")])
+def test_who_joins_after_separate_ids_has_a_separate_one() -> None:
+    plan = make_plan(situation(one_list(["a", "a", "b"])), [separate_ids(), join("a"), join("c")])
     assert sorted(m.client_id for m in plan.after.state.members) == [
-        "a", own_id("a", 1), own_id("a", 2), "b", "c",
+        "a", copy_id("a", 1), copy_id("a", 2), "b", "c",
     ]  # fmt: skip
     assert not evaluate(plan.after.state, PLAIN).findings
 
@@ -534,6 +536,6 @@ def test_a_second_process_of_an_id_with_a_start_time_is_one_process_more() -> No
     assert after(there, join(UNIQUE)) == {UNIQUE: [[0, 1], [0, 1]], "z": [[4, 5]]}
     assert after(there, join(UNIQUE, 2), leave(UNIQUE))[UNIQUE] == [[0, 1], [0, 1]]
     assert after(there, join(UNIQUE), leave(UNIQUE)) == after(there)
-    assert after(there, join(UNIQUE), own_ids()) == {
-        UNIQUE: [[0, 1]], own_id(UNIQUE, 1): [[2, 3]], "z": [[4, 5]],
+    assert after(there, join(UNIQUE), separate_ids()) == {
+        UNIQUE: [[0, 1]], copy_id(UNIQUE, 1): [[2, 3]], "z": [[4, 5]],
     }  # fmt: skip

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core import StrategyRule, StrategyRules, evaluate, make_strategy
-from rebalance_core.client_kinds import own_ids_for
+from rebalance_core.client_kinds import separate_ids_for
 from rebalance_core.processes import find_processes
 from rebalance_core.state import ProcessCount
 from rebalance_core.views import possible_views
@@ -325,7 +325,9 @@ def test_what_depends_on_the_view_is_possible_however_likely():
         ),
     ],
 )
-def test_a_state_that_is_not_audited_says_why_and_has_no_finding(of_state, coverage, reason, shows_owners):
+def test_a_state_that_is_not_audited_has_a_reason_and_no_finding(
+    of_state, coverage, reason, shows_owners
+):
     evaluation = evaluate(of_state, RULES)
 
     assert (evaluation.coverage, evaluation.shows_owners) == (coverage, shows_owners)
@@ -436,7 +438,7 @@ def test_a_stacked_id_says_what_repairs_it():
     (stacked,) = evaluate(two_processes_share_one_client_id(), RULES).stacked
     (stale,) = evaluate(one_process_reconnected(), RULES).stacked
 
-    assert stacked.remedy == own_ids_for([stacked.stacked.made_by])
+    assert stacked.remedy == separate_ids_for([stacked.stacked.made_by])
     assert stacked.remedy.startswith("give each process its own instanceName")
     assert stale.remedy.startswith("none: the broker drops a silent channel")
 

@@ -21,15 +21,15 @@ from rebalance_core import (
     join,
     leave,
     moves_by_client,
-    own_ids,
     remove_broker,
     resize,
+    separate_ids,
     subscribe_all,
     use_strategy,
     what_if,
     what_if_of_group,
 )
-from rebalance_core.faults import Move
+from rebalance_core.moves import Move
 from rebalance_core.prediction import MOST_STATES, Between, _subsets
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import member, one_list, one_list_each, queue, route, route_broker
@@ -59,14 +59,14 @@ def changes_of(state: State) -> st.SearchStrategy[Change]:
         client_ids.filter(lambda client_id: client_id not in there).map(join),
         st.sampled_from(["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"]).map(use_strategy),
         st.integers(1, 14).map(resize),
-        st.just(own_ids()),
+        st.just(separate_ids()),
         st.just(subscribe_all()),
     )
 
 
 @given(healthy_states())
 def test_no_change_moves_nothing_and_is_safe(state: State) -> None:
-    for changes in ([], [own_ids()], [use_strategy("AVG")], [resize(_queues(state))]):
+    for changes in ([], [separate_ids()], [use_strategy("AVG")], [resize(_queues(state))]):
         told = what_if(Situation(state, AVG), changes)
         assert told.moves == ()
         assert told.before == told.after
@@ -149,8 +149,8 @@ def test_a_strategy_rolled_out_client_by_client_is_not_safe() -> None:
     assert told.rollout.worst.wrong == worst > 0
 
 
-def test_own_ids_one_by_one_only_make_it_better() -> None:
-    told = what_if(plain("a", "a", "a", "b"), [own_ids()])
+def test_separate_ids_one_by_one_only_make_it_better() -> None:
+    told = what_if(plain("a", "a", "a", "b"), [separate_ids()])
     assert len(told.steps) == 2
     assert told.safe_to_roll
     assert told.before.findings

@@ -16,7 +16,7 @@ from rebalance_core import (
     sort_client_ids,
     sort_message_queues,
 )
-from rebalance_core.strategies import original_id, own_id
+from rebalance_core.strategies import copy_id, original_id
 from rebalance_core.strategies.consistent_hash import points_of
 
 ROOMS = {"broker_room": {"a": "room1", "b": "room2", "c": "room3"}, "client_room": {}}
@@ -321,8 +321,8 @@ def test_the_given_lists_are_left_as_they_are() -> None:
 
 def test_a_copy_with_an_id_of_its_own_sorts_behind_the_original_and_is_told_back() -> None:
     for client_id in ("10.0.0.1@1", "\x00", "x\x00y", ""):
-        assert original_id(client_id) == own_id(client_id, 0) == client_id
-        copies = [own_id(client_id, copy) for copy in (0, 1, 2, 10)]
+        assert original_id(client_id) == copy_id(client_id, 0) == client_id
+        copies = [copy_id(client_id, copy) for copy in (0, 1, 2, 10)]
         assert sort_client_ids(copies[::-1]) == copies
         assert {original_id(copy) for copy in copies} == {client_id}
 

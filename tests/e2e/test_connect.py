@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from jobs import audit_frames, explain, read_reports, snapshot_frames, what_if
 from jobs.errors import SparkError
 from jobs.storage import Location, Snapshots
-from rebalance_core import own_ids
+from rebalance_core import separate_ids
 
 output, dumps = sys.argv[1:]
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
@@ -49,7 +49,7 @@ def queues(rows):
 
 print(json.dumps({
     "explained": explain(*question, at=at),
-    "moves": what_if(*question, [own_ids()], at=at).moves.count(),
+    "moves": what_if(*question, [separate_ids()], at=at).moves.count(),
     "read": queues(read_reports(spark, f"{output}/reports", "orphaned_queues")),
     "refused": refused,
     "answers": snapshot_frames(spark.read.json(dumps))["heartbeats"].count(),

@@ -196,7 +196,7 @@ ASKED = ("--dumps", "dump.jsonl", "--group", GROUP, "--topic", TOPIC)
         (("what-if", *ASKED, "--leave", SHOWN), True),
         (("what-if", *ASKED, "--leave", SHOWN, "--format", "json"), True),
         (("what-if", *ASKED[:4], "--join", SHOWN, "--format", "json"), True),
-        (("what-if", *ASKED, "--own-ids"), True),
+        (("what-if", *ASKED, "--separate-ids"), True),
         (("what-if", *ASKED, "--leave", "10.42.0.11@a-rather-long-access-key-id|x"), True),
         (("report", "--reports", "reports", "--output", "page.html"), True),
         (("report", "--reports", "reports", "--format", "md", "--output", "page.md"), True),

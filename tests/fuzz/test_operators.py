@@ -119,7 +119,7 @@ _ANY = ("--set", "--settings", "--quiet", "--verbose", "--help", "--nonsense", "
 _WINDOW = ("--date", "--since", "--until")
 _CHANGING = (
     *("--leave", "--join", "--strategy", "--add-broker", "--remove-broker", "--queues", "--mend"),
-    *("--unify-list", "--own-ids", "--subscribe-all"),
+    *("--unify-list", "--separate-ids", "--subscribe-all"),
 )
 #: By command what it must have, and what it may.
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

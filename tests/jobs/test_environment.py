@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from pyspark.errors import PySparkRuntimeError
 
+import jobs
 from jobs import environment
 from jobs.environment import RANGES, check_packages, fitting_workers
 from jobs.errors import SparkError
@@ -135,3 +136,14 @@ def test_a_worker_that_does_not_fit_is_one_sentence_before_anything_runs() -> No
 def test_a_worker_imports_all_that_the_jobs_need_there() -> None:
     environment._import_all(0)
     assert set(environment._OF_A_WORKER) <= set(sys.modules)
+
+
+def test_without_spark_what_needs_it_says_so_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_not_there(_module: str) -> None:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    monkeypatch.setattr("jobs.import_module", is_not_there)
+    with pytest.raises(
+        ImportError, match=r"jobs.audit_frames needs Spark: pip install '.+\[spark\]'"
+    ):
+        jobs.__getattr__("audit_frames")

@@ -144,7 +144,7 @@ def test_a_failure_of_spark_is_told_by_its_cause(text: str, log: str, said: str)
         ),
         ("[JAVA_GATEWAY_EXITED] x", 'Exception in thread "main" a.B: no\n\tat x', "a.B: no"),
         ("[JAVA_GATEWAY_EXITED] x", "Error: Could not create the VM", "Could not create the VM"),
-        ("[JAVA_GATEWAY_EXITED] x", "", "it says nothing more"),
+        ("[JAVA_GATEWAY_EXITED] x", "", "no reason is given"),
         ("[PATH_NOT_FOUND] no x\n\nmore", "", "[PATH_NOT_FOUND] no x"),
     ],
     ids=str,

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from jobs.terminal import Terminal, coloured, plain
+from jobs.terminal import Terminal, coloured, plain, show_in_pages
 
 
 class Screen(io.StringIO):
@@ -73,3 +73,13 @@ def test_the_pager_is_the_one_that_is_named_and_there(
 ) -> None:
     assert Terminal.of(Screen(), environment).pager(environment) == command
     assert Terminal.of(io.StringIO(), environment).pager(environment) == []
+
+
+def test_a_pager_that_fails_may_have_shown_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """``PAGER=false`` and the like: an empty screen would look like an empty table."""
+    assert show_in_pages(b"rows\n", ["sh", "-c", "cat > /dev/null"], {})
+    assert caplog.messages == []
+    assert show_in_pages(b"rows\n", ["sh", "-c", "exit 3"], {})
+    (line,) = caplog.messages
+    assert "the pager sh -c 'exit 3' ended with exit code 3" in line
+    assert "--no-pager" in line

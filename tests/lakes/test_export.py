@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.utils.config import Config
 
 import jobs.lakes.delta
+import jobs.lakes.lake
 from jobs.cli import main
 from jobs.errors import AuditError, DamagedError, InputError
 from jobs.lakes.delta import DeltaLake, address_of
@@ -23,7 +25,7 @@ from jobs.lakes.export import Exported, export
 from jobs.lakes.iceberg import IcebergLake
 from jobs.lakes.lake import RUN_ID, Lake, Version
 from jobs.schemas import REPORT_TABLES, Table
-from jobs.storage import Location, Reports
+from jobs.storage import Location, Reports, location
 from tests.faults.object_store import BUCKET, KEY, SECRET, command, object_store
 from tests.support.written_reports import NOON, TABLES, Row, publish, report_row
 
@@ -289,6 +291,32 @@ def test_a_table_of_somebody_else_is_not_touched(format_: str, reports: Reports)
     assert read(format_).equals(theirs)
 
 
+@pytest.mark.parametrize(
+    ("column", "type_", "said"),
+    [
+        ("date", pa.string(), "expected the column date as date32[day], it is string"),
+        ("queue_id", pa.string(), "expected the column queue_id as int32, it is string"),
+        ("topic", pa.int64(), "expected the column topic as string, it is int64"),
+    ],
+)
+def test_a_column_of_another_type_is_named_and_nothing_is_written(
+    format_: str, reports: Reports, column: str, type_: pa.DataType, said: str
+) -> None:
+    """Where the library can, it writes one as the other without a word."""
+    audit(DAY, 1)
+    columns = {"date": pa.array(["2026-11-19"]).cast(pa.date32()), column: pa.array([None], type_)}
+    theirs = pa.table(columns)
+    if format_ == "delta":
+        write_deltalake(f"lake/{QUEUES}", theirs)
+    else:
+        catalog = load_catalog("prod")
+        catalog.create_namespace("audit")
+        catalog.create_table(f"audit.{QUEUES}", theirs.schema).append(theirs)
+    with pytest.raises(AuditError, match=re.escape(said)):
+        put(reports, DAY, open_lake(format_))
+    assert read(format_).num_rows == 1
+
+
 # ---------------------------------------------------------------- the command
 
 
@@ -313,6 +341,18 @@ def test_the_command_exports_the_last_date_a_date_or_every_date(
     assert counts(format_) == days
     assert exported(format_, "--date", "2026-11-01") == 3
     assert "no published report of 2026-11-01" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", ["reports", "lake/../reports/", "link", f"reports/{QUEUES}"])
+def test_no_table_of_delta_lake_comes_between_the_reports(
+    folder: str, reports: Reports, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its files would count as rows of the reports for whoever reads these by a pattern."""
+    audit(DAY, 1)
+    (place / "link").symlink_to("reports")
+    assert main(["export", "--reports", "reports", "--delta", folder, "--quiet"]) == 2
+    assert f"a folder outside of the reports at {place}/reports" in capsys.readouterr().err
+    assert [each.name for each in (place / "reports" / QUEUES).iterdir()] == [f"dt={DAY}"]
 
 
 def test_damage_of_one_date_does_not_keep_the_others_back(
@@ -425,7 +465,8 @@ def test_an_object_store_is_written_to_and_its_keys_are_never_shown(
         assert KEY not in shown.stdout + shown.stderr
 
 
-def test_the_examples_of_the_addresses_hold() -> None:
+def test_the_examples_of_addresses_types_and_paths_hold() -> None:
     import doctest  # noqa: PLC0415 - of this test alone
 
-    assert doctest.testmod(jobs.lakes.delta) == doctest.TestResults(failed=0, attempted=2)
+    for module, examples in ((jobs.lakes.delta, 2), (jobs.lakes.lake, 1), (location, 5)):
+        assert doctest.testmod(module) == doctest.TestResults(failed=0, attempted=examples)

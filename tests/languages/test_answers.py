@@ -30,8 +30,8 @@ from rebalance_core import (
     Change,
     ChangeError,
     leave,
-    own_ids,
     remove_broker,
+    separate_ids,
     subscribe_all,
     use_strategy,
 )
@@ -79,14 +79,14 @@ def test_explain_in_chinese_has_no_english_left(dump: Path) -> None:
 
 
 def changes(moments: Sequence[Moment]) -> Iterator[list[Change]]:
-    yield [own_ids()]
+    yield [separate_ids()]
     yield [subscribe_all(), use_strategy("AVG_BY_CIRCLE")]
     ids = {each.client_id for m in moments for of in m.state.client_lists for each in of.members}
     brokers = {
         each.broker_name for m in moments for r in m.state.topic_routes for each in r.brokers
     }
     if ids:
-        yield [leave(min(ids)), own_ids()]
+        yield [leave(min(ids)), separate_ids()]
     if brokers:
         yield [remove_broker(min(brokers))]
 

@@ -134,6 +134,36 @@ def test_chinese_has_chinese_marks_and_blanks_around_latin() -> None:
     assert not {text: match[0] for text, match in wrong.items() if match}
 
 
+#: By what an English text has, the word of ``docs/zh/glossary.md`` and what was once there for it.
+WORDS = {
+    r"\bmasked\b": ("打码", "遮盖|掩码"),
+    r"\bfrozen\b": ("卡死", "冻结"),
+    r"change hands|\bmoved\b|that move|repair moves|No queue moves": (
+        "改变归属|不动",
+        "换负责者|推进",
+    ),
+    r"\boffsets?\b": ("位点", "偏移"),
+    r"\bslave\b": ("slave", "Slave|从节点"),
+    r"\bsettings\b": ("配置", "来自设置|，设置"),
+    r"\bheartbeats?\b": ("心跳", ""),
+    r"\bnameservers?\b": ("NameServer", "名称服务器"),
+    r"\bbacklog\b": ("堆积", "积压"),
+    r"\bsubscri": ("订阅", ""),
+    r"\brunning infos?\b": ("运行信息", ""),
+    r"\bdumps\b": ("采集文件", "转储"),
+}
+
+
+@pytest.mark.parametrize("english", WORDS)
+def test_chinese_has_one_word_for_one_thing(english: str) -> None:
+    wanted, unwanted = WORDS[english]
+    texts = [each for each in entries("zh") if re.search(english, without_slots(each[0]))]
+    assert texts
+    assert [text for text, other in texts if not re.search(wanted, other)] == []
+    if unwanted:
+        assert [other for _, other in entries("zh") if re.search(unwanted, other)] == []
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_every_text_can_be_said_in_a_language(code: str) -> None:
     """With a number or a name in each slot, whatever it is."""
@@ -181,4 +211,4 @@ def test_the_sources_have_texts() -> None:
     """Else all of this would hold of nothing."""
     places = {Path(place.path).parts[1] for place in templates().values() if place.line}
     assert len(templates()) > 600
-    assert {"alerts", "judge", "rendering", "reports", "text.py", "faults.py"} <= places
+    assert {"alerts", "judge", "rendering", "reports", "text.py", "descriptions.py"} <= places

@@ -29,9 +29,9 @@ from rebalance_core import (
     leave,
     make_strategy,
     mend,
-    own_ids,
     remove_broker,
     resize,
+    separate_ids,
     subscribe_all,
     unify_list,
     use_strategy,
@@ -41,12 +41,13 @@ from rebalance_core.client_kinds import (
     ClientKind,
     SharedId,
     kind_of,
-    own_ids_for,
     restart_of,
+    separate_ids_for,
     without_secret,
 )
+from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import list_of
-from rebalance_core.faults import FAULTS, queue_ranges
+from rebalance_core.faults import FAULTS
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.processes import count_processes
 from rebalance_core.state import ProcessCount
@@ -78,7 +79,7 @@ CHINESE = language("zh")
 
 #: What Chinese operators of RocketMQ write in Latin letters: names, settings, commands, tables.
 LATIN = {
-    *("RocketMQ", "Broker", "NameServer", "Proxy", "Slave", "ID", "IP", "UTC", "Pod", "ASCII"),
+    *("RocketMQ", "Broker", "NameServer", "Proxy", "slave", "ID", "IP", "UTC", "Pod", "ASCII"),
     *("Java", "C", "C++", "Python", ".NET", "SDK", "gRPC", "ONS", "POP", "Pull", "assign"),
     *("AVG", "AVG_BY_CIRCLE", "CONFIG", "MACHINE_ROOM", "RETRY", "DEFAULT", "NAME", "false"),
     *("client-go", "client-cpp", "consumer.WithInstance", "consumer.setInstanceName"),
@@ -393,13 +394,13 @@ IDS = {
 def test_the_remedy_of_every_kind_of_client_is_chinese(kind: ClientKind) -> None:
     shared = IDS[kind]
     assert kind_of(shared.client_id, shared.language, shared.version) is kind
-    assert_chinese(own_ids_for([shared]))
+    assert_chinese(separate_ids_for([shared]))
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        own_ids_for(IDS.values()),
+        separate_ids_for(IDS.values()),
         restart_of([]),
         restart_of(["a"]),
         restart_of([str(number) for number in range(30)], "GO"),
@@ -421,8 +422,8 @@ CHANGES: list[Change] = [
     leave("a", 2),
     join("z"),
     join("z", 2),
-    own_ids(),
-    own_ids("a"),
+    separate_ids(),
+    separate_ids("a"),
     use_strategy("AVG_BY_CIRCLE"),
     use_strategy("AVG_BY_CIRCLE", None, "a"),
     use_strategy("AVG_BY_CIRCLE", None, "a", "b"),

@@ -46,12 +46,12 @@ def test_the_option_goes_before_the_setting(
 
 
 def test_what_if_answers_in_the_language(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "没有变化" in out(capsys, "what-if", *S2, "--own-ids", "--language", "zh")
+    assert "没有变化" in out(capsys, "what-if", *S2, "--separate-ids", "--language", "zh")
 
 
 def test_what_if_as_json_is_the_same_in_every_language(capsys: pytest.CaptureFixture[str]) -> None:
     """A program reads it: its keys and texts are English."""
-    asked = ["what-if", *S2, "--at", "2026-11-21T02:05:10Z", "--own-ids", "--format", "json"]
+    asked = ["what-if", *S2, "--at", "2026-11-21T02:05:10Z", "--separate-ids", "--format", "json"]
     english, chinese = (out(capsys, *asked, "--language", code) for code in ("en", "zh"))
     assert json.loads(english)["topics"]
     assert chinese == english

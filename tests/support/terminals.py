@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import select
+import signal
 import struct
 import subprocess
 import termios
@@ -51,14 +53,15 @@ def on_terminal(
         stderr=theirs,
         env={**variables, "TERM": term, **environment},
         start_new_session=True,
-        # Ctrl-C is a signal only to whoever has the terminal.
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+        preexec_fn=_take_the_terminal,  # noqa: PLW1509
     )
     os.close(theirs)
     seen = b""
     until = time.monotonic() + _LONGEST_SECONDS
     try:
-        while time.monotonic() < until:
+        while (left := until - time.monotonic()) > 0:
+            if not select.select([ours], [], [], left)[0]:
+                break
             try:
                 part = os.read(ours, 65536)
             except OSError:  # nobody has the other end any more
@@ -71,3 +74,10 @@ def on_terminal(
         process.kill()
         os.close(ours)
     return Seen(seen.decode("utf-8", "replace").replace("\r\n", "\n"), process.wait())
+
+
+def _take_the_terminal() -> None:
+    # Ctrl-C is a signal only to whoever has the terminal. It was ignored where the tests run in
+    # the background of a shell.
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

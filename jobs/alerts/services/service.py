@@ -57,7 +57,7 @@ def inert(line: str) -> str:
 
 
 def status_refusal(answer: Answer) -> Refusal | None:
-    """What an HTTP status says: 2xx is taken; nobody follows a redirect."""
+    """What an HTTP status means: 2xx is taken; nobody follows a redirect."""
     if 200 <= answer.status < 300:
         return None
     if 300 <= answer.status < 400:
@@ -68,7 +68,7 @@ def status_refusal(answer: Answer) -> Refusal | None:
 def code_refusal(
     answer: Answer, names: Iterable[str], reasons: Mapping[int, str], passing: Iterable[int]
 ) -> Refusal | None:
-    """What a code in the answer says: 0 is taken; ``passing`` are codes that may pass.
+    """What a code in the answer means: 0 is taken; ``passing`` are codes that may pass.
 
     ``names`` are the names of the code, the first that is there counts. An answer without a code
     is not the service's.

@@ -208,7 +208,7 @@ def test_always_tells_that_there_is_nothing(
         (["--date", "2026-11-19"], 3, "no published report of 2026-11-19"),
         # The exporter reads another folder: nobody would see that the metrics are missing.
         (["--metrics", "nowhere/rebalance.prom", "--webhook"], 3, "expected a folder for nowhere"),
-        (["--metrics", "/proc/rebalance.prom"], 4, "metrics cannot be written to /proc/"),
+        (["--metrics", "/proc/rebalance.prom"], 4, ": check the path, and run again"),
         (["--set", "alerts.send=SOMETIMES"], 2, "alerts.send: Input should be 'NEW', 'OPEN' or"),
     ],
 )

@@ -28,7 +28,7 @@ from jobs.pipeline.moments import (
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.settings import Settings
 from jobs.storage import Location
-from rebalance_core import ChangeError, leave, own_ids
+from rebalance_core import ChangeError, leave, separate_ids
 from tests.support.snapshots import (
     Row,
     at,
@@ -183,8 +183,9 @@ def test_from_a_shell(spark: SparkSession) -> None:
     text = explain(*tables, "G", "T", at=at(231).replace(tzinfo=None))
     assert repr(text) == str(text)
     assert "DUPLICATE_CLIENT_ID: x is used by 2 processes" in text
-    predicted = what_if(*tables, "G", "T", [own_ids()], at=at(231))
+    predicted = what_if(*tables, "G", "T", [separate_ids()], at=at(231))
     assert not predicted.answer.after.findings
+    assert predicted.told is predicted.answer
     assert "every process of the group has its own id" in repr(predicted)
     moves = predicted.moves.collect()
     assert len(moves) == len(predicted.answer.moves) > 0
@@ -267,18 +268,18 @@ def test_what_if_tells_what_moves_and_whether_it_is_safe(
         "Until every client has seen the change, for up to 50 s",
     ):
         assert part in text, part
-    assert main(["what-if", *S2, *SETTLED, "--own-ids"]) == 0
+    assert main(["what-if", *S2, *SETTLED, "--separate-ids"]) == 0
     text = capsys.readouterr().out
     assert "6 of 12 queues change hands" in text
     assert "  broker-a 3                 nobody -> 10.0.2.10@app-DUP (process 2)\n" in text
     assert "Safe: it is one step" in text
-    assert main(["what-if", *S2, "--own-ids"]) == 0
+    assert main(["what-if", *S2, "--separate-ids"]) == 0
     assert capsys.readouterr().out.endswith("(--at asks about another one).\n")
 
 
 def test_what_if_of_every_topic_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["what-if", *S2[:4], *SETTLED, "--format", "json"]
-    assert main([*arguments, "--own-ids"]) == 0
+    assert main([*arguments, "--separate-ids"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert values["safe"]
     assert [topic["topic"] for topic in values["topics"]] == ["%RETRY%G_S2", "T_S2"]
@@ -336,7 +337,7 @@ def test_what_strangers_chose_commands_no_terminal(
     dump.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     question = ["--dumps", str(dump), "--group", "G", "--topic", "T"]
     assert main(["explain", *question]) == 0
-    assert main(["what-if", *question, "--own-ids"]) == 0
+    assert main(["what-if", *question, "--separate-ids"]) == 0
     assert main(["what-if", *question, "--leave", "c"]) == 2
     for text in capsys.readouterr():
         assert r"\x1b[2J" in text

@@ -14,11 +14,12 @@ from jobs.rendering.pictures import (
     FaultBar,
     Lane,
     Mark,
-    Queue,
     Period,
+    Queue,
     Taker,
     Timeline,
 )
+from jobs.text import display_width
 from tests.support.published import minute
 
 Box = tuple[int, int, int, int]
@@ -262,6 +263,16 @@ def test_a_long_name_is_cut_in_the_picture_and_whole_in_its_title() -> None:
     assert (len(label.text), label.title) == (31, f"1 {name}")
     assert label.text.startswith("1 10.0.2.10@")
     assert label.text.endswith("of-a-long-name#1"[-10:])
+
+
+def test_a_name_in_chinese_fits_beside_its_row_too() -> None:
+    """A Chinese character is wider than a Latin one: counted as one, the name would be cut off."""
+    name = "10.0.2.10@" + "订单消费者" * 5
+    drawing = draw_allocation(repair([(name,)], [(name,)], (name,)), {name: 1}, repaired=False)
+    (label, *_) = (label for label in drawing.labels if label.css == "name")
+    assert 29 <= display_width(label.text) <= 31
+    assert label.text.startswith("1 10.0.2.10@订") and label.text.endswith("费者")
+    assert label.title == f"1 {name}"
 
 
 def test_a_time_before_or_after_the_picture_lies_at_its_edge() -> None:

@@ -209,10 +209,10 @@ def test_a_published_text_is_translated_first_and_escaped_then(name: str) -> Non
     row = fault(evidence=str(evidence), remedy=str(remedy), texts=texts)
     told = report(orphaned_queues=[finding()], group_faults=[row], group_health=[health()])
     html = to_html(told, "r", language=CHINESE)
-    assert str(escape(f"{visible(name)}换了负责者")) in html
+    assert str(escape(f"{visible(name)}改变归属")) in html
     assert str(escape(f"<b>{visible(name)}</b>")) in html
     assert "<b>" not in html
-    assert "换了负责者" in to_markdown(told, "r", language=CHINESE)
+    assert "改变归属" in to_markdown(told, "r", language=CHINESE)
     assert "<b>" not in to_markdown(told, "r", language=CHINESE)
     assert str(escape(f"{visible(name)} moved")) in to_html(told, "r")
 
@@ -287,3 +287,48 @@ def test_every_coverage_and_certainty_has_words() -> None:
         assert words.in_words(code) == code.replace("_", " ").lower()
         assert CHINESE.of(words.in_words(code)) != words.in_words(code), code
     assert words.in_words("A_LATER_ONE") == "a later one"
+
+
+#: A full-width mark has its room in itself; between it and a wide character Chinese has no blank.
+_BLANK_TOO_MANY = re.compile(
+    r"[，。；：、！？（）] [\u4e00-\u9fff，。；：、！？（）]|[\u4e00-\u9fff] [，。；：、！？（）]"
+)
+
+
+def spoken_on(html: str) -> list[str]:
+    """What is read in one go: the words of each block, tags within it left out."""
+    body = re.sub(r"<(script|style)\b.*?</\1>", "", html, flags=re.DOTALL)
+    inline = re.compile(r"</?(?:span|strong|a|bdi|code|time|wbr|em)\b[^>]*>")
+    return [" ".join(text.split()) for text in re.split(r"<[^>]*>", inline.sub("", body))]
+
+
+def test_sentences_in_chinese_follow_each_other_without_a_blank() -> None:
+    pages = (sample_page("zh"), fleet_page("zh"), page_of(full_report(), CHINESE))
+    for text in (text for html in pages for text in spoken_on(html)):
+        assert not _BLANK_TOO_MANY.search(text), text
+    page = "\n".join(spoken_on(sample_page("zh")))
+    assert "修复办法：给每个进程不同的" in page
+    assert "（DUPLICATE_CLIENT_ID）" in page
+
+
+def test_the_check_of_blanks_sees_them() -> None:
+    """Also where a tag begins between the two."""
+    for html in (
+        "<p>级。 其中</p>",
+        "<p>重启 <span>（消除</span></p>",
+        "<b>：</b><p>x</p>：\n 检查",
+    ):
+        assert any(_BLANK_TOO_MANY.search(text) for text in spoken_on(html))
+
+
+def test_english_sentences_keep_their_blanks() -> None:
+    page = "\n".join(spoken_on(sample_page("en")))
+    assert "What to do: give each process" in page
+    assert re.search(r"How to confirm and repair it \([A-Z_]+\)", page)
+    assert re.search(r"dumps came in\. |Every line was understood", page)
+
+
+def test_a_share_is_written_as_the_language_writes_it() -> None:
+    for chosen, expected in ((ENGLISH, "75 %"), (CHINESE, "75%")):
+        tables = {"group_health": [health(completeness=0.75)]}
+        assert f">{expected}<" in to_html(report(**tables), "r", language=chosen)

@@ -298,7 +298,7 @@ def test_what_passed_and_what_is_known_have_lists_of_their_own() -> None:
 
     assert listed("Worst first: Several processes share one client id") == []  # its card alone
     assert listed("Deploys, restarts and what else repaired itself") == ["passed"]
-    assert listed("Known, and not counted in the verdict") == ["known"]
+    assert listed("Known issues, not counted in the verdict") == ["known"]
 
 
 def test_what_had_gaps_says_for_how_much_of_the_time_it_was_there() -> None:
@@ -542,8 +542,8 @@ def test_where_the_remedies_differ_each_card_has_its_own() -> None:
     html = to_html(report(**tables), "r")
     section = html.partition('<section class="cause"')[2].partition("</section>")[0]
     shared, _, cards = section.partition("<article")
-    assert 'remedy b <span class="quiet">(2 groups)' in shared
-    assert 'remedy a <span class="quiet">(1 group)' in shared
+    assert 'remedy b<span class="quiet"> (2 groups)' in shared
+    assert 'remedy a<span class="quiet"> (1 group)' in shared
     assert len(re.findall("What to do:</strong> remedy [ab]", cards)) == 6  # retry topics too
 
 

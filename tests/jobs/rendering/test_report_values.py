@@ -323,7 +323,7 @@ def test_problems_are_told_apart_by_what_is_to_be_done_with_them() -> None:
     assert topics(told.counted) == ["bad", "warned"]
     assert topics(told.passed) == ["passed"]
     assert topics(told.begun) == ["begun"]
-    assert topics(told.known) == ["known"]
+    assert topics(told.known_issues) == ["known"]
     assert topics(told.of_severity("CRITICAL")) == ["bad"]
     assert topics(told.of_severity("WARNING")) == ["warned"]
     assert topics(told.with_status("PERSISTING")) == ["bad", "known"]

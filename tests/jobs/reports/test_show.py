@@ -118,6 +118,42 @@ def test_only_a_groups_or_a_topics_rows(show) -> None:
     assert show("quarantine", "--topic", "T", "--group", "G")[-1] == "(0 rows)"
 
 
+@pytest.mark.parametrize(
+    ("table", "option", "said"),
+    [
+        ("quarantine", "--group", "quarantine is not by group: --group was left out"),
+        ("quarantine", "--topic", "quarantine is not by topic: --topic was left out"),
+        # Its column ``topics`` is a number.
+        ("group_load", "--topic", "group_load is not by topic: --topic was left out"),
+    ],
+)
+def test_rows_of_all_are_not_taken_for_those_of_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str, option: str, said: str
+) -> None:
+    publish(tmp_path, "2026-11-20", {table: [report_row(table)]})
+    assert main(["show", table, "--reports", str(tmp_path), option, "x", "--quiet"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == f"rebalance-audit: {said}\n"
+    assert shown.out.endswith("(1 row)\n")
+
+
+def test_the_summary_says_which_options_it_has_no_use_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, "2026-11-20", {})
+    summary = ["show", "summary", "--reports", str(tmp_path), "--quiet"]
+    assert main([*summary, "--format", "json"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*summary, "--group", "G", "--columns", "a", "--format", "csv"]) == 0
+    said = "summary is one JSON document: left out --group, --columns, --format csv"
+    assert capsys.readouterr().err == f"rebalance-audit: {said}\n"
+
+
+def test_columns_are_shown_once_whatever_is_between_them(show) -> None:
+    lines = show("orphaned_queues", "--columns", " queue_id ,topic,,queue_id,", "--format", "csv")
+    assert lines[0] == "queue_id,topic"
+
+
 def test_the_last_date_is_shown_unless_another_is_named(show) -> None:
     assert show("orphaned_queues", "--date", "2026-11-19")[-1] == "(0 rows)"
     assert json.loads("\n".join(show("summary")))["rows"]["orphaned_queues"] == 4
@@ -171,12 +207,14 @@ def test_json_has_whole_rows(show) -> None:
     [
         (["orphans"], "no table orphans in the run of 2026-11-20; there are duplicate_queues, "),
         (["quarantine", "--columns", "a,file,b"], "no column a, b; there are file, "),
+        (["Summary"], "no table Summary (did you mean summary?) in the run"),
         (["Orphaned_queue"], "no table Orphaned_queue (did you mean orphaned_queues?) in the run"),
         (
             ["quarantine", "--columns", "raeson,b"],
             "no column raeson (did you mean reason?), b; there are",
         ),
         (["quarantine", "--date", "2026-11-21"], "no published report of 2026-11-21"),
+        (["group_load", "--group", "H"], "no group 'H' in the run of 2026-11-20: "),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(

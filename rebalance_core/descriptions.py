@@ -1,0 +1,648 @@
+"""Faults in words: for each the evidence, the remedy, and the clients and brokers that it concerns.
+
+Each description is made of a situation and of the findings that the fault causes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import NamedTuple
+
+from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED
+from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, separate_ids_for
+from rebalance_core.english import agreeing, count, joined, list_of, named_broker, queues_of
+from rebalance_core.findings import (
+    DUPLICATE,
+    ORPHANED,
+    Finding,
+    offline_share,
+)
+from rebalance_core.message_queue import MessageQueue, sort_message_queues
+from rebalance_core.processes import (
+    StackedId,
+    find_processes,
+    silent_members,
+)
+from rebalance_core.repairs import (
+    BROKER_VIEW_DIVERGENCE,
+    CONFIG_GAP,
+    CONFIG_OVERLAP,
+    DUPLICATE_CLIENT_ID,
+    GHOST_MEMBER,
+    GROUP_NOT_ON_BROKER,
+    MANUAL_ASSIGNMENT,
+    MIXED_MESSAGE_MODEL,
+    ROOM_NOT_SERVED,
+    ROUTE_DIVERGENCE,
+    STALE_CHANNEL,
+    STRATEGY_MISMATCH,
+    SUBSCRIPTION_MISMATCH,
+    Situation,
+    brokers_without_group,
+    is_stranger,
+    lists_of_topic,
+)
+from rebalance_core.state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
+from rebalance_core.strategies import AllocationStrategy, Sdk, sdk_of
+from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
+from rebalance_core.texts import Text
+from rebalance_core.views import asked_brokers, readable_queues
+
+EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
+
+GROUP_OFFLINE_REMEDY = Text(
+    "start the group's consumers, or delete the subscription group if it is no longer used"
+)
+
+
+class Description(NamedTuple):
+    """The fields of a ``Fault`` that describe it: those after its name, in their order."""
+
+    evidence: str
+    remedy: str
+    client_ids: tuple[str, ...] = ()
+    client_addrs: tuple[str, ...] = ()
+    broker_names: tuple[str, ...] = ()
+
+
+def queue_ranges(queues: Iterable[MessageQueue]) -> str:
+    """Queues as a person writes them down.
+
+    >>> queue_ranges([MessageQueue("T", b, n) for b, n in (("a", 0), ("a", 1), ("a", 3), ("b", 2))])
+    'queues 0-1, 3 of a and queue 2 of b'
+    """
+    by_broker: dict[str, list[int]] = defaultdict(list)
+    for queue in sort_message_queues(list(set(queues))):
+        by_broker[queue.broker_name].append(queue.queue_id)
+    in_words = (queues_of(*each) for each in by_broker.items())
+    return list_of(in_words, _MOST_NAMES, ("more broker", "more brokers"))
+
+
+#: More names than this in one sentence nobody reads; the columns have them all.
+_MOST_NAMES = 5
+
+
+def _and(parts: Iterable[str]) -> str:
+    return list_of(parts, _MOST_NAMES)
+
+
+def _sentences(*parts: str) -> str:
+    """The parts that are not empty, one after the other."""
+    return joined(part for part in parts if part)
+
+
+_SURELY, _AT_TIMES, _PERHAPS = "surely", "at times", "perhaps"
+#: What a finding says of its queues, by kind and by how it is so: of one queue, and of several.
+_EFFECTS = {
+    (DUPLICATE, _SURELY): ("{queues} is taken by several", "{queues} are taken by several"),
+    (DUPLICATE, _AT_TIMES): (
+        "{queues} is at times taken by several",
+        "{queues} are at times taken by several",
+    ),
+    (DUPLICATE, _PERHAPS): (
+        "{queues} is perhaps taken by several",
+        "{queues} are perhaps taken by several",
+    ),
+    (ORPHANED, _SURELY): ("{queues} is taken by nobody", "{queues} are taken by nobody"),
+    (ORPHANED, _AT_TIMES): (
+        "{queues} is at times taken by nobody",
+        "{queues} are at times taken by nobody",
+    ),
+    (ORPHANED, _PERHAPS): (
+        "{queues} is perhaps taken by nobody",
+        "{queues} are perhaps taken by nobody",
+    ),
+}
+
+
+def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
+    """What the findings say: how many queues, and which, are consumed twice or by nobody.
+
+    ``possibly``: how it is so where it is not so for sure.
+    """
+    parts = []
+    for kind in (DUPLICATE, ORPHANED):
+        found = [finding for finding in findings if finding.kind == kind]
+        if found:
+            sure = all(finding.certainty == "CERTAIN" for finding in found)
+            queues = {finding.queue for finding in found}
+            templates = _EFFECTS[kind, _SURELY if sure else possibly]
+            parts.append(agreeing(len(queues), *templates, queues=queue_ranges(queues)))
+    return _sentences(*parts)
+
+
+def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
+    """The client ids of the members that fit, in order, each once."""
+    return tuple(sorted({m.client_id for m in state.members if which(m)}))
+
+
+def routes_differ(state: State) -> bool:
+    """Whether the nameservers give other queues to read."""
+    return len({readable_queues(state.topic, route) for route in state.topic_routes}) > 1
+
+
+def message_models(state: State) -> int:
+    """How many message models the members have."""
+    return len({m.message_model for m in state.members})
+
+
+def _duplicate_id(
+    stacked: StackedId, addresses: Sequence[str], findings: Iterable[Finding]
+) -> Description:
+    every = list(findings)
+    taken = {finding.queue for finding in every if finding.kind == DUPLICATE}
+    orphans = {finding.queue for finding in every if finding.kind == ORPHANED}
+    taking = "both take {queues}" if stacked.processes == 2 else "all take {queues}"
+    return Description(
+        evidence=_sentences(
+            Text(
+                "{client} is used by {number} processes, {addresses}",
+                client=stacked.client_id,
+                number=stacked.processes,
+                addresses=_and(addresses),
+            ),
+            Text(taking, queues=queue_ranges(taken)) if taken else "",
+            Text(
+                "the share of the later copies ({number}: {queues}) has no owner",
+                number=count(len(orphans), "queue"),
+                queues=queue_ranges(orphans),
+            )
+            if orphans
+            else "",
+        ),
+        remedy=separate_ids_for([stacked.made_by]),
+        client_ids=(stacked.client_id,),
+        client_addrs=stacked.client_addrs,
+    )
+
+
+def _stale_channel(
+    stacked: StackedId, addresses: Sequence[str], findings: Iterable[Finding]
+) -> Description:
+    return Description(
+        evidence=_sentences(
+            Text(
+                "{client} is {copies} times in a broker's list ({addresses}) and has {processes}: "
+                "a channel that was not closed takes a slot",
+                client=stacked.client_id,
+                copies=stacked.copies,
+                addresses=_and(addresses),
+                processes=count(stacked.processes, "process", "processes"),
+            ),
+            _effect(list(findings)),
+        ),
+        remedy=STALE_CHANNEL_REMEDY,
+        client_ids=(stacked.client_id,),
+        client_addrs=stacked.client_addrs,
+    )
+
+
+def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
+    addresses = {address for _, _, address in silent_members(situation.state)}
+    ghosts = _members(situation.state, lambda member: member.client_addr in addresses)
+    dead = {each.client_id for each in situation.state.process_counts if not each.processes}
+    templates = (
+        "{clients} sends no heartbeats any more and still takes a slot",
+        "{clients} send no heartbeats any more and still take a slot",
+    )
+    if dead.issuperset(ghosts):
+        templates = (
+            "{clients} no longer answers requests for running infos and still takes a slot",
+            "{clients} no longer answer requests for running infos and still take a slot",
+        )
+    return Description(
+        evidence=_sentences(
+            agreeing(len(ghosts), *templates, clients=_and(ghosts)), _effect(findings)
+        ),
+        remedy=Text(
+            "see whether the process is alive, and restart it; the broker drops it about 130 s "
+            "after its last heartbeat (a client that is shut down properly leaves at once)"
+        ),
+        client_ids=ghosts,
+    )
+
+
+def _strategies(situation: Situation, findings: list[Finding]) -> Description:
+    users: dict[str, list[str]] = defaultdict(list)
+    in_use = _strategies_in_use(situation)
+    for client_id, strategy in in_use:
+        users[strategy.full_name].append(client_id)
+    most_first = _most_first(users)
+    who = joined(
+        agreeing(
+            len(ids),
+            "{clients} uses {strategy}",
+            "{clients} use {strategy}",
+            clients=_and(ids),
+            strategy=strategy,
+        )
+        for strategy, ids in most_first
+    )
+    if len(users) == 1:
+        who = Text("{users} with different parameters", users=who)
+    return Description(
+        evidence=_sentences(who, _effect(findings)),
+        remedy=_one_strategy(situation.state, [strategy for _, strategy in in_use]),
+        client_ids=_of_the_others(most_first),
+    )
+
+
+def _most_first(users: Mapping[str, Collection[str]]) -> list[tuple[str, list[str]]]:
+    """What is used and the ids that use it, in order; what most of them use comes first."""
+    in_order = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
+    return [(what, sorted(ids)) for what, ids in in_order]
+
+
+def _of_the_others(most_first: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """The ids that do not use what most use."""
+    return tuple(sorted({client_id for _, ids in most_first[1:] for client_id in ids}))
+
+
+def _strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
+    """Client id and strategy of every process that takes part."""
+    return [
+        (process.client_id, process.strategy.strategy)
+        for process in find_processes(situation.state, situation.rules)
+        if process.claims and process.strategy.strategy is not None
+    ]
+
+
+def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
+    """What makes all members of the group compute the same, whatever SDK each is built on."""
+    members = [m for m in state.members if m.subscribed]
+    sdks = {sdk_of(member.language, member.version) for member in members}
+    remedy = Text("give all members of the group the same strategy")
+    if len(sdks) > 1 and Sdk.CPP in sdks:
+        remedy = Text(
+            "give all members of the group the same strategy: AVG, which is all that client-cpp has"
+        )
+    elif len(sdks) > 1 and Sdk.GO in sdks:
+        remedy = Text(
+            "give all members of the group the same strategy: AVG or AVG_BY_CIRCLE, which "
+            "client-go computes as Java does"
+        )
+    bytewise = any(strategy.sorts_bytewise for strategy in in_use)
+    names = Text("name clients and brokers in ASCII, which all SDKs sort alike") if bytewise else ""
+    return _sentences(remedy, _update(in_use), names)
+
+
+def _subscriptions(situation: Situation, findings: list[Finding]) -> Description:
+    topic = situation.state.topic
+    strangers = _members(situation.state, is_stranger)
+    percents = {m.subscribed_percent for m in situation.state.members if m.subscribed} - {SURE}
+    evidence, remedy, possibly = [], "", _AT_TIMES
+    if strangers:
+        evidence.append(
+            agreeing(
+                len(strangers),
+                "{clients} does not subscribe to {topic} and still takes a slot of it",
+                "{clients} do not subscribe to {topic} and still take a slot of it",
+                clients=_and(strangers),
+                topic=topic,
+            )
+        )
+    if percents:
+        evidence.append(
+            Text(
+                "the group's subscription table has {topic} in about {percent} % of the polls "
+                "and lacks it in the others: every heartbeat overwrites the table, so some members "
+                "subscribe to the topic and some do not; nothing that was collected shows which",
+                topic=topic,
+                percent=min(percents),
+            )
+        )
+        remedy = Text("collect the running infos of the members, or heartbeats, to see which")
+        possibly = _PERHAPS
+    return Description(
+        evidence=_sentences(*evidence, _effect(findings, possibly)),
+        remedy=_sentences(
+            remedy,
+            Text(
+                "let all members of the group subscribe to the same topics, or put those that do "
+                "not into a separate group"
+            ),
+        ),
+        client_ids=strangers,
+    )
+
+
+def _manual_assignment(situation: Situation, findings: list[Finding]) -> Description:
+    choosers = _members(situation.state, lambda member: member.chooses_queues)
+    return Description(
+        evidence=_sentences(
+            agreeing(
+                len(choosers),
+                "{clients} chooses queues by assign() or by the pull consumer and still takes a "
+                "slot (nobody can compute which queues it reads)",
+                "{clients} choose queues by assign() or by the pull consumer and still take a slot "
+                "(nobody can compute which queues they read)",
+                clients=_and(choosers),
+            ),
+            _effect(findings),
+        ),
+        remedy=Text("put members that choose their queues themselves into a separate group"),
+        client_ids=choosers,
+    )
+
+
+def _mixed_models(situation: Situation, findings: list[Finding]) -> Description:
+    broadcasting = _members(situation.state, lambda m: m.message_model == BROADCASTING)
+    return Description(
+        evidence=_sentences(
+            agreeing(
+                len(broadcasting),
+                "{clients} broadcasts in a clustering group, reading every queue and taking slots",
+                "{clients} broadcast in a clustering group, reading every queue and taking slots",
+                clients=_and(broadcasting),
+            ),
+            _effect(findings),
+        ),
+        remedy=Text("put broadcasting members into a separate group"),
+        client_ids=broadcasting,
+    )
+
+
+def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
+    every = {m.client_id for entry in lists_of_topic(situation.state) for m in entry.members}
+    asked = asked_brokers(situation.state)
+    lacking = {
+        entry.broker: sorted(every - {member.client_id for member in entry.members})
+        for entry in sorted(situation.state.client_lists, key=attrgetter("broker"))
+        if entry.broker in asked
+    }
+    short = {broker: missing for broker, missing in lacking.items() if missing}
+    differences = joined(
+        Text(
+            "the list of {broker} lacks {clients}, which other brokers list",
+            broker=named_broker(*of),
+            clients=_and(missing),
+        )
+        for of, missing in short.items()
+    )
+    return Description(
+        evidence=_sentences(
+            differences or Text("the brokers list an id a different number of times"),
+            *_cut_off(situation.state),
+            Text(
+                "a client asks a random broker at every rebalance, so the shares change from one "
+                "to the next"
+            ),
+            _effect(findings),
+        ),
+        remedy=Text(
+            "see whether those clients reach those brokers (network, firewall, name server "
+            "addresses); while one starts or leaves this passes by itself"
+        ),
+        client_ids=tuple(sorted({each for missing in short.values() for each in missing})),
+        broker_names=tuple(dict.fromkeys(name for name, _ in short)),
+    )
+
+
+def _cut_off(state: State) -> Iterator[Text]:
+    """The subscribers that do not reach a broker of the topic, in words.
+
+    A client sends heartbeats to the brokers of its topics alone
+    (``MQClientInstance.sendHeartbeatToAllBroker``): one that does not subscribe to the topic is not
+    expected there. Where the group's table alone shows what a client subscribes to, that may be so.
+    """
+    subscribed = {each.client_id: each for each in state.members if each.subscribed}
+    cut_off: dict[str, list[str]] = defaultdict(list)
+    for client_id, broker_name in state.unreachable:
+        if client_id in subscribed:
+            cut_off[broker_name].append(client_id)
+    for broker_name, client_ids in sorted(cut_off.items()):
+        yield agreeing(
+            len(client_ids),
+            "{clients} does not reach {broker} and reads no queue of it",
+            "{clients} do not reach {broker} and read no queue of it",
+            clients=_and(sorted(client_ids)),
+            broker=broker_name,
+        )
+    of_table = sorted(
+        {
+            client_id
+            for client_ids in cut_off.values()
+            for client_id in client_ids
+            if subscribed[client_id].subscription_source == GROUP_TABLE
+        }
+    )
+    if of_table:
+        yield agreeing(
+            len(of_table),
+            "or {clients} subscribes to other topics alone (the group's table does not show whose "
+            "topics they are), still takes a slot, and sends no heartbeat there: running infos "
+            "show which",
+            "or {clients} subscribe to other topics alone (the group's table does not show whose "
+            "topics they are), still take a slot, and send no heartbeat there: running infos show "
+            "which",
+            clients=_and(of_table),
+        )
+
+
+def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Description:
+    without = brokers_without_group(situation.state)
+    return Description(
+        evidence=_sentences(
+            agreeing(
+                len(without),
+                "{brokers} answers that the group has no member there, while other brokers list "
+                "members: the group is missing on the broker, or no client reaches it",
+                "{brokers} answer that the group has no member there, while other brokers list "
+                "members: the group is missing on the broker, or no client reaches it",
+                brokers=_and(named_broker(*of) for of in without),
+            ),
+            _effect(findings),
+        ),
+        remedy=Text(
+            "see whether the broker has the group: with autoCreateSubscriptionGroup=false it "
+            "has to be created there (mqadmin updateSubGroup -b BROKER_ADDRESS -g {group}); if it "
+            "has, see whether the clients reach the broker",
+            group=situation.state.consumer_group,
+        ),
+        broker_names=tuple(dict.fromkeys(name for name, _ in without)),
+    )
+
+
+def _routes(situation: Situation, findings: list[Finding]) -> Description:
+    state = situation.state
+    return Description(
+        evidence=_sentences(
+            Text(
+                "the nameservers differ on {topic}: {routes}",
+                topic=state.topic,
+                routes=joined(_route(each) for each in state.topic_routes),
+            ),
+            _effect(findings),
+        ),
+        remedy=Text(
+            "see whether every broker registers with every nameserver; stop a nameserver with "
+            "which no broker registers any more"
+        ),
+        broker_names=tuple(sorted({b.broker_name for b in state.brokers})),
+    )
+
+
+def _route(route: TopicRoute) -> Text:
+    brokers = sorted(
+        (each for each in route.brokers if each.is_readable), key=lambda each: each.broker_name
+    )
+    if not brokers:
+        return Text("{nameserver} gives no readable broker", nameserver=route.namesrv_addr)
+    return Text(
+        "{nameserver} gives {brokers}",
+        nameserver=route.namesrv_addr,
+        brokers=_and(
+            Text(
+                "{broker} with {queues}",
+                broker=each.broker_name,
+                queues=count(each.read_queue_nums, "queue"),
+            )
+            for each in brokers
+        ),
+    )
+
+
+def _group_offline(situation: Situation, findings: list[Finding]) -> Description:
+    all_answered = offline_share(situation.state) == 1.0
+    return _of_queues(
+        Text("no broker knows any member of the group")
+        if all_answered
+        else Text("no broker that answered knows any member of the group"),
+        GROUP_OFFLINE_REMEDY,
+    )(situation, findings)
+
+
+def _rooms(situation: Situation, findings: list[Finding]) -> Description:
+    evidence = Text("no member serves the room of these brokers")
+    unfiltered = {
+        client_id: strategy
+        for client_id, strategy in _strategies_in_use(situation)
+        if isinstance(strategy, MachineRoomUnfiltered)
+    }
+    if unfiltered:
+        names = {strategy.full_name for strategy in unfiltered.values()}
+        evidence = agreeing(
+            len(unfiltered),
+            "{clients} uses {strategies}, whose blocks are cut from the queues of all rooms: those "
+            "of a room that no member serves take the place of others",
+            "{clients} use {strategies}, whose blocks are cut from the queues of all rooms: those "
+            "of a room that no member serves take the place of others",
+            clients=_and(sorted(unfiltered)),
+            strategies=_and(sorted(names)),
+        )
+    remedy = Text(
+        "if the room should be served, add it to consumeridcs of the members (a broker's room is "
+        "what its name has before the @); if it is left out on purpose, stop the producers there "
+        "(mqadmin updateTopic -b BROKER_ADDRESS -t {topic} -r READ_QUEUES -w WRITE_QUEUES -p 4) "
+        "and move what is unread, or name it as a known issue",
+        topic=situation.state.topic,
+    )
+    return _of_queues(evidence, _sentences(remedy, _update(unfiltered.values())))(
+        situation, findings
+    )
+
+
+def _update(in_use: Iterable[AllocationStrategy]) -> str:
+    is_old = any(strategy.variant == Sdk.JAVA_BEFORE_4_8_0.value for strategy in in_use)
+    return Text("update the clients before 4.8.0") if is_old else ""
+
+
+def _of_queues(what: str, remedy: str) -> Callable[[Situation, list[Finding]], Description]:
+    def describe(situation: Situation, findings: list[Finding]) -> Description:
+        del situation
+        return Description(
+            evidence=Text("{what}: {queues}", what=what, queues=_effect(findings)),
+            remedy=remedy,
+            broker_names=tuple(sorted({finding.queue.broker_name for finding in findings})),
+        )
+
+    return describe
+
+
+@lru_cache(maxsize=1_024)
+def normalise_expression(expression_type: str | None, expression: str | None) -> str:
+    """A filter in one spelling: tags in any order are the same filter, and none is ``*``.
+
+    >>> normalise_expression("TAG", "b||a"), normalise_expression("TAG", "a || b")
+    ('TAG a || b', 'TAG a || b')
+    """
+    text = expression or ""
+    if expression_type not in (None, "", "TAG"):
+        return f"{expression_type} {text.strip()}"
+    tags = sorted({tag.strip() for tag in text.split("||")} - {""})
+    return "TAG " + ("*" if not tags or "*" in tags else " || ".join(tags))
+
+
+def expression_mismatch(state: State) -> Description | None:
+    """What describes EXPRESSION_MISMATCH; None where all members use one filter."""
+    subscribed = [m for m in state.members if m.subscribed]
+    if len({member.expression for member in subscribed} - {None}) < 2:
+        return None
+    users: dict[str, set[str]] = defaultdict(set)
+    for member in subscribed:
+        if member.expression is not None:
+            users[member.expression].add(member.client_id)
+    most_first = _most_first(users)
+    who = joined(
+        agreeing(
+            len(ids),
+            "{clients} filters by {filter}",
+            "{clients} filter by {filter}",
+            clients=_and(ids),
+            filter=expression,
+        )
+        for expression, ids in most_first
+    )
+    return Description(
+        evidence=Text(
+            "{users}: each client drops the messages of its queues that its filter does not let "
+            "pass, and no lag shows it",
+            users=who,
+        ),
+        remedy=Text("let all members of the group use one filter, or a group for each filter"),
+        client_ids=_of_the_others(most_first),
+    )
+
+
+#: Which client ids have the fault, and what describes one: each is a separate fault.
+DESCRIBE_ONE_ID: Mapping[
+    str,
+    tuple[
+        Callable[[StackedId], bool],
+        Callable[[StackedId, Sequence[str], Iterable[Finding]], Description],
+    ],
+] = {
+    DUPLICATE_CLIENT_ID: (lambda stacked: stacked.processes > 1, _duplicate_id),
+    STALE_CHANNEL: (lambda stacked: stacked.copies > stacked.processes, _stale_channel),
+}
+#: What describes a fault of the whole group, in evidence and remedy.
+DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
+    GHOST_MEMBER: _ghosts,
+    STRATEGY_MISMATCH: _strategies,
+    SUBSCRIPTION_MISMATCH: _subscriptions,
+    MANUAL_ASSIGNMENT: _manual_assignment,
+    MIXED_MESSAGE_MODEL: _mixed_models,
+    BROKER_VIEW_DIVERGENCE: _broker_views,
+    GROUP_NOT_ON_BROKER: _group_not_on_broker,
+    ROUTE_DIVERGENCE: _routes,
+    ROOM_NOT_SERVED: _rooms,
+    CONFIG_OVERLAP: _of_queues(
+        Text("these queues are in the lists of several clients"),
+        Text("leave each queue in one client's list"),
+    ),
+    CONFIG_GAP: _of_queues(
+        Text("these queues are in no client's list"),
+        Text("add each queue to one client's list, %RETRY% topics included"),
+    ),
+    GROUP_OFFLINE: _group_offline,
+    UNEXPLAINED: _of_queues(
+        Text("no fault that the audit can compute, alone or with others, explains these queues"),
+        Text(
+            "compare the tables allocations and allocation_drift; if the application has a "
+            "strategy that is not RocketMQ's, its shares cannot be computed"
+        ),
+    ),
+}
