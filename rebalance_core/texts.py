@@ -90,7 +90,12 @@ def pieces(template: str, values: Mapping[str, Value]) -> list[str]:
 
 
 def _filled(value: Value, form: str | None) -> str:
-    return format(value, form) if form and isinstance(value, int | float) else str(value)
+    if not form or not isinstance(value, int | float):
+        return str(value)
+    try:
+        return format(value, form)
+    except (ValueError, OverflowError):  # a published text that somebody changed
+        return str(value)
 
 
 def slots(template: str) -> list[str]:
