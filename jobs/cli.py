@@ -386,7 +386,12 @@ def _ingest_and_audit(
             if args.command == "ingest":
                 raise
             ingested, late_error = None, error
-        return ingested, audit() if args.command == "run" else None, late_error
+        try:
+            return ingested, audit() if args.command == "run" else None, late_error
+        except AuditError as error:
+            if late_error is not None:  # it is why there is nothing to audit, as likely as not
+                error.add_note(str(late_error))
+            raise
 
 
 def _dry_run(

@@ -485,3 +485,14 @@ def test_without_standard_error_a_run_runs(
 def test_a_command_that_is_mistyped_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shw"]) == 2
     assert "invalid choice: 'shw': did you mean show?" in capsys.readouterr().err
+
+
+def test_where_nothing_was_understood_the_end_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = tmp_path / "dump.jsonl"
+    dump.write_text("no dump\n" * 3)
+    assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), "--quiet"]) == 3
+    said = capsys.readouterr().err
+    assert "no group in the window" in said
+    assert "3 of 3 lines were not understood" in said
