@@ -41,14 +41,14 @@ class _Parser(argparse.ArgumentParser):
         raise SettingsError(f"{_shown(message)}; {self.prog} --help lists the options")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Names the command that was meant, where one is near; argparse only lists them all."""
-        near = nearest(str(value), [str(each) for each in action.choices or ()])
-        if near and value not in (action.choices or ()):
-            meant = " or ".join(near)
-            raise argparse.ArgumentError(
-                action, f"invalid choice: {value!r}: did you mean {meant}?"
-            )
-        super()._check_value(action, value)
+        """Adds the command or value that was meant, where one is near, to those that there are."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            near = nearest(str(value), [str(each) for each in action.choices or ()])
+            if near:
+                error.message += f": did you mean {' or '.join(near)}?"
+            raise
 
     def print_help(self, _file: object = None) -> None:
         write(self.format_help().removesuffix("\n"))

@@ -70,10 +70,6 @@ if TYPE_CHECKING:
     from jobs.pipeline.ingested import Ingested
 
 
-#: Up to so many bytes on the disk, some 5 million heartbeats in Parquet, a command is short.
-_SHORT_BYTES = 64 << 20
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code. --help and --version raise SystemExit."""
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow on its line
@@ -336,14 +332,14 @@ def _run_on_spark(
     check_packages()
     from jobs.pipeline.audit_on_spark import audit  # noqa: PLC0415
     from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415 - Spark takes its time to import
-    from jobs.session import spark_session, tasks_under_way  # noqa: PLC0415
+    from jobs.session import is_short, spark_session, tasks_under_way  # noqa: PLC0415
 
     if "PYSPARK_GATEWAY_PORT" not in os.environ and (args.master or "local").startswith("local"):
         check_input(None if args.command == "audit" else dumps, snapshots)
     size = local_bytes([snapshots.uri] if args.command == "audit" else dumps)
-    is_short = size is not None and size <= _SHORT_BYTES
     name = f"rebalance-audit {args.command}"
-    with spark_session(name, args.master, is_short=is_short, verbose=args.verbose) as spark:
+    session = spark_session(name, args.master, is_short=is_short(size), verbose=args.verbose)
+    with session as spark:
         progress.watch(lambda: tasks_under_way(spark))
         return _ingest_and_audit(
             args,

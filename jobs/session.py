@@ -126,15 +126,28 @@ def _set(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
                 spark.conf.set(key, old)
 
 
+#: Up to so many bytes on the disk, some 5 million heartbeats in Parquet, a command is short.
+_SHORT_BYTES = 64 << 20
+
+
+def is_short(input_bytes: int | None) -> bool:
+    """Whether a command with so large an input is done within a minute or two; None: not known.
+
+    >>> is_short(1 << 20), is_short(1 << 30), is_short(None)
+    (True, False, False)
+    """
+    return input_bytes is not None and input_bytes <= _SHORT_BYTES
+
+
 @contextmanager
 def spark_session(
     name: str, master: str | None = None, *, is_short: bool = False, verbose: bool = False
 ) -> Iterator[SparkSession]:
     """The session of one command: that of spark-submit where there is one, else a new one.
 
-    ``is_short``: whether the command is expected to be done within a minute or two. Only a session
-    that was started here is stopped here, and what its Java and its workers write goes into a file,
-    which is kept where Spark fails; ``verbose``: to standard error.
+    ``is_short``: see the function of that name. Only a session that was started here is stopped
+    here, and what its Java and its workers write goes into a file, which is kept where Spark fails;
+    ``verbose``: to standard error.
 
     Raises JavaError where there is no Java to start one, and SparkError for every failure of Spark
     in the block: the cause in one line, and where the file is.

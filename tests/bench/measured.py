@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobs.storage import local_bytes
 from tests.bench.contenders import BY_NAME
 from tests.bench.processes import Peaks, Watch
 
@@ -49,15 +50,23 @@ class Measured:
     workers: float
 
 
-def measure(name: str, work: Work, warm_up: Work | None, *, uses_spark: bool) -> Measured:
-    """Does the work in this process, after the warm-up."""
+def measure(
+    name: str,
+    work: Work,
+    warm_up: Work | None,
+    *,
+    uses_spark: bool,
+    input_bytes: int | None = None,
+) -> Measured:
+    """Does the work in this process, after the warm-up; Spark is set as for such an input."""
     started = time.perf_counter()
     with Watch(os.getpid()) as watch, ExitStack() as stack:
         spark = None
         if uses_spark:
-            from jobs.session import spark_session  # noqa: PLC0415 - only where it is used
+            from jobs.session import is_short, spark_session  # noqa: PLC0415 - only where it is used
 
-            spark = stack.enter_context(spark_session(f"bench {name}"))
+            session = spark_session(f"bench {name}", is_short=is_short(input_bytes))
+            spark = stack.enter_context(session)
         ready = time.perf_counter()
         if warm_up is not None:
             warm_up(spark)
@@ -90,7 +99,13 @@ def measure_contender(name: str, snapshots: Path, output: Path, warm_up: Path | 
         module.run(spark, warm_up, output.parent / "warm-up" / name)
 
     is_warmed = warm_up is not None and contender.uses_spark
-    measured = measure(name, work, warm if is_warmed else None, uses_spark=contender.uses_spark)
+    measured = measure(
+        name,
+        work,
+        warm if is_warmed else None,
+        uses_spark=contender.uses_spark,
+        input_bytes=local_bytes([str(snapshots)]),
+    )
     if contender.finds and hasattr(module, "to_findings"):
         module.to_findings(output)
     return measured
