@@ -24,6 +24,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    Strict,
     ValidationError,
     field_validator,
     model_validator,
@@ -38,6 +39,10 @@ from rebalance_core import AllocationError, make_strategy
 
 #: How an offset is written where there is no place to name, as in the clients' log patterns.
 _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
+
+#: A number as a file has it: ``true`` is none, and would else be 1.
+WholeNumber = Annotated[int, Strict()]
+Number = Annotated[float, Strict()]
 
 Severity = Literal["INFO", "WARNING", "CRITICAL"]
 SEVERITIES: tuple[Severity, ...] = ("INFO", "WARNING", "CRITICAL")
@@ -117,8 +122,8 @@ class StrategySetting(Section):
 class SeverityThresholds(Section):
     """From which probability on a persistent finding is a warning, or critical."""
 
-    warning_probability: float = Field(strict=True, default=0.01, ge=0, le=1)
-    critical_probability: float = Field(strict=True, default=0.5, ge=0, le=1)
+    warning_probability: Number = Field(default=0.01, ge=0, le=1)
+    critical_probability: Number = Field(default=0.5, ge=0, le=1)
 
 
 class MaskingSetting(Section):
@@ -144,7 +149,7 @@ class Email(Section):
     """A mail server, and who gets mail from whom; its password is a secret, and no setting."""
 
     host: str = Field(min_length=1)
-    port: int = Field(strict=True, default=587, ge=1, le=65535)
+    port: WholeNumber = Field(default=587, ge=1, le=65535)
     security: Literal["STARTTLS", "TLS", "NONE"] = "STARTTLS"
     sender: EmailAddress
     recipients: tuple[EmailAddress, ...] = Field(min_length=1)
@@ -187,13 +192,13 @@ class NamedDestination(Destination):
 class Publishing(Section):
     """How a run makes its tables the ones that count."""
 
-    wait_seconds: float = Field(strict=True, default=600, ge=0, le=86_400)
+    wait_seconds: Number = Field(default=600, ge=0, le=86_400)
 
 
 class RetentionSetting(Section):
     """For how long published reports are kept."""
 
-    keep_days: int | None = Field(default=None, ge=1, le=36_500)
+    keep_days: WholeNumber | None = Field(default=None, ge=1, le=36_500)
 
 
 #: Settings of alerts as they were called before 0.2.0.
@@ -206,10 +211,10 @@ class Alerts(Destination):
     destinations: tuple[NamedDestination, ...] = ()
     send: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
     severity: Severity = "WARNING"
-    groups_shown: int = Field(strict=True, default=10, ge=1, le=50)
-    worst_groups: int = Field(strict=True, default=20, ge=0, le=1000)
-    timeout_seconds: float = Field(strict=True, default=10, gt=0, le=300)
-    attempts: int = Field(strict=True, default=3, ge=1, le=10)
+    groups_shown: WholeNumber = Field(default=10, ge=1, le=50)
+    worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)
+    timeout_seconds: Number = Field(default=10, gt=0, le=300)
+    attempts: WholeNumber = Field(default=3, ge=1, le=10)
 
     @model_validator(mode="before")
     @classmethod
@@ -238,16 +243,16 @@ class Alerts(Destination):
 class BoundsSetting(Section):
     """What an input may ask for at most: see ``jobs.bounds``."""
 
-    line_bytes: int = Field(strict=True, default=DEFAULT_BOUNDS.line_bytes, ge=1 << 10, le=1 << 30)
-    name_length: int = Field(strict=True, default=DEFAULT_BOUNDS.name_length, ge=1)
-    topic_queues: int = Field(strict=True, default=DEFAULT_BOUNDS.topic_queues, ge=1, le=10_000_000)
-    route_brokers: int = Field(strict=True, default=DEFAULT_BOUNDS.route_brokers, ge=1)
-    group_members: int = Field(strict=True, default=DEFAULT_BOUNDS.group_members, ge=1)
-    archive_lines: int = Field(strict=True, default=DEFAULT_BOUNDS.archive_lines, ge=1)
-    archive_expansion: int = Field(strict=True, default=DEFAULT_BOUNDS.archive_expansion, ge=1)
-    round_hours: int = Field(strict=True, default=DEFAULT_BOUNDS.round_hours, ge=1, le=100_000_000)
-    dump_days: int = Field(strict=True, default=DEFAULT_BOUNDS.dump_days, ge=1, le=4_000_000)
-    future_days: int = Field(strict=True, default=DEFAULT_BOUNDS.future_days, ge=0, le=4_000_000)
+    line_bytes: WholeNumber = Field(default=DEFAULT_BOUNDS.line_bytes, ge=1 << 10, le=1 << 30)
+    name_length: WholeNumber = Field(default=DEFAULT_BOUNDS.name_length, ge=1)
+    topic_queues: WholeNumber = Field(default=DEFAULT_BOUNDS.topic_queues, ge=1, le=10_000_000)
+    route_brokers: WholeNumber = Field(default=DEFAULT_BOUNDS.route_brokers, ge=1)
+    group_members: WholeNumber = Field(default=DEFAULT_BOUNDS.group_members, ge=1)
+    archive_lines: WholeNumber = Field(default=DEFAULT_BOUNDS.archive_lines, ge=1)
+    archive_expansion: WholeNumber = Field(default=DEFAULT_BOUNDS.archive_expansion, ge=1)
+    round_hours: WholeNumber = Field(default=DEFAULT_BOUNDS.round_hours, ge=1, le=100_000_000)
+    dump_days: WholeNumber = Field(default=DEFAULT_BOUNDS.dump_days, ge=1, le=4_000_000)
+    future_days: WholeNumber = Field(default=DEFAULT_BOUNDS.future_days, ge=0, le=4_000_000)
 
     def to_bounds(self) -> Bounds:
         """The bounds as plain values, for workers."""
@@ -258,14 +263,14 @@ class Settings(Section):
     """All settings; the comments of conf/audit.toml are their reference."""
 
     paths: Paths = Paths()
-    persistence_seconds: int = Field(strict=True, default=180, ge=0)
-    route_max_age_seconds: int = Field(strict=True, default=900, ge=0)
-    heartbeat_expiry_seconds: int = Field(strict=True, default=130, ge=0)
+    persistence_seconds: WholeNumber = Field(default=180, ge=0)
+    route_max_age_seconds: WholeNumber = Field(default=900, ge=0)
+    heartbeat_expiry_seconds: WholeNumber = Field(default=130, ge=0)
     client_log_time_zone: str | None = None
     default_strategy: str = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
-    allowed_quarantine_share: float = Field(strict=True, default=0.01, ge=0, le=1)
+    allowed_quarantine_share: Number = Field(default=0.01, ge=0, le=1)
     language: str = ENGLISH.code
     masking: MaskingSetting = MaskingSetting()
     bounds: BoundsSetting = BoundsSetting()

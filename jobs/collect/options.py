@@ -19,7 +19,15 @@ from jobs.collect.rounds import PARTS, Target
 from jobs.collect.signature import find_account
 from jobs.errors import SettingsError
 from jobs.instants import SECOND
-from jobs.settings import NamePattern, Section, checked, parse_toml, read_text
+from jobs.settings import (
+    NamePattern,
+    Number,
+    Section,
+    WholeNumber,
+    checked,
+    parse_toml,
+    read_text,
+)
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -83,16 +91,16 @@ class CollectOptions(Section):
 
     dumps: str
     metrics: str | None = None
-    every_seconds: float | None = Field(default=None, ge=0.1)
-    for_seconds: float | None = Field(default=None, gt=0)
-    timeout_seconds: float = Field(default=5.0, gt=0, le=120)
-    parallel: int = Field(default=4, ge=1, le=32)
-    parallel_in_all: int = Field(default=IN_ALL, ge=1, le=1024)
-    rate: float | None = Field(default=None, gt=0)
-    running_infos_seconds: int = Field(default=300, ge=0)
+    every_seconds: Number | None = Field(default=None, ge=0.1)
+    for_seconds: Number | None = Field(default=None, gt=0)
+    timeout_seconds: Number = Field(default=5.0, gt=0, le=120)
+    parallel: WholeNumber = Field(default=4, ge=1, le=32)
+    parallel_in_all: WholeNumber = Field(default=IN_ALL, ge=1, le=1024)
+    rate: Number | None = Field(default=None, gt=0)
+    running_infos_seconds: WholeNumber = Field(default=300, ge=0)
     running_infos_of_each_broker: bool = False
-    round_seconds: float | None = Field(default=None, gt=0)
-    most_bytes: int = Field(default=32 << 20, ge=1 << 16)
+    round_seconds: Number | None = Field(default=None, gt=0)
+    most_bytes: WholeNumber = Field(default=32 << 20, ge=1 << 16)
     clusters: tuple[Cluster, ...] = Field(min_length=1)
 
     @field_validator("clusters")

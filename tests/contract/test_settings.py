@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from jobs.collect.options import CollectOptions
 from jobs.errors import SettingsError
-from jobs.settings import DEFAULT_SETTINGS, Settings, find_settings, load_settings, source_of
+from jobs.settings import (
+    DEFAULT_SETTINGS,
+    Section,
+    Settings,
+    find_settings,
+    load_settings,
+    source_of,
+)
 from tests.support.truth import SAMPLE_SETTINGS
 
 
@@ -319,7 +330,39 @@ def test_a_key_of_the_masking_that_is_empty_is_refused(tmp_path: Path) -> None:
         masking.to_masking()
 
 
-@pytest.mark.parametrize("name", ["bounds.topic_queues", "persistence_seconds"])
+@pytest.mark.parametrize(
+    "name", ["bounds.topic_queues", "persistence_seconds", "retention.keep_days"]
+)
 def test_true_is_no_number(name: str) -> None:
+    """For how many days reports are kept would be 1."""
     with pytest.raises(SettingsError, match=f"{name}: Input should be a valid integer"):
         load_settings(None, [f"{name}=true"])
+
+
+def sections(section: type[Section] = Section) -> Iterator[type[Section]]:
+    """The parts of every file: of settings, and of what is collected."""
+    for each in section.__subclasses__():
+        yield each
+        yield from sections(each)
+
+
+NUMBERS = {
+    f"{section.__name__}.{name}": section
+    for section in sections()
+    for name, type_ in get_type_hints(section).items()
+    if {int, float} & {type_, *get_args(type_)}
+}
+
+
+def test_the_numbers_of_every_file_are_found() -> None:
+    assert {"RetentionSetting.keep_days", "Email.port"} <= NUMBERS.keys()
+    assert NUMBERS["CollectOptions.every_seconds"] is CollectOptions
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("value", [True, "7"])
+def test_no_number_takes_a_truth_value_or_a_text(number: str, value: object) -> None:
+    _, _, name = number.partition(".")
+    with pytest.raises(ValidationError) as raised:
+        NUMBERS[number].model_validate({name: value})
+    assert (name,) in {error["loc"] for error in raised.value.errors()}
