@@ -107,23 +107,40 @@ def slots(template: str) -> list[str]:
     return [slot[1] for slot in _SLOT.finditer(template)]
 
 
+#: How deep texts are within each other at most. A list of a million parts is 20 deep; a published
+#: text that somebody nested deeper would break whoever goes through it.
+_DEEPEST = 50
+#: How long the values of a text are together at most: small texts within each other, each of which
+#: repeats its slot, make a text that no machine holds.
+_LONGEST = 1_000_000
+
+
 def from_parts(parts: Any, english: str | None = None) -> Text:
     """The text of what ``Text.parts`` gave; ``english`` where it is there.
 
-    ValueError: it is not of this form, or a slot has no value.
+    ValueError: it is not of this form, a slot has no value, or it is nested too deep or too long.
 
     >>> from_parts(Text("{n:,} queues", n=2).parts())
     '2 queues'
     """
+    return _from_parts(parts, english, _DEEPEST)
+
+
+def _from_parts(parts: Any, english: str | None, deepest: int) -> Text:
+    if not deepest:
+        raise ValueError(f"expected at most {_DEEPEST} texts within each other, came more")
     if not isinstance(parts, list) or not parts or not isinstance(parts[0], str):
         raise ValueError(f"expected [template, {{slot: value}}], came {str(parts)[:100]}")
     template, values = parts[0], parts[1] if len(parts) > 1 else {}
-    if not isinstance(values, dict) or not set(slots(template)) <= values.keys():
+    of_template = slots(template)
+    if not isinstance(values, dict) or not values.keys() >= set(of_template):
         raise ValueError(f"expected a value for each slot of {template[:100]!r}")
     filled = {
-        name: from_parts(value) if isinstance(value, list) else value
+        name: _from_parts(value, None, deepest - 1) if isinstance(value, list) else value
         for name, value in values.items()
     }
+    if sum(len(str(filled[name])) for name in of_template) > _LONGEST:
+        raise ValueError(f"expected at most {_LONGEST:,} characters of values, came more")
     return Text.of(fill(template, filled) if english is None else english, template, filled)
 
 

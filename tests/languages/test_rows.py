@@ -138,6 +138,8 @@ def test_what_an_earlier_version_published_stays_english() -> None:
         '{"remedy":["a",{"b":[1]}]}',
         "[" * 100_000,
         '{"remedy":' + '["{a}",{"a":' * 20_000,
+        '{"remedy":' + '["{a}",{"a":' * 400 + "1" + "}]" * 400 + "}",
+        '{"remedy":' + '["{a}{a}",{"a":' * 40 + "1" + "}]" * 40 + "}",
     ],
     ids=lambda text: text[:20] or "nothing",
 )
