@@ -177,12 +177,7 @@ def build_parser() -> argparse.ArgumentParser:
         "table", metavar="TABLE", help="the name of a table, as orphaned_queues; or summary"
     )
     show.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    show.add_argument(
-        "--date",
-        metavar="D",
-        type=_date,
-        help="a date, as 2026-11-20; default: the last one published",
-    )
+    _add_date_published(show)
     show.add_argument("--format", choices=("table", "json", "csv"), default="table")
     show.add_argument("--group", metavar="G", help="only this consumer group")
     show.add_argument("--topic", metavar="T", help="only this topic")
@@ -330,12 +325,7 @@ and what is sent; docs/alerts.md has an example for each service. The URL comes 
 as it is. Exit code 2: there is no URL; 4: nobody took the message.""",
     )
     alert.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    alert.add_argument(
-        "--date",
-        metavar="D",
-        type=_date,
-        help="a date, as 2026-11-20; default: the last one published",
-    )
+    _add_date_published(alert)
     alert.add_argument(
         "--metrics",
         metavar="FILE",
@@ -356,12 +346,7 @@ def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
         "report --reports out/reports --date 2026-11-20",
     )
     report.add_argument("--reports", metavar="DIR", help="where the reports are published")
-    report.add_argument(
-        "--date",
-        metavar="D",
-        type=_date,
-        help="a date, as 2026-11-20; default: the last one published",
-    )
+    _add_date_published(report)
     report.add_argument(
         "--output",
         metavar="PATH",
@@ -447,12 +432,7 @@ iceberg. The address of an Iceberg catalog comes from ~/.pyiceberg.yaml or from 
     )
     place.add_argument("--iceberg", metavar="C.N", help="the catalog, and the namespace in it")
     dates = export.add_mutually_exclusive_group()
-    dates.add_argument(
-        "--date",
-        metavar="D",
-        type=_date,
-        help="a date, as 2026-11-20; default: the last one published",
-    )
+    _add_date_published(dates)
     dates.add_argument("--all-dates", action="store_true", help="every date that is published")
     _add_settings(export)
 
@@ -489,6 +469,15 @@ def _days(text: str) -> int:
             f"expected a number of days or weeks from 1 on, such as 90d or 12w, came {text!r}"
         )
     return int(match[1]) * (7 if match[2] == "w" else 1)
+
+
+def _add_date_published(command: argparse._ActionsContainer) -> None:
+    command.add_argument(
+        "--date",
+        metavar="D",
+        type=_date,
+        help="a date, as 2026-11-20; default: the last one published",
+    )
 
 
 def _date(text: str) -> str:

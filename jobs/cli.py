@@ -749,9 +749,8 @@ def _export(args: argparse.Namespace, settings: Settings) -> int:
             f"{Location(args.delta)}: whoever reads the reports would count each row twice"
         )
     reports = Reports(folder, _newest_date(settings))
-    dates = [reports.resolve(args.date).date]
-    if args.all_dates:
-        dates = [each for each in reports.dates() if reports.find(each) is not None]
+    every = reports.published() if args.all_dates else [reports.resolve(args.date)]
+    dates = [each.date for each in every]
     lake = DeltaLake(args.delta) if args.delta is not None else IcebergLake(args.iceberg)
     damaged = 0
     for each in dates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
@@ -67,18 +67,17 @@ class DeltaLake:
         return _Version(found, place)
 
 
-class _Version:
-    def __init__(self, table: DeltaTable, place: str) -> None:
-        self._table = table
-        self._place = place
+class _Version(NamedTuple):
+    table: DeltaTable
+    place: str
 
     def replace(self, date: str, rows: pa.Table, run_id: str) -> None:
         from deltalake import CommitProperties, write_deltalake  # noqa: PLC0415 - an extra
         from deltalake.exceptions import CommitFailedError  # noqa: PLC0415
 
-        with in_words(self._place, (CommitFailedError,)):
+        with in_words(self.place, (CommitFailedError,)):
             write_deltalake(
-                self._table,
+                self.table,
                 rows,
                 mode="overwrite",
                 predicate=f"{DATE.name} = DATE '{date}'",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -74,10 +74,9 @@ class IcebergLake:
         return _Version(found, place)
 
 
-class _Version:
-    def __init__(self, table: IcebergTable, place: str) -> None:
-        self._table = table
-        self._place = place
+class _Version(NamedTuple):
+    table: IcebergTable
+    place: str
 
     def replace(self, date: str, rows: pa.Table, run_id: str) -> None:
         from pyiceberg.exceptions import (  # noqa: PLC0415 - an extra
@@ -86,10 +85,10 @@ class _Version:
         )
 
         conflicts = (CommitFailedException, ValidationException)
-        with in_words(self._place, conflicts), warnings.catch_warnings():
+        with in_words(self.place, conflicts), warnings.catch_warnings():
             # A date that has no rows yet is nothing to warn of.
             warnings.filterwarnings("ignore", "Delete operation did not match any records")
-            with self._table.transaction() as change:
+            with self.table.transaction() as change:
                 with change.update_schema() as columns:
                     columns.union_by_name(_documented(rows.schema))
                 change.overwrite(

@@ -110,10 +110,7 @@ def _published(reports: Reports, dates: Date | Iterable[Date] | None) -> list[Pu
         dates = [dates]
     if dates is not None:
         return [reports.resolve(each) for each in sorted({str(each) for each in dates})]
-    # Every date, also one in the future: whoever has a table of all dates chooses in it.
-    reports.resolve(None)  # InputError where nothing is published
-    found = (reports.find(each) for each in reports.dates())
-    return [each for each in found if each is not None]
+    return reports.published()
 
 
 def _paths(reports: Reports, published: Published, table: str) -> list[str]:

@@ -176,6 +176,13 @@ class Reports:
         values = self.publication(date).find()
         return None if values is None else Published.of_manifest(date, values)
 
+    def published(self) -> list[Published]:
+        """The run that counts for each date, also for one in the future; InputError: no date."""
+        found = [each for each in map(self.find, self.dates()) if each is not None]
+        if not found:
+            self.resolve(None)
+        return found
+
     def before(self, date: str) -> Published | None:
         """The run that counts for the last date before one: whenever either was published."""
         return self._last_of(each for each in self.dates() if each < check_date(date))
