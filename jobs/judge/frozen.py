@@ -15,6 +15,7 @@ from jobs.judge.stalls import NOT_KNOWN, Flags, Intervals, Longs, spans
 from jobs.judge.words import between, queues_in_words, waiting_in_words
 from jobs.kinds import FROZEN_PROCESS
 from jobs.schemas import NOT_LOCKED
+from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
 
 #: Whether another topic's queue of a client moved, from when to when.
@@ -169,11 +170,15 @@ def _evidence(
     named = queues_in_words(queues)
     if answered:
         owned = Text("{client} holds {queues}", client=client_id, queues=named)
-    elif len(queues) == 1:
-        owned = Text("{queues} is computed for {client}", client=client_id, queues=named)
     else:
-        owned = Text("{queues} are computed for {client}", client=client_id, queues=named)
-    moved = Text("it did not move") if len(queues) == 1 else Text("none of them moved")
+        owned = agreeing(
+            len(queues),
+            "{queues} is computed for {client}",
+            "{queues} are computed for {client}",
+            client=client_id,
+            queues=named,
+        )
+    moved = agreeing(len(queues), "it did not move", "none of them moved")
     return Text(
         "{owned}; {moved} {time} while other clients' queues did; {waiting}",
         owned=owned,

@@ -34,7 +34,7 @@ from jobs.kinds import (
 )
 from jobs.schemas import NOT_LOCKED, RUNNING_INFO
 from rebalance_core.client_kinds import restart_of
-from rebalance_core.english import joined
+from rebalance_core.english import agreeing, joined
 from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED
 from rebalance_core.texts import Text
 
@@ -365,19 +365,13 @@ def _not_held_in_words(
     whose = Text("readable")
     if owners:
         whose = Text("computed for {clients}", clients=clients_in_words(owners, languages))
-    named = queues_in_words(queues)
     evidence = [
-        Text(
+        agreeing(
+            len(queues),
             "{queues} is {whose}, and no process that answered had it in its running info {time}",
-            queues=named,
-            whose=whose,
-            time=time,
-        )
-        if len(queues) == 1
-        else Text(
             "{queues} are {whose}, and no process that answered had them in its running info "
             "{time}",
-            queues=named,
+            queues=queues_in_words(queues),
             whose=whose,
             time=time,
         )
@@ -414,35 +408,26 @@ def _otherwise_in_words(
     # Where nothing is computed, either of two that hold a queue may be the odd one.
     clients = odd or {claimant.client_id for each in episodes for claimant in each.claimants}
     languages = _languages(witnesses.clients)
-    named, several = clients_in_words(clients, languages), len(clients) > 1
-    found = _held_by(twice, nobody)
-    if not odd:
-        evidence = Text(
-            "{clients} divide the queues otherwise {time}: {found}",
-            clients=named,
-            time=time,
-            found=found,
-        )
-    elif several:
-        evidence = Text(
-            "{clients} hold other queues than their shares {time}: {found}",
-            clients=named,
-            time=time,
-            found=found,
-        )
-    else:
-        evidence = Text(
+    values = {
+        "clients": clients_in_words(clients, languages),
+        "time": time,
+        "found": _held_by(twice, nobody),
+    }
+    evidence = Text("{clients} divide the queues otherwise {time}: {found}", **values)
+    if odd:
+        evidence = agreeing(
+            len(odd),
             "{clients} holds other queues than its share {time}: {found}",
-            clients=named,
-            time=time,
-            found=found,
+            "{clients} hold other queues than their shares {time}: {found}",
+            **values,
         )
     divide = Text(
         "let {clients} divide the queues as the other members do: the same SDK and version, and "
         "the same strategy with the same parameters",
         clients=clients_in_words(clients, {}),
     )
-    remedy = [divide, Text("then restart them") if several else Text("then restart it")]
+    restart = Text("then restart them") if len(clients) > 1 else Text("then restart it")
+    remedy = [divide, restart]
     if any(languages.get(each) == "GO" for each in clients):
         remedy.append(
             Text("early native Go clients cut AVG otherwise than Java: update the Go client")
@@ -454,18 +439,22 @@ def _held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
     """Which queues two processes hold, and which none."""
     parts = []
     if twice:
-        named = queues_in_words(twice)
         parts.append(
-            Text("{queues} is held by two", queues=named)
-            if len(twice) == 1
-            else Text("{queues} are held by two", queues=named)
+            agreeing(
+                len(twice),
+                "{queues} is held by two",
+                "{queues} are held by two",
+                queues=queues_in_words(twice),
+            )
         )
     if nobody:
-        named = queues_in_words(nobody)
         parts.append(
-            Text("{queues} is held by nobody", queues=named)
-            if len(nobody) == 1
-            else Text("{queues} are held by nobody", queues=named)
+            agreeing(
+                len(nobody),
+                "{queues} is held by nobody",
+                "{queues} are held by nobody",
+                queues=queues_in_words(nobody),
+            )
         )
     return joined(parts, "{before} and {next}")
 

@@ -19,7 +19,7 @@ from jobs.judge.evaluated import Allocated, Evaluated
 from jobs.judge.situations import Period
 from jobs.judge.tables import Row
 from rebalance_core import MessageQueue, make_strategy
-from rebalance_core.english import count, joined, names
+from rebalance_core.english import agreeing, count, joined, names
 from rebalance_core.findings import AUDITED
 from rebalance_core.loads import processes_by_client, queues_by_client
 from rebalance_core.message_queue import is_retry_topic
@@ -141,20 +141,14 @@ class GroupLoad:
             return
         every = count(len(self.sharing), "client")
         listed = names([shown_id(each.client_id) for each in self.idle], 3)
-        if idle == 1:
-            yield Text(
-                "{idle} of {clients} has no queue of any topic ({names})",
-                idle=idle,
-                clients=every,
-                names=listed,
-            )
-        else:
-            yield Text(
-                "{idle} of {clients} have no queue of any topic ({names})",
-                idle=idle,
-                clients=every,
-                names=listed,
-            )
+        yield agreeing(
+            idle,
+            "{idle} of {clients} has no queue of any topic ({names})",
+            "{idle} of {clients} have no queue of any topic ({names})",
+            idle=idle,
+            clients=every,
+            names=listed,
+        )
         if self.most_clients <= sum(each.processes for each in self.sharing):
             yield Text(
                 "more clients would not help, for the largest topic has {queues}: more queues "

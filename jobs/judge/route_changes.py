@@ -16,7 +16,7 @@ from jobs.judge.episodes import FaultEpisode, persistence
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.words import clock, queues_in_words
 from jobs.kinds import QUEUES_LEFT_ROUTE, ROUTE_CHANGED, TRANSIENT
-from rebalance_core.english import joined
+from rebalance_core.english import agreeing, joined
 from rebalance_core.strategy_rules import MOST_QUEUES
 from rebalance_core.texts import Text
 
@@ -236,24 +236,17 @@ def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread
 def _evidence(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
     at_first = sum(each.at_first for each in unread.values())
     messages = sum(each.at_last for each in unread.values())
-    if messages == 1:
-        left = Text("{messages} message unread", messages=messages)
-    else:
-        left = Text("{messages} messages unread", messages=messages)
+    left = agreeing(
+        messages, "{messages} message unread", "{messages} messages unread", messages=messages
+    )
     if at_first != messages:
         left = Text("{unread} ({at_first} at the first poll)", unread=left, at_first=at_first)
-    queues, time = queues_in_words(unread), clock(change.first_seen)
-    if len(unread) == 1:
-        return Text(
-            "{queues} left the route at {time} UTC with {unread}: no client reads it",
-            queues=queues,
-            time=time,
-            unread=left,
-        )
-    return Text(
+    return agreeing(
+        len(unread),
+        "{queues} left the route at {time} UTC with {unread}: no client reads it",
         "{queues} left the route at {time} UTC with {unread}: no client reads them",
-        queues=queues,
-        time=time,
+        queues=queues_in_words(unread),
+        time=clock(change.first_seen),
         unread=left,
     )
 

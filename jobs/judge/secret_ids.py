@@ -15,7 +15,7 @@ from jobs.judge.episodes import FaultEpisode
 from jobs.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from jobs.masking import Masking
 from rebalance_core.client_kinds import without_secret
-from rebalance_core.english import joined, list_of
+from rebalance_core.english import agreeing, joined, list_of
 from rebalance_core.texts import Text
 
 #: More ids than this in one sentence nobody reads; the column has them all.
@@ -59,13 +59,10 @@ def secret_faults(dossier: Dossier, masking: Masking) -> list[FaultEpisode]:
 
 def _evidence(client_ids: Sequence[str], masking: Masking) -> Text:
     masked = list_of((masking.mask(each) for each in client_ids), _MOST_NAMES)
-    if len(client_ids) == 1:
-        return Text(
-            "the client id {client} holds a secret, which is masked here: whoever lists the "
-            "members of the group, or reads a log of a broker or of a client, can read it",
-            client=masked,
-        )
-    return Text(
+    return agreeing(
+        len(client_ids),
+        "the client id {clients} holds a secret, which is masked here: whoever lists the members "
+        "of the group, or reads a log of a broker or of a client, can read it",
         "the client ids {clients} hold a secret, which is masked here: whoever lists the members "
         "of the group, or reads a log of a broker or of a client, can read it",
         clients=masked,

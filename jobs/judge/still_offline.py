@@ -18,6 +18,7 @@ from jobs.judge.words import queues_in_words
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY
+from rebalance_core.english import agreeing
 from rebalance_core.findings import CERTAIN, ORPHANED
 from rebalance_core.texts import Text
 
@@ -79,15 +80,11 @@ def _fault(topic: str, found: Sequence[EarlierFinding], extent: Extent) -> Fault
 
 
 def _evidence(queues: Collection[QueueKey]) -> Text:
-    named = queues_in_words(queues)
-    if len(queues) == 1:
-        return Text(
-            "no broker that answered lists a member of the group, as in the run before: {queues} "
-            "is taken by nobody",
-            queues=named,
-        )
-    return Text(
+    return agreeing(
+        len(queues),
+        "no broker that answered lists a member of the group, as in the run before: {queues} is "
+        "taken by nobody",
         "no broker that answered lists a member of the group, as in the run before: {queues} are "
         "taken by nobody",
-        queues=named,
+        queues=queues_in_words(queues),
     )

@@ -17,6 +17,7 @@ from jobs.judge.evaluated import QueueKey
 from jobs.judge.words import between, queues_in_words
 from jobs.kinds import PERSISTENT, TRANSIENT, UNLISTED_CONSUMER
 from rebalance_core.causes import GROUP_OFFLINE
+from rebalance_core.english import agreeing
 from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
@@ -136,17 +137,12 @@ def _fault(topic: str, episodes: Sequence[QueueEpisode]) -> FaultEpisode:
 
 
 def _evidence(queues: Sequence[QueueKey], time: str) -> Text:
-    named = queues_in_words(queues)
-    if len(queues) == 1:
-        return Text(
-            "by the brokers' lists nobody owns {queues} {time}, and its offset still advances: "
-            "somebody reads it whom the lists do not show there",
-            queues=named,
-            time=time,
-        )
-    return Text(
+    return agreeing(
+        len(queues),
+        "by the brokers' lists nobody owns {queues} {time}, and its offset still advances: "
+        "somebody reads it whom the lists do not show there",
         "by the brokers' lists nobody owns {queues} {time}, and their offsets still advance: "
         "somebody reads them whom the lists do not show there",
-        queues=named,
+        queues=queues_in_words(queues),
         time=time,
     )

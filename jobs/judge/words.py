@@ -8,7 +8,7 @@ from itertools import groupby
 from jobs.instants import Instant, to_datetime
 from jobs.judge.evaluated import QueueKey
 from jobs.text import time_of_day
-from rebalance_core.english import list_of, queues_of
+from rebalance_core.english import agreeing, list_of, queues_of
 from rebalance_core.texts import Text
 
 #: More names than this in one sentence nobody reads; the columns have them all.
@@ -70,6 +70,6 @@ def waiting_in_words(messages: int) -> Text:
     >>> waiting_in_words(1), waiting_in_words(30)
     ('1 message waits', '30 messages wait')
     """
-    if messages == 1:
-        return Text("{messages} message waits", messages=messages)
-    return Text("{messages} messages wait", messages=messages)
+    return agreeing(
+        messages, "{messages} message waits", "{messages} messages wait", messages=messages
+    )

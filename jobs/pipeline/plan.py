@@ -17,7 +17,7 @@ from jobs.settings import Settings
 from jobs.storage import Location, Reports, Snapshots
 from jobs.text import json_text, visible
 from jobs.window import Window
-from rebalance_core.english import noun
+from rebalance_core.english import count
 
 #: Of the dumps so many are named; of all the sizes are summed.
 _NAMED_FILES = 10
@@ -50,8 +50,7 @@ def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -
 def _of_files(files: Sequence[InputFile]) -> str:
     size = sum(file.size for file in files)
     unpacked = sum(file.unpacked_size for file in files)
-    number = f"{len(files):,} {noun(len(files), 'file')}"
-    return f"{number}, {size:,} bytes, about {unpacked:,} bytes of text"
+    return f"{count(len(files), 'file')}, {size:,} bytes, about {unpacked:,} bytes of text"
 
 
 def plan_audit(
@@ -119,8 +118,7 @@ def _of_table(snapshots: Snapshots, name: str, in_window: int | None) -> str:
         return "not there, and not needed"
     table = snapshots.parquet(name)
     size = sum(file.size for file in files)
-    of_files = f"{len(files):,} {noun(len(files), 'file')}"
-    line = f"{of_files}, {size:,} bytes, {table.count_rows():,} rows"
+    line = f"{count(len(files), 'file')}, {size:,} bytes, {table.count_rows():,} rows"
     if in_window is not None:
         line += f", {in_window:,} of them in the window"
     times = _times(table)

@@ -166,6 +166,16 @@ class Problem:
         return self.severity != INFO and not self.is_known
 
     @property
+    def has_begun(self) -> bool:
+        """Whether it is there at the end and does not count: too new, or too improbable."""
+        return self.ongoing and not (self.counts or self.is_known)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it passed by itself."""
+        return not (self.counts or self.is_known or self.ongoing)
+
+    @property
     def headline(self) -> str:
         """What is wrong, in a few words."""
         if self.lasting:
@@ -270,11 +280,15 @@ def find_problems(tables: Tables) -> list[Problem]:
 def _add_nights(problems: Mapping[Place, Problem], tables: Tables) -> None:
     """Since when each problem is open: its oldest finding or fault, and its longest."""
     for name in (*FINDINGS.values(), "group_faults"):
-        for row in tables.read(name, [*PLACE, "open_since", "nights_open"]).to_pylist():
-            problem = problems.get(place_of(row))
-            if problem is not None and row["open_since"] is not None:
-                problem.open_since = min(problem.open_since or row["open_since"], row["open_since"])
-                problem.nights_open = max(problem.nights_open, row["nights_open"])
+        rows = tables.read(name, [*PLACE, "open_since", "nights_open"])
+        of_places = rows.group_by([*PLACE]).aggregate(
+            [("open_since", "min"), ("nights_open", "max")]
+        )
+        for row in of_places.to_pylist():
+            problem, since = problems.get(place_of(row)), row["open_since_min"]
+            if problem is not None and since is not None:
+                problem.open_since = min(problem.open_since or since, since)
+                problem.nights_open = max(problem.nights_open, row["nights_open_max"])
 
 
 _ALIKE = ("severity", "persistence", "ongoing", "status", "certainty", "known_issue")

@@ -267,12 +267,12 @@ class Report:
     @property
     def passed(self) -> list[Problem]:
         """The problems that passed by themselves."""
-        return [p for p in self.problems if not (p.is_known or p.counts or p.ongoing)]
+        return [problem for problem in self.problems if problem.has_passed]
 
     @property
     def begun(self) -> list[Problem]:
         """The problems that are there at the end and do not count: too new, or too improbable."""
-        return [p for p in self.problems if p.ongoing and not (p.is_known or p.counts)]
+        return [problem for problem in self.problems if problem.has_begun]
 
     def of_severity(self, severity: str) -> list[Problem]:
         """The problems that count, of one severity."""
@@ -400,8 +400,8 @@ def _verdict(
     problems: Sequence[Problem], coverage: Coverage, unreadable: Sequence[Unreadable]
 ) -> Verdict:
     counted = [problem for problem in problems if problem.counts]
-    passed = [p for p in problems if not (p.counts or p.is_known or p.ongoing)]
-    begun = [p for p in problems if p.ongoing and not (p.counts or p.is_known)]
+    passed = [problem for problem in problems if problem.has_passed]
+    begun = [problem for problem in problems if problem.has_begun]
     remarks = []
     if counted:
         level = worst(problem.severity for problem in counted)

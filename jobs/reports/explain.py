@@ -31,7 +31,7 @@ from rebalance_core import (
     sort_message_queues,
 )
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import count, joined, list_of, named_broker, names
+from rebalance_core.english import agreeing, count, joined, list_of, named_broker, names
 from rebalance_core.findings import (
     AUDITED,
     CERTAIN,
@@ -104,13 +104,13 @@ def _explained(situation: Situation, moment: Moment, language: Language) -> Iter
         cure = causes.cures[evaluation.findings[0].kind, evaluation.findings[0].queue][0]
         if cure in causes.after:
             after = causes.after[cure]
-            title = Text("When {faults} is mended ({wrong})", faults=cure[0], wrong=wrong_of(after))
-            if len(cure) > 1:
-                title = Text(
-                    "When {faults} are mended ({wrong})",
-                    faults=list_of(cure),
-                    wrong=wrong_of(after),
-                )
+            title = agreeing(
+                len(cure),
+                "When {faults} is mended ({wrong})",
+                "When {faults} are mended ({wrong})",
+                faults=list_of(cure),
+                wrong=wrong_of(after),
+            )
             yield from picture(title, after, moment.masking, language)
     yield from _leaving(situation, evaluation, moment.masking)
 
@@ -222,10 +222,15 @@ def _left_out(queues: int, clients: int) -> Iterator[str]:
         parts.append(count(queues, "more queue"))
     if clients:
         parts.append(count(clients, "more client"))
-    if queues + clients == 1:
-        yield indented(Text("({parts} is not shown)", parts=list_of(parts)))
-    elif parts:
-        yield indented(Text("({parts} are not shown)", parts=list_of(parts)))
+    if parts:
+        yield indented(
+            agreeing(
+                queues + clients,
+                "({parts} is not shown)",
+                "({parts} are not shown)",
+                parts=list_of(parts),
+            )
+        )
 
 
 class _Line(NamedTuple):

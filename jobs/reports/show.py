@@ -200,13 +200,13 @@ def format_table(
     """
     if not whole and TEXTS in table.column_names:
         table = table.drop_columns([TEXTS])
-    fits = terminal.width is not None and not is_wide
-    widest = None if whole or is_wide else _LONGEST_CELL if fits else _WIDEST_CELL
+    width = None if is_wide else terminal.width
+    widest = None if whole or is_wide else _LONGEST_CELL if width else _WIDEST_CELL
     rows = [[_cell(as_plain(value), widest) for value in row.values()] for row in table.to_pylist()]
     names = [visible(name) for name in table.column_names]
-    if fits and terminal.width is not None:
-        return fitted(names, rows, terminal.width, terminal.paint)
-    return wide(names, rows, terminal.paint)
+    if width is None:
+        return wide(names, rows, terminal.paint)
+    return fitted(names, rows, width, terminal.paint)
 
 
 def format_data(table: pa.Table, form: str) -> Iterable[str]:

@@ -33,8 +33,8 @@ from rebalance_core import (
     moves_by_client,
 )
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import count, joined, names
-from rebalance_core.findings import AUDITED
+from rebalance_core.english import agreeing, count, joined, names
+from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
 from rebalance_core.loads import queues_by_client
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.moves import shown_id
@@ -432,11 +432,10 @@ def _findings_after(_: WhatIf) -> Iterator[str]:
 def _messages_left(predicted: WhatIf) -> Iterator[str]:
     left = predicted.messages_left
     in_all = sum(left.values())
-    danger = Text(
-        "NOT safe: {messages} that the group has not consumed lies in queues that go: {queues}."
-        if in_all == 1
-        else "NOT safe: {messages} that the group has not consumed lie in queues that go: "
-        "{queues}.",
+    danger = agreeing(
+        in_all,
+        "NOT safe: {messages} that the group has not consumed lies in queues that go: {queues}.",
+        "NOT safe: {messages} that the group has not consumed lie in queues that go: {queues}.",
         messages=count(in_all, "message"),
         queues=queue_ranges(left),
     )
@@ -449,10 +448,10 @@ def _messages_left(predicted: WhatIf) -> Iterator[str]:
 
 def _backlog_not_known(predicted: WhatIf) -> Iterator[str]:
     unseen = [queue for queue in predicted.queues_gone if queue not in (predicted.backlog or {})]
-    danger = Text(
-        "NOT safe as far as the dumps show: {queues} goes"
-        if len(unseen) == 1
-        else "NOT safe as far as the dumps show: {queues} go",
+    danger = agreeing(
+        len(unseen),
+        "NOT safe as far as the dumps show: {queues} goes",
+        "NOT safe as far as the dumps show: {queues} go",
         queues=queue_ranges(unseen),
     )
     yield Text(
@@ -511,27 +510,20 @@ def _looked_at(sentence: Text, ways: Ways) -> Text:
     )
 
 
+#: By kind how one queue is taken, and how several are.
+_TAKEN = {
+    DUPLICATE: ("{queues} is taken by several", "{queues} are taken by several"),
+    ORPHANED: ("{queues} is taken by nobody", "{queues} are taken by nobody"),
+}
+
+
 def _what_is_wrong(between: Between) -> str:
-    parts = []
-    if between.duplicates:
-        parts.append(
-            Text(
-                "{queues} is taken by several"
-                if len(between.duplicates) == 1
-                else "{queues} are taken by several",
-                queues=queue_ranges(between.duplicates),
-            )
-        )
-    if between.orphans:
-        parts.append(
-            Text(
-                "{queues} is taken by nobody"
-                if len(between.orphans) == 1
-                else "{queues} are taken by nobody",
-                queues=queue_ranges(between.orphans),
-            )
-        )
-    return joined(parts)
+    wrong = {DUPLICATE: between.duplicates, ORPHANED: between.orphans}
+    return joined(
+        agreeing(len(queues), *_TAKEN[kind], queues=queue_ranges(queues))
+        for kind, queues in wrong.items()
+        if queues
+    )
 
 
 def _new_faults(predicted: WhatIf) -> Iterator[str]:

@@ -49,8 +49,6 @@ def test_the_size_is_what_is_named_else_the_usual_one() -> None:
 
 
 def test_a_stream_that_is_closed_is_no_terminal() -> None:
-    stream = Screen()
-    stream.close()
     closed = io.TextIOWrapper(io.BytesIO())
     closed.close()
     assert Terminal.of(closed, XTERM).width is None

@@ -29,7 +29,12 @@ TEMPLATES = {
 #: By function the arguments that are a noun, with its plural where it has one of its own.
 NOUNS = {"count": (1, 2), "counted": (0, 1)}
 #: What is read by operators of the audit alone, in English: counts there have no translation.
-IN_ENGLISH = {"jobs/cli.py", "jobs/alerts/alert.py", "jobs/storage/retention.py"}
+IN_ENGLISH = {
+    "jobs/cli.py",
+    "jobs/alerts/alert.py",
+    "jobs/pipeline/plan.py",
+    "jobs/storage/retention.py",
+}
 
 
 @dataclass(frozen=True)

@@ -413,6 +413,12 @@ def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_n
         assert " in <bdi" not in to_html(told, "r")
 
 
+def test_the_command_in_a_ticket_can_be_pasted_whatever_the_folder_is_called() -> None:
+    rows = [finding(topic=f"T{number}") for number in range(3)]
+    text = to_markdown(report(top=1, orphaned_queues=rows, group_health=[health()]), "my reports")
+    assert "`rebalance-audit show group_faults --reports 'my reports' --date 2026-11-20`" in text
+
+
 def test_numbers_are_told_as_a_person_reads_them() -> None:
     html = full_page()
     assert "20.0 queue-minutes with nobody, 20.0 with several" in html

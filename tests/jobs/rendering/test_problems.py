@@ -162,6 +162,22 @@ def test_a_problem_is_as_bad_as_its_worst_and_lasts_from_its_first_to_its_last()
         assert (problem.first_seen, problem.last_seen) == (minute(first), minute(last))
 
 
+def test_a_problem_is_open_since_its_oldest_finding_or_fault() -> None:
+    """What passed, or is of an earlier version, has no such time and takes none away."""
+    since = [
+        finding(0, open_since=minute(5), nights_open=2),
+        finding(1, open_since=minute(0), nights_open=3),
+        finding(2, open_since=None, nights_open=None),
+    ]
+    older = fault(open_since=minute(-60), nights_open=9)
+    of_findings = only(RowTables(orphaned_queues=since))
+    assert (of_findings.open_since, of_findings.nights_open) == (minute(0), 3)
+    of_fault = only(RowTables(orphaned_queues=since, group_faults=[older]))
+    assert (of_fault.open_since, of_fault.nights_open) == (minute(-60), 9)
+    of_none = only(RowTables(orphaned_queues=since[2:], group_faults=[fault()]))
+    assert (of_none.open_since, of_none.nights_open) == (None, 0)
+
+
 def test_a_fault_that_passed_does_not_count_and_is_told_all_the_same() -> None:
     passed = [
         fault(name, queues_affected=0, persistence="TRANSIENT")
