@@ -163,7 +163,8 @@ def write_ids(tables: Tables) -> None:
         for table in (HEARTBEATS, TOPIC_ROUTES):
             of_run = Path(writer.table(table.name).base)
             of_run.parent.mkdir(parents=True)
-            of_run.symlink_to(tables.snapshots / table.name)
+            # A link's target counts from where the link is: a relative folder leads nowhere.
+            of_run.symlink_to((tables.snapshots / table.name).resolve())
             written[table.name] = writer.table(table.name).parquet().count_rows()
         for name, rows in ids_locally(*sources, settings.heartbeat_expiry_seconds).items():
             order = ["snapshot_time", "broker_name", "consumer_group", "namesrv_addr", "topic"]
