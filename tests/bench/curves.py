@@ -1,11 +1,11 @@
 """How the audit's cost grows: with the rounds, with the churn, and with the members of a group.
 
-    python -m tests.bench.curves --runs 3 --picture build/bench/curves.svg
+    python -m tests.bench.curves --runs 3
 
 One thing changes at a time; every run is a fresh process, and the runs alternate. The fleets have
 no faults: those would be changes too. CPU seconds are told as well: they say more than the clock on
 a machine that does other things. The fixed cost of a run (plans, small tables) is in all points.
-The JSON and the picture keep the curves that were measured before and are not measured now.
+The JSON keeps the curves that were measured before and are not measured now.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench.chart import Line, draw
-from tests.bench.fleets import ensure, named, plain
+from tests.bench.fleets import ensure, plain
 from tests.bench.measured import Measured
 from tests.bench.run import Result, median, run_once, say
 from tests.support.fleet import Fleet
@@ -50,13 +49,12 @@ BASE = {"rounds": "100", "churn": "1.0%", "members": "10"}
 
 def measure(folder: Path, curves: Sequence[str], runs: int) -> dict[str, dict[str, Result]]:
     """The medians of each point of some curves."""
-    warm_up = ensure(folder, "plain-S", named("plain", "S"))
     points = [(curve, point) for curve in curves for point in CURVES[curve]]
     measured: dict[tuple[str, str], list[Measured]] = {point: [] for point in points}
     for _ in range(runs):
         for curve, point in points:
             tables = ensure(folder, f"{curve}-{point}", plain(CURVES[curve][point]))
-            run = run_once("audit", tables, warm_up, folder / "output-curves")
+            run = run_once("audit", tables, folder, folder / "output-curves")
             measured[curve, point].append(run)
             say(f"{curve} {point}: {run.seconds:.1f} s, CPU {run.cpu_seconds:.1f} s")
     results: dict[str, dict[str, Result]] = {curve: {} for curve in curves}
@@ -91,13 +89,12 @@ def table_of(curve: str, results: dict[str, Result]) -> list[str]:
 
 
 def main() -> None:
-    """Measures, prints a table for each curve, writes the JSON and the picture."""
+    """Measures, prints a table for each curve, writes the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", choices=CURVES, nargs="+", default=list(CURVES))
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     parser.add_argument("--json", type=Path, default=Path("build/bench/curves.json"))
-    parser.add_argument("--picture", type=Path, default=Path("build/bench/curves.svg"))
     args = parser.parse_args()
     results = read(args.json) | measure(args.folder, args.only, args.runs)
     lines = []
@@ -105,21 +102,6 @@ def main() -> None:
         lines += [*table_of(curve, results[curve]), ""]
     told = {c: {p: asdict(each) for p, each in points.items()} for c, points in results.items()}
     args.json.write_text(json.dumps(told, indent=2) + "\n")
-    args.picture.write_text(
-        draw(
-            "CPU time of the audit, against the point marked 1",
-            [
-                Line(
-                    f"{curve}: {', '.join(points)}",
-                    [
-                        each.cpu_seconds / points[BASE[curve]].cpu_seconds
-                        for each in points.values()
-                    ],
-                )
-                for curve, points in results.items()
-            ],
-        )
-    )
     sys.stdout.write("\n".join(lines) + "\n")
 
 

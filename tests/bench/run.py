@@ -1,4 +1,4 @@
-"""The audit against its floor and against the other ways to find the same.
+"""The audit against its floors, and against what one would write instead.
 
     python -m tests.bench.run --largest M --json build/bench/comparison.json
 
@@ -31,6 +31,8 @@ from tests.bench.measured import Measured, in_fresh_process
 
 SIZES = ("S", "M", "L")
 FLOORS = ("floor_read", "floor_write")
+#: Each contender runs once on these, whatever the rounds.
+LONG = ("L",)
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,18 @@ class Result:
     workers: float = 0.0
 
 
-def run_once(name: str, tables: Tables, warm_up: Tables, output: Path) -> Measured:
-    """One fresh process; what it found lies in the folder of its name in ``output``."""
+def run_once(name: str, tables: Tables, folder: Path, output: Path) -> Measured:
+    """One fresh process; what it found lies in the folder of its name in ``output``.
+
+    Spark is warmed up by S, which lies in ``folder``: a fleet of seconds would warm up too little.
+    What does without Spark is not warmed up.
+    """
     shutil.rmtree(output / name, ignore_errors=True)
     arguments: list[str | Path] = [name, "--snapshots", _read_by(name, tables)]
-    arguments += ["--output", output / name, "--warm-up", _read_by(name, warm_up)]
+    arguments += ["--output", output / name]
+    if BY_NAME[name].uses_spark:
+        small = ensure(folder, "plain-S", named("plain", "S"))
+        arguments += ["--warm-up", _read_by(name, small)]
     return in_fresh_process("tests.bench.measured", *arguments)
 
 
@@ -84,29 +93,14 @@ def median(runs: Sequence[Measured], size: str, heartbeats: int) -> Result:
     )
 
 
-def times_to_run(name: str, size: str, rounds: int, slow_on_m: int) -> int:
-    """How often a contender runs on a size: slow ones seldom on M, all others once on L."""
-    is_slow = BY_NAME[name].is_slow
-    if size == "L":
-        return 0 if is_slow else 1
-    return slow_on_m if size == "M" and is_slow else rounds
-
-
-def compare(
-    folder: Path, size: str, contenders: Sequence[str], rounds: int, slow_on_m: int
-) -> list[Result]:
-    """All contenders on one size, alternating."""
+def compare(folder: Path, size: str, contenders: Sequence[str], rounds: int) -> list[Result]:
+    """Some contenders on one size, alternating."""
     tables = ensure(folder, f"plain-{size}", named("plain", size))
-    # Of a tiny fleet the audit takes another path than of a large one: it would warm up too little.
-    tiny, small = (ensure(folder, f"plain-{each}", named("plain", each)) for each in ("TINY", "S"))
     output = folder / f"output-{size}"
     runs: dict[str, list[Measured]] = {}
-    for round_ in range(rounds):
+    for _ in range(rounds):
         for name in contenders:
-            if round_ >= times_to_run(name, size, rounds, slow_on_m):
-                continue
-            warm_up = tiny if BY_NAME[name].is_slow else small
-            measured = run_once(name, tables, warm_up, output)
+            measured = run_once(name, tables, folder, output)
             check(name, tables, output)
             runs.setdefault(name, []).append(measured)
             say(f"{size} {name}: {measured.seconds:.1f} s, CPU {measured.cpu_seconds:.1f} s")
@@ -187,10 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", choices=SIZES, default="M")
     parser.add_argument("--smallest", choices=SIZES, default="S")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--slow-on-m", type=int, default=1, help="runs on M of those that take minutes there"
-    )
+    parser.add_argument("--rounds", type=int, default=3, help="on L: once")
     parser.add_argument("--only", help="these contenders, separated by commas")
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     parser.add_argument("--json", type=Path, default=Path("build/bench/comparison.json"))
@@ -203,7 +194,7 @@ def main() -> None:
         "",
     ]
     for size in SIZES[SIZES.index(args.smallest) : SIZES.index(args.largest) + 1]:
-        results += compare(args.folder, size, names, args.rounds, args.slow_on_m)
+        results += compare(args.folder, size, names, 1 if size in LONG else args.rounds)
         lines += [*table_of(results, size), ""]
     lines.append(extrapolation(results))
     args.json.parent.mkdir(parents=True, exist_ok=True)

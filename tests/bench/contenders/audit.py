@@ -1,4 +1,4 @@
-"""The audit itself, end to end, on Spark: snapshot tables in, all report tables published.
+"""The audit itself, end to end: snapshot tables in, all report tables published.
 
 It finds more than the others are asked for (causes, certainty, allocations, reassignments, ...).
 """
@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from jobs.known_issues import KnownIssues
-from jobs.pipeline.audit_on_spark import audit
-from jobs.progress import Progress
 from jobs.publish.run import Run, Task
 from jobs.storage import Location, Reports
 from jobs.window import Window
+from tests.bench.engines import audit_on
 from tests.support.fleet import fleet_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _COLUMNS = [
     "consumer_group",
@@ -43,9 +45,9 @@ def task(snapshots: Path, reports: Path, run_id: str = "bench") -> Task:
     )
 
 
-def run(spark: SparkSession, snapshots: Path, output: Path) -> None:
-    """Publishes into ``reports`` of the output."""
-    audit(spark, task(snapshots, output / "reports"), Progress(quiet=True))
+def run(spark: SparkSession | None, snapshots: Path, output: Path) -> None:
+    """Publishes into ``reports`` of the output; without a session in this very process."""
+    audit_on(spark, task(snapshots, output / "reports"))
 
 
 def to_findings(output: Path) -> None:
