@@ -77,7 +77,7 @@ def table_of(curve: str, results: dict[str, Result]) -> list[str]:
     base = results[BASE[curve]]
     lines = [
         f"| {curve} | time, {BASE[curve]} = 1 | CPU | s | CPU s | heartbeats | JVM MiB "
-        "| Python MiB |",
+        "| all Python MiB |",
         "|---|---|---|---|---|---|---|---|",
     ]
     return lines + [

@@ -229,17 +229,16 @@ def compare(folder: Path, names: list[str], engines: list[str], runs: int) -> li
                     best[engine, name] = run
     told = [
         "| ingest | MB of text | MB/s per core (CPU) | CPU s | s | CPU, eighth = 1 | JVM MiB "
-        "| Python MiB |",
+        "| all Python MiB |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for (engine, name), run in best.items():
         size = dumps[name].stat().st_size / 1e6
         base = best.get((engine, "eighth"), run)
-        memory = run.workers if engine == SPARK else run.python
         told.append(
             f"| {name}, {engine} | {size:,.1f} | {size / run.cpu_seconds:.1f} "
             f"| {run.cpu_seconds:.2f} | {run.seconds:.2f} "
-            f"| {run.cpu_seconds / base.cpu_seconds:.1f} | {run.jvm:,.0f} | {memory:,.0f} |"
+            f"| {run.cpu_seconds / base.cpu_seconds:.1f} | {run.jvm:,.0f} | {run.python:,.0f} |"
         )
     return told
 

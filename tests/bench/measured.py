@@ -42,11 +42,10 @@ class Measured:
     cpu_seconds: float
     session_seconds: float
     warm_up_seconds: float
-    #: MiB. ``python`` is the largest worker, or the process itself where there is no JVM;
-    #: ``workers`` all workers together.
+    #: MiB, the peaks: of the JVM, of all Python together, and of the largest Python process.
     jvm: float
     python: float
-    workers: float
+    largest: float
 
 
 def measure(
@@ -81,8 +80,8 @@ def measure(
         session_seconds=ready - started,
         warm_up_seconds=begun - ready,
         jvm=peaks.jvm,
-        python=peaks.worker if uses_spark else peaks.driver,
-        workers=peaks.workers,
+        python=peaks.python,
+        largest=peaks.largest,
     )
 
 
