@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import chdir
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,5 @@ def tiny(_spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     """The fleet TINY, as the benches compare it; the ids are written from a relative folder."""
     folder = tmp_path_factory.mktemp("bench") / "plain-TINY"
     write_fleet(_spark_session, plain(SIZES["TINY"]), Tables(folder))
-    with chdir(folder.parent):
-        write_ids(Tables(Path(folder.name)))
+    write_ids(Tables(Path(os.path.relpath(folder))))
     return Tables(folder)

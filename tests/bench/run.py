@@ -26,13 +26,13 @@ from pathlib import Path
 
 from tests.bench.contenders import BY_NAME, CONTENDERS
 from tests.bench.findings import differences, read_findings
-from tests.bench.fleets import TARGET, Tables, ensure, ensure_ids, named
+from tests.bench.fleets import TARGET, Tables, ensure_ids, ensure_size
 from tests.bench.measured import Measured, in_fresh_process
 
-SIZES = ("S", "M", "L")
+SIZES = ("S", "M", "L", "XL")
 FLOORS = ("floor_read", "floor_write")
 #: Each contender runs once on these, whatever the rounds.
-LONG = ("L",)
+LONG = ("L", "XL")
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,7 @@ def run_once(name: str, tables: Tables, folder: Path, output: Path) -> Measured:
     arguments: list[str | Path] = [name, "--snapshots", _read_by(name, tables)]
     arguments += ["--output", output / name]
     if BY_NAME[name].uses_spark:
-        small = ensure(folder, "plain-S", named("plain", "S"))
-        arguments += ["--warm-up", _read_by(name, small)]
+        arguments += ["--warm-up", _read_by(name, ensure_size(folder, "plain", "S"))]
     return in_fresh_process("tests.bench.measured", *arguments)
 
 
@@ -93,9 +92,14 @@ def median(runs: Sequence[Measured], size: str, heartbeats: int) -> Result:
     )
 
 
+def contenders_on(size: str, names: Sequence[str]) -> list[str]:
+    """Those of them that run on a size."""
+    return [name for name in names if size != "XL" or BY_NAME[name].on_xl]
+
+
 def compare(folder: Path, size: str, contenders: Sequence[str], rounds: int) -> list[Result]:
     """Some contenders on one size, alternating."""
-    tables = ensure(folder, f"plain-{size}", named("plain", size))
+    tables = ensure_size(folder, "plain", size)
     output = folder / f"output-{size}"
     runs: dict[str, list[Measured]] = {}
     for _ in range(rounds):
@@ -182,7 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", choices=SIZES, default="M")
     parser.add_argument("--smallest", choices=SIZES, default="S")
-    parser.add_argument("--rounds", type=int, default=3, help="on L: once")
+    parser.add_argument("--rounds", type=int, default=3, help="on L and XL: once")
     parser.add_argument("--only", help="these contenders, separated by commas")
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     parser.add_argument("--json", type=Path, default=Path("build/bench/comparison.json"))
@@ -195,7 +199,10 @@ def main() -> None:
         "",
     ]
     for size in SIZES[SIZES.index(args.smallest) : SIZES.index(args.largest) + 1]:
-        results += compare(args.folder, size, names, 1 if size in LONG else args.rounds)
+        on_size = contenders_on(size, names)
+        if not on_size:
+            continue
+        results += compare(args.folder, size, on_size, 1 if size in LONG else args.rounds)
         lines += [*table_of(results, size), ""]
     lines.append(extrapolation(results))
     args.json.parent.mkdir(parents=True, exist_ok=True)

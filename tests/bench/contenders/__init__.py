@@ -28,6 +28,11 @@ class Contender:
     #: Reads the tables with content ids, as ``ingest`` writes them, and not the rows alone.
     has_ids: bool = False
 
+    @property
+    def on_xl(self) -> bool:
+        """Whether it runs on XL too, which asks for the memory of the audit in one process."""
+        return self.of_module == "audit" and not self.uses_spark
+
     def module(self) -> Any:
         """The module with its function."""
         return importlib.import_module(f"{__name__}.{self.of_module or self.name}")
