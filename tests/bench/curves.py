@@ -1,4 +1,4 @@
-"""How the audit's cost grows: with the rounds, with the churn, and with the members of a group.
+"""How the audit's cost grows: with the rounds, the churn, the groups, and the members of a group.
 
     python -m tests.bench.curves --runs 3
 
@@ -32,6 +32,9 @@ CURVES = {
         f"{churn:.1%}": Fleet(groups=30, rounds=300, churn=churn, faulty=0)
         for churn in (0.001, 0.01, 0.1, 1.0)
     },
+    "groups": {
+        str(groups): Fleet(groups=groups, rounds=100, faulty=0) for groups in (10, 30, 100, 300)
+    },
     "members": {
         str(members): Fleet(
             groups=10_000 // members,
@@ -44,17 +47,21 @@ CURVES = {
     },
 }
 #: The point that the others are told against.
-BASE = {"rounds": "100", "churn": "1.0%", "members": "10"}
+BASE = {"rounds": "100", "churn": "1.0%", "groups": "100", "members": "10"}
+
+AUDITS = ("audit", "audit_ids", "driver", "driver_ids")
 
 
-def measure(folder: Path, curves: Sequence[str], runs: int) -> dict[str, dict[str, Result]]:
+def measure(
+    folder: Path, contender: str, curves: Sequence[str], runs: int
+) -> dict[str, dict[str, Result]]:
     """The medians of each point of some curves."""
     points = [(curve, point) for curve in curves for point in CURVES[curve]]
     measured: dict[tuple[str, str], list[Measured]] = {point: [] for point in points}
     for _ in range(runs):
         for curve, point in points:
             tables = ensure(folder, f"{curve}-{point}", plain(CURVES[curve][point]))
-            run = run_once("audit", tables, folder, folder / "output-curves")
+            run = run_once(contender, tables, folder, folder / "output-curves")
             measured[curve, point].append(run)
             say(f"{curve} {point}: {run.seconds:.1f} s, CPU {run.cpu_seconds:.1f} s")
     results: dict[str, dict[str, Result]] = {curve: {} for curve in curves}
@@ -92,16 +99,18 @@ def main() -> None:
     """Measures, prints a table for each curve, writes the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--contender", choices=AUDITS, default="audit")
     parser.add_argument("--only", choices=CURVES, nargs="+", default=list(CURVES))
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
-    parser.add_argument("--json", type=Path, default=Path("build/bench/curves.json"))
+    parser.add_argument("--json", type=Path, help="by default curves-CONTENDER.json there")
     args = parser.parse_args()
-    results = read(args.json) | measure(args.folder, args.only, args.runs)
+    path: Path = args.json or args.folder / f"curves-{args.contender}.json"
+    results = read(path) | measure(args.folder, args.contender, args.only, args.runs)
     lines = []
     for curve in args.only:
         lines += [*table_of(curve, results[curve]), ""]
     told = {c: {p: asdict(each) for p, each in points.items()} for c, points in results.items()}
-    args.json.write_text(json.dumps(told, indent=2) + "\n")
+    path.write_text(json.dumps(told, indent=2) + "\n")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
