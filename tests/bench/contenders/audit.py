@@ -5,6 +5,7 @@ It finds more than the others are asked for (causes, certainty, allocations, rea
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,10 +34,14 @@ _COLUMNS = [
 ]
 
 
-def task(snapshots: Path, reports: Path, run_id: str = "bench") -> Task:
-    """An audit of a generated fleet, with its settings."""
+def task(snapshots: Path, reports: Path) -> Task:
+    """An audit of a generated fleet, with its settings; the first of its reports folder.
+
+    Reports of an earlier bench would be taken for those of the night before.
+    """
+    shutil.rmtree(reports, ignore_errors=True)
     return Task(
-        Run(run_id, datetime.now(UTC)),
+        Run("bench", datetime.now(UTC)),
         Location(snapshots),
         Location(reports),
         Window(),
