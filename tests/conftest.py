@@ -34,7 +34,7 @@ os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a Java starts Spark; with ``-n`` one worker has all that does, one after the other."""
+    """What needs a Java starts Spark; of several workers one has all that does."""
     for item in items:
         if "java" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
