@@ -33,13 +33,20 @@ os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a Java starts Spark; of several workers one has all that does."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of several workers one has what starts Spark, before all else; a file is never divided.
+
+    What a file reads or publishes for all its tests is so made once.
+    """
     for item in items:
         if "java" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    if config.pluginmanager.hasplugin("xdist"):
+        items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+        for item in items:
+            file = item.nodeid.partition("::")[0]
+            group = "spark" if item.get_closest_marker("spark") else file
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
