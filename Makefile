@@ -68,7 +68,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-
 test: install ## Run the tests, but those of test-house, on WORKERS=2 cores: some minutes
 	$(PYTEST)
 
-test-fast: install ## Run the tests that start no Java and no other command: within a minute
+test-fast: install ## Run the tests that start no Java and no other command: within a minute or two
 	$(PYTEST) -m 'not spark and not e2e and not house'
 
 test-house: install ## Prove the house: wheel, notebooks, a cluster, the same rows a dozen times, faults (EVERY=9: a ninth)
