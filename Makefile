@@ -62,8 +62,8 @@ audit: install ## Audit the sample dumps, print the findings, write the report a
 	@$(BIN)/rebalance-audit report --reports $(OUT)/reports
 	@printf '\nAll tables: $(OUT)/reports; print one with\n  $(BIN)/rebalance-audit show group_health --reports $(OUT)/reports\n'
 
-# Groups, and their order, are made in tests/conftest.py: Spark's tests are one group, and the first.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# Which worker runs what: tests/support/workers.py. Tests keep their order, Spark's are the first.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
 test: install ## Run the tests, but those of test-house, on WORKERS=2 cores: some minutes
 	$(PYTEST)
