@@ -23,7 +23,7 @@ from jobs.storage.location import parquet_of
 from tests.faults.calls import EVERY, Storage
 from tests.faults.schedules import Turns, plans
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.house
 
 DATE = "2026-11-21"
 TABLE = "heartbeats"
