@@ -120,7 +120,7 @@ fmt: install ## Format, and mend what can be mended
 	$(BIN)/ruff format .
 
 docs: install ## Write anew what is written from the code: the data dictionary, the pinned --help
-	$(BIN)/python -m jobs.data_dictionary
+	$(BIN)/python -m tests.support.data_dictionary
 	$(BIN)/python -m tests.contract.test_help
 	$(BIN)/python -m tests.support.notebook
 

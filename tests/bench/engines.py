@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.pipeline import audit_on_driver
+from jobs.engines.local import LocalEngine
+from jobs.pipeline.audit import audit
+from jobs.pipeline.ingest import ingest
 from jobs.settings import Settings
 from tests.support.runs import QUIET, writing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from jobs.engines.engine import Engine
     from jobs.pipeline.ingested import Ingested
     from jobs.publish.run import Task
 
 SPARK, LOCAL = "spark", "local"
 
 
+@contextmanager
+def _engine(spark: SparkSession | None) -> Iterator[Engine]:
+    if spark is None:
+        with LocalEngine() as local:
+            yield local
+        return
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415 - pyspark, where it is used
+    from jobs.session import suited  # noqa: PLC0415
+
+    with suited(spark), SparkEngine(spark) as engine:
+        yield engine
+
+
 def audit_on(spark: SparkSession | None, task: Task) -> None:
     """Audits and publishes, by this session; None: in one process, without Spark."""
-    if spark is None:
-        audit_on_driver.audit(task, QUIET)
-    else:
-        from jobs.pipeline.audit_on_spark import audit  # noqa: PLC0415 - pyspark, where it is used
-
-        audit(spark, task, QUIET)
+    with _engine(spark) as engine:
+        audit(engine, task, QUIET)
 
 
 def ingest_on(spark: SparkSession | None, dump: Path, snapshots: Path) -> Ingested:
     """Ingests one dump into the folder, by this session; None: in one process, without Spark."""
-    with writing(snapshots) as writer:
-        if spark is None:
-            return audit_on_driver.ingest([str(dump)], writer, Settings(), QUIET)
-        from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415 - as above
-
-        return ingest(spark, [str(dump)], writer, Settings(), QUIET)
+    with writing(snapshots) as writer, _engine(spark) as engine:
+        return ingest(engine, [str(dump)], writer, Settings(), QUIET)

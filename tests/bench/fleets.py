@@ -42,6 +42,7 @@ from jobs.schemas import (
     MEMBER_LISTS,
     ROUTE_CONTENTS,
     ROUTE_POLLS,
+    SNAPSHOT_TABLES,
     TOPIC_ROUTES,
 )
 from jobs.session import spark_session
@@ -84,6 +85,7 @@ _PLAIN = {
     "strategies": ("AVG", "AVG_BY_CIRCLE"),
 }
 _ROWS_PER_FILE = 650_000
+_TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,7 @@ def write_ids(tables: Tables) -> None:
             order = ["snapshot_time", "broker_name", "consumer_group", "namesrv_addr", "topic"]
             by = [(each, "ascending") for each in order if each in rows.column_names]
             in_order = rows.sort_by(by) if by[0][0] == order[0] else rows
-            written[name] = write_table(in_order, writer.table(name))
+            written[name] = write_table(_TABLES[name], in_order, writer.table(name))
 
 
 @contextmanager

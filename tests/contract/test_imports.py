@@ -18,7 +18,7 @@ STEPS = {
     "collect": {"dumps.parsing"},
     "dumps": set(),
     "snapshots": {"dumps", "judge.dossier"},
-    "fold": {"judge.dossier", "judge.evaluation", "judge.udf"},
+    "fold": {"judge.dossier"},
     "judge": set(),
     "publish": {"judge.dossier"},
     "lakes": {"reports.read"},
@@ -26,17 +26,7 @@ STEPS = {
     "rendering": set(),
 }
 #: Where pyspark may be imported, whatever is run; elsewhere only within the function that needs it.
-ON_SPARK = {
-    "collect/spark_source.py",
-    "session.py",
-    "dumps/lines.py",
-    "fold/continued.py",
-    "fold/spark.py",
-    "pipeline/audit_on_spark.py",
-    "pipeline/frames.py",
-    "pipeline/ingest_on_spark.py",
-    "publish/packed.py",
-}
+ON_SPARK = {"engines/spark.py", "pipeline/frames.py", "session.py"}
 STANDARD = set(sys.stdlib_module_names) | {"__future__"}
 
 
@@ -122,17 +112,13 @@ def test_what_runs_in_a_worker_needs_only_numpy_pandas_and_pyarrow() -> None:
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for step in ("dumps", "snapshots", "fold", "judge")
         for path in modules(f"jobs/{step}")
-        if str(path.relative_to(ROOT / "jobs")) not in ON_SPARK
     ]
     assert len(steps) > 30
-    loaded = loaded_by("jobs", "jobs.packed", "jobs.contents", "jobs.schemas", *steps)
-    assert {"numpy", "pyarrow", "pandas"} <= loaded
+    loaded = loaded_by("jobs", "jobs.pieces", "jobs.pipeline.groups", *steps)
+    assert {"numpy", "pyarrow"} <= loaded
     assert not {"pyspark", "py4j", "pydantic", "prometheus_client", "jinja2"} & loaded
-
-
-def test_an_executor_that_asks_servers_needs_nothing_of_the_driver() -> None:
-    loaded = loaded_by("jobs.collect.spark_source")
-    assert not {"pydantic", "prometheus_client", "jinja2", "pandas"} & loaded
+    of_the_engine = loaded_by("jobs.engines.spark")
+    assert not {"pydantic", "prometheus_client", "jinja2"} & of_the_engine
 
 
 def test_a_run_on_a_small_input_imports_no_spark() -> None:
@@ -184,8 +170,8 @@ def test_the_clock_is_read_in_one_place() -> None:
         for path in [*modules("jobs"), *modules("rebalance_core")]
         if any(text in path.read_text() for text in ("datetime.now", "time.time(", "utcnow"))
     }
-    # The data source is an entry as well: Spark calls it. The DAG asks how old the dumps are.
-    assert readers == {"cli.py", "spark_source.py", "rebalance_audit.py"}
+    # The DAG asks how old the dumps are.
+    assert readers == {"cli.py", "rebalance_audit.py"}
 
 
 def test_the_dag_imports_nothing_of_the_project() -> None:

@@ -1,4 +1,4 @@
-"""Writes the docs about tables and kinds: python -m jobs.data_dictionary, or make docs.
+"""Writes the docs about tables and kinds: python -m tests.support.data_dictionary, or make docs.
 
 docs/data_dictionary.md has every table with its grain, every column with its type and its meaning,
 as jobs/schemas.py has them; docs/zh has the same in Chinese, by the translations beside it. The
@@ -16,7 +16,7 @@ from jobs.contract import type_name
 from jobs.kinds import FAULTS, KINDS
 from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
 
-_DOCS = Path(__file__).parent.parent / "docs"
+_DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = _DOCS / "data_dictionary.md"
 CHINESE_PAGE = _DOCS / "zh" / "data_dictionary.md"
 #: By English text the Chinese one.
