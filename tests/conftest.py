@@ -23,11 +23,17 @@ collect_ignore = ["airflow"]
 
 settings.register_profile(
     "audit",
+    # Further inputs of every property: make fuzz.
+    max_examples=20,
     deadline=None,
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+settings.register_profile("many", settings.get_profile("audit"), max_examples=200)
 settings.load_profile("audit")
+
+# Java's second compiler, and the threads of its collector, take more here than they save.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 # Without it the workers take whatever python3 is first on the PATH.
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -81,6 +87,7 @@ def _spark_session(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iter
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "2g")
+        .config("spark.driver.extraJavaOptions", QUICK_JAVA)
         # Tiny data: every further partition is overhead alone.
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.sql.adaptive.enabled", "false")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.collect import client as client_module
@@ -351,7 +351,6 @@ _DAMAGES = st.one_of(
 
 
 @given(st.lists(_DAMAGES, min_size=1, max_size=3))
-@settings(max_examples=40, deadline=None)
 def test_whatever_comes_each_question_ends_in_time_and_the_next_round_goes_on(
     damages: list[Callable[[bytes], bytes]],
 ) -> None:
@@ -386,7 +385,6 @@ _NOISE = st.lists(
 
 
 @given(_NOISE, _NOISE, st.booleans(), st.booleans())
-@settings(max_examples=30, deadline=None)
 def test_each_gets_its_own_answer_whatever_comes_between(
     before: list[bytes], after: list[bytes], dribbles: bool, shuffles: bool
 ) -> None:

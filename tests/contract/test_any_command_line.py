@@ -169,7 +169,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @given(command_lines())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_command_line_ends_with_a_documented_exit_code_and_no_stack(
     place: Path, arguments: list[str]
 ) -> None:

@@ -94,16 +94,16 @@ def test_spark_is_imported_where_spark_runs() -> None:
     assert found == ON_SPARK
 
 
-def loaded_by(*names: str, then: str = "") -> set[str]:
-    """The packages that a process has after it imported these modules, and did what follows."""
-    code = (
-        f"import sys, {', '.join(names)}\n{then}\n"
-        "print(sorted({name.split('.')[0] for name in sys.modules}))\n"
-    )
+def loaded_by(*steps: str) -> list[set[str]]:
+    """The packages that one process has after each of these steps."""
+    say = "print(sorted({name.split('.')[0] for name in sys.modules}))"
+    code = "\n".join(["import sys", *(f"{step}\n{say}" for step in steps)])
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return set(ast.literal_eval(done.stdout.splitlines()[-1]))
+    return [
+        set(ast.literal_eval(line)) for line in done.stdout.splitlines() if line.startswith("['")
+    ]
 
 
 def test_what_runs_in_a_worker_needs_only_numpy_pandas_and_pyarrow() -> None:
@@ -114,25 +114,25 @@ def test_what_runs_in_a_worker_needs_only_numpy_pandas_and_pyarrow() -> None:
         for path in modules(f"jobs/{step}")
     ]
     assert len(steps) > 30
-    loaded = loaded_by("jobs", "jobs.pieces", "jobs.pipeline.groups", *steps)
+    names = ", ".join(["jobs", "jobs.pieces", "jobs.pipeline.groups", *steps])
+    loaded, of_the_engine = loaded_by(f"import {names}", "import jobs.engines.spark")
     assert {"numpy", "pyarrow"} <= loaded
     assert not {"pyspark", "py4j", "pydantic", "prometheus_client", "jinja2"} & loaded
-    of_the_engine = loaded_by("jobs.engines.spark")
     assert not {"pydantic", "prometheus_client", "jinja2"} & of_the_engine
 
 
-def test_a_run_on_a_small_input_imports_no_spark() -> None:
+def test_an_alert_and_a_run_on_a_small_input_import_no_spark() -> None:
     """Spark takes longer to import than such a run takes; pandas comes with PyArrow's datasets."""
     captures = ROOT / "tests" / "data" / "captures" / "S2"
     run = (
-        "import tempfile\n"
+        "import tempfile, jobs.cli\n"
         "with tempfile.TemporaryDirectory() as folder:\n"
         f"    code = jobs.cli.main(['run', '--dumps', {str(captures)!r}, '--output', folder])\n"
         "assert code == 0\n"
     )
-    loaded = loaded_by("jobs.cli", then=run)
-    assert "pyarrow" in loaded
-    assert not {"pyspark", "py4j"} & loaded
+    by_alert, by_run = loaded_by("import jobs.alerts.alert", run)
+    assert "pyarrow" in by_run
+    assert not {"pyspark", "py4j"} & (by_alert | by_run)
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,6 @@ def test_a_run_on_a_small_input_imports_no_spark() -> None:
 def test_argv_storage_and_the_network_each_live_in_one_place(module: str, only: set[str]) -> None:
     users = {path.name for path in modules("jobs") if module in imports(path)}
     assert users == only
-
-
-def test_an_alert_starts_no_spark() -> None:
-    assert not {"pyspark", "py4j"} & loaded_by("jobs.alerts.alert")
 
 
 def test_the_clock_is_read_in_one_place() -> None:

@@ -217,7 +217,6 @@ KEYS = sorted(
         st.datetimes().map(str),
     ),
 )
-@settings(max_examples=500)
 def test_whatever_is_set_is_a_setting_or_is_refused(key: str, value: str) -> None:
     try:
         found = load_settings(None, [f"{key}={value}"])
@@ -228,7 +227,7 @@ def test_whatever_is_set_is_a_setting_or_is_refused(key: str, value: str) -> Non
 
 
 @given(st.binary(max_size=200) | st.text("[]{}=,.\"'#\n\\ux01 abc", max_size=200).map(str.encode))
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_file_has_is_settings_or_is_refused_by_its_name(
     tmp_path: Path, content: bytes
 ) -> None:

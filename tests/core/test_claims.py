@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core import AllocationError, StrategyRules
@@ -135,7 +135,6 @@ def _shares_and_counts(draw):
     return np.array(shares), counts
 
 
-@settings(max_examples=60)
 @given(_shares_and_counts())
 def test_the_number_of_owners_is_what_all_draws_together_give(shares_and_counts):
     shares, counts = shares_and_counts

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core import (
@@ -78,7 +78,6 @@ def _queues(state: State) -> int:
     return state.topic_routes[0].brokers[0].read_queue_nums
 
 
-@settings(max_examples=50)
 @given(healthy_states(), st.data())
 def test_between_healthy_states_every_queue_that_moves_goes_from_one_to_one(
     state: State, data: st.DataObject
@@ -104,7 +103,6 @@ def _owned(evaluation: object) -> set[object]:
     return {q for allocation in evaluation.allocations for q in allocation.queues}  # type: ignore[attr-defined]
 
 
-@settings(max_examples=40)
 @given(healthy_states(), st.data())
 def test_the_worst_while_clients_find_out_is_that_of_all_ways_to_know_or_not(
     state: State, data: st.DataObject

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 
 #: What the Tab key does: the function that the script registered is asked what may follow.
 ASK = r"""
-eval "$(rebalance-audit completion bash)"
+. "$2"
 COMP_LINE="$1" COMP_POINT=${#1} COMP_TYPE=9 COMPREPLY=()
 complete -p rebalance-audit | grep -q -- '-F _python_argcomplete' || exit 1
 _python_argcomplete rebalance-audit
@@ -41,12 +41,24 @@ def reports(tmp_path: Path) -> Path:
     return tmp_path / "reports"
 
 
-def completed(line: str, folder: Path) -> list[str]:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the command prints, which a shell reads once."""
+    script = tmp_path_factory.mktemp("completion") / "script"
+    with script.open("w") as file:
+        command = ["rebalance-audit", "completion", "bash"]
+        subprocess.run(command, env=ENVIRONMENT, stdout=file, check=True)
+    return script
+
+
+def completed(line: str, folder: Path, script: Path) -> list[str]:
     done = subprocess.run(
-        ["bash", "--norc", "-c", ASK, "bash", line],
+        ["bash", "--norc", "-c", ASK, "bash", line, str(script)],
         cwd=folder,
-        env=environment,
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         check=True,
@@ -80,10 +92,10 @@ def completed(line: str, folder: Path) -> list[str]:
     ],
 )
 def test_names_are_completed_as_far_as_they_are_there(
-    reports: Path, line: str, expected: list[str]
+    reports: Path, script: Path, line: str, expected: list[str]
 ) -> None:
     (reports.parent / "file.html").touch()
-    assert completed(f"rebalance-audit {line}", reports.parent) == expected
+    assert completed(f"rebalance-audit {line}", reports.parent, script) == expected
     assert not (reports.parent / "hacked").exists()
 
 

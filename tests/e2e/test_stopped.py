@@ -77,15 +77,15 @@ def last_line(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("signal_number", "code", "said"),
+    ("signal_number", "to_all", "code", "said"),
     [
-        (signal.SIGINT, 130, "rebalance-audit: interrupted; there is no published report at "),
-        (signal.SIGTERM, 143, "rebalance-audit: terminated by SIGTERM; there is no published re"),
+        # Ctrl-C in a terminal comes to Java as well, kill to the command alone.
+        (signal.SIGINT, True, 130, "interrupted; there is no published report at "),
+        (signal.SIGTERM, False, 143, "terminated by SIGTERM; there is no published report at "),
     ],
 )
-@pytest.mark.parametrize("to_all", [False, True], ids=["to the command", "to Java as well"])
 def test_a_run_that_is_stopped_stops_spark_and_says_what_stands(
-    start: Start, tmp_path: Path, signal_number: int, code: int, said: str, to_all: bool
+    start: Start, tmp_path: Path, signal_number: int, to_all: bool, code: int, said: str
 ) -> None:
     running = start("--engine", "spark")
     wait_for_a_line(running, "records, ")
@@ -93,7 +93,7 @@ def test_a_run_that_is_stopped_stops_spark_and_says_what_stands(
         os.killpg(running.pid, signal_number)
     else:
         os.kill(running.pid, signal_number)
-    assert last_line(running).startswith(said)
+    assert last_line(running).startswith(f"rebalance-audit: {said}")
     assert running.returncode == code
     assert not [*(tmp_path / "temporary").glob("rebalance-audit-*")]
 

@@ -12,6 +12,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 
+from jobs.engines.local import LocalEngine
 from jobs.publish.run import Task
 from jobs.settings import Settings
 from jobs.window import Window
@@ -21,6 +22,7 @@ from tests.support.reports import PublishedReports
 from tests.support.runs import (
     as_a_lake,
     as_ingested,
+    audit_by,
     audit_by_spark,
     audit_locally,
     ingest_locally,
@@ -96,27 +98,40 @@ def runs_of_fleet(snapshots: Path, reports: Path, run: Run) -> list[PublishedRep
 
 
 @pytest.mark.parametrize("has_ids", [False, True])
-def test_several_processes_publish_what_one_does(tmp_path: Path, has_ids: bool) -> None:
+def test_several_processes_publish_what_one_does(
+    tmp_path: Path, local_engines: dict[str, LocalEngine], has_ids: bool
+) -> None:
+    """Windows: below, and where slices are read (tests/fold/test_kernel.py)."""
     write_fleet(tmp_path / "snapshots", has_ids=has_ids, groups=8)
     one, two = (
-        runs_of_fleet(
-            tmp_path / "snapshots",
-            tmp_path / str(workers),
-            lambda to_do, workers=workers: audit_locally(to_do, workers),  # type: ignore[misc]
+        audit_by(
+            local_engines[name],
+            task(tmp_path / "snapshots", tmp_path / name, settings=GENERATED),
         )
-        for workers in (1, 2)
+        for name in ("one process", "two processes")
     )
-    for each, other in zip(one, two, strict=True):
-        assert_same(each, other)
-    made = {name for name, rows in of_content(one[0]).items() if rows}
+    assert_same(one, two)
+    made = {name for name, rows in of_content(one).items() if rows}
     assert made >= {"group_faults", "orphaned_queues", "allocations", "state_runs", "group_health"}
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("has_ids", [False, True])
-def test_spark_publishes_what_this_process_does(spark: Any, tmp_path: Path, has_ids: bool) -> None:
+def test_spark_publishes_of_ids_what_this_process_does(spark: Any, tmp_path: Path) -> None:
+    write_fleet(tmp_path / "snapshots", has_ids=True, groups=8)
+    here, there = (
+        run(task(tmp_path / "snapshots", tmp_path / place, settings=GENERATED))
+        for place, run in (
+            ("here", audit_locally),
+            ("spark", lambda to_do: audit_by_spark(spark, to_do)),
+        )
+    )
+    assert_same(here, there)
+
+
+@pytest.mark.spark
+def test_spark_publishes_what_this_process_does(spark: Any, tmp_path: Path) -> None:
     """Generated groups, as a whole and in windows, the second one after a run of the first."""
-    write_fleet(tmp_path / "snapshots", has_ids=has_ids, groups=20)
+    write_fleet(tmp_path / "snapshots", has_ids=False, groups=8)
     here = runs_of_fleet(tmp_path / "snapshots", tmp_path / "here", audit_locally)
     there = runs_of_fleet(
         tmp_path / "snapshots", tmp_path / "spark", lambda to_do: audit_by_spark(spark, to_do)
@@ -141,9 +156,12 @@ def test_the_rows_of_a_capture_give_what_its_ids_give(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_capture_gives_the_same_on_every_engine(spark: Any, tmp_path: Path) -> None:
+def test_a_capture_gives_the_same_on_every_engine(
+    spark: Any, tmp_path: Path, local_engines: dict[str, LocalEngine]
+) -> None:
     ingest_locally([str(CAPTURES / "S2")], tmp_path / "snapshots")
     first = audit_locally(task(tmp_path / "snapshots", tmp_path / "one"))
     assert first.rows("allocations")
-    assert_same(first, audit_locally(task(tmp_path / "snapshots", tmp_path / "two"), workers=2))
+    two = task(tmp_path / "snapshots", tmp_path / "two")
+    assert_same(first, audit_by(local_engines["two processes"], two))
     assert_same(first, audit_by_spark(spark, task(tmp_path / "snapshots", tmp_path / "spark")))

@@ -113,7 +113,6 @@ def with_ids(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
 
 
 @given(seeds, cuttings)
-@hypothesis_settings(max_examples=100)
 def test_however_the_rows_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
     tables = fleet(seed, groups=2)
     cutting = Cutting(cuts.shards, EXPIRY_SECONDS)
@@ -122,7 +121,6 @@ def test_however_the_rows_are_cut_the_dossiers_are_those_of_the_plain_fold(seed,
 
 
 @given(seeds, cuttings)
-@hypothesis_settings(max_examples=50)
 def test_however_tables_with_ids_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
     tables = fleet(seed, groups=2)
     cutting = Cutting(cuts.shards, EXPIRY_SECONDS, list_ids=True, route_ids=True)
@@ -187,7 +185,6 @@ def test_nothing_at_all_gives_no_dossier():
 
 
 @given(seeds, cuttings, st.booleans())
-@hypothesis_settings(max_examples=30)
 def test_a_group_is_in_the_shard_of_its_name_and_a_route_where_a_group_subscribes(
     seed, cuts, has_ids
 ):
@@ -208,7 +205,6 @@ def test_a_group_is_in_the_shard_of_its_name_and_a_route_where_a_group_subscribe
 
 
 @given(seeds, cuttings, st.booleans())
-@hypothesis_settings(max_examples=30)
 def test_a_topic_of_no_group_is_in_one_dossier_of_all_shards(seed, cuts, has_ids):
     tables = fleet(seed, groups=1)
     cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)
@@ -276,7 +272,6 @@ def test_a_shard_is_the_same_in_every_process_and_its_names_are_not_run_together
 
 
 @given(seeds, cuttings, st.booleans())
-@hypothesis_settings(max_examples=20)
 def test_the_facts_of_slices_are_those_of_the_whole(seed, cuts, has_ids):
     tables = fleet(seed, groups=3)
     cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)

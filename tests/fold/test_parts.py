@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from jobs.contents import MEMBER_FACTS
@@ -56,7 +55,6 @@ members = st.fixed_dictionaries(
 
 
 @given(st.data(), st.integers(0, 1000))
-@hypothesis_settings(max_examples=100)
 def test_columns_have_the_flags_that_one_member_has(data: st.DataObject, expiry: int) -> None:
     edges = [
         bound + off for bound in silence_bounds(expiry) for off in (-_SECOND, -1, 0, 1, _SECOND)

@@ -2,7 +2,8 @@
 
 Every property gets an equal share of the time and other inputs in each run. Prints how many inputs
 each saw. Of a property that fails it prints the smallest input that hypothesis found, and how to
-run it again; the exit code is 1 then. At the end both engines read a night of changed lines.
+run it again; the exit code is 1 then. At the end the properties of all other folders get ten times
+the inputs of `make test`, and both engines read a night of changed lines.
 
     python -m tests.fuzz.run --seconds 600
     python -m tests.fuzz.run --seconds 60 --only settings --seed 7
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 import time
@@ -87,6 +89,14 @@ def run_both_engines(number: int) -> bool:
     return subprocess.run(command, env=environment, check=False).returncode == 0
 
 
+def other_properties(number: int) -> list[str]:
+    """The command that gives the properties of the other folders many inputs of this seed."""
+    command = [sys.executable, "-m", "pytest", "-m", "hypothesis and not spark and not house"]
+    command += ["--hypothesis-profile=many", f"--hypothesis-seed={number}"]
+    folder = Path(__file__).parent
+    return [*command, str(folder.parent), f"--ignore={folder}"]
+
+
 def main() -> int:
     """Runs the properties; 1 where one failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -121,6 +131,9 @@ def main() -> int:
                 f"python -m tests.fuzz.run --only {each.name} --seed {failing} --seconds 1\n"
             )
     sys.stdout.write(f"{sum(each.inputs for each in chosen):>9,} inputs, seed {first_seed}\n")
+    others = other_properties(first_seed)
+    if not args.only and subprocess.run(others, check=False).returncode:
+        failed.append(f"{shlex.join(others)}\n")
     if not args.only and not run_both_engines(first_seed):
         failed.append(f"FUZZ_SEED={first_seed} python -m pytest tests/fuzz/test_determinism.py\n")
     for command in failed:

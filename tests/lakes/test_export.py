@@ -6,7 +6,7 @@ import dataclasses
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,9 @@ def read(format_: str, table: str = QUEUES) -> pa.Table:
     return load_catalog("prod").load_table(f"audit.{table}").scan().to_arrow()
 
 
-def put(reports: Reports, day: str, lake: Lake) -> Exported:
-    """Exports a few tables, for a commit to a catalog takes its time."""
-    return export(reports, day, lake, [TABLES[name] for name in NAMES])
+def put(reports: Reports, day: str, lake: Lake, names: Sequence[str] = (QUEUES,)) -> Exported:
+    """Exports one table or a few, for a commit to a catalog takes its time."""
+    return export(reports, day, lake, [TABLES[name] for name in names])
 
 
 def counts(format_: str, table: str = QUEUES) -> dict[str, int]:
@@ -198,7 +198,7 @@ def test_an_export_that_a_later_one_overtakes_does_not_bring_the_older_run_back(
                 audit(DAY, number, 2)
                 put(reports, DAY, open_lake(format_))
 
-    done = put(reports, DAY, Interrupted(open_lake(format_), overtake))
+    done = put(reports, DAY, Interrupted(open_lake(format_), overtake), NAMES)
     assert (done.run_id, done.rows) == ("run-2", 2)
     assert counts(format_) == {DAY: 2}
 
@@ -213,7 +213,8 @@ def test_all_tables_are_of_one_run(format_: str, reports: Reports) -> None:
             for number in audits:
                 audit(DAY, number, 2)
 
-    assert put(reports, DAY, Interrupted(open_lake(format_), audit_again)).run_id == "run-2"
+    lake = Interrupted(open_lake(format_), audit_again)
+    assert put(reports, DAY, lake, NAMES).run_id == "run-2"
     assert counts(format_) == {DAY: 2}
 
 
@@ -323,11 +324,18 @@ def test_a_column_of_another_type_is_named_and_nothing_is_written(
 # ---------------------------------------------------------------- the command
 
 
+@pytest.fixture
+def of_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command exports one table of all: that it is asked for all of them is seen elsewhere."""
+    monkeypatch.setattr("jobs.lakes.export.export", put)
+
+
 def exported(format_: str, *arguments: str) -> int:
     place = {"delta": ["--delta", "lake"], "iceberg": ["--iceberg", "prod.audit"]}[format_]
     return main(["export", "--reports", "reports", *place, *arguments, "--quiet"])
 
 
+@pytest.mark.usefixtures("of_one_table")
 def test_the_command_exports_the_last_date_a_date_or_every_date(
     format_: str, reports: Reports, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -346,6 +354,7 @@ def test_the_command_exports_the_last_date_a_date_or_every_date(
     assert "no published report of 2026-11-01" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("of_one_table")
 def test_every_date_is_exported_where_all_of_them_lie_in_the_future(
     format_: str, reports: Reports, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -376,6 +385,7 @@ def test_no_table_of_delta_lake_comes_between_the_reports(
     assert [each.name for each in (place / "reports" / QUEUES).iterdir()] == [f"dt={DAY}"]
 
 
+@pytest.mark.usefixtures("of_one_table")
 def test_damage_of_one_date_does_not_keep_the_others_back(
     reports: Reports, capsys: pytest.CaptureFixture[str]
 ) -> None:

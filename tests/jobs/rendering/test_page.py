@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import __version__
@@ -432,7 +432,6 @@ def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
     assert "](https://docs.example/a%20%28b%29/duplicate_client_id.md)" in text
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.text(min_size=1))
 def test_no_name_changes_what_the_page_is_made_of(name: str) -> None:
     page = Page(to_html(full_report(name), "out/reports", "https://docs.example/findings"))
