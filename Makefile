@@ -68,8 +68,8 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 test: install ## Run the tests, but those of test-house, on WORKERS=2 cores: some minutes
 	$(PYTEST)
 
-test-fast: install ## Run the tests that start no Java and no other command: within a minute or two
-	$(PYTEST) -m 'not spark and not e2e and not house'
+test-fast: install ## Run the tests that start no Java and no other command and take a moment each
+	$(PYTEST) -m 'not spark and not e2e and not long and not house'
 
 test-house: install ## Prove the house: wheel, notebooks, a cluster, the same rows a dozen times, faults (EVERY=9: a ninth)
 	EVERY=$(or $(EVERY),9) $(PYTEST) -m house

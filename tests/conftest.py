@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -17,6 +18,9 @@ from jobs.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Modules and tests stay to the end: to look through them again and again is for nothing.
+gc.disable()
 
 # Runs in Airflow's own environment: make test-airflow.
 collect_ignore = ["airflow"]
@@ -52,6 +56,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # The scheduler, in another process, sees names alone.
         place = Path(os.environ["TESTS_ON_SPARK"], os.environ["PYTEST_XDIST_WORKER"])
         place.write_text(json.dumps(on_spark))
+
+
+def pytest_collection_finish() -> None:
+    """From here on what comes and goes alone is looked through for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -219,6 +219,7 @@ def test_one_round_that_is_ended_is_not_kept(tmp_path: Path, cluster: RemoteClus
     assert lines_of(tmp_path / "d") == []
 
 
+@pytest.mark.long
 def test_ten_rounds_of_recorded_answers_are_audited(tmp_path: Path, capsys: Any) -> None:
     """What the frames say: two processes with the id app-DUP in G_DUP and in G_ORDD, and G_OK."""
     exchanges = [each for each in recorded("494") if each.asked.version == 401]
@@ -262,6 +263,7 @@ def table(output: Path, name: str, capsys: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+@pytest.mark.long
 def test_live_gives_a_first_verdict_and_a_second_one(tmp_path: Path, capsys: Any) -> None:
     exchanges = [each for each in recorded("494") if each.asked.version == 401]
     namesrvs = ("127.0.0.1:9876", "127.0.0.1:9877")

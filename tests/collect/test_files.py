@@ -73,6 +73,7 @@ def test_a_round_that_fails_leaves_nothing_to_be_read(tmp_path: Path) -> None:
         assert not list((tmp_path / ".collect").glob("*.tmp"))
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_whoever_is_killed_leaves_whole_rounds_alone(tmp_path: Path, end: signal.Signals) -> None:
     for wait in (0.0, 0.013, 0.031, 0.1):
@@ -94,6 +95,7 @@ def test_whoever_is_killed_leaves_whole_rounds_alone(tmp_path: Path, end: signal
         assert not list((tmp_path / ".collect").glob("*.tmp"))
 
 
+@pytest.mark.e2e
 def test_a_full_disk_leaves_no_half_round_and_the_next_one_goes_on(tmp_path: Path) -> None:
     # A limit of the file size fails as a full disk does: in the middle of a write.
     code = """
@@ -176,6 +178,7 @@ _MEMORIES = st.builds(
 )
 
 
+@pytest.mark.long
 @given(_MEMORIES)
 def test_a_memory_comes_back_from_the_disk_as_it_was(memory: Memory) -> None:
     assert Memory.from_json(memory.to_json()) == memory

@@ -106,6 +106,7 @@ def loaded_by(*steps: str) -> list[set[str]]:
     ]
 
 
+@pytest.mark.e2e
 def test_what_runs_in_a_worker_needs_only_numpy_pandas_and_pyarrow() -> None:
     # pydantic, and anything else of the driver's, may be absent on an executor.
     steps = [
@@ -121,6 +122,7 @@ def test_what_runs_in_a_worker_needs_only_numpy_pandas_and_pyarrow() -> None:
     assert not {"pydantic", "prometheus_client", "jinja2"} & of_the_engine
 
 
+@pytest.mark.e2e
 def test_an_alert_and_a_run_on_a_small_input_import_no_spark() -> None:
     """Spark takes longer to import than such a run takes; pandas comes with PyArrow's datasets."""
     captures = ROOT / "tests" / "data" / "captures" / "S2"

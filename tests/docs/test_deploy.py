@@ -66,6 +66,7 @@ def test_what_an_image_copies_is_there_and_is_let_into_the_build(dockerfile: Pat
         assert any(fnmatch(source, each) for each in let_in), source
 
 
+@pytest.mark.e2e
 def test_the_image_gets_all_that_the_project_is_built_of(tmp_path: Path) -> None:
     """What is copied makes a wheel with the packages, the settings and the findings' pages."""
     text = "".join(stages(DEPLOY / "Dockerfile"))

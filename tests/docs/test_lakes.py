@@ -124,6 +124,7 @@ def test_the_pointer_has_the_keys_that_the_guide_names(lake: Path) -> None:
     assert set(re.findall(r"`(\w+)`", of_files)) == set(file)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("option", "readers"),
     [

@@ -16,7 +16,10 @@ LOCAL = {
     "one process that spills": (1, 10),
     "two processes that spill": (2, 10),
 }
-ENGINES = [*LOCAL, pytest.param("spark", marks=pytest.mark.spark)]
+ENGINES = [
+    *(pytest.param(n, marks=pytest.mark.e2e) if LOCAL[n][0] > 1 else n for n in LOCAL),
+    pytest.param("spark", marks=pytest.mark.spark),
+]
 
 
 def local_engine(name: str) -> LocalEngine:

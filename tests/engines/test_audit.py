@@ -97,6 +97,7 @@ def runs_of_fleet(snapshots: Path, reports: Path, run: Run) -> list[PublishedRep
     ]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("has_ids", [False, True])
 def test_several_processes_publish_what_one_does(
     tmp_path: Path, local_engines: dict[str, LocalEngine], has_ids: bool

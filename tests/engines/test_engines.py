@@ -12,7 +12,7 @@ from chispa import assert_df_equality
 from jobs.engines.engine import Slice
 from jobs.engines.local import LocalEngine
 from jobs.pieces import FOR_ALL, Piece, pack_value, unpack_value
-from tests.engines.conftest import LOCAL, local_engine
+from tests.engines.conftest import ENGINES, LOCAL, local_engine
 from tests.engines.steps import (
     SHARDS,
     Failing,
@@ -255,7 +255,7 @@ def test_the_error_of_a_step_is_in_that_of_spark(spark: Any, tmp_path: Path) -> 
             list(engine.collect(frame))
 
 
-@pytest.mark.parametrize("name", [name for name in LOCAL if "spill" in name])
+@pytest.mark.parametrize("name", [each for each in ENGINES if "spill" in str(each)])
 @pytest.mark.parametrize("fails", [False, True])
 def test_what_was_spilled_is_gone_when_the_engine_is_closed(
     name: str, fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

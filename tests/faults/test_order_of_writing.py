@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+import pytest
+
 from tests.faults.calls import Call
 from tests.faults.test_one_night import calls_of
 
 
+@pytest.mark.long
 def test_all_files_are_on_the_disk_before_the_pointer_is_replaced(nights, tmp_path):
     calls = calls_of(nights, tmp_path)
     pointers = [

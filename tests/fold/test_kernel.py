@@ -148,6 +148,7 @@ def test_small_batches_and_small_pieces_are_put_together(monkeypatch, rows_at_a_
     assert parts_of(came.all()) == fold_plainly(tables)
 
 
+@pytest.mark.long
 @given(seeds, st.integers(1, 40), st.booleans(), st.booleans())
 @hypothesis_settings(max_examples=15)
 def test_files_are_cut_as_tables_are_by_row_groups_or_by_their_bytes(

@@ -101,6 +101,7 @@ def test_what_is_visible_is_printable(text: str) -> None:
     assert visible_lines(text).split("\n") == [visible(each) for each in text.split("\n")]
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         TEXTS | st.integers() | st.none(),

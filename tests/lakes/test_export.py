@@ -34,7 +34,8 @@ DAY, DAY_BEFORE = "2026-11-20", "2026-11-19"
 QUEUES = "orphaned_queues"
 #: The first and the last are there to be written before and after.
 NAMES = ("duplicate_queues", QUEUES, "stalled_queues")
-FORMATS = ("delta", "iceberg")
+#: A commit to a catalog takes its time.
+FORMATS = ("delta", pytest.param("iceberg", marks=pytest.mark.long))
 
 
 @pytest.fixture(params=FORMATS)
@@ -70,7 +71,7 @@ def read(format_: str, table: str = QUEUES) -> pa.Table:
 
 
 def put(reports: Reports, day: str, lake: Lake, names: Sequence[str] = (QUEUES,)) -> Exported:
-    """Exports one table or a few, for a commit to a catalog takes its time."""
+    """Exports one table or a few."""
     return export(reports, day, lake, [TABLES[name] for name in names])
 
 

@@ -68,6 +68,7 @@ def names(moments: Sequence[Moment]) -> set[str]:
     return every | set(map(masking.mask, every))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dump", DUMPS, ids=lambda each: each.parent.name)
 def test_explain_in_chinese_has_no_english_left(dump: Path) -> None:
     assert groups(dump)
@@ -92,6 +93,7 @@ def changes(moments: Sequence[Moment]) -> Iterator[list[Change]]:
         yield [remove_broker(min(brokers))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dump", DUMPS, ids=lambda each: each.parent.name)
 def test_what_if_in_chinese_has_no_english_left(dump: Path) -> None:
     answers = 0

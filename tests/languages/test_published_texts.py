@@ -65,6 +65,7 @@ def values(text: Text) -> Iterator[str]:
 KINDS = ("captures", "cases", "field")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_english_is_left_in_a_chinese_text(kind: str) -> None:
     named = {name for rows in audited(kind).values() for name in names(rows)}

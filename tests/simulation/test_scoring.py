@@ -106,6 +106,7 @@ def test_a_fault_that_is_not_there_is_wrong_and_one_that_must_be_told_is_missed(
     assert (result.faults_missed, result.faults_wrong) == ({"RECONNECTING"}, {"GROUP_OFFLINE"})
 
 
+@pytest.mark.long
 def test_a_dozen_fleets_have_no_certain_lasting_row_that_is_false(tmp_path: Path) -> None:
     # The first dozen are the deploys, the churn and the duplicate ids.
     scores = score_fleets(12, 7, tmp_path / "truth", None, keep=False)

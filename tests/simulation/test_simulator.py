@@ -184,6 +184,7 @@ def test_how_a_fleet_is_collected_changes_nothing_for_the_clients() -> None:
     assert readers(["unreachable_broker"]) == readers(["unreachable_broker", "two_collectors"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [*((name,) for name in SITUATIONS), *MIXES], ids="+".join)
 def test_every_situation_makes_a_dump_of_whole_rounds(names: tuple[str, ...]) -> None:
     fleet = draw_fleet("x", [SITUATIONS[name] for name in names], 3)

@@ -237,7 +237,7 @@ def in_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jobs.dumps.files._BYTES_OF_A_RANGE", 65_536)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.e2e)])
 @pytest.mark.usefixtures("in_ranges")
 def test_line_numbers_count_on_over_the_ranges_of_a_large_file(
     dumps: Path, tmp_path: Path, workers: int

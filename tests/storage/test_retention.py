@@ -185,6 +185,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return kill_at
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", range(0, 57, 3))
 def test_killed_at_any_step_a_date_is_whole_or_gone_and_the_next_goes_on(
     reports: Path, killed_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, step: int
@@ -434,6 +435,7 @@ def test_it_has_to_be_said_what_is_kept_and_where(
     )
 
 
+@pytest.mark.long
 def test_a_run_removes_what_is_too_old_by_the_settings(
     repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -453,6 +455,7 @@ def test_a_run_removes_what_is_too_old_by_the_settings(
     assert main(run) == 0
 
 
+@pytest.mark.long
 def test_a_run_has_succeeded_though_nothing_can_be_removed(
     repository: Path,
     tmp_path: Path,

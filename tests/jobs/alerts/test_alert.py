@@ -285,6 +285,7 @@ def test_where_nobody_can_be_kept_out_the_message_is_posted_all_the_same(
     assert topics(chat) == [["T"]]
 
 
+@pytest.mark.e2e
 def test_of_two_alerts_at_a_time_one_posts(reports: Path) -> None:
     audit(reports, orphan("one"))
     arrived, go_on = threading.Event(), threading.Event()

@@ -379,6 +379,7 @@ def test_a_group_whose_members_no_broker_told_is_an_error_in_words(
     assert str(raised.value) == said
 
 
+@pytest.mark.e2e
 def test_a_dump_is_enough_without_java(tmp_path: Path, repository: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "jobs.cli", "what-if", *S2, "--leave", "10.0.2.9@app-1"],

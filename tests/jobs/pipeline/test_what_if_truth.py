@@ -94,6 +94,7 @@ def test_the_captures_have_these_joins_and_leaves() -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pair", [p for p in PAIRS if processes(p[1]) < processes(p[0])], ids=name)
 def test_after_a_leave_the_processes_held_what_was_predicted(
     pair: tuple[TopicTruth, TopicTruth],
@@ -103,6 +104,7 @@ def test_after_a_leave_the_processes_held_what_was_predicted(
     assert predicted(before, *[leave(*each) for each in gone.items()]) == after.held
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "pair",
     # Who joins is taken to be like the others: of c4 in S3 and S4 that is known to be wrong.

@@ -163,6 +163,7 @@ def test_the_check_sees_english() -> None:
     assert "still" in english_on('<p title="still there">a</p>', set())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_a_page_is_sound_and_runs_its_own_script_alone(code: str) -> None:
     for html in (sample_page(code), fleet_page(code), page_of(full_report(), language(code))):
@@ -181,6 +182,7 @@ def test_a_page_is_sound_and_runs_its_own_script_alone(code: str) -> None:
         assert page.all("html") == [{"lang": tag}]
 
 
+@pytest.mark.long
 def test_languages_differ_in_their_words_alone() -> None:
     for pages in (sample_page, fleet_page):
         english, chinese = (Page(pages(code)) for code in ("en", "zh"))

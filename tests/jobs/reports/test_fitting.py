@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,6 +104,7 @@ def test_only_what_is_severe_has_a_colour() -> None:
         assert second == "T         odd"
 
 
+@pytest.mark.long
 def test_a_cell_of_megabytes_is_folded_within_a_moment() -> None:
     """A quarantined line may be so long; to fold it must not cost its square."""
     for cell in ("x" * 1_000_000, "订" * 300_000):
