@@ -30,6 +30,16 @@ def read_cases(file_name: str) -> list[dict[str, Any]]:
 
 CASES = read_cases("allocations.jsonl") + read_cases("apache_tests.jsonl")
 every_case = pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+#: One by one the clients of a large case take their time.
+one_by_one = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case, id=case["case"], marks=pytest.mark.long if len(case["allocations"]) > 500 else ()
+        )
+        for case in CASES
+    ],
+)
 
 
 def queues_of(case: dict[str, Any]) -> list[MessageQueue] | None:
@@ -69,7 +79,7 @@ def test_the_golden_files_hold_every_case() -> None:
     }
 
 
-@every_case
+@one_by_one
 def test_each_client_is_allocated_what_java_allocates(case: dict[str, Any]) -> None:
     strategy = make_strategy(case["strategy"], case["params"])
     assert strategy.name == case["strategy"]

@@ -123,7 +123,9 @@ def message_of(audited: Reports, alerts: Alerts) -> Message:
     return make_message(found, findings_to_send(found, alerts, ()), alerts, language("zh"))
 
 
-def names_in(audited: Reports) -> set[str]:
+@pytest.fixture(scope="module")
+def named(audited: Reports) -> set[str]:
+    """What the reports name."""
     found = read_digest(audited, audited.resolve(None))
     rows = (*found.faults, *found.health, *found.stacked)
     every = {each for row in rows for name in row for each in names_of(name, row[name])}
@@ -138,13 +140,13 @@ def names_of(column: str, value: Any) -> set[str]:
     return {value} if isinstance(value, str) else set()
 
 
-def test_a_message_in_chinese_has_no_english_left(audited: Reports, message: Message) -> None:
+def test_a_message_in_chinese_has_no_english_left(named: set[str], message: Message) -> None:
     assert len(message.problems) == 5
     assert message.left_out
     explanations = [why for each in message.problems for why in each.explanations]
     assert len(explanations) >= 8
     for line in (*message.lines, *(each.summary for each in message.problems), *explanations):
-        assert english_in(line, names_in(audited)) == set(), line
+        assert english_in(line, named) == set(), line
 
 
 def test_the_heading_has_the_keyword_of_robots_in_every_language(message: Message) -> None:
@@ -175,13 +177,13 @@ def texts(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_each_service_gets_the_language(name: str, audited: Reports, message: Message) -> None:
+def test_each_service_gets_the_language(name: str, named: set[str], message: Message) -> None:
     requests = SERVICES[name].requests(message, Access("https://x", "secret"), NOON)
     posted = [text for request in requests for text in texts(request.body)]
     assert any("修复：" in text for text in posted)
     assert any("无主队列" in text for text in posted)
     for text in posted:
-        assert english_in(text, names_in(audited)) == set(), text
+        assert english_in(text, named) == set(), text
 
 
 def test_a_mail_has_the_language_in_its_subject_and_its_text(message: Message) -> None:
