@@ -120,6 +120,7 @@ def test_however_the_rows_are_cut_the_dossiers_are_those_of_the_plain_fold(seed,
     assert parts_of(came.all()) == fold_plainly(tables)
 
 
+@pytest.mark.long
 @given(seeds, cuttings)
 def test_however_tables_with_ids_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
     tables = fleet(seed, groups=2)
@@ -185,6 +186,7 @@ def test_nothing_at_all_gives_no_dossier():
 # ---------------------------------------------------------------- shards
 
 
+@pytest.mark.long
 @given(seeds, cuttings, st.booleans())
 def test_a_group_is_in_the_shard_of_its_name_and_a_route_where_a_group_subscribes(
     seed, cuts, has_ids
@@ -205,6 +207,7 @@ def test_a_group_is_in_the_shard_of_its_name_and_a_route_where_a_group_subscribe
         assert {shard for shard, topics in dealt.items() if (cluster, topic) in topics} == wanted
 
 
+@pytest.mark.long
 @given(seeds, cuttings, st.booleans())
 def test_a_topic_of_no_group_is_in_one_dossier_of_all_shards(seed, cuts, has_ids):
     tables = fleet(seed, groups=1)
@@ -272,6 +275,7 @@ def test_a_shard_is_the_same_in_every_process_and_its_names_are_not_run_together
 # ---------------------------------------------------------------- what the driver has to know
 
 
+@pytest.mark.long
 @given(seeds, cuttings, st.booleans())
 def test_the_facts_of_slices_are_those_of_the_whole(seed, cuts, has_ids):
     tables = fleet(seed, groups=3)
