@@ -130,16 +130,23 @@ class Column:
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {None: 0}
+        #: The dictionary that came last, and the numbers of its values: batches share one.
+        self._last: tuple[Array, Numbers] | None = None
 
     def number(self, column: Array) -> Numbers:
         """The numbers of the values."""
         encoded = column if isinstance(column, pa.DictionaryArray) else pc.dictionary_encode(column)
-        seen = self._numbers
-        of_dictionary = [seen.setdefault(v, len(seen)) for v in encoded.dictionary.to_pylist()]
         indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        # What has no place in the dictionary is the last one.
-        numbers: Numbers = np.array([*of_dictionary, 0], dtype=np.int64)[indices]
+        numbers: Numbers = self._of_dictionary(encoded.dictionary)[indices]
         return numbers
+
+    def _of_dictionary(self, dictionary: Array) -> Numbers:
+        """The numbers of its values; what has no place in it, null, is the last one."""
+        if self._last is None or not _is_same(self._last[0], dictionary):
+            seen = self._numbers
+            numbers = [seen.setdefault(v, len(seen)) for v in dictionary.to_pylist()]
+            self._last = dictionary, np.array([*numbers, 0], dtype=np.int64)
+        return self._last[1]
 
     def number_of(self, value: Any) -> int:
         """The number of one value."""
@@ -153,6 +160,14 @@ class Column:
         """The values with the numbers."""
         values: Array = pa.array(list(self._numbers), type_)
         return values.take(pa.array(numbers))
+
+
+def _is_same(one: Array, other: Array) -> bool:
+    """Whether both lie in one place of memory: enough to find what batches share, and cheap."""
+    if len(one) != len(other) or one.offset != other.offset:
+        return False
+    addresses = [[each and each.address for each in array.buffers()] for array in (one, other)]
+    return addresses[0] == addresses[1]
 
 
 def micros(column: Array) -> Array:

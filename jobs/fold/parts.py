@@ -29,6 +29,7 @@ from jobs.fold.numbers import (
     collect,
     hash_rows,
     int64,
+    key_numbers,
     micros,
     numbers_or_none,
     pc,
@@ -216,9 +217,13 @@ def records_of(
 
 
 def _tuples(column: Array, type_: pa.DataType) -> list[Any]:
-    """The values, hashable: lists and structs as tuples."""
-    values = column.to_pylist()
-    return [_tuple(value) for value in values] if pa.types.is_nested(type_) else values
+    """The values, hashable: lists and structs as tuples, each distinct one made once."""
+    if not pa.types.is_nested(type_):
+        plain: list[Any] = column.to_pylist()
+        return plain
+    values = collect(key_numbers(column), [np.arange(len(column))])
+    distinct = [_tuple(value) for value in column.take(pa.array(values.first)).to_pylist()]
+    return [distinct[number] for number in values.numbers().tolist()]
 
 
 def _tuple(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, content_id, record_text
+from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, RecordTexts, content_id
 from jobs.fold.numbers import (
     NO_NUMBER,
     Array,
@@ -172,7 +172,7 @@ class ContentIds:
     """The ids of contents, and each content as it is kept; the text of a record is made once."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
-        self._facts = facts
+        self._record_texts = RecordTexts(facts)
         #: By the identity of a record, which is kept: equal ones are one object as a rule.
         self._texts: dict[int, tuple[Record, str]] = {}
 
@@ -188,7 +188,7 @@ class ContentIds:
     def _text(self, record: Record) -> str:
         found = self._texts.get(id(record))
         if found is None:
-            found = self._texts[id(record)] = record, record_text(self._facts, record)
+            found = self._texts[id(record)] = record, self._record_texts.of(record)
         return found[1]
 
 
