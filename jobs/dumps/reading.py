@@ -96,7 +96,8 @@ class _Reading:
         self._held = 0
         self._refused: list[dict[str, Any]] = []
         self._refused_bytes = 0
-        self._shard_of: dict[Subject, int] = {}
+        #: By kind, cluster and subject the statements of their shard.
+        self._of_shard: dict[tuple[Any, ...], list[Statement]] = {}
 
     def pieces(self, lines: Lines) -> Iterator[Piece]:
         archive = Archive(self._slice.size, self._bounds) if lines.is_archive else None
@@ -129,21 +130,18 @@ class _Reading:
             return
         for statement in found:
             self._count(statement)
-            self._statements[self._shard(statement)].append(statement)
+            of_shard = self._of_shard.get(statement[:3])
+            if of_shard is None:
+                shard = shard_of(statement.cluster, statement.subject, self._shards)
+                of_shard = self._of_shard[statement[:3]] = self._statements[shard]
+            of_shard.append(statement)
         self._held += len(found)
 
-    def _shard(self, statement: Statement) -> int:
-        subject = subject_of(statement)
-        shard = self._shard_of.get(subject)
-        if shard is None:
-            shard = shard_of(statement.cluster, statement.subject, self._shards)
-            self._shard_of[subject] = shard
-        return shard
-
     def _count(self, statement: Statement) -> None:
+        is_log = statement.kind == CLIENT_LOG
+        self._counts.days[is_log, day_of(statement.collected_at)] += 1
         line = statement.content
-        self._counts.days[statement.kind == CLIENT_LOG, day_of(statement.collected_at)] += 1
-        if isinstance(line, LogLine) and line.printed is not None:
+        if is_log and isinstance(line, LogLine) and line.printed is not None:
             log = log_of(statement, line)
             by = line.printed - statement.collected_at
             self._counts.ahead[log] = max(self._counts.ahead.get(log, by), by)
@@ -167,6 +165,7 @@ class _Reading:
         for shard, statements in self._statements.items():
             yield pack_value(shard, STATEMENTS, list(zip(*statements, strict=True)))
         self._statements.clear()
+        self._of_shard.clear()
         self._held = 0
 
     def _take_refused(self) -> Piece:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from jobs.bounds import DEFAULT_BOUNDS, Bounds, beyond
 from jobs.dumps.memory import ENTRY_BYTES, Memory
 from jobs.dumps.parsing import parse_json
+from jobs.dumps.repeated import Timeless, without_times
 from jobs.dumps.statement import (
     CLIENT_LOG,
     CONSUME_STATS,
@@ -129,6 +130,41 @@ class _Who(NamedTuple):
     failed: bool
 
 
+class _Meaning(NamedTuple):
+    """All that a line says but for its times."""
+
+    kind: str
+    is_polled: bool
+    cluster: str
+    source: Source
+    #: By subject.
+    contents: tuple[tuple[str, Content], ...]
+
+    def at(self, times: _Times, order: int) -> list[Statement]:
+        """The statements of the line."""
+        snapshot_time, collected_at = times
+        return [
+            Statement(
+                self.kind,
+                self.cluster,
+                subject,
+                snapshot_time,
+                collected_at,
+                order,
+                self.source,
+                content,
+            )
+            for subject, content in self.contents
+        ]
+
+
+class _Times(NamedTuple):
+    """The times of a line."""
+
+    snapshot_time: Instant | None
+    collected_at: Instant
+
+
 class Reader:
     """Reads the lines of dumps; to be kept, because it remembers what repeats itself.
 
@@ -151,6 +187,7 @@ class Reader:
         self._bounds = bounds
         self._round = bounds.round_hours * 3600 * SECOND
         self._plausible = plausible
+        self._meanings: Memory[bytes, _Meaning] = Memory()
         self._bodies: Memory[tuple[str, str], Read] = Memory()
         self._contents: Memory[Content, Content] = Memory()
         self._who: Memory[tuple[Any, ...], _Who] = Memory()
@@ -164,6 +201,28 @@ class Reader:
         """
         if len(line) > self._bounds.line_bytes:
             return too_long(len(line), self._bounds)
+        timeless = without_times(line) if isinstance(line, bytes) else None
+        found = None if timeless is None else self._again(timeless, order)
+        return self._anew(line, timeless, order) if found is None else found
+
+    def _again(self, line: Timeless, order: int) -> list[Statement] | Refused | None:
+        """What a line has that came before with other times; None where none did."""
+        meaning = self._meanings.get(line.rest)
+        collected_at = None if meaning is None else _instant_of(line.collected_at)
+        if meaning is None or collected_at is None:
+            return None
+        snapshot_time = None
+        if line.snapshot_time is not None:
+            snapshot_time = _instant_of(line.snapshot_time)
+            if snapshot_time is None:
+                return None
+        times = _Times(snapshot_time, collected_at)
+        impossible = self._impossible(meaning.kind, meaning.is_polled, times)
+        return meaning.at(times, order) if impossible is None else Refused(impossible)
+
+    def _anew(
+        self, line: bytes | str, timeless: Timeless | None, order: int
+    ) -> list[Statement] | Refused:
         try:
             text = line.decode() if isinstance(line, bytes) else line
             if not isinstance(line, bytes):
@@ -180,11 +239,17 @@ class Reader:
                 return Refused("expected a JSON object, came an empty line")
             return Refused(expected("one JSON object", text))
         try:
-            return self._statements(envelope, order)
+            read = self._read(envelope)
         except RecursionError:  # brackets that nest so deeply that they cannot be written again
             return Refused(expected("one JSON object", text))
+        if isinstance(read, Refused):
+            return read
+        meaning, times = read
+        if meaning.kind in REPEATED and timeless is not None and timeless.is_of(envelope):
+            self._meanings.remember(timeless.rest, meaning, len(timeless.rest))
+        return meaning.at(times, order)
 
-    def _statements(self, envelope: dict[str, Any], order: int) -> list[Statement] | Refused:
+    def _read(self, envelope: dict[str, Any]) -> tuple[_Meaning, _Times] | Refused:
         name = envelope.get("kind")
         kind = _KINDS.get(name) if isinstance(name, str) else None
         if name is None or kind is None:
@@ -195,7 +260,8 @@ class Reader:
         snapshot_time = _instant(envelope.get("snapshot_time"))
         if who is None or collected_at is None or (snapshot_time is None and kind.is_polled):
             return Refused(_first_problem(kind, envelope, self._bounds))
-        if (impossible := self._impossible(name, kind, collected_at, snapshot_time)) is not None:
+        times = _Times(snapshot_time, collected_at)
+        if (impossible := self._impossible(name, kind.is_polled, times)) is not None:
             return Refused(impossible)
         read = _NOTHING
         body = as_text(envelope.get("body"))
@@ -213,32 +279,20 @@ class Reader:
             source = self._failed(source, read)
         if who.failed or read.code is not None:
             contents = ((None, None),)
-        return [
-            Statement(
-                name,
-                who.cluster,
-                who.subject or subject or "",
-                snapshot_time,
-                collected_at,
-                order,
-                source,
-                content,
-            )
-            for subject, content in contents
-        ]
+        of_subjects = [(who.subject or subject or "", content) for subject, content in contents]
+        return _Meaning(name, kind.is_polled, who.cluster, source, tuple(of_subjects)), times
 
-    def _impossible(
-        self, name: str, kind: _Kind, collected_at: Instant, snapshot_time: Instant | None
-    ) -> str | None:
+    def _impossible(self, kind: str, is_polled: bool, times: _Times) -> str | None:
         """Why the times of a line cannot be; None where they can."""
-        of_round = collected_at if snapshot_time is None or not kind.is_polled else snapshot_time
+        snapshot_time, collected_at = times
+        of_round = collected_at if snapshot_time is None or not is_polled else snapshot_time
         if abs(collected_at - of_round) > self._round:
             return (
                 f"expected snapshot_time and collected_at at most {self._bounds.round_hours:,} "
                 f"hours apart (bounds.round_hours), came {iso_of(of_round)} and "
                 f"{iso_of(collected_at)}"
             )
-        return None if self._plausible is None else self._plausible.problem(name, collected_at)
+        return None if self._plausible is None else self._plausible.problem(kind, collected_at)
 
     def _identified(self, name: str, kind: _Kind, envelope: dict[str, Any]) -> _Who | None:
         """Who was asked and who spoke, of whom; None where something of it is missing."""

@@ -129,18 +129,19 @@ def split_lines(chunks: Iterable[bytes], most_bytes: int) -> Iterator[Line]:
     size = 0
     for chunk in chunks:
         first, *others = chunk.split(b"\n")
+        if others:
+            yield _line(b"".join([*begun, first]), size + len(first), most_bytes)
+            begun, size, first = [], 0, others.pop()
         for text in others:
-            yield _line([*begun, first], size + len(first), most_bytes)
-            begun, size, first = [], 0, text
+            yield _line(text, len(text), most_bytes)
         size += len(first)
         if size <= most_bytes or not begun:
             begun.append(first)
     if size:
-        yield _line(begun, size, most_bytes)
+        yield _line(b"".join(begun), size, most_bytes)
 
 
-def _line(parts: list[bytes], size: int, most_bytes: int) -> Line:
-    text = b"".join(parts)
+def _line(text: bytes, size: int, most_bytes: int) -> Line:
     return Line(text if size <= most_bytes else text[:BEGINNING], size)
 
 

@@ -1,0 +1,64 @@
+"""Lines that differ from an earlier one in their times alone: they mean the same, at other times.
+
+So it is with most lines of a day. What is equal to a line that was read needs no JSON: with other
+digits between the same two quotes it has the same structure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jobs.dumps.parsing import parse_json
+
+_COLLECTED_AT, _SNAPSHOT_TIME = b'"collected_at"', b'"snapshot_time"'
+
+
+class Timeless(NamedTuple):
+    """A line without the values of its times, and the values; None: it has no snapshot_time."""
+
+    rest: bytes
+    collected_at: str
+    snapshot_time: str | None
+
+    def is_of(self, envelope: dict[str, Any]) -> bool:
+        """Whether these are the times of the envelope that the line holds: without them it differs
+        in them alone. They could be of an object in it, or of a key that comes twice.
+        """
+        times = {"collected_at": ""}
+        if self.snapshot_time is not None:
+            times["snapshot_time"] = ""
+        return bool(parse_json(self.rest.decode()) == {**envelope, **times})
+
+
+def without_times(line: bytes) -> Timeless | None:
+    """The line without its times; None where it has none as a line should have them.
+
+    >>> without_times(b'{"collected_at":"2026-01-05T00:00:00Z","kind":"heartbeat"}')
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Timeless(rest=b'{"collected_at":"","kind":"heartbeat"}', collected_at='2026-01-05T00:00:00Z',
+             snapshot_time=None)
+    """
+    collected = _value(line, _COLLECTED_AT)
+    if collected is None:
+        return None
+    start, end = collected
+    collected_at = line[start:end].decode("ascii", "replace")
+    snapshot = _value(line, _SNAPSHOT_TIME)
+    if snapshot is None:
+        return Timeless(line[:start] + line[end:], collected_at, None)
+    snapshot_time = line[snapshot[0] : snapshot[1]].decode("ascii", "replace")
+    (start, end), (later_start, later_end) = sorted((collected, snapshot))
+    if end > later_start:
+        return None
+    rest = line[:start] + line[end:later_start] + line[later_end:]
+    return Timeless(rest, collected_at, snapshot_time)
+
+
+def _value(line: bytes, key: bytes) -> tuple[int, int] | None:
+    """Where the text after a key begins and ends, between its quotes."""
+    place = line.find(key)
+    if place < 0:
+        return None
+    start = line.find(b'"', place + len(key)) + 1
+    end = line.find(b'"', start) if start else -1
+    return None if end < 0 else (start, end)

@@ -1,0 +1,109 @@
+"""A line that came before with other times means what it means to a new reader."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.dumps.statement import KINDS, Statement
+from jobs.dumps.statements import Reader, Refused
+from jobs.dumps.times import Days, PlausibleTimes
+from tests.dumps.samples import line
+
+TIMES = (
+    "2026-01-05T09:00:30Z",
+    "2026-01-05T09:00:00Z",
+    "2026-01-05T09:01:00.5+00:00",
+    "2031-01-05T09:00:00Z",
+    "2026-01-05T09:00",
+    "2026-01-05T09:00:00Z\\u0020",
+    'x","kind":"topic_route',
+    "\\",
+    "",
+)
+
+
+def written(kind: str, collected_at: str, snapshot_time: str | None, shape: int) -> bytes:
+    """A line with the times as they are given, in several ways of writing it."""
+    text = line(kind, collected_at="<c>", snapshot_time="<s>" if snapshot_time else None)
+    if shape == 1:
+        text = json.dumps(json.loads(text), separators=(",", ":"), sort_keys=True)
+    elif shape == 2:
+        # The time of an object inside comes first.
+        text = text.replace("{", '{"extra": {"collected_at": "2026-01-05T09:00:30Z"}, ', 1)
+    elif shape == 3:
+        # Of a key that comes twice the last one counts.
+        text = text.replace("{", '{"collected_at": "2026-01-05T09:00:30Z", ', 1)
+    elif shape == 4:
+        text = text.replace("<c>", "2026-01-05T09:00:30Z")
+        text = text.replace("{", '{"collected_at": "<c>", ', 1)
+    elif shape == 6:
+        text = text.replace("<s>", "2026-01-05T09:00:30Z")
+        text = text.replace("{", '{"snapshot_time": "<s>", ', 1)
+    elif shape == 7:
+        text = text.replace("<c>", "2026-01-05T09:00:30Z").replace(
+            "collected_at", "collected\\u005fat"
+        )
+        text = text.replace("{", '{"extra": {"collected_at": "<c>"}, ', 1)
+    elif shape == 8:
+        text = text.replace("<c>", "2026-01-05T09:00:30Z").replace(
+            "collected_at", "collected\\u005fat"
+        )
+        text = text.replace("{", '{"collected_at": "<c>", ', 1)
+    elif shape == 5:
+        text = text.replace('"<s>"', "null")
+    return text.replace("<c>", collected_at).replace("<s>", snapshot_time or "").encode()
+
+
+LINES = st.builds(
+    written,
+    st.sampled_from(KINDS),
+    st.sampled_from(TIMES),
+    st.sampled_from([*TIMES, None]),
+    st.integers(0, 8),
+)
+
+
+@given(st.lists(LINES, max_size=12))
+def test_what_came_before_changes_no_answer(lines: list[bytes]) -> None:
+    reader = Reader()
+    for order, each in enumerate(lines):
+        assert reader.read(each, order) == Reader().read(each, order)
+
+
+@pytest.mark.parametrize(("kind", "shape"), product(KINDS, range(9)))
+def test_a_line_that_comes_again_has_its_own_times(kind: str, shape: int) -> None:
+    reader = Reader()
+    for collected_at, snapshot_time in product(TIMES, [*TIMES, None]):
+        each = written(kind, collected_at, snapshot_time, shape)
+        assert reader.read(each) == Reader().read(each)
+
+
+def test_a_line_that_comes_again_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Reader()
+    first = reader.read(line("heartbeat").encode())
+    monkeypatch.setattr("jobs.dumps.statements.parse_json", None)
+    again = reader.read(line("heartbeat", collected_at="2026-01-05T10:00:00Z").encode(), 7)
+    assert isinstance(first, list)
+    assert isinstance(again, list)
+    (before,), (now,) = first, again
+    assert isinstance(now, Statement)
+    assert now == before._replace(collected_at=1_767_607_200_000_000, order=7)
+    assert now.content is before.content
+
+
+def test_a_line_that_comes_again_has_a_plausible_time() -> None:
+    day = 20_458
+    plausible = PlausibleTimes(Days(day, day, day, day), None)
+    reader = Reader(plausible=plausible)
+    assert isinstance(reader.read(line("heartbeat").encode()), list)
+    later = line("heartbeat", collected_at="2026-02-05T09:00:00Z").encode()
+    assert isinstance(reader.read(later), Refused)
+    late = line("topic_route", collected_at="2026-01-05T09:00:10Z").encode()
+    assert isinstance(reader.read(late), list)
+    of_other_round = line("topic_route", snapshot_time="2025-01-05T09:00:00Z").encode()
+    assert reader.read(of_other_round) == Reader(plausible=plausible).read(of_other_round)
