@@ -7,8 +7,11 @@ core gives them, and objects again only where a rule compares neighbours in time
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from jobs.judge.evaluated import Allocated
@@ -17,6 +20,8 @@ from jobs.schemas import ALLOCATIONS, QUEUES, STRING
 from rebalance_core.findings import Allocation
 
 _SCHEMA = ALLOCATIONS.schema
+#: What all rows of a situation begin with.
+_PLACE = ("cluster", "consumer_group", "topic", "state_id")
 #: The fields of an allocation that are a column each, in the order of both.
 _SCALARS = (
     "client_id",
@@ -40,11 +45,6 @@ class AllocationRows(NamedTuple):
     rows: pa.Table
     ends: list[int]
 
-    @classmethod
-    def builder(cls, cluster: str, consumer_group: str) -> AllocationBuilder:
-        """What rows of a group are made with."""
-        return AllocationBuilder(cluster, consumer_group)
-
     def of(self, place: int) -> Callable[[], tuple[Allocated, ...]]:
         """What makes the allocations of a situation, anew at each call."""
         start = self.ends[place - 1] if place else 0
@@ -62,35 +62,40 @@ class AllocationRows(NamedTuple):
 class AllocationBuilder:
     """Adds situations one by one."""
 
-    def __init__(self, cluster: str, consumer_group: str) -> None:
-        self._group = cluster, consumer_group
-        self._places: list[tuple[str, str]] = []
+    def __init__(self) -> None:
+        #: Of each situation what its rows begin with, and how many it has.
+        self._places: list[tuple[str, str, str, str]] = []
+        self._lengths: list[int] = []
         self._allocations: list[Allocation] = []
-        self._ends: list[int] = []
 
-    def add(self, topic: str, state_id: str, allocations: Sequence[Allocation]) -> None:
+    def add(
+        self,
+        cluster: str,
+        consumer_group: str,
+        topic: str,
+        state_id: str,
+        allocations: Sequence[Allocation],
+    ) -> None:
         """The allocations of one situation."""
-        self._places += [(topic, state_id)] * len(allocations)
+        self._places.append((cluster, consumer_group, topic, state_id))
+        self._lengths.append(len(allocations))
         self._allocations += allocations
-        self._ends.append(len(self._allocations))
 
     def rows(self) -> AllocationRows:
         """All of them."""
-        every, number = self._allocations, len(self._allocations)
-        cluster, consumer_group = self._group
-        values: dict[str, Any] = {
-            "cluster": [cluster] * number,
-            "consumer_group": [consumer_group] * number,
-            "topic": [topic for topic, _ in self._places],
-            "state_id": [state_id for _, state_id in self._places],
-        }
-        values |= {name: [getattr(each, name) for each in every] for name in _SCALARS}
+        every = self._allocations
+        of_rows: Any = pa.array(np.repeat(np.arange(len(self._lengths)), self._lengths))
+        places = zip(*self._places, strict=True) if self._places else [()] * len(_PLACE)
         columns = {
-            name: pa.array(column, _SCHEMA.field(name).type) for name, column in values.items()
+            name: pa.array(values, _SCHEMA.field(name).type).take(of_rows)
+            for name, values in zip(_PLACE, places, strict=True)
         }
+        for name in _SCALARS:
+            values = list(map(attrgetter(name), every))
+            columns[name] = pa.array(values, _SCHEMA.field(name).type)
         columns["queues"] = _queues(every)
         table = pa.table({name: columns[name] for name in _SCHEMA.names}, schema=_SCHEMA)
-        return AllocationRows(table, self._ends)
+        return AllocationRows(table, np.cumsum(self._lengths).tolist())
 
 
 def _queues(allocations: Sequence[Allocation]) -> pa.Array[Any]:
@@ -110,23 +115,11 @@ def _queues(allocations: Sequence[Allocation]) -> pa.Array[Any]:
 
 
 def _read(rows: pa.Table) -> tuple[Allocated, ...]:
-    rows = rows.combine_chunks()
-    scalars = [rows.column(name).to_pylist() for name in _SCALARS]
+    columns: dict[str, Any] = {name: rows.column(name).to_pylist() for name in _SCALARS}
+    columns["view_brokers"] = map(tuple, columns["view_brokers"])
     queues: Any = rows.column("queues").combine_chunks()
     flat = queues.flatten()
     pairs = list(zip(flat.field(0).to_pylist(), flat.field(1).to_pylist(), strict=True))
-    found = []
-    start = 0
-    for *values, length in zip(*scalars, queues.value_lengths().to_pylist(), strict=True):
-        of_queues = tuple(pairs[start : start + length])
-        found.append(Allocated._make([*_with_tuple(values), of_queues]))
-        start += length
-    return tuple(found)
-
-
-_VIEW_BROKERS = _SCALARS.index("view_brokers")
-
-
-def _with_tuple(values: list[Any]) -> list[Any]:
-    values[_VIEW_BROKERS] = tuple(values[_VIEW_BROKERS])
-    return values
+    ends = np.cumsum(queues.value_lengths()).tolist()
+    of_queues = [tuple(pairs[start:end]) for start, end in pairwise([0, *ends])]
+    return tuple(map(Allocated._make, zip(*columns.values(), of_queues, strict=True)))

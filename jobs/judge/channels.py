@@ -25,7 +25,7 @@ from rebalance_core.processes import confirmed_processes
 from rebalance_core.state import ProcessCount
 from rebalance_core.texts import Text
 
-# Why a client id is used by so many processes; without slots: see ``evaluation.make_state``.
+# Why a client id is used by so many processes; without slots: see ``evaluation.state_of``.
 _SIDE_BY_SIDE = Text(
     "connections of it stay listed side by side for longer than a broker keeps a silent one"
 )

@@ -5,13 +5,12 @@ On Spark a pandas UDF does it, on any core; in one process the same function is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS
-from jobs.judge.allocations import AllocationRows
-from jobs.judge.dossier import Broker
+from jobs.contents import MEMBER_FACTS
+from jobs.judge.allocations import AllocationBuilder, AllocationRows
+from jobs.judge.dossier import Broker, RouteBrokerRow
 from jobs.judge.evaluated import (
     Claimant,
     Evaluated,
@@ -47,40 +46,6 @@ from rebalance_core.texts import Text
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
 MemberFacts = tuple[Any, ...]
-
-#: The facts of a member whatever the topic; what it subscribes to is narrowed to the state's topic.
-ANY_TOPIC_FIELDS = tuple(
-    fact.name for fact in MEMBER_FACTS if fact.name not in ("doubtful_topics", "subscriptions")
-)
-
-#: The fields of a state's members, of its brokers at which the group is not online, and of its
-#: route. A version of -1: the list has none.
-MEMBER_FIELDS = (
-    "broker_name",
-    "broker_id",
-    *ANY_TOPIC_FIELDS,
-    "subscribed",
-    "subscribed_percent",
-    "expression_type",
-    "expression",
-)
-_ADDR, _VERSION, _MODEL, _SUBSCRIBED, _TYPE, _EXPRESSION = map(
-    MEMBER_FIELDS.index,
-    ("client_addr", "version", "message_model", "subscribed", "expression_type", "expression"),
-)
-
-
-def _place(record: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (*record[:3], record[_ADDR] or str(record))
-
-
-#: The fields of ``Member`` out of a record: by place, for there are millions of them.
-_in_order = itemgetter(*map(MEMBER_FIELDS.index, Member._fields))
-
-OFFLINE_FIELDS = ("broker_name", "broker_id")
-#: Where broker_name is null, the nameserver does not know the topic.
-ROUTE_FIELDS = ("namesrv_addr", *[fact.name for fact in ROUTE_FACTS])
-
 
 # ---------------------------------------------------------------- situations to states
 
@@ -128,131 +93,127 @@ def state_of(
     members: Mapping[str, Sequence[MemberFacts]],
 ) -> State:
     """The core's state of a situation; ``members`` by list id."""
-    topic = situation.topic
-    return make_state(
-        consumer_group,
-        topic,
-        members=(
-            (*part.broker, *_of_topic(member, topic))
-            for part in listed(situation)
-            for member in members[part.list_id]
-            if part.has(member[_CLIENT_ID])
-        ),
-        offline=offline(situation),
-        counts=situation.process_counts,
-        unreachable=situation.unreachable,
-        request_mode=situation.request_mode,
-        routes=(
-            (namesrv_addr, *broker)
-            for namesrv_addr, brokers in situation.routes
-            for broker in brokers or [_NO_BROKER]
-        ),
-    )
-
-
-#: What a nameserver gives that does not know the topic.
-_NO_BROKER = (None, None, 0, 0, 0, None)
-_LISTED_VERSION = ANY_TOPIC_FIELDS.index("version")
-_CLIENT_ID = ANY_TOPIC_FIELDS.index("client_id")
-
-
-def _of_topic(member: MemberFacts, topic: str) -> tuple[Any, ...]:
-    """The facts as ``evaluation.MEMBER_FIELDS`` has them, but for the broker."""
-    *any_topic, doubtful_topics, subscriptions = member
-    if any_topic[_LISTED_VERSION] is None:
-        any_topic[_LISTED_VERSION] = -1
-    for of_topic, expression_type, expression in subscriptions or ():
-        if of_topic == topic:
-            percent = dict(doubtful_topics).get(topic, SURE) if doubtful_topics else SURE
-            return (*any_topic, True, percent, expression_type, expression)
-    return (*any_topic, False, SURE, None, None)
-
-
-#: What _of_topic relies on.
-assert [each.name for each in MEMBER_FACTS[-2:]] == ["doubtful_topics", "subscriptions"]  # noqa: S101
-
-
-def make_state(
-    consumer_group: str,
-    topic: str,
-    *,
-    members: Iterable[tuple[Any, ...]],
-    offline: Iterable[tuple[Any, ...]],
-    routes: Iterable[tuple[Any, ...]],
-    counts: Iterable[tuple[Any, ...]] = (),
-    unreachable: Iterable[tuple[Any, ...]] = (),
-    request_mode: str | None = None,
-) -> State:
-    """The core's state from records of ``MEMBER_FIELDS``, ``OFFLINE_FIELDS``, ``ROUTE_FIELDS``.
-
-    A connection is once in one broker's list: a row that repeats one (a poll that was
-    collected twice) is dropped. Copies of an id have different addresses, and stay.
-    """
-    lists: dict[tuple[str, int], dict[tuple[str, str], Member]] = {}
-    # Sorted, for the order in which rows come, or a broker prints a set, has no meaning.
-    for number, record in enumerate(sorted(members, key=_place)):
-        values = list(record)
-        # Without an address a repeated row looks like a copy of the id: it counts.
-        values[_ADDR] = values[_ADDR] or Text("(address {number} not known)", number=number)
-        values[_MODEL] = values[_MODEL] or CLUSTERING
-        values[_VERSION] = None if values[_VERSION] < 0 else values[_VERSION]
-        if values[_SUBSCRIBED]:
-            values[_EXPRESSION] = normalise_expression(values[_TYPE], values[_EXPRESSION])
-        member = Member._make(_in_order(values))
-        of_broker = lists.setdefault((values[0], values[1]), {})
-        key = (member.client_id, member.client_addr)
-        of_broker[key] = min(of_broker[key], member, key=str) if key in of_broker else member
-    brokers: dict[str, dict[str, RouteBroker]] = {}
-    for (
-        namesrv_addr,
-        broker_name,
-        ids,
-        perm,
-        read_queue_nums,
-        write_queue_nums,
-        zone_name,
-    ) in routes:
-        of_nameserver = brokers.setdefault(namesrv_addr, {})
-        if broker_name is not None:
-            of_nameserver[broker_name] = RouteBroker(
-                broker_name=broker_name,
-                broker_ids=None if ids is None else tuple(sorted(int(id_) for id_ in ids)),
-                perm=perm,
-                read_queue_nums=read_queue_nums,
-                write_queue_nums=write_queue_nums,
-                zone_name=zone_name,
-            )
+    lists: dict[Broker, list[Member]] = {}
+    for part in listed(situation):
+        chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
+        if chosen:
+            lists.setdefault(part.broker, []).extend(_of_topic(chosen, situation.topic))
     return State(
         consumer_group=consumer_group,
-        topic=topic,
+        topic=situation.topic,
+        # In order, for the order in which rows come, or a broker prints a set, has no meaning.
         client_lists=tuple(
-            ClientList(name, broker_id, tuple(of_list.values()))
-            for (name, broker_id), of_list in lists.items()
+            ClientList(*broker, _each_once(of_list)) for broker, of_list in sorted(lists.items())
         ),
         topic_routes=tuple(
-            TopicRoute(namesrv_addr, tuple(of_nameserver.values()))
-            for namesrv_addr, of_nameserver in sorted(brokers.items())
+            TopicRoute(namesrv_addr, tuple(_by_name(brokers).values()))
+            for namesrv_addr, brokers in sorted(situation.routes)
         ),
-        offline_brokers=tuple((name, broker_id) for name, broker_id in offline),
+        offline_brokers=tuple(offline(situation)),
         process_counts=tuple(
             # Every reason is a template without slots, so that a column needs no more than it.
-            ProcessCount(client_id, int(processes), Text(because))
-            for client_id, processes, because in counts
+            ProcessCount(client_id, processes, Text(because))
+            for client_id, processes, because in situation.process_counts
         ),
-        unreachable=tuple((client_id, broker_name) for client_id, broker_name in unreachable),
-        request_mode=request_mode,
+        unreachable=tuple((client_id, name) for client_id, name in situation.unreachable),
+        request_mode=situation.request_mode,
     )
+
+
+_CLIENT_ID = [fact.name for fact in MEMBER_FACTS].index("client_id")
+
+
+def _of_topic(records: Iterable[MemberFacts], topic: str) -> Iterator[Member]:
+    """The members, with what they subscribe to narrowed to the topic.
+
+    There are millions of them, and equal subscriptions are one object as a rule.
+    """
+    subscribed_to: dict[tuple[int, int], tuple[bool, int, str | None]] = {}
+    for (
+        client_id,
+        client_addr,
+        language,
+        version,
+        message_model,
+        strategy,
+        client_rebalance,
+        is_expired,
+        chooses_queues,
+        subscription_source,
+        doubtful_topics,
+        subscriptions,
+    ) in records:
+        key = id(subscriptions), id(doubtful_topics)
+        found = subscribed_to.get(key)
+        if found is None:
+            found = subscribed_to[key] = _subscribed(topic, subscriptions, doubtful_topics)
+        subscribed, percent, expression = found
+        yield Member(
+            client_id,
+            client_addr,
+            subscribed,
+            message_model or CLUSTERING,
+            strategy,
+            client_rebalance,
+            language,
+            # -1: the list has none.
+            None if version is None or version < 0 else version,
+            expression,
+            is_expired,
+            chooses_queues,
+            subscription_source,
+            percent,
+        )
+
+
+def _subscribed(topic: str, subscriptions: Any, doubtful_topics: Any) -> tuple[bool, int, Any]:
+    """Whether a member subscribes to the topic, in how many percent of the polls, its filter."""
+    for of_topic, expression_type, expression in subscriptions or ():
+        if of_topic == topic:
+            percent = dict(doubtful_topics or ()).get(topic, SURE)
+            return True, percent, normalise_expression(expression_type, expression)
+    return False, SURE, None
+
+
+def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
+    """The members of one list, in order. A connection is once in a broker's list: a row that
+    repeats one is dropped. Copies of an id have different addresses, and stay.
+    """
+    found: dict[tuple[str, Any], Member] = {}
+    unaddressed: list[Member] = []
+    for member in members:
+        if not member.client_addr:
+            unaddressed.append(member)
+            continue
+        key = (member.client_id, member.client_addr)
+        found[key] = min(found[key], member, key=str) if key in found else member
+    for number, member in enumerate(sorted(unaddressed, key=str)):
+        # Without an address a repeated row looks like a copy of the id: it counts.
+        addr = Text("(address {number} not known)", number=number)
+        found[member.client_id, addr] = member._replace(client_addr=addr)
+    return tuple([found[key] for key in sorted(found)])
+
+
+def _by_name(brokers: Iterable[RouteBrokerRow]) -> dict[str, RouteBroker]:
+    """The brokers of a route, each name once."""
+    return {broker.broker_name: RouteBroker(*broker) for broker in brokers}
 
 
 # ---------------------------------------------------------------- states to verdicts
 
 
-class Question(NamedTuple):
-    """Situations of a group that are to be evaluated, with the lists that they name."""
+class Asked(NamedTuple):
+    """A situation of a group that is to be evaluated."""
 
     cluster: str
     consumer_group: str
-    situations: tuple[Situation, ...]
+    situation: Situation
+
+
+class Question(NamedTuple):
+    """Situations that are to be evaluated, with the lists that they name."""
+
+    situations: tuple[Asked, ...]
     #: By list id.
     members: Mapping[str, Sequence[MemberFacts]]
 
@@ -271,44 +232,40 @@ class Verdicts(NamedTuple):
         }
 
 
-#: So many members of so many situations are evaluated at a time: some 10 ms of work at least, and
-#: no more than some megabytes of members and of what each of them takes.
+#: So many members of so many situations are evaluated at a time: some 100 ms of work, and no more
+#: than some megabytes of members and of what each of them takes.
 _MEMBERS_AT_ONCE = 20_000
 
 
 def questions(
-    cluster: str,
-    consumer_group: str,
-    situations: Iterable[Situation],
-    members: Mapping[str, Sequence[MemberFacts]],
+    situations: Iterable[Asked], members: Mapping[str, Sequence[MemberFacts]]
 ) -> Iterable[Question]:
-    """The situations of a group in questions of about equal work."""
-    chosen: list[Situation] = []
+    """The situations in questions of about equal work."""
+    chosen: list[Asked] = []
     lists: dict[str, Sequence[MemberFacts]] = {}
     work = 0
-    for situation in situations:
-        of_situation = {part.list_id: members[part.list_id] for part in listed(situation)}
-        chosen.append(situation)
+    for asked in situations:
+        of_situation = {part.list_id: members[part.list_id] for part in listed(asked.situation)}
+        chosen.append(asked)
         lists |= of_situation
         work += sum(map(len, of_situation.values()))
         if work >= _MEMBERS_AT_ONCE:
-            yield Question(cluster, consumer_group, tuple(chosen), lists)
+            yield Question(tuple(chosen), lists)
             chosen, lists, work = [], {}, 0
     if chosen:
-        yield Question(cluster, consumer_group, tuple(chosen), lists)
+        yield Question(tuple(chosen), lists)
 
 
 def answer(question: Question, rules: StrategyRules) -> Verdicts:
     """The core's verdicts on the situations of a question."""
     found: list[tuple[str, Evaluated]] = []
-    allocations = AllocationRows.builder(question.cluster, question.consumer_group)
-    for situation in question.situations:
-        state = state_of(question.consumer_group, situation, question.members)
+    allocations = AllocationBuilder()
+    for cluster, consumer_group, situation in question.situations:
+        state = state_of(consumer_group, situation, question.members)
         evaluation = evaluate(state, rules)
-        found.append(
-            (situation.situation_id, to_evaluated(evaluation, CoreSituation(state, rules)))
-        )
-        allocations.add(situation.topic, situation.situation_id, evaluation.allocations)
+        state_id = situation.situation_id
+        found.append((state_id, to_evaluated(evaluation, CoreSituation(state, rules))))
+        allocations.add(cluster, consumer_group, situation.topic, state_id, evaluation.allocations)
     return Verdicts(found, allocations.rows())
 
 

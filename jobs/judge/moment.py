@@ -13,7 +13,7 @@ from jobs.errors import InputError
 from jobs.instants import Instant, to_datetime
 from jobs.judge.dossier import Dossier
 from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.evaluation import MemberFacts, answer, questions, state_of
+from jobs.judge.evaluation import Asked, MemberFacts, answer, questions, state_of
 from jobs.judge.history import Row, judge
 from jobs.judge.situations import Period, find_situations
 from jobs.judge.terms import Terms
@@ -104,8 +104,8 @@ def find_moments(
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Evaluated] = {}
-    every = found.distinct().values()
-    for question in questions(dossier.cluster, dossier.consumer_group, every, members):
+    asked = [Asked(dossier.cluster, group, each) for each in found.distinct().values()]
+    for question in questions(asked, members):
         evaluated |= answer(question, rules).by_id()
     judged = judge(dossier, found, evaluated, terms)
     return [

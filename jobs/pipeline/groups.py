@@ -13,7 +13,7 @@ from jobs.fold.kernel import runs_of
 from jobs.fold.runs import Records
 from jobs.judge.dossier import Dossier, EarlierFinding
 from jobs.judge.evaluated import Evaluated
-from jobs.judge.evaluation import Question, Verdicts, answer, questions
+from jobs.judge.evaluation import Asked, Question, Verdicts, answer, questions
 from jobs.judge.history import judge
 from jobs.judge.situations import Situations, find_situations
 from jobs.judge.tables import Row, to_table
@@ -87,11 +87,14 @@ class GroupAudit:
         """The groups with their situations."""
         return read_shard(pieces, self.terms)
 
-    def questions(self, begun: Shard) -> Iterator[Question]:
+    def questions(self, begun: Shard) -> Iterable[Question]:
         """The distinct situations of all groups."""
-        for group in begun.groups:
-            dossier, situations = group.dossier, group.situations.distinct().values()
-            yield from questions(dossier.cluster, dossier.consumer_group, situations, begun.members)
+        asked = (
+            Asked(group.dossier.cluster, group.dossier.consumer_group, situation)
+            for group in begun.groups
+            for situation in group.situations.distinct().values()
+        )
+        return questions(asked, begun.members)
 
     def answer(self, question: Question) -> Verdicts:
         """The core's verdicts."""

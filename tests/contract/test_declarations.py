@@ -18,9 +18,9 @@ from pydantic import BaseModel
 from jobs import settings
 from jobs.contents import MEMBER_FACTS, content_id, record_text
 from jobs.judge.dossier import Dossier
-from jobs.judge.evaluation import make_state
+from jobs.judge.evaluation import state_of
 from jobs.judge.history import judge
-from jobs.judge.situations import Situations
+from jobs.judge.situations import Situation, Situations
 from jobs.judge.terms import Terms
 from jobs.kinds import DRIFTS, FAULTS, KINDS, QUEUE_FINDINGS, SEVERITIES, UNREADABLE, VERDICTS
 from jobs.masking import Masking
@@ -126,14 +126,10 @@ def test_a_fact_makes_another_list_and_reaches_the_core(changed: str) -> None:
     members, ids = [], []
     for number in (0, 1):
         facts = {name: values[number * (name == changed)] for name, values in VALUES.items()}
-        ids.append(content_id([record_text(MEMBER_FACTS, (*facts.values(), None, []))]))
-        of_state = make_state(
-            "G",
-            "T",
-            members=[("x", 0, *facts.values(), True, 100, "TAG", "*")],
-            offline=(),
-            routes=(),
-        )
+        record = (*facts.values(), None, (("T", "TAG", "*"),))
+        ids.append(content_id([record_text(MEMBER_FACTS, record)]))
+        situation = Situation("", "T", ((("x", 0), "list"),), (), (), (), ())
+        of_state = state_of("G", situation, {"list": [record]})
         members.append(of_state.client_lists[0].members[0])
     assert ids[0] != ids[1]
     before, after = members

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jobs.instants import to_datetime
-from jobs.judge.allocations import AllocationRows
+from jobs.judge.allocations import AllocationBuilder
 from jobs.judge.moment import Moment
 from jobs.judge.tables import to_table
 from jobs.pipeline.moments import Question, moments_of_dumps, moments_of_tables
@@ -135,8 +135,8 @@ def test_every_moment_is_answered_with_what_was_published_of_it(
             times = (moment.snapshot_time, moment.first_seen, moment.last_seen)
             assert [*map(to_datetime, times)] == [at, run["first_seen"], run["last_seen"]]
             evaluated = evaluate(moment.state, strategy_rules(settings))
-            made = AllocationRows.builder(run["cluster"], group)
-            made.add(topic, run["state_id"], evaluated.allocations)
+            made = AllocationBuilder()
+            made.add(run["cluster"], group, topic, run["state_id"], evaluated.allocations)
             assert sorted(map(str, made.rows().rows.to_pylist())) == sorted(
                 str(row) for row in allocations if row["state_id"] == run["state_id"]
             )
