@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import Any
 
@@ -63,6 +63,8 @@ _SMALL_INPUT = 8 << 20
 _LEAST_BYTES_OF_A_SHARD = 1 << 20
 _MOST_BYTES_OF_A_SHARD = 32 << 20
 _TASKS_OF_A_CORE = 4
+#: A shard with so many questions at most answers them where it is: some seconds of one core.
+_MOST_QUESTIONS_IN_PLACE = 16
 
 
 @dataclass(frozen=True)
@@ -161,13 +163,21 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return self._keep(self._grouped(pieces).mapInArrow(_of_shards(step), _DDL))
 
     def ask(self, pieces: Frame, work: Work) -> Frame:
-        """Questions are spread by number over all cores: a giant group has all that there are."""
-        asked = self._grouped(pieces).mapInArrow(_of_shards(_questions(work)), _DDL)
+        """A shard of few questions answers them itself. Those of a large one are spread by number
+        over all cores, and it begins again for its end: a giant group has all the cores there are.
+        """
+        done = self.by_shard(pieces, _whole_or_questions(work))
+        asked = done.only(_QUESTION).rows
+        large = [row[0] for row in asked.select("shard").distinct().collect()]
+        if not large:
+            return done
         answer: Any = F.pandas_udf(_answers(work), "binary")  # type: ignore[attr-defined]
-        answered = asked.repartition(self._tasks).select(
+        answered = asked.repartition(self._most_tasks).select(
             "shard", F.lit(_ANSWER).alias("kind"), answer("data").alias("data")
         )
-        return self.by_shard(Frame(pieces.rows.unionAll(answered)), _end(work))
+        of_large = pieces.rows.where(F.col("shard").isin(large)).unionAll(answered)
+        ended = self.by_shard(Frame(of_large), _end(work))
+        return Frame(done.rows.where(F.col("kind") != _QUESTION)).and_also(ended)
 
     def collect(self, pieces: Frame) -> Iterator[Piece]:
         """The pieces; few of them are held in the driver at a time."""
@@ -279,9 +289,18 @@ def _of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
     return run
 
 
-def _questions(work: Work) -> ShardStep:
+def _whole_or_questions(work: Work) -> ShardStep:
+    """The end of a shard of few questions, else its questions."""
+
     def step(pieces: Sequence[Piece]) -> Iterator[Piece]:
-        for question in work.questions(work.begin(pieces)):
+        begun = work.begin(pieces)
+        questions = iter(work.questions(begun))
+        few = list(islice(questions, _MOST_QUESTIONS_IN_PLACE))
+        more = next(questions, None)
+        if more is None:
+            yield from work.end(begun, map(work.answer, few))
+            return
+        for question in chain(few, [more], questions):
             yield pack_value(pieces[0].shard, _QUESTION, question)
 
     return step

@@ -350,6 +350,20 @@ def test_the_questions_of_one_shard_are_spread_over_all_cores(spark: Any) -> Non
 
 
 @pytest.mark.spark
+def test_a_shard_of_few_questions_answers_them_itself(spark: Any) -> None:
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+
+    with SparkEngine(spark) as engine:
+        pieces = engine.given(
+            pack_value(shard, "number", number) for shard in range(3) for number in range(16)
+        )
+        done = engine.ask(pieces, Squares(0))
+        found = collected(engine, done)
+    assert [len(tasks) for tasks in values(found, "tasks")] == [1, 1, 1]
+    assert len(values(found, "squares")) == 3
+
+
+@pytest.mark.spark
 def test_a_file_that_is_too_large_to_be_handed_over_is_opened_where_it_is_read(
     spark: Any, tmp_path: Path
 ) -> None:
