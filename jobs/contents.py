@@ -6,7 +6,8 @@ not against somebody who looks for two lists that collide.
 
 The text of a value is its length, a colon and the value (lengths, for names are chosen by strangers
 and may hold any separator); ``-`` for null. The texts of a record's fields follow each other; the
-texts of a content's records are sorted, each once for every time that it comes.
+texts of a content's records are sorted, and each counts once: a connection is once in a broker's
+list, and a broker once in a route.
 """
 
 from __future__ import annotations
@@ -60,12 +61,13 @@ ROUTE_FACTS = (
 
 
 def content_id(records: Iterable[str]) -> str:
-    """The id of a content from the texts of its records, in any order.
+    """The id of a content from the texts of its records, in any order, repeated or not.
 
-    >>> content_id(["1:a", "1:b"]) == content_id(["1:b", "1:a"]) != content_id(["1:a"])
+    >>> content_id(["1:a", "1:b"]) == content_id(["1:b", "1:a", "1:b"]) != content_id(["1:a"])
     True
     """
-    return hashlib.md5("".join(sorted(records)).encode(), usedforsecurity=False).hexdigest()
+    text = "".join(sorted(set(records)))
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def record_text(facts: Sequence[Fact], values: Iterable[Any]) -> str:

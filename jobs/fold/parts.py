@@ -309,8 +309,8 @@ def poll_runs(broker_polls: Source, *, has_ids: bool) -> Rows:
     """The polls that brought no list, and of those that brought one the id where there is one.
 
     An answer with an empty list counts as NOT_ONLINE. Of an answer with a list and without an id
-    the time alone is taken: the list comes by ``member_runs``. ``has_ids``: the polls themselves
-    have the ids of their lists; then a list without an id has no content.
+    the time alone is taken: the list comes by ``member_runs``, or is lost. ``has_ids``: the polls
+    themselves have the ids of their lists.
     """
     columns = _Columns(_BROKER)
     outcomes, list_ids = Column(), Column()
@@ -325,9 +325,7 @@ def poll_runs(broker_polls: Source, *, has_ids: bool) -> Rows:
         ids = np.zeros(batch.num_rows, np.int64)
         if has_ids:
             ids = np.where(is_listed, list_ids.number(batch.column("list_id")), 0)
-        every = [*columns.read(batch), outcome, ids, _times(batch), _answered_at(batch)]
-        rows = ~is_listed | (ids > 0) | (not has_ids)
-        gathered.add(*[each[rows] for each in every])
+        gathered.add(*columns.read(batch), outcome, ids, _times(batch), _answered_at(batch))
     *keys, outcome, ids, times, answered_at = gathered.arrays()
     runs = collect([*keys, outcome, ids], [times, answered_at])
     first = runs.first

@@ -177,11 +177,7 @@ class ContentIds:
         self._texts: dict[int, tuple[Record, str]] = {}
 
     def identify(self, records: Iterable[Record]) -> tuple[str, list[Record]]:
-        """The id of a content, and its records, in an order that is always the same.
-
-        A connection is once in a broker's list, and a broker once in a route: a row that comes
-        twice counts once.
-        """
+        """The id of a content, and its distinct records, in an order that is always the same."""
         by_text = {self._text(record): record for record in records}
         return content_id(by_text), [by_text[text] for text in sorted(by_text)]
 

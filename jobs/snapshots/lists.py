@@ -117,8 +117,8 @@ class ListRows:
         self._distinct: list[Member] = []
         self._texts: dict[tuple[int, bool | None], str] = {}
         self._last: dict[Broker, _Resolved] = {}
-        #: By list id the numbers of its members, and which of them are expired.
-        self._lists: dict[str, tuple[Sequence[int], Sequence[bool | None]]] = {}
+        #: By list id its distinct members: their numbers, and whether they are expired.
+        self._lists: dict[str, tuple[tuple[int, bool | None], ...]] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -203,8 +203,9 @@ class ListRows:
         return number
 
     def _list_id(self, numbers: Sequence[int], expired: Sequence[bool | None]) -> str:
-        list_id = content_id([self._text(*each) for each in zip(numbers, expired, strict=True)])
-        self._lists.setdefault(list_id, (numbers, expired))
+        members = {self._text(*each): each for each in zip(numbers, expired, strict=True)}
+        list_id = content_id(members)
+        self._lists.setdefault(list_id, tuple(members.values()))
         return list_id
 
     def _text(self, number: int, is_expired: bool | None) -> str:
@@ -242,9 +243,9 @@ class ListRows:
         ids: list[str] = []
         members: list[tuple[int, bool | None]] = []
         ends = [0]
-        for list_id, (numbers, expired) in self._lists.items():
+        for list_id, of_list in self._lists.items():
             ids.append(list_id)
-            members += zip(numbers, expired, strict=True)
+            members += of_list
             ends.append(len(members))
             if len(members) >= PIECE_ROWS:
                 yield self._member_lists(cluster, group, ids, members, ends)

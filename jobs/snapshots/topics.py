@@ -85,7 +85,7 @@ def _route_contents(poll: Statement, ids: dict[tuple[RouteBroker, ...], str]) ->
             "cluster": poll.cluster,
             "topic": poll.subject,
             "route_id": id_,
-            "brokers": list(brokers),
+            "brokers": list(dict.fromkeys(brokers)),
         }
         for id_, brokers in contents.items()
     ]

@@ -24,12 +24,13 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from jobs.java import find_java
 from tests.bench.contenders import BY_NAME, CONTENDERS
 from tests.bench.findings import differences, read_findings
 from tests.bench.fleets import TARGET, Tables, ensure_ids, ensure_size
 from tests.bench.measured import Measured, in_fresh_process
 
-SIZES = ("S", "M", "L", "XL")
+SIZES = ("TINY", "S", "M", "L", "XL")
 FLOORS = ("floor_read", "floor_write")
 #: Each contender runs once on these, whatever the rounds.
 LONG = ("L", "XL")
@@ -92,6 +93,12 @@ def median(runs: Sequence[Measured], size: str, heartbeats: int) -> Result:
     )
 
 
+def sizes_between(smallest: str | None, largest: str) -> Sequence[str]:
+    """The sizes that are measured: TINY, which shows that all works, only where it is asked for."""
+    first = smallest or min("S", largest, key=SIZES.index)
+    return SIZES[SIZES.index(first) : SIZES.index(largest) + 1]
+
+
 def contenders_on(size: str, names: Sequence[str]) -> list[str]:
     """Those of them that run on a size."""
     return [name for name in names if size != "XL" or BY_NAME[name].on_xl]
@@ -120,7 +127,11 @@ def say(text: str) -> None:
 def machine() -> dict[str, str]:
     """What the numbers were measured on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
+    found = {**os.environ, **find_java(os.environ)}
+    program = Path(found["JAVA_HOME"], "bin", "java") if found.get("JAVA_HOME") else Path("java")
+    java = subprocess.run(
+        [program, "-version"], capture_output=True, text=True, check=False, env=found
+    )
     return {
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{memory:.0f} GiB",
@@ -185,7 +196,7 @@ def main() -> None:
     """Measures, prints the tables, writes the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", choices=SIZES, default="M")
-    parser.add_argument("--smallest", choices=SIZES, default="S")
+    parser.add_argument("--smallest", choices=SIZES, help="by default S, or TINY alone")
     parser.add_argument("--rounds", type=int, default=3, help="on L and XL: once")
     parser.add_argument("--only", help="these contenders, separated by commas")
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
@@ -198,7 +209,7 @@ def main() -> None:
         + ", ".join(f"{name} {value}" for name, value in machine().items()),
         "",
     ]
-    for size in SIZES[SIZES.index(args.smallest) : SIZES.index(args.largest) + 1]:
+    for size in sizes_between(args.smallest, args.largest):
         on_size = contenders_on(size, names)
         if not on_size:
             continue

@@ -11,7 +11,7 @@ import pytest
 
 from tests.bench.contenders import CONTENDERS
 from tests.bench.fleets import Tables
-from tests.bench.run import check, contenders_on, median, run_once, table_of
+from tests.bench.run import check, contenders_on, machine, median, run_once, sizes_between, table_of
 
 NAMES = [each.name for each in CONTENDERS]
 
@@ -20,6 +20,25 @@ def test_xl_is_for_the_audit_in_one_process() -> None:
     assert contenders_on("XL", NAMES) == ["driver", "driver_ids"]
     assert contenders_on("XL", ["audit", "on_polars"]) == []
     assert contenders_on("L", NAMES) == NAMES
+
+
+@pytest.mark.parametrize(
+    ("smallest", "largest", "sizes"),
+    [
+        (None, "TINY", ["TINY"]),
+        (None, "M", ["S", "M"]),
+        ("TINY", "S", ["TINY", "S"]),
+        ("L", "XL", ["L", "XL"]),
+    ],
+)
+def test_tiny_is_measured_only_where_it_is_asked_for(
+    smallest: str | None, largest: str, sizes: list[str]
+) -> None:
+    assert list(sizes_between(smallest, largest)) == sizes
+
+
+def test_the_java_of_the_machine_is_that_which_spark_takes(java: None) -> None:
+    assert int(machine()["Java"].split(".")[0]) >= 17
 
 
 @pytest.mark.spark

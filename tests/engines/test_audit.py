@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from jobs.engines.local import LocalEngine
 from jobs.publish.run import Task
@@ -71,8 +74,8 @@ def across_midnight(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def write_fleet(snapshots: Path, *, has_ids: bool, groups: int) -> None:
-    rows = {name: across_midnight(each) for name, each in fleet(3, groups=groups).items()}
+def write_fleet(snapshots: Path, *, has_ids: bool, groups: int, seed: int = 3) -> None:
+    rows = {name: across_midnight(each) for name, each in fleet(seed, groups=groups).items()}
     if has_ids:
         rows |= ids_locally(
             rows["heartbeats"], rows["broker_polls"], rows["topic_routes"], EXPIRY_SECONDS
@@ -143,6 +146,22 @@ def test_spark_publishes_what_this_process_does(spark: Any, tmp_path: Path) -> N
     assert here[2].summary["previous"] is not None
     faults = here[0].rows("group_faults")
     assert all({"evidence", "remedy"} <= json.loads(row["texts"] or "{}").keys() for row in faults)
+
+
+@given(st.integers(0, 1 << 32))
+@hypothesis_settings(max_examples=6)
+def test_the_rows_of_groups_in_which_everything_happens_give_what_their_ids_give(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    """Among it polls that contradict the rows of their list, or have lost them."""
+    folder = tmp_path_factory.mktemp("fleet")
+    for name, has_ids in (("rows", False), ("ids", True)):
+        write_fleet(folder / name, has_ids=has_ids, groups=2, seed=seed)
+    rows, ids = (
+        audit_locally(task(folder / name, folder / f"{name}-reports", settings=GENERATED))
+        for name in ("rows", "ids")
+    )
+    assert of_content(ids) == of_content(rows)
 
 
 def test_the_rows_of_a_capture_give_what_its_ids_give(tmp_path: Path) -> None:

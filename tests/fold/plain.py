@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
-from jobs.judge.dossier import ClientRun, Dossier, PollRun
+from jobs.judge.dossier import ClientRun, Dossier
 from jobs.member_flags import HEARD_SECONDS
 from tests.fold.fleets import EXPIRY_SECONDS, START
 
@@ -21,11 +21,11 @@ def fold_plainly(tables: dict[str, pa.Table]) -> dict[tuple[str, str], set[Any]]
     """By cluster and group the parts of the dossier, as ``parts_of`` has them."""
     found: Parts = defaultdict(set)
     lists = _lists(tables)
-    answers: dict[Any, dict[int, _Answer]] = defaultdict(dict)
+    answers: dict[Any, _Said] = defaultdict(lambda: defaultdict(list))
     subscribed: dict[tuple[str, str], set[str]] = defaultdict(set)
     for (cluster, group, *broker, time), members in lists.items():
         list_id = content_id(record_text(MEMBER_FACTS, each) for each in members)
-        answers[cluster, group, *broker][time] = ("ANSWERED", list_id, time)
+        answers[cluster, group, *broker][time].append(("ANSWERED", list_id, time))
         topics = {each[0] for member in members for each in member[-1]}
         connections = sorted(member[:2] for member in members)
         content = (list_id, tuple(sorted(topics, key=repr)), tuple(connections))
@@ -39,16 +39,11 @@ def fold_plainly(tables: dict[str, pa.Table]) -> dict[tuple[str, str], set[Any]]
             outcome = "NOT_ONLINE"
         time = _micros(row["snapshot_time"])
         collected = _micros(row["collected_at"]) or time
-        of_broker = answers[key]
-        if (*key, time) in lists:
-            of_broker[time] = (*of_broker[time][:2], max(collected, of_broker[time][2]))
-        elif outcome != "ANSWERED":
-            of_broker[time] = (outcome, None, collected)
-    for (cluster, group, *broker), of_broker in answers.items():
-        if of_broker:
-            found[cluster, group].add(("poll", (*broker, tuple(sorted(of_broker.items())))))
+        answers[key][time].append((outcome, None, collected))
+    for (cluster, group, *broker), said in answers.items():
+        found[cluster, group].add(("poll", (*broker, _what_counts(said))))
     # Of a group that no list ever had a member of, the offsets tell the topics.
-    polled = {key[:2] for key, of_broker in answers.items() if of_broker}
+    polled = {key[:2] for key in answers}
     for row in tables["queue_offsets"].to_pylist():
         group = (row["cluster"], row["consumer_group"])
         if group in polled - {key[:2] for key in lists}:
@@ -70,11 +65,14 @@ def parts_of(dossiers: Iterable[Dossier]) -> dict[tuple[str, str], set[Any]]:
 
 
 def _polls(dossier: Dossier) -> Iterator[Any]:
-    polls: dict[Any, dict[int, _Answer]] = defaultdict(dict)
+    polls: dict[Any, _Said] = defaultdict(lambda: defaultdict(list))
     for run in dossier.polls:
-        _add_poll(polls[run.broker], run)
-    for broker, answers in polls.items():
-        yield "poll", (*broker, tuple(sorted(answers.items())))
+        is_list = run.answer not in _LEAST
+        answer = ("ANSWERED", run.answer) if is_list else (run.answer, None)
+        for time, collected in zip(run.times, run.collected_at, strict=True):
+            polls[run.broker][time].append((*answer, collected))
+    for broker, said in polls.items():
+        yield "poll", (*broker, _what_counts(said))
 
 
 def _contents(dossier: Dossier) -> Iterator[Any]:
@@ -101,21 +99,27 @@ def _reports(dossier: Dossier) -> Iterator[Any]:
 
 #: The outcome, the id of the list, and when it was collected.
 _Answer = tuple[str, str | None, int]
+#: By snapshot all that a broker answered in it.
+_Said = dict[int, list[_Answer]]
+_LEAST = ("ANSWERED", "NO_ANSWER", "NOT_ONLINE")
 
 
-def _add_poll(of_broker: dict[int, _Answer], run: PollRun) -> None:
-    """What a broker answered in each snapshot, whichever of its runs says so.
+def _what_counts(said: _Said) -> tuple[tuple[int, _Answer], ...]:
+    """Of each snapshot what counts of the answers, and when the last one came that gave it.
 
     A list counts over another outcome. Of an answer the time may come without the list.
     """
-    is_list = run.answer not in ("ANSWERED", "NOT_ONLINE", "NO_ANSWER")
-    for time, collected in zip(run.times, run.collected_at, strict=True):
-        outcome, list_id, before = of_broker.get(time, ("ANSWERED", None, 0))
-        if is_list:
-            outcome, list_id = "ANSWERED", run.answer
-        elif run.answer != "ANSWERED" and list_id is None:
-            outcome = run.answer
-        of_broker[time] = (outcome, list_id, max(before, collected))
+    counting = []
+    for time, answers in sorted(said.items()):
+        rank, outcome, list_id = max((_rank(each), *each[:2]) for each in answers)
+        came = [each[2] for each in answers if _rank(each) in (0, rank)]
+        counting.append((time, (outcome, list_id, max(came))))
+    return tuple(counting)
+
+
+def _rank(answer: _Answer) -> int:
+    outcome, list_id, _ = answer
+    return _LEAST.index(outcome) if list_id is None else len(_LEAST)
 
 
 def _micros(time: datetime | None) -> int | None:

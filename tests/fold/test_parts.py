@@ -223,8 +223,8 @@ def broker_poll(**values: Any) -> pa.Table:
         ("ANSWERED", None, None, [("NOT_ONLINE", None)], [("NOT_ONLINE", None)]),
         ("NOT_ONLINE", 0, None, [("NOT_ONLINE", None)], [("NOT_ONLINE", None)]),
         ("NO_ANSWER", 0, None, [("NO_ANSWER", None)], [("NO_ANSWER", None)]),
-        # A list that came: by rows the answer's time alone, by ids its id, or nothing without one.
-        ("ANSWERED", 2, None, [("ANSWERED", None)], []),
+        # A list that came: by rows the answer's time alone, by ids its id, or the time without one.
+        ("ANSWERED", 2, None, [("ANSWERED", None)], [("ANSWERED", None)]),
         ("ANSWERED", 2, "1", [("ANSWERED", None)], [("ANSWERED", "1")]),
         # An id of what is no list names nothing.
         ("NO_ANSWER", 0, "1", [("NO_ANSWER", None)], [("NO_ANSWER", None)]),

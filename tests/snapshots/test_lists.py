@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from jobs.contents import MEMBER_FACTS, content_id, record_text
-from tests.snapshots.builders import Rows, at, heartbeat, poll, running_info, shown, tables
+from jobs.dumps.statement import Connection, Connections, Statement
+from jobs.fold.kernel import Cutting
+from jobs.schemas import BROKER_POLLS, HEARTBEATS, MEMBER_LISTS
+from tests.fold.plain import parts_of
+from tests.snapshots.builders import (
+    Rows,
+    at,
+    heartbeat,
+    poll,
+    running_info,
+    shown,
+    subscriptions,
+    tables,
+)
+from tests.support.folding import fold_slices, whole
 
 
 def ids(rows: Rows) -> list[str | None]:
@@ -96,6 +114,42 @@ def test_the_id_is_that_of_the_members_facts():
         for member in list_["members"]
     ]
     assert list_["list_id"] == content_id(texts)
+
+
+def answered(seconds: float, connections: tuple[Connection, ...]) -> Statement:
+    answer = Connections(connections, "CONSUME_PASSIVELY", "CLUSTERING", subscriptions("T"))
+    return poll(seconds=seconds)._replace(content=answer)
+
+
+ONE, OTHER = Connection("a", "a:1", "JAVA", 401), Connection("a", "a:2", "JAVA", 401)
+
+
+def test_a_connection_that_an_answer_has_twice_counts_once():
+    rows = tables(answered(0, (ONE, OTHER, ONE)), answered(60, (OTHER, ONE)))
+    first, second = ids(rows)
+    assert first == second
+    (list_,) = rows["member_lists"]
+    assert [each["client_addr"] for each in list_["members"]] == ["a:1", "a:2"]
+    assert len(rows["heartbeats"]) == 5
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([ONE, OTHER, Connection("b", "b:1", "GO", 1)])), min_size=1),
+    st.lists(st.integers(0, 400), max_size=4),
+)
+@hypothesis_settings(max_examples=50)
+def test_the_ids_of_lists_say_what_their_rows_say(lists, heard):
+    statements = [answered(60 * place, tuple(each)) for place, each in enumerate(lists)]
+    rows = tables(*statements, *[heartbeat("a", "T", seconds=each) for each in heard])
+    made = {
+        table.name: pa.Table.from_pylist(rows.get(table.name, []), table.schema)
+        for table in (HEARTBEATS, BROKER_POLLS, MEMBER_LISTS)
+    }
+    by_rows, by_ids = (
+        parts_of(fold_slices(whole(made, cutting), cutting).all())
+        for cutting in (Cutting(1, 130), Cutting(1, 130, list_ids=True))
+    )
+    assert by_ids == by_rows
 
 
 def test_what_a_member_newly_says_makes_the_list_another_one_and_what_it_repeats_does_not():

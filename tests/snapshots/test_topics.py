@@ -37,6 +37,14 @@ def test_a_route_has_a_row_for_each_of_its_brokers_and_its_content_once():
     assert len(rows["route_contents"]) == 2
 
 
+def test_a_broker_that_an_answer_has_twice_counts_once():
+    rows = tables_of_topic(route(A, B, A), route(B, A, seconds=60))
+    twice, once = [poll["route_id"] for poll in rows["route_polls"]]
+    assert twice == once
+    (content,) = rows["route_contents"]
+    assert sorted(each["broker_name"] for each in content["brokers"]) == ["broker-a", "broker-b"]
+
+
 @pytest.mark.parametrize(
     "answer",
     [

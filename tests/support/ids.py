@@ -11,6 +11,7 @@ from jobs.fold.numbers import Source
 from jobs.fold.parts import member_runs, poll_runs, route_runs
 from jobs.fold.runs import Contents, reunite
 from jobs.schemas import (
+    ANSWERED,
     BROKER_POLLS,
     MEMBER_LISTS,
     ROUTE_CONTENTS,
@@ -41,22 +42,24 @@ def ids_locally(
             place = {name: run[name] for name in _POLL} | {"snapshot_time": time["snapshot_time"]}
             of_list = {
                 "outcome": run["outcome"],
-                "connections": len(lists.records[run["list_id"]]) if run["list_id"] else 0,
+                "connections": len(
+                    lists.records.get(run["list_id"], "?" * (run["outcome"] == ANSWERED))
+                ),
                 "list_id": run["list_id"],
                 "collected_at": None,
             }
-            # The time of an answer comes in another run than its list, which comes first here.
+            # The time of an answer comes in another run than its list, which comes first here; an
+            # answer that contradicts the list has no time of it.
             poll = polls.setdefault(tuple(place.values()), place | of_list)
-            if time["collected_at"] is not None:
+            if time["collected_at"] is not None and run["outcome"] == poll["outcome"]:
                 poll["collected_at"] = max(time["collected_at"], poll["collected_at"] or 0)
-    answered = [each for each in polls.values() if each["list_id"] or each["outcome"] != "ANSWERED"]
     asked = [
         {name: run[name] for name in ROUTE_POLLS.schema.names if name in run} | time
         for run in routes.runs.to_pylist()
         for time in run["times"]
     ]
     return {
-        "broker_polls": pa.Table.from_pylist(answered, BROKER_POLLS.schema),
+        "broker_polls": pa.Table.from_pylist(list(polls.values()), BROKER_POLLS.schema),
         "member_lists": pa.Table.from_pylist(member_list_rows(lists), MEMBER_LISTS.schema),
         "route_polls": pa.Table.from_pylist(asked, ROUTE_POLLS.schema),
         "route_contents": pa.Table.from_pylist(route_content_rows(routes), ROUTE_CONTENTS.schema),
