@@ -7,7 +7,9 @@ every engine.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -55,7 +57,7 @@ class Work(Protocol):
     """
 
     def begin(self, pieces: Sequence[Piece]) -> Any:
-        """What the questions are about; made again, from the same pieces, for the end."""
+        """What the questions are about; for the end it may be made again, from the same pieces."""
 
     def questions(self, begun: Any) -> Iterable[Any]:
         """Whatever takes long: values that can be pickled."""
@@ -65,6 +67,20 @@ class Work(Protocol):
 
     def end(self, begun: Any, answers: Iterable[Any]) -> Iterator[Piece]:
         """What the shard comes to; the answers in any order."""
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Lets Python look for cycles of objects a hundredth as often as it does.
+
+    The steps make millions of tuples and no cycles: each look costs a walk over all of them.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(100 * before[0], *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class Engine(Protocol):

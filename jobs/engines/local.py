@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from jobs.dumps.files import InputFile, list_local_files
-from jobs.engines.engine import ShardStep, Slice, SliceStep, Work
+from jobs.engines.engine import ShardStep, Slice, SliceStep, Work, rare_collections
 from jobs.errors import InputError
 from jobs.pieces import Piece
 
@@ -140,7 +140,8 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
 
     def _run(self, task: Callable[[Any], Iterator[Piece]], items: Iterable[Any]) -> Spool:
         if self._workers == 1:
-            return self._spool(map(task, items))
+            with rare_collections():
+                return self._spool(map(task, items))
         return self._spool(self._in_workers(partial(_listed, task), items))
 
     def _in_workers(
@@ -199,4 +200,5 @@ def _answered(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _listed(task: Callable[[Any], Iterator[Piece]], item: Any) -> list[Piece]:
-    return list(task(item))
+    with rare_collections():
+        return list(task(item))

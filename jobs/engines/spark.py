@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 
 from jobs.dumps.files import InputFile, given_paths, is_local, list_local_files
 from jobs.dumps.on_disk import check_visible
-from jobs.engines.engine import MOST_BYTES, ShardStep, Slice, SliceStep, Work
+from jobs.engines.engine import MOST_BYTES, ShardStep, Slice, SliceStep, Work, rare_collections
 from jobs.errors import InputError
 from jobs.failures import sentence_of_spark
 from jobs.pieces import Piece, pack_value, unpack_value
@@ -338,5 +338,6 @@ def _pieces(batches: Batches) -> Iterator[Piece]:
 
 
 def _rows(pieces: Iterable[Piece]) -> Batches:
-    for piece in pieces:
-        yield pa.RecordBatch.from_pylist([piece._asdict()], schema=_SCHEMA)
+    with rare_collections():
+        for piece in pieces:
+            yield pa.RecordBatch.from_pylist([piece._asdict()], schema=_SCHEMA)

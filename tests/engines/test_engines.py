@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +216,18 @@ def test_more_input_makes_more_shards(engine: Any) -> None:
     assert few == engine.shards(1) <= engine.shards(1 << 20)
     # A task holds one shard at a time.
     assert (10 << 30) / many <= 64 << 20
+
+
+def collected_how_often(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """How rarely the task looks for cycles."""
+    yield pack_value(0, "threshold", gc.get_threshold())
+
+
+def test_a_step_looks_for_cycles_a_hundredth_as_often_and_its_caller_as_before(engine: Any) -> None:
+    before = gc.get_threshold()
+    found = engine.by_shard(engine.given([Piece(0, "n", b"")]), collected_how_often)
+    assert [most for most, *_ in values(collected(engine, found), "threshold")] == [100 * before[0]]
+    assert gc.get_threshold() == before
 
 
 def test_an_engine_has_a_name_and_versions(engine: Any) -> None:
