@@ -322,11 +322,18 @@ def _answers(work: Work) -> Callable[[Iterator[pd.Series]], Iterator[pd.Series]]
 
 def _end(work: Work) -> ShardStep:
     def step(pieces: Sequence[Piece]) -> Iterator[Piece]:
-        answers = (unpack_value(each.data) for each in pieces if each.kind == _ANSWER)
+        answers = [each for each in pieces if each.kind == _ANSWER]
         begun = work.begin([each for each in pieces if each.kind != _ANSWER])
-        return work.end(begun, answers)
+        del pieces
+        return work.end(begun, _unpacked(answers))
 
     return step
+
+
+def _unpacked(answers: list[Piece]) -> Iterator[Any]:
+    """The answers; each piece is let go as its answer is taken."""
+    while answers:
+        yield unpack_value(answers.pop().data)
 
 
 def _pieces(batches: Batches) -> Iterator[Piece]:

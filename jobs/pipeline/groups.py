@@ -107,19 +107,21 @@ class GroupAudit:
         for verdicts in answers:
             evaluated |= verdicts.by_id()
             tables.add_table(ALLOCATIONS.name, verdicts.allocations.masked(self.terms.masking))
+            if tables.number >= _ROWS_AT_ONCE:
+                yield from tables.take(self._shard_of(begun))
         for group in begun.groups:
-            dossier = group.dossier
             of_group = {each: evaluated[each] for each in group.situations.distinct()}
-            judged = judge(dossier, group.situations, of_group, self.terms)
+            judged = judge(group.dossier, group.situations, of_group, self.terms)
             for name, rows in judged.items():
                 # The last thing that is done: until here the order of the true ids counts.
                 tables.add(name, self.terms.masking.mask_all(rows))
             if tables.number >= _ROWS_AT_ONCE:
-                yield from tables.take(self._shard_of(dossier))
+                yield from tables.take(self._shard_of(begun))
         if begun.groups:
-            yield from tables.take(self._shard_of(begun.groups[0].dossier))
+            yield from tables.take(self._shard_of(begun))
 
-    def _shard_of(self, dossier: Dossier) -> int:
+    def _shard_of(self, begun: Shard) -> int:
+        dossier = begun.groups[0].dossier
         return shard_of(dossier.cluster, dossier.consumer_group, self.shards)
 
 
