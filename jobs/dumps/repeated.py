@@ -27,7 +27,7 @@ class Timeless(NamedTuple):
         times = {"collected_at": ""}
         if self.snapshot_time is not None:
             times["snapshot_time"] = ""
-        return bool(parse_json(self.rest.decode()) == {**envelope, **times})
+        return bool(parse_json(self.rest.decode().removeprefix("\ufeff")) == {**envelope, **times})
 
 
 def without_times(line: bytes) -> Timeless | None:

@@ -75,7 +75,7 @@ def test_what_came_before_changes_no_answer(lines: list[bytes]) -> None:
         assert reader.read(each, order) == Reader().read(each, order)
 
 
-@pytest.mark.parametrize(("kind", "shape"), product(KINDS, range(9)))
+@pytest.mark.parametrize(("kind", "shape"), list(product(KINDS, range(9))))
 def test_a_line_that_comes_again_has_its_own_times(kind: str, shape: int) -> None:
     reader = Reader()
     for collected_at, snapshot_time in product(TIMES, [*TIMES, None]):
