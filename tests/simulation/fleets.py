@@ -33,7 +33,15 @@ class Pod:
     version: int
     client_id: str | None = None
     follows_routes: bool = True
+    reads_from_slaves: bool = True
+    language: str = "JAVA"
+    expression: str = "*"
+    divides: bool = True
+    #: When its first process starts; None: at any time of the warm-up.
+    starts: Millis | None = None
     process: Process | None = None
+    #: Of all that ran in it.
+    client_ids: set[str] = field(default_factory=set)
 
     @property
     def running(self) -> Process:
@@ -52,6 +60,30 @@ class Hidden:
     topics: frozenset[str] | None = None
     kinds: tuple[str, ...] = ("ORPHANED", "DUPLICATE")
     unless_whole: bool = False
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What is wrong, from when to when, with whom and with which brokers; none: with any.
+
+    ``fault`` may name several, of which one is enough: ``A|B``. ``shows_after``: how much later
+    dumps can show it at the latest.
+    """
+
+    fault: str
+    start: Millis
+    end: Millis
+    pods: tuple[Pod, ...] = ()
+    broker_names: tuple[str, ...] = ()
+    shows_after: Millis = 0
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self.fault.split("|"))
+
+    @property
+    def client_ids(self) -> frozenset[str]:
+        return frozenset(one for pod in self.pods for one in pod.client_ids)
 
 
 @dataclass(eq=False)
@@ -81,6 +113,8 @@ class Fleet:
     unseen: Spans = field(default_factory=list)
     #: Causes of which dumps show that they are there, but not of whom.
     of_somebody: set[str] = field(default_factory=set)
+    #: What is known of when and with whom. A fault of a planted kind is right if it fits one.
+    planted: list[Planted] = field(default_factory=list)
     collectors: list[Collector] = field(default_factory=list)
     #: Two collectors, each with a nameserver of its own; else one that asks all.
     is_collected_twice: bool = False
@@ -112,7 +146,12 @@ class Fleet:
             pod.version,
             pod.nameserver,
             pod.follows_routes,
+            pod.reads_from_slaves,
+            language=pod.language,
+            expression=pod.expression,
+            divides=pod.divides,
         )
+        pod.client_ids.add(process.client_id)
         self.world.processes.append(process)
         pod.process = process
         process.start()
@@ -126,6 +165,25 @@ class Fleet:
             return f"{pod.host}@app-{pod.number}"
         return f"{pod.host}@1#{self.random.randrange(10**14, 10**15)}"
 
+    def plant(
+        self,
+        fault: str,
+        start: Millis,
+        end: Millis | None = None,
+        *,
+        pods: Sequence[Pod] = (),
+        broker_names: Sequence[str] = (),
+        shows_after: Millis = 0,
+        must: bool = True,
+    ) -> None:
+        """A fault that is there in that time, with these; ``must``: dumps show that it lasts."""
+        until = self.until if end is None else end
+        planted = Planted(fault, start, until, tuple(pods), tuple(broker_names), shows_after)
+        self.planted.append(planted)
+        self.faults |= planted.names
+        if must:
+            self.must.add(fault)
+
     def do(self, time: Millis, pod: Pod, action: Callable[[Process], object]) -> None:
         """At that time, to the process that then runs in the pod."""
         self.clock.at(time, lambda: action(pod.running))
@@ -137,7 +195,8 @@ class Fleet:
     def simulate(self) -> None:
         """Starts the pods and the collectors, and lets the time pass."""
         for pod in self.pods:
-            self.clock.at(-WARM_UP + self.between(0, 60), partial(self.start, pod))
+            begins = -WARM_UP + self.between(0, 60) if pod.starts is None else pod.starts
+            self.clock.at(begins, partial(self.start, pod))
         nameservers: Sequence[Sequence[Nameserver]] = [self.world.nameservers]
         if self.is_collected_twice:
             nameservers = [[each] for each in self.world.nameservers]
