@@ -19,6 +19,7 @@ from jobs.judge.extents import Part, Run, runs_of
 from jobs.judge.intervals import watches
 from jobs.judge.situations import Period
 from rebalance_core.findings import POSSIBLE, STRATEGY_NOT_KNOWN
+from rebalance_core.state import Unreachable
 
 
 class Phase(NamedTuple):
@@ -38,6 +39,8 @@ class Phase(NamedTuple):
     is_blind: bool
     #: The number of the watch that it is in: see ``intervals.watches``.
     watch: int = 0
+    #: Who does not reach which broker: see the core's ``State``.
+    unreachable: tuple[Unreachable, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ def build_timeline(
             position,
             is_blind,
             watch,
+            period.situation.unreachable,
         )
         for position, ((period, evaluation, watch), is_blind) in enumerate(
             zip(informed, blind, strict=True), start=1

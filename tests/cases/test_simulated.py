@@ -128,6 +128,18 @@ def test_one_process_that_reconnects_is_one_process(case):
     assert all("RECONNECTING" in row["causes"] for row in orphans)
 
 
+def test_who_does_not_reach_a_broker_holds_none_of_its_queues_twice():
+    case = "unreachable_and_held_twice"
+    found = audit(case)
+
+    doubled = queues(lasting(found["duplicate_queues"]), topic="T")
+    assert not doubled & of_brokers("T", b=range(8))
+    assert set(faults(case)) == {"BROKER_VIEW_DIVERGENCE"}
+    orphans = queues(lasting(found["orphaned_queues"]), topic="T")
+    # What it has of that broker, but for the queues that others have whatever list they draw.
+    assert orphans >= of_brokers("T", b=range(2, 7))
+
+
 def test_a_fault_with_short_interruptions_is_one_fault():
     rows = [
         row
