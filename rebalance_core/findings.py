@@ -204,7 +204,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     claims: Claims | None = None
     if refusal is None or refusal[0] == BROADCASTING_GROUP:
         try:
-            claims = compute_claims(views.views, processes) if views.views else None
+            claims = _claims_of(state, views, processes) if views.views else None
         except AllocationError as error:
             keeps = Text("{error}; a client that fails keeps the queues it has", error=error.text)
             refusal = (ALLOCATION_FAILS, keeps)
@@ -239,6 +239,10 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         stacked=stacked,
         unreadable=_unreadable(state),
     )
+
+
+def _claims_of(state: State, views: Views, processes: tuple[Process, ...]) -> Claims:
+    return compute_claims(views.views, processes, state.rerouted)
 
 
 def _most_queues(state: State) -> int:

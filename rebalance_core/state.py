@@ -152,6 +152,8 @@ class State:
 
     ``request_mode`` is how the brokers let the group consume the topic, PULL or POP; None where no
     broker was asked, or the brokers' default counts (``MessageRequestModeManager`` 5.1.4).
+
+    ``rerouted`` are the brokers that a change, not a collector, added to a route or took from it.
     """
 
     consumer_group: str
@@ -162,6 +164,7 @@ class State:
     process_counts: tuple[ProcessCount, ...] = ()
     unreachable: tuple[Unreachable, ...] = ()
     request_mode: str | None = None
+    rerouted: frozenset[str] = frozenset()
 
     @property
     def members(self) -> Iterator[Member]:

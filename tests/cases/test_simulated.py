@@ -140,6 +140,16 @@ def test_who_does_not_reach_a_broker_holds_none_of_its_queues_twice():
     assert orphans >= of_brokers("T", b=range(2, 7))
 
 
+def test_members_that_all_use_one_nameserver_are_well_whatever_the_other_one_gives():
+    case = "one_nameserver_for_all"
+    found = audit(case)
+
+    assert lasting(found["orphaned_queues"]) == lasting(found["duplicate_queues"]) == []
+    for fault in faults(case, "ROUTE_DIVERGENCE"):
+        assert (fault["severity"], fault["first_seen"]) == ("WARNING", at("10:05"))
+    assert set(faults(case)) == {"ROUTE_DIVERGENCE"}
+
+
 def test_a_fault_with_short_interruptions_is_one_fault():
     rows = [
         row

@@ -650,3 +650,34 @@ def test_who_is_not_listed_at_a_broker_asks_the_nameserver_that_does_not_give_it
     allocations = evaluate(differing, RULES).allocations
     assert {a.view_queues for a in allocations if a.client_id == "c"} == {3}
     assert {a.view_queues for a in allocations if a.client_id in "ab"} == {6}
+
+
+@pytest.mark.parametrize(
+    ("listed", "queues"), [({"z": ["a", "b"]}, {6}), ({}, {3, 6})], ids=["by z", "z is silent"]
+)
+def test_all_who_are_listed_at_a_broker_ask_the_nameserver_that_gives_it(listed, queues):
+    # ns-2 lost z, and nobody uses it: z lists them all, for their route has it.
+    lists = one_list_each({"x": ["a", "b"], **listed}, queues=3)
+    x, z = (route_broker(broker_name=name, read_queue_nums=3) for name in "xz")
+    differing = replace(
+        lists, topic_routes=(route(x, z, namesrv_addr="ns-1"), route(x, namesrv_addr="ns-2"))
+    )
+    evaluation = evaluate(differing, RULES)
+    assert {each.view_queues for each in evaluation.allocations} == queues
+    assert bool(evaluation.findings) == (not listed)
+
+
+def test_where_a_broker_lists_nobody_all_ask_the_nameserver_that_does_not_give_it():
+    lists = one_list_each({"x": ["a", "b"]}, queues=3)
+    x, z = (route_broker(broker_name=name, read_queue_nums=3) for name in "xz")
+    differing = replace(
+        lists,
+        topic_routes=(route(x, z, namesrv_addr="ns-1"), route(x, namesrv_addr="ns-2")),
+        offline_brokers=(("z", 0),),
+        unreachable=((None, "z"),),
+    )
+    evaluation = evaluate(differing, RULES)
+    assert {each.view_queues for each in evaluation.allocations} == {3}
+    assert {(each.kind, each.queue.broker_name) for each in evaluation.findings} == {
+        ("ORPHANED", "z")
+    }
