@@ -57,7 +57,9 @@ from jobs.judge.unlisted import (
 )
 from jobs.judge.unsteady import unsteady_members
 from jobs.judge.why import Processes
-from rebalance_core.findings import DUPLICATE, ORPHANED, STRATEGY_NOT_KNOWN
+from rebalance_core.english import joined
+from rebalance_core.findings import DUPLICATE, ORPHANED, POSSIBLE, STRATEGY_NOT_KNOWN
+from rebalance_core.texts import Text
 
 __all__ = ["Row", "judge"]
 
@@ -227,6 +229,8 @@ def _queue_findings(
         )
         held = confirm(episode, witnesses.holdings)
         is_read = is_read_all_the_same(episode, witnesses.offsets)
+        moved = None if is_read is None or episode.kind == DUPLICATE else not is_read
+        is_doubtful = episode.certainty == POSSIBLE and True not in (held, moved)
         row: Row = {
             **vars(episode),
             "broker_name": broker_name,
@@ -240,14 +244,16 @@ def _queue_findings(
                 orderly,
                 terms,
                 is_read_throughout=is_read_throughout(episode, witnesses.offsets),
+                is_doubtful=is_doubtful,
             ),
+            "is_doubtful": is_doubtful and episode.share >= terms.critical_probability,
             "backlog": left.messages,
             "backlog_growth": left.growth,
             "orderly": orderly,
             "confirmed": held,
             "computed": CAUSES.isdisjoint(episode.causes),
             "held": held,
-            "moved": None if is_read is None or episode.kind == DUPLICATE else not is_read,
+            "moved": moved,
             "finding_id": finding_id(
                 dossier.cluster,
                 dossier.consumer_group,
@@ -295,12 +301,29 @@ def _by_topic(rows: Iterable[Row]) -> Mapping[str, list[Row]]:
     return of_topic
 
 
+def _remedy(fault: FaultEpisode, *, is_doubtful: bool) -> str:
+    """What repairs it; where nothing shows whether it does harm, first what would show that."""
+    if not is_doubtful:
+        return fault.remedy
+    return joined(
+        [
+            Text(
+                "lists and routes alone show that queues may be without an owner or have several: "
+                "the running infos of the group's clients show who has them, its offsets whether "
+                "they move"
+            ),
+            fault.remedy,
+        ]
+    )
+
+
 def _fault_rows(
     dossier: Dossier, faults: Iterable[FaultEpisode], severity: FaultSeverity, terms: Terms
 ) -> list[Row]:
     return [
         {
             **vars(fault),
+            "remedy": _remedy(fault, is_doubtful=severity.is_doubtful(fault)),
             "moves": [each._asdict() for each in fault.moves],
             "severity": severity.of(fault),
             "finding_id": fault_id(

@@ -203,10 +203,14 @@ def test_what_a_client_cannot_reach_it_does_not_read():
     # Its share of broker-b is nobody's unless another client draws broker-b's list.
     for number in (2, 3):
         row = orphans["broker-b", number]
-        assert row["severity"] == "CRITICAL"
+        # Lists and routes alone: likely, and no answer shows it.
+        assert row["severity"] == "WARNING"
         assert 0.5 <= row["probability"] <= 0.9
     doubled = queues(lasting(found["duplicate_queues"]), topic="T")
     assert not doubled & of_brokers("T", b=range(2, 6))
     assert not queues(found["orphaned_queues"]) & {("%RETRY%G", "broker-c", 0)}
     fault = faults(case)["BROKER_VIEW_DIVERGENCE"]
     assert "does not reach broker-b" in fault["evidence"]
+    assert fault["severity"] == "WARNING"
+    assert fault["remedy"].startswith("lists and routes alone show")
+    assert "running infos" in fault["remedy"]

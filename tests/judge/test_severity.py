@@ -59,6 +59,30 @@ def test_an_orphan_that_is_read_throughout_is_a_warning_unless_messages_pile_up(
 
 
 @pytest.mark.parametrize(
+    ("kind", "unread_share", "severity"),
+    [
+        ("ORPHANED", None, "WARNING"),
+        # Messages pile up: that shows it.
+        ("ORPHANED", 0.1, "CRITICAL"),
+        ("DUPLICATE", None, "WARNING"),
+    ],
+)
+def test_what_no_holder_and_no_offset_shows_is_no_more_than_a_warning(kind, unread_share, severity):
+    found = finding_severity(
+        kind, "PERSISTENT", 0.9, unread_share, orderly=True, terms=TERMS, is_doubtful=True
+    )
+    assert found == severity
+
+
+def test_a_fault_is_doubtful_while_its_findings_are():
+    doubtful = FaultSeverity([row("WARNING", first=200, is_doubtful=True)], [])
+    assert doubtful.is_doubtful(fault_of())
+    assert not doubtful.is_doubtful(fault_of(last=180))
+    assert not doubtful.is_doubtful(fault_of("STRATEGY_MISMATCH"))
+    assert not FaultSeverity([row("CRITICAL")], []).is_doubtful(fault_of())
+
+
+@pytest.mark.parametrize(
     ("persistence", "backlog_growth", "severity"),
     [
         ("PERSISTENT", 0, "WARNING"),
@@ -104,6 +128,7 @@ def row(severity, first=0, last=300, topic="T", **columns):
         "topic": topic,
         "causes": ["GHOST_MEMBER"],
         "owners": ["a"],
+        "is_doubtful": False,
         **columns,
     }
 
