@@ -33,6 +33,7 @@ ALLOCATES_OTHERWISE = "ALLOCATES_OTHERWISE"
 UNLISTED_CONSUMER = "UNLISTED_CONSUMER"
 QUEUES_LEFT_ROUTE = "QUEUES_LEFT_ROUTE"
 CLIENT_NOT_ANSWERING = "CLIENT_NOT_ANSWERING"
+GROUP_NOT_CONSUMING = "GROUP_NOT_CONSUMING"
 SECRET_IN_CLIENT_ID = "SECRET_IN_CLIENT_ID"  # noqa: S105 - the name of a fault
 
 HELD_NOT_COMPUTED = "HELD_NOT_COMPUTED"
@@ -128,6 +129,8 @@ QUEUES_LEFT_ROUTE: Queues left the route with unread messages. No client reads t
     are back.
 CLIENT_NOT_ANSWERING: A listed client does not answer. It sends heartbeats and does not answer
     questions about its state.
+GROUP_NOT_CONSUMING: The group consumes nothing. It has members, messages come, and no offset of
+    the topic moves.
 SECRET_IN_CLIENT_ID: A client id holds a secret. It is shown masked; everybody who lists the members
     can read it.
 UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, clears the finding.
@@ -164,6 +167,7 @@ FAULTS = (
     UNLISTED_CONSUMER,
     QUEUES_LEFT_ROUTE,
     CLIENT_NOT_ANSWERING,
+    GROUP_NOT_CONSUMING,
     SECRET_IN_CLIENT_ID,
 )
 #: The faults of which a row is about one client id: the page and the alerts keep them apart.

@@ -30,6 +30,7 @@ from jobs.judge.held import CAUSES, Witnesses, held_faults, held_findings
 from jobs.judge.holdings import find_holdings
 from jobs.judge.known_issues import mark_known
 from jobs.judge.load import group_load, with_load
+from jobs.judge.not_consuming import groups_not_consuming
 from jobs.judge.reassignments import find_reassignments
 from jobs.judge.reconnecting import blame, with_remedies
 from jobs.judge.rounds import find_rounds, with_rounds
@@ -131,13 +132,15 @@ def judge(
     ]
     refuted = find_refuted(computed, witnesses.offsets)
     held = held_findings(witnesses, timelines, seconds)
-    episodes = [each for each, is_read in zip(computed, refuted, strict=True) if not is_read] + held
-    faults += unlisted_consumers(compress(computed, refuted), witnesses.offsets)
-    faults += held_faults(held, witnesses)
-    faults += clients_not_answering(dossier.clients, timelines, seconds)
     offline, offline_faults = still_offline(dossier, by_topic, seconds)
-    episodes += offline
-    faults += offline_faults
+    read = zip(computed, refuted, strict=True)
+    episodes = [*[each for each, is_read in read if not is_read], *held, *offline]
+    faults += [
+        *unlisted_consumers(compress(computed, refuted), witnesses.offsets),
+        *held_faults(held, witnesses),
+        *clients_not_answering(dossier.clients, timelines, seconds),
+        *offline_faults,
+    ]
     findings = _queue_findings(dossier, episodes, witnesses, terms)
     blame(findings, unsteady)
 
@@ -149,12 +152,20 @@ def judge(
         periods = by_topic.get(topic, ())
         intervals = find_intervals(dossier, topic, periods, evaluated, orphaned.get(topic, {}))
         stalls += stall_episodes(intervals, seconds)
-        faults += frozen_processes(
-            intervals,
-            seconds,
-            witnesses.holdings.get(topic),
-            partial(processes.moves_in_another_topic, topic),
-        )
+        held_of_topic = witnesses.holdings.get(topic)
+        moves_elsewhere = partial(processes.moves_in_another_topic, topic)
+        faults += [
+            *frozen_processes(intervals, seconds, held_of_topic, moves_elsewhere),
+            *groups_not_consuming(
+                topic,
+                dossier.offsets[topic],
+                periods,
+                evaluated,
+                orphaned.get(topic, {}),
+                seconds,
+                held_of_topic,
+            ),
+        ]
     _complete_stalls(dossier, stalls, processes, faults)
     of_faults = _fault_rows(dossier, faults, FaultSeverity(findings, stalls), terms)
     found = findings + stalls + of_faults

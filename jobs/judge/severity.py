@@ -17,6 +17,7 @@ from jobs.judge.terms import Terms
 from jobs.kinds import (
     CRITICAL,
     FROZEN_PROCESS,
+    GROUP_NOT_CONSUMING,
     INFO,
     PERSISTENT,
     QUEUES_LEFT_ROUTE,
@@ -122,6 +123,9 @@ class FaultSeverity:
             # While they are gone nobody can read what lies there, and no row of a queue shows it;
             # once they are back the group reads it.
             return CRITICAL if fault.ongoing else INFO
+        if fault.fault == GROUP_NOT_CONSUMING:
+            # Messages pile up in all queues, and every one of them has its owner.
+            return CRITICAL
         harms = [harm for culprit in _culprits(fault) for harm in self._harms.get(culprit, ())]
         overlapping = [
             severity
