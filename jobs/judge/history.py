@@ -166,6 +166,7 @@ def judge(
                 held_of_topic,
             ),
         ]
+    faults = processes.without_refused(faults)
     _complete_stalls(dossier, stalls, processes, faults)
     of_faults = _fault_rows(dossier, faults, FaultSeverity(findings, stalls), terms)
     found = findings + stalls + of_faults

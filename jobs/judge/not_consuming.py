@@ -18,7 +18,7 @@ from jobs.judge.dossier import QueueOffsets
 from jobs.judge.episodes import FaultEpisode, persistence
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.situations import Period
-from jobs.judge.stalls import Flags, Longs, Polls, orphaned_at, spans
+from jobs.judge.stalls import Flags, Longs, Polls, keeps_up_at, orphaned_at, spans
 from jobs.judge.words import between, clients_in_words, waiting_in_words
 from jobs.kinds import GROUP_NOT_CONSUMING, PERSISTENT
 from jobs.schemas import NOT_CONSUMING
@@ -53,7 +53,8 @@ def groups_not_consuming(
     """One fault per unbroken run of polls over which messages wait and no offset moves.
 
     Some of them wait in a queue that has an owner, and more come meanwhile: a group with nothing to
-    do is well, and queues without an owner are orphans. It is as long as ``persistence_seconds``,
+    do is well, and queues without an owner are orphans; where some queue keeps up, the others are
+    stalled. It is as long as ``persistence_seconds``,
     for a message may take its time.
     """
     if not offsets or not any(each.times.size for each in offsets):
@@ -62,7 +63,7 @@ def groups_not_consuming(
     has_members = _has_members(polls.times, periods, evaluated)
     waits = polls.unmoved & ~orphaned_at(polls, orphaned) & has_members
     asked = np.flatnonzero(polls.paired.any(axis=0))
-    is_stuck = waits.any(axis=0) & ~_may_move(polls)
+    is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~keeps_up_at(polls).any(axis=0)
     return [
         fault
         for start, end in spans(is_stuck[asked])
@@ -73,13 +74,14 @@ def groups_not_consuming(
 def _may_move(polls: Polls) -> Flags:
     """By poll whether an offset of the topic moved since the one before, or may have.
 
-    A queue that was missing from some polls and then had moved may have done so at each of them;
-    what one does that is not polled any more nobody knows.
+    A queue that was missing from some polls may have moved at each of them, unless messages wait in
+    it before and after and it is where it was: a master that comes back has offsets of long ago.
+    What one does that is not polled any more nobody knows.
     """
     edges = np.zeros(len(polls.times) + 1, np.int64)
-    rows, ends = np.nonzero(polls.paired & (polls.step != 0))
+    rows, ends = np.nonzero(polls.paired & ~polls.unmoved)
     np.add.at(edges, polls.before[rows, ends] + 1, 1)
-    np.add.at(edges, ends + 1, -1)
+    np.add.at(edges, ends + (polls.step[rows, ends] != 0), -1)
     last = len(polls.times) - 1 - np.argmax(polls.present[:, ::-1], axis=1)
     np.add.at(edges, last + 1, 1)
     flags: Flags = np.cumsum(edges)[:-1] > 0

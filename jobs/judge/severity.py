@@ -14,6 +14,7 @@ from jobs.judge.dossier import ClientRun
 from jobs.judge.episodes import FaultEpisode
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
+from jobs.judge.why import OTHER_FILTER
 from jobs.kinds import (
     CRITICAL,
     FROZEN_PROCESS,
@@ -25,6 +26,7 @@ from jobs.kinds import (
     WARNING,
     lasts,
 )
+from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.findings import DUPLICATE, ORPHANED
 
 #: Messages that came and were not read pile up from this share on.
@@ -93,6 +95,8 @@ class FaultSeverity:
             harm = (SEVERITIES.index(row["severity"]), row["first_seen"], row["last_seen"])
             for client_id in row["owners"]:
                 harms[row["topic"], FROZEN_PROCESS, client_id].add(harm)
+            if row.get("why") == OTHER_FILTER:
+                harms[row["topic"], EXPRESSION_MISMATCH].add(harm)
         self._harms = {culprit: sorted(of_culprit) for culprit, of_culprit in harms.items()}
         self._doubtful = {
             (row["topic"], cause, row["first_seen"], row["last_seen"])
@@ -113,9 +117,10 @@ class FaultSeverity:
     def of(self, fault: FaultEpisode) -> str:
         """The worst severity of the findings that name the fault as a cause and overlap it in time.
 
-        Of a frozen process, of the stalls of its queues. A fault that did not last is INFO. One
+        Of a frozen process, of the stalls of its queues; of filters that differ, of the stalls that
+        a refusal explains. A fault that did not last is INFO. One
         that lasts and that shows on no queue is a WARNING all the same, unless it passes by itself:
-        members that filter a topic differently lose messages, and no queue shows it.
+        members that filter a topic differently lose messages, where no queue shows it.
         """
         if fault.persistence != PERSISTENT:
             return INFO

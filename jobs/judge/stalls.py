@@ -86,7 +86,7 @@ def find_intervals(
     if not any(map(_stands_somewhere, offsets)):
         return _nothing(topic)
     polls = Polls.of(offsets)
-    keeps_up = _keeps_up(polls)
+    keeps_up = keeps_up_at(polls)
     any_keeps_up = np.logical_or.reduce(keeps_up)
     if not (polls.unmoved & any_keeps_up).any():
         return _nothing(topic)
@@ -225,7 +225,7 @@ class Polls:
         return unmoved
 
 
-def _keeps_up(polls: Polls) -> Flags:
+def keeps_up_at(polls: Polls) -> Flags:
     """Whether the queue keeps up at the poll.
 
     A queue keeps up where its offset moves; and, once moved, for as long as nothing waits in it and

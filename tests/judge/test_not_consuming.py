@@ -77,8 +77,16 @@ def test_a_queue_that_is_not_polled_may_move():
     assert found([stays, offsets(1, steady(0, 300))]) == []
     # It is not polled any more.
     assert found([stays, offsets(1, steady(0, 60))]) == []
-    # It is where it was.
+    # It is where it was, and nothing waits in it: its broker came back with old offsets.
+    assert found([stays, offsets(1, {0: (5, 5), 300: (5, 5)})]) == []
+    # It is where it was, and messages wait.
     assert times(found([stays, offsets(1, stuck(0, 300))])) == [(0, 300)]
+
+
+def test_while_a_queue_with_nothing_to_do_has_kept_up_the_others_are_stalled():
+    # It moved, and then its broker got no more messages: its master is away.
+    done = {0: (10, 0)} | dict.fromkeys(MINUTES[1:], (10, 10))
+    assert found([offsets(0, stuck(*MINUTES)), offsets(1, done)]) == []
 
 
 def test_it_begins_with_the_last_move():

@@ -10,6 +10,7 @@ import pytest
 from jobs.judge.dossier import ClientRun
 from jobs.judge.episodes import fault_episodes
 from jobs.judge.severity import FaultSeverity, consumes_in_order, finding_severity, stall_severity
+from jobs.judge.why import OTHER_FILTER
 from tests.judge.phases import TERMS, at, fault, phase, timeline
 
 
@@ -72,6 +73,13 @@ def test_what_no_holder_and_no_offset_shows_is_no_more_than_a_warning(kind, unre
         kind, "PERSISTENT", 0.9, unread_share, orderly=True, terms=TERMS, is_doubtful=True
     )
     assert found == severity
+
+
+def test_filters_that_differ_are_as_bad_as_the_stalls_that_they_explain():
+    mismatch = fault_of("EXPRESSION_MISMATCH", queues_affected=0)
+    assert graded(mismatch) == "WARNING"
+    assert graded(mismatch, stalls=[row("CRITICAL")]) == "WARNING"
+    assert graded(mismatch, stalls=[row("CRITICAL", why=OTHER_FILTER)]) == "CRITICAL"
 
 
 def test_a_fault_is_doubtful_while_its_findings_are():
