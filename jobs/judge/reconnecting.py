@@ -7,8 +7,8 @@ there is always an old connection, and always a slot without an owner.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -29,6 +29,10 @@ _FEWEST = 3
 #: At least two of them an hour: what a proxy closes once a day does no harm.
 _MOST_APART = 30 * 60 * SECOND
 _HOUR = 3600 * SECOND
+#: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
+_AT_ONCE = 60 * SECOND
+_NEARLY_ALL = 0.75
+_SEVERAL = 2
 #: More names than this in one sentence nobody reads; the columns have them all.
 _MOST_NAMES = 5
 
@@ -76,6 +80,7 @@ def find_reconnecting(
     end: Instant,
     persistence_seconds: int,
     heartbeat_expiry_seconds: int,
+    members_at: Callable[[Instant], int] = lambda _: 0,
 ) -> list[Reconnecting]:
     """The client ids that connect again and again; not those that leave all lists in between, which
     are in ``flapping``. ``end`` is the last poll.
@@ -84,19 +89,85 @@ def find_reconnecting(
     stays listed for 130 s after its last heartbeat: three connections were replaced within four
     minutes. Two processes that share an id have two ports each time, and replace none; twelve that
     share one and are deployed replace twelve, but none of the new ones.
+
+    What nearly all members of the group (``members_at`` a moment) do at a time on a broker, once
+    or twice, is a restart of the broker; who was in no list before it came anew was restarted.
+    Neither counts.
     """
     found: list[Reconnecting] = []
+    of_brokers = _restarts_of_brokers(channels, members_at)
     for client_id, of_id in sorted(channels.items()):
         if client_id not in flapping:
-            rows = _rows(of_id, persistence_seconds, heartbeat_expiry_seconds * SECOND)
+            expected = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
+            rows = _rows(
+                of_id,
+                of_brokers.union(expected),
+                persistence_seconds,
+                heartbeat_expiry_seconds * SECOND,
+            )
             found += [_taken_together(client_id, of_id, each, clients, end) for each in rows]
     return found
 
 
+def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
+    """Whether the client was in no list before: its broker was asked and did not list it, and no
+    connection to another broker outlived that.
+    """
+    before = [each for each in channels if each.first_seen < channel.first_seen]
+    here = [each for each in before if each.broker == channel.broker]
+    return (
+        bool(here)
+        and all(each.gone_by is not None and each.gone_by < channel.first_seen for each in here)
+        and all(each.last_seen < channel.first_seen for each in before)
+    )
+
+
+def _restarts_of_brokers(
+    channels: Mapping[str, Sequence[Channel]], members_at: Callable[[Instant], int]
+) -> frozenset[tuple[Broker, Instant]]:
+    """The brokers and times at which nearly all members came anew; not where that is so again and
+    again, as with a load balancer that drops all connections.
+    """
+    came: dict[Broker, list[tuple[Instant, str]]] = defaultdict(list)
+    for client_id, of_id in channels.items():
+        for broker in {each.broker for each in of_id}:
+            starts = sorted(each.first_seen for each in of_id if each.broker == broker)
+            came[broker] += [(start, client_id) for start in starts[1:]]
+    found: set[tuple[Broker, Instant]] = set()
+    for broker, of_broker in came.items():
+        times = _of_nearly_all(sorted(of_broker), members_at)
+        if 1 + sum(later - one > _AT_ONCE for one, later in pairwise(times)) < _FEWEST:
+            found.update((broker, time) for time in times)
+    return frozenset(found)
+
+
+def _of_nearly_all(
+    came: Sequence[tuple[Instant, str]], members_at: Callable[[Instant], int]
+) -> list[Instant]:
+    """The times around which most of the members came anew, ascending."""
+    at_once: Counter[str] = Counter()
+    times: list[Instant] = []
+    first = end = 0
+    for time, _ in came:
+        while end < len(came) and came[end][0] <= time + _AT_ONCE:
+            at_once[came[end][1]] += 1
+            end += 1
+        while came[first][0] < time - _AT_ONCE:
+            at_once[came[first][1]] -= 1
+            first += 1
+        members = sum(number > 0 for number in at_once.values())
+        if members >= _SEVERAL and members >= _NEARLY_ALL * members_at(time):
+            times.append(time)
+    return times
+
+
 def _rows(
-    channels: Iterable[Channel], persistence_seconds: int, overlap: Instant
+    channels: Iterable[Channel],
+    expected: Collection[tuple[Broker, Instant]],
+    persistence_seconds: int,
+    overlap: Instant,
 ) -> list[list[_Row]]:
-    """The rows of all brokers, those that overlap in time together."""
+    """The rows of all brokers without what is ``expected``, those that overlap in time together."""
     lives: dict[Broker, list[Life]] = defaultdict(list)
     for each in channels:
         end = None if each.gone_by is None else each.last_seen
@@ -106,7 +177,11 @@ def _rows(
         # The first connection of all replaces none.
         first = min(life.start for life in of_broker)
         for in_turn in successions(of_broker, overlap, _MOST_APART):
-            times = tuple(life.start for life in in_turn if life.start > first)
+            times = tuple(
+                life.start
+                for life in in_turn
+                if life.start > first and (broker, life.start) not in expected
+            )
             if len(times) < _FEWEST or times[-1] - times[0] < persistence_seconds * SECOND:
                 continue
             rows.append(_Row(broker, times))

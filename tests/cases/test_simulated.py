@@ -150,6 +150,12 @@ def test_members_that_all_use_one_nameserver_are_well_whatever_the_other_one_giv
     assert set(faults(case)) == {"ROUTE_DIVERGENCE"}
 
 
+def test_two_restarts_of_a_process_and_one_of_its_broker_are_no_bad_connection():
+    assert "RECONNECTING" not in {
+        row["fault"] for row in audit("vm_and_broker_restarts")["group_faults"]
+    }
+
+
 def test_a_fault_with_short_interruptions_is_one_fault():
     rows = [
         row
