@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import fsum
@@ -28,9 +28,9 @@ from jobs.judge.extents import (
     runs_of,
 )
 from jobs.judge.timeline import Phase, Timeline
-from jobs.kinds import OF_ONE_CLIENT, PERSISTENT, STACKED
+from jobs.kinds import OF_ONE_CLIENT, PERSISTENT, STACKED, TRANSIENT
 from rebalance_core.findings import CERTAIN, POSSIBLE
-from rebalance_core.repairs import STALE_CHANNEL
+from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
 
 __all__ = [
     "FaultEpisode",
@@ -137,6 +137,16 @@ def _queue_episode(
 ) -> QueueEpisode:
     last = shown[-1]
     extent = _extent(timeline, [each.run for each in shown], persistence_seconds)
+    causes = _causes(shown, persistence_seconds)
+    if causes == (BROKER_VIEW_DIVERGENCE,):
+        differing = [
+            (each.run, fault.client_ids)
+            for each in shown
+            for fault in each.phase.evaluated.faults
+            if fault.fault == BROKER_VIEW_DIVERGENCE
+        ]
+        if differing and not _differs_for_long(differing, persistence_seconds):
+            extent = extent._replace(persistence=TRANSIENT)
     certain = sum(each.run.snapshots for each in shown if each.finding.certainty == CERTAIN)
     weighted = fsum(each.finding.probability * each.run.snapshots for each in shown)
     return QueueEpisode(
@@ -148,7 +158,7 @@ def _queue_episode(
         completeness=min(each.phase.evaluated.completeness for each in shown),
         claimants=last.finding.claimants,
         strategy_source=last.phase.evaluated.strategy_source,
-        causes=_causes(shown, persistence_seconds),
+        causes=causes,
         episode_first_seen=extent.first_seen,
         episode_last_seen=extent.last_seen,
         times=tuple((each.phase.first_seen, each.phase.last_seen) for each in shown),
@@ -158,6 +168,25 @@ def _queue_episode(
 
 def _extent(timeline: Timeline, runs: Sequence[Run], persistence_seconds: int) -> Extent:
     return extent_of(runs, timeline.counted, persistence_seconds)
+
+
+def _differs_for_long(
+    shown: Iterable[tuple[Run, Collection[str]]], persistence_seconds: int
+) -> bool:
+    """Whether the lists differ in one client for long, from the runs and in whom they do.
+
+    In a rolling restart another client is on its way each time: brokers that are asked some seconds
+    apart differ in one after the other, and in none for long. Where nobody is named all count.
+    """
+    of_client: dict[str, list[Run]] = defaultdict(list)
+    for run, client_ids in shown:
+        for client_id in client_ids or ("",):
+            of_client[client_id].append(run)
+    return any(
+        extent_of(episode, 0, persistence_seconds).persistence == PERSISTENT
+        for runs in of_client.values()
+        for episode in join_episodes(runs, lambda run: run)
+    )
 
 
 def _causes(shown: Sequence[_ShownQueue], persistence_seconds: int) -> tuple[str, ...]:
@@ -207,6 +236,11 @@ def _fault_episode(
     timeline: Timeline, shown: Sequence[_ShownFault], persistence_seconds: int
 ) -> FaultEpisode:
     last = shown[-1].fault
+    extent = _extent(timeline, [each.run for each in shown], persistence_seconds)
+    if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
+        [(each.run, each.fault.client_ids) for each in shown], persistence_seconds
+    ):
+        extent = extent._replace(persistence=TRANSIENT)
     return FaultEpisode(
         topic=timeline.topic,
         fault=last.fault,
@@ -219,7 +253,7 @@ def _fault_episode(
         findings_cleared=last.findings_cleared,
         findings_left=last.findings_left,
         moves=last.moves,
-        **_extent(timeline, [each.run for each in shown], persistence_seconds)._asdict(),
+        **extent._asdict(),
     )
 
 

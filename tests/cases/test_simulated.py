@@ -156,6 +156,12 @@ def test_two_restarts_of_a_process_and_one_of_its_broker_are_no_bad_connection()
     }
 
 
+def test_a_rolling_restart_that_brokers_show_at_different_times_leaves_nothing_that_lasts():
+    found = audit("vm_rolling_restart")
+    for table in ("orphaned_queues", "duplicate_queues", "group_faults", "stalled_queues"):
+        assert lasting(found[table]) == [], table
+
+
 def test_a_fault_with_short_interruptions_is_one_fault():
     rows = [
         row

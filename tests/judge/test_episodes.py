@@ -464,3 +464,42 @@ def test_episodes_are_the_same_read_backwards_and_could_not_be_longer(shown):
         if not any(a <= first and last <= b for a, b in forwards)
     ]
     assert not longer
+
+
+def views_differ(*in_whom, causes=("BROKER_VIEW_DIVERGENCE",)):
+    """A phase a minute, in which lists differ in one client; None: they agree."""
+    phases = []
+    for number, client_id in enumerate(in_whom, start=1):
+        shown = {}
+        if client_id is not None:
+            shown = {
+                "findings": (finding(0.25, causes=causes),),
+                "faults": (fault("BROKER_VIEW_DIVERGENCE", client_ids=(client_id,)),),
+            }
+        phases.append(phase(number, 60 * number, 60 * number, **shown))
+    return timeline(*phases)
+
+
+@pytest.mark.parametrize(
+    ("in_whom", "lasts"),
+    [
+        ("aaaaa", "PERSISTENT"),
+        ("aabaa", "PERSISTENT"),
+        ("abbbbc", "PERSISTENT"),
+        ("abcde", "TRANSIENT"),
+        ("abbbc", "TRANSIENT"),
+        ("abcab", "TRANSIENT"),
+    ],
+)
+def test_lists_that_differ_in_one_client_after_the_other_differ_in_none_for_long(in_whom, lasts):
+    differing = views_differ(*in_whom)
+    (row,) = queue_episodes(differing, 180)
+    (of_fault,) = fault_episodes(differing, 180)
+    assert row.persistence == of_fault.persistence == lasts
+
+
+def test_what_has_another_cause_too_lasts_as_long_as_it_is_seen():
+    (row,) = queue_episodes(
+        views_differ(*"abcde", causes=("BROKER_VIEW_DIVERGENCE", "STRATEGY_MISMATCH")), 180
+    )
+    assert row.persistence == "PERSISTENT"
