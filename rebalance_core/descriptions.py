@@ -289,6 +289,16 @@ def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
     return _sentences(remedy, _update(in_use), names)
 
 
+def subscriptions_differ(state: State) -> bool:
+    """Whether members reported themselves that they subscribe to the topic, and others that they
+    do not; what the group's table has of it may be anybody's.
+    """
+    reported = [
+        each for each in state.members if each.subscription_source not in (None, GROUP_TABLE)
+    ]
+    return any(each.subscribed for each in reported) and any(map(is_stranger, reported))
+
+
 def _subscriptions(situation: Situation, findings: list[Finding]) -> Description:
     topic = situation.state.topic
     strangers = _members(situation.state, is_stranger)

@@ -20,9 +20,11 @@ from rebalance_core.descriptions import (
     expression_mismatch,
     message_models,
     routes_differ,
+    subscriptions_differ,
 )
 from rebalance_core.findings import (
     ORPHANED,
+    ROUTE_NOT_KNOWN,
     TOO_MANY_QUEUES,
     Evaluation,
     Finding,
@@ -37,6 +39,7 @@ from rebalance_core.processes import (
 from rebalance_core.repairs import (
     MIXED_MESSAGE_MODEL,
     ROUTE_DIVERGENCE,
+    SUBSCRIPTION_MISMATCH,
     Situation,
     part_copies,
 )
@@ -91,6 +94,10 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     if is_small and ROUTE_DIVERGENCE not in findings_of and routes_differ(situation.state):
         # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
         faults.append(Fault(ROUTE_DIVERGENCE, *DESCRIBE[ROUTE_DIVERGENCE](situation, [])))
+    if evaluation.coverage == ROUTE_NOT_KNOWN and subscriptions_differ(situation.state):
+        # Nothing is computed without the route, and yet some member reads what others do not.
+        description = DESCRIBE[SUBSCRIPTION_MISMATCH](situation, [])
+        faults.append(Fault(SUBSCRIPTION_MISMATCH, *description))
     if MIXED_MESSAGE_MODEL not in findings_of and message_models(situation.state) > 1:
         faults.append(Fault(MIXED_MESSAGE_MODEL, *DESCRIBE[MIXED_MESSAGE_MODEL](situation, [])))
     return tuple(faults)

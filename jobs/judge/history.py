@@ -49,7 +49,7 @@ from jobs.judge.statuses import former_findings, mark_open
 from jobs.judge.still_offline import still_offline
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
-from jobs.judge.timeline import build_timeline
+from jobs.judge.timeline import build_timeline, without_route
 from jobs.judge.unlisted import (
     find_refuted,
     is_read_all_the_same,
@@ -84,7 +84,13 @@ def judge(
     }
 
     faults = [
-        fault for timeline in timelines.values() for fault in fault_episodes(timeline, seconds)
+        fault
+        for topic, periods in by_topic.items()
+        for timeline in (
+            timelines[topic],
+            without_route(topic, periods, evaluated, snapshots),
+        )
+        for fault in fault_episodes(timeline, seconds)
     ]
     changes = {
         topic: find_route_changes(dossier.routes.get(topic, ()), terms.topic_queues)

@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core import StrategyRule, StrategyRules, evaluate, make_strategy
+from rebalance_core import (
+    ClientList,
+    Member,
+    Situation,
+    State,
+    StrategyRule,
+    StrategyRules,
+    evaluate,
+    find_causes,
+    find_faults,
+    make_strategy,
+)
 from rebalance_core.client_kinds import separate_ids_for
 from rebalance_core.processes import find_processes
 from rebalance_core.state import ProcessCount
@@ -650,6 +661,31 @@ def test_who_is_not_listed_at_a_broker_asks_the_nameserver_that_does_not_give_it
     allocations = evaluate(differing, RULES).allocations
     assert {a.view_queues for a in allocations if a.client_id == "c"} == {3}
     assert {a.view_queues for a in allocations if a.client_id in "ab"} == {6}
+
+
+@pytest.mark.parametrize(
+    ("sources", "differ"),
+    [
+        (("RUNNING_INFO", "RUNNING_INFO"), True),
+        (("HEARTBEAT", "RUNNING_INFO"), True),
+        # The table has what the last heartbeat had: it may be the other one's.
+        (("RUNNING_INFO", "GROUP_TABLE"), False),
+        (("GROUP_TABLE", "HEARTBEAT"), False),
+    ],
+)
+def test_members_that_say_that_they_subscribe_differently_do_so_without_a_route(sources, differ):
+    members = tuple(
+        Member(name, f"{name}:1", subscribed=name == "a", subscription_source=source)
+        for name, source in zip("ab", sources, strict=True)
+    )
+    state = State("G", "T", (ClientList("x", 0, members),), ())
+    situation = Situation(state, RULES)
+    evaluation = evaluate(state, RULES)
+    assert evaluation.coverage == "ROUTE_NOT_KNOWN"
+    found = find_faults(situation, evaluation, find_causes(situation, evaluation))
+    assert [(each.fault, each.client_ids) for each in found] == (
+        [("SUBSCRIPTION_MISMATCH", ("b",))] if differ else []
+    )
 
 
 @pytest.mark.parametrize(
