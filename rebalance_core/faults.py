@@ -32,10 +32,7 @@ from rebalance_core.findings import (
 )
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.moves import Move, find_moves
-from rebalance_core.processes import (
-    StackedId,
-    find_stacked_ids,
-)
+from rebalance_core.processes import StackedId, find_stacked_ids
 from rebalance_core.repairs import (
     MIXED_MESSAGE_MODEL,
     ROUTE_DIVERGENCE,
