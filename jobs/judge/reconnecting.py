@@ -7,6 +7,7 @@ there is always an old connection, and always a slot without an owner.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +33,8 @@ _HOUR = 3600 * SECOND
 #: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
 _AT_ONCE = 60 * SECOND
 _NEARLY_ALL = 0.75
+#: A start time is that of the client's clock.
+_CLOCKS_DIFFER = 5 * SECOND
 _SEVERAL = 2
 #: More names than this in one sentence nobody reads; the columns have them all.
 _MOST_NAMES = 5
@@ -92,10 +95,15 @@ def find_reconnecting(
 
     What nearly all members of the group (``members_at`` a moment) do at a time on a broker, once
     or twice, is a restart of the broker; who was in no list before it came anew was restarted.
-    Neither counts.
+    Neither counts. A connection of a new process, as its start time shows, is no reconnection, but
+    may be one of many restarts.
     """
     found: list[Reconnecting] = []
-    of_brokers = _restarts_of_brokers(channels, members_at)
+    of_processes = {
+        client_id: _of_new_processes(client_id, of_id, clients)
+        for client_id, of_id in channels.items()
+    }
+    of_brokers = _restarts_of_brokers(channels, of_processes, members_at)
     for client_id, of_id in sorted(channels.items()):
         if client_id not in flapping:
             expected = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
@@ -105,8 +113,34 @@ def find_reconnecting(
                 persistence_seconds,
                 heartbeat_expiry_seconds * SECOND,
             )
-            found += [_taken_together(client_id, of_id, each, clients, end) for each in rows]
+            for each in rows:
+                together = _taken_together(client_id, of_id, each, clients, end)
+                if together.restarts or any(
+                    sum((row.broker, at) not in of_processes[client_id] for at in row.times)
+                    >= _FEWEST
+                    for row in each
+                ):
+                    found.append(together)
     return found
+
+
+def _of_new_processes(
+    client_id: str, channels: Sequence[Channel], clients: Iterable[ClientRun]
+) -> frozenset[tuple[Broker, Instant]]:
+    """Where and when the first connections of processes were seen whose start times are known."""
+    starts = {
+        run.start_timestamp
+        for run in clients
+        if run.client_id == client_id and run.start_timestamp is not None
+    }
+    first_seen = sorted((each.broker, each.first_seen) for each in channels)
+    return frozenset(
+        first_seen[place]
+        for broker in {each.broker for each in channels}
+        for start in starts
+        if (place := bisect_left(first_seen, (broker, start - _CLOCKS_DIFFER))) < len(first_seen)
+        and first_seen[place][0] == broker
+    )
 
 
 def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
@@ -123,7 +157,9 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
 
 
 def _restarts_of_brokers(
-    channels: Mapping[str, Sequence[Channel]], members_at: Callable[[Instant], int]
+    channels: Mapping[str, Sequence[Channel]],
+    of_processes: Mapping[str, frozenset[tuple[Broker, Instant]]],
+    members_at: Callable[[Instant], int],
 ) -> frozenset[tuple[Broker, Instant]]:
     """The brokers and times at which nearly all members came anew; not where that is so again and
     again, as with a load balancer that drops all connections.
@@ -132,7 +168,11 @@ def _restarts_of_brokers(
     for client_id, of_id in channels.items():
         for broker in {each.broker for each in of_id}:
             starts = sorted(each.first_seen for each in of_id if each.broker == broker)
-            came[broker] += [(start, client_id) for start in starts[1:]]
+            came[broker] += [
+                (start, client_id)
+                for start in starts[1:]
+                if (broker, start) not in of_processes[client_id]
+            ]
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_broker in came.items():
         times = _of_nearly_all(sorted(of_broker), members_at)

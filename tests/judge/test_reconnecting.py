@@ -116,6 +116,16 @@ def test_what_nearly_all_members_do_at_a_time_is_a_restart_of_their_broker():
     assert len(found(*everybody, members=4)) == 4
 
 
+def test_a_connection_of_a_new_process_is_no_reconnection():
+    # Three were replaced, one of them by a restart.
+    assert found(*breaking(120, 4), clients=[info(-600, 60, 300)])
+    assert not found(*breaking(120, 4), clients=[info(-600, 60), info(238, 300, 400)])
+    # Two deploys in which all restart within a minute, and one restart of their broker.
+    members = [each for name in "abcd" for each in at_once(name, 600, 1200, 2400)]
+    deploys = [info(start, start + 30, client_id=name) for name in "abcd" for start in (590, 1190)]
+    assert not found(*members, clients=deploys, members=4)
+
+
 def test_two_processes_that_share_an_id_replace_nothing():
     assert not found(channel(1, 0, END), channel(2, 0, END))
     # One of them was deployed.

@@ -42,4 +42,5 @@ steadily, and an owner who can read a queue catches up within seconds.
     fleets      one fleet from a seed, simulated
     scoring     definitions: true rows, spells, what dumps can show
     score       the command: fleets, one audit, figures
+    days        a command: a day of a cluster with several groups
 """

@@ -59,11 +59,15 @@ class Habits:
     heartbeats: bool = False
     heard: tuple[str, ...] | None = None
     running_infos: bool = False
+    #: Running infos are asked for in every so many rounds.
+    infos_each: int = 1
     info_pause: Millis = 50
     info_of_every_broker: bool = False
     offsets: bool = False
     #: Asks for the routes of those topics alone that the brokers' lists show.
     topics_of_lists: bool = False
+    #: So late in a round is this group asked: other groups of the cluster come first.
+    comes_after: Millis = 0
 
 
 @dataclass(eq=False)
@@ -101,6 +105,7 @@ class Collector:
         return True
 
     def _round(self, began: Millis) -> Iterator[float]:
+        yield self.habits.comes_after
         topics = sorted({topic for topics in self.world.topics.values() for topic in topics})
         if self.habits.topics_of_lists:
             seen = {topic for each in self.world.brokers for topic in each.subscriptions}
@@ -115,7 +120,7 @@ class Collector:
             for client_id in broker.client_ids if broker.up else ():
                 listed.setdefault(client_id, []).append(broker)
             yield self._latency() + self.habits.pause
-        if self.habits.running_infos:
+        if self.habits.running_infos and len(self.rounds) % self.habits.infos_each == 0:
             for client_id, brokers in sorted(listed.items()):
                 asked = dict.fromkeys(brokers if self.habits.info_of_every_broker else brokers[:1])
                 for broker in asked:

@@ -188,6 +188,14 @@ class Fleet:
         """At that time, to the process that then runs in the pod."""
         self.clock.at(time, lambda: action(pod.running))
 
+    def give_u(self) -> frozenset[str]:
+        """All pods subscribe to another topic as well; gives what they subscribe to."""
+        self.world.set_queues("U", self.random.choice([2, 4, 6]))
+        both = frozenset({"T", "U", RETRY})
+        for pod in self.pods:
+            pod.subscriptions = both
+        return both
+
     def new_host(self) -> str:
         number = self.random.randrange(10, 250)
         return f"10.{self.random.randrange(3, 200)}.{self.random.randrange(250)}.{number}"
@@ -267,20 +275,26 @@ def draw_fleet(
     ``draws``: the same events, with other draws of the clients.
     """
     random = dice_of(f"{name} {seed}")
-    fleet = _settled_fleet(name, random, dice_of(f"{name} {seed} {draws}"))
+    fleet = settled_fleet(name, random, dice_of(f"{name} {seed} {draws}"))
     for situation in situations:
         situation(fleet)
     fleet.simulate()
     return fleet
 
 
-def _settled_fleet(name: str, random: Random, draws: Random) -> Fleet:
-    """Brokers, nameservers, pods and a collector's habits, before anything happens."""
+def settled_fleet(
+    name: str, random: Random, draws: Random, of_cluster: Random | None = None
+) -> Fleet:
+    """Brokers, nameservers, pods and a collector's habits, before anything happens.
+
+    ``of_cluster``: of the brokers and the habits; those of the groups of one cluster fall alike.
+    """
+    shared = of_cluster or random
     world = World(random, draws, Clock(-WARM_UP - SECOND), notifies=random.random() < 0.9)
     world.nameservers = [Nameserver(f"10.9.0.{number}:9876") for number in (1, 2)]
-    queues = random.choice([2, 4, 4, 6, 8])
-    has_slave = random.random() < 0.3
-    for number in range(random.choice([2, 2, 3, 3, 4])):
+    queues = shared.choice([2, 4, 4, 6, 8])
+    has_slave = shared.random() < 0.3
+    for number in range(shared.choice([2, 2, 3, 3, 4])):
         world.add_broker(
             f"broker-{'abcd'[number]}",
             {"T": queues, RETRY: 1},
@@ -288,14 +302,14 @@ def _settled_fleet(name: str, random: Random, draws: Random) -> Fleet:
         )
     id_style = random.choice(["nano", "nano", "nano", "custom", "pid"])
     habits = Habits(
-        interval=random.choice([20, 30, 30, 60, 60]) * SECOND,
-        drift=random.choice([0, 0, 130, 730]),
-        pause=random.choice([20, 20, 50, 500, 1000]),
-        heartbeats=random.random() < 0.4,
-        running_infos=random.random() < 0.5,
-        info_pause=random.choice([20, 50, 200]),
-        info_of_every_broker=random.random() < 0.3,
-        offsets=random.random() < 0.5,
+        interval=shared.choice([20, 30, 30, 60, 60]) * SECOND,
+        drift=shared.choice([0, 0, 130, 730]),
+        pause=shared.choice([20, 20, 50, 500, 1000]),
+        heartbeats=shared.random() < 0.4,
+        running_infos=shared.random() < 0.5,
+        info_pause=shared.choice([20, 50, 200]),
+        info_of_every_broker=shared.random() < 0.3,
+        offsets=shared.random() < 0.5,
     )
     strategy = "AVG"
     if habits.running_infos:
@@ -317,4 +331,4 @@ def _settled_fleet(name: str, random: Random, draws: Random) -> Fleet:
     return Fleet(name, random, world, pods, habits, until, id_style, rates)
 
 
-__all__ = ["GROUP", "Fleet", "Hidden", "Pod", "Situation", "draw_fleet"]
+__all__ = ["GROUP", "Fleet", "Hidden", "Pod", "Situation", "draw_fleet", "settled_fleet"]

@@ -25,7 +25,7 @@ from typing import Any
 from jobs.cli import main as rebalance_audit
 from jobs.storage import Location, Reports
 from tests.simulation.collectors import instant
-from tests.simulation.fleets import Fleet, draw_fleet
+from tests.simulation.fleets import GROUP, Fleet, draw_fleet
 from tests.simulation.scoring import (
     DUPLICATE,
     ORPHANED,
@@ -86,7 +86,7 @@ def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: b
     if not keep:
         shutil.rmtree(dumps)
         shutil.rmtree(out / "audit" / "snapshots", ignore_errors=True)
-    scores = [scored(fleet, rows[fleet.name], faults[fleet.name]) for fleet in fleets]
+    scores = [scored(fleet, rows[fleet.name, GROUP], faults[fleet.name, GROUP]) for fleet in fleets]
     for each in scores:
         _tell_chance(each, *plans[each.fleet.name])
     return scores
@@ -112,8 +112,12 @@ def _tell_chance(each: Score, plan: tuple[str, ...], seed: int) -> None:
             each.rows[place] = replace(judged, is_chance=is_chance)
 
 
-def audited(dumps: Path, output: Path) -> tuple[dict[str, list[Row]], dict[str, list[FaultRow]]]:
-    """By cluster what an audit in this process publishes: rows of queues, and faults."""
+#: Cluster and consumer group.
+Of = tuple[str, str]
+
+
+def audited(dumps: Path, output: Path) -> tuple[dict[Of, list[Row]], dict[Of, list[FaultRow]]]:
+    """By group what an audit in this process publishes: rows of queues, and faults."""
     command = ["run", "--dumps", str(dumps), "--output", str(output), "--engine", "local"]
     code = rebalance_audit([*command, "--quiet"])
     if code != 0:
@@ -128,10 +132,14 @@ def audited(dumps: Path, output: Path) -> tuple[dict[str, list[Row]], dict[str, 
     rows, faults = defaultdict(list), defaultdict(list)
     for name, kind in _TABLES.items():
         for values in table(name):
-            rows[values["cluster"]].append(row_of(kind, values))
+            rows[_of(values)].append(row_of(kind, values))
     for values in table("group_faults"):
-        faults[values["cluster"]].append(fault_of(values))
+        faults[_of(values)].append(fault_of(values))
     return rows, faults
+
+
+def _of(values: dict[str, Any]) -> Of:
+    return values["cluster"], values["consumer_group"]
 
 
 def scored(fleet: Fleet, rows: Sequence[Row], faults: Sequence[FaultRow]) -> Score:

@@ -32,7 +32,7 @@ def scaled_in_order(fleet: Fleet) -> None:
         # An autoscaler: each time all queues are divided anew, which may well be told.
         fleet.faults.add("FLAPPING")
     for time in times:
-        pod = _new_pod(fleet)
+        pod = new_pod(fleet)
         fleet.clock.at(time, partial(fleet.start, pod))
         leaves = time + fleet.between(60, 200)
         fleet.do(leaves, pod, Process.stop)
@@ -43,35 +43,35 @@ def scaled_in_order(fleet: Fleet) -> None:
 
 def rolling_deploy(fleet: Fleet) -> None:
     """Pods are replaced one after the other, in order."""
-    _replace_all(fleet, how="stop", keeps_id=False)
+    replace_all(fleet, how="stop", keeps_id=False)
 
 
 def rolling_kill(fleet: Fleet) -> None:
     """Pods are killed and replaced one after the other; their connections close."""
-    _replace_all(fleet, how="kill", keeps_id=False)
+    replace_all(fleet, how="kill", keeps_id=False)
 
 
 def rolling_silent(fleet: Fleet) -> None:
     """Pods vanish one after the other, and their connections stay until the brokers drop them."""
-    _replace_all(fleet, how="vanish", keeps_id=False)
+    replace_all(fleet, how="vanish", keeps_id=False)
 
 
 def stateful_set(fleet: Fleet) -> None:
     """Pods with fixed ids restart one after the other; their connections close."""
-    _replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=True)
+    replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=True)
 
 
 def stateful_set_silent(fleet: Fleet) -> None:
     """Pods with fixed ids vanish and restart: an id is listed twice for a time, one process."""
-    _replace_all(fleet, how="vanish", keeps_id=True)
+    replace_all(fleet, how="vanish", keeps_id=True)
 
 
 def rolling_deploy_in_wide_rounds(fleet: Fleet) -> None:
     """A deploy of many pods; the brokers are asked some seconds apart."""
     _wide_rounds(fleet)
     while len(fleet.pods) < 16:
-        fleet.pods.append(_new_pod(fleet))
-    _replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=False)
+        fleet.pods.append(new_pod(fleet))
+    replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=False)
 
 
 def vm_rolling_restart(fleet: Fleet) -> None:
@@ -203,7 +203,7 @@ def many_ghosts(fleet: Fleet) -> None:
     time = fleet.between(120, 240)
     while time < fleet.until * 3 // 4:
         pod = fleet.random.choice(fleet.pods)
-        fleet.clock.at(time, partial(_replace, fleet, pod, how="vanish", keeps_id=False))
+        fleet.clock.at(time, partial(replace_pod, fleet, pod, how="vanish", keeps_id=False))
         time += fleet.between(25, 70)
     fleet.faults |= {"GHOST_MEMBER", "FLAPPING"}
     _hide_ghosts(fleet)
@@ -237,7 +237,7 @@ def strategy_rolled_out(fleet: Fleet) -> None:
 
         def roll(pod: Pod = pod) -> None:
             pod.strategy = other
-            _replace(fleet, pod, how="stop", keeps_id=False)
+            replace_pod(fleet, pod, how="stop", keeps_id=False)
 
         fleet.clock.at(began, roll)
         began += step
@@ -274,7 +274,7 @@ def table_never_shows_topic(fleet: Fleet) -> None:
     fleet.habits.running_infos, fleet.habits.heartbeats = True, False
     fleet.habits.topics_of_lists = fleet.random.random() < 0.5
     fleet.habits.offsets = False
-    _give_u(fleet)
+    fleet.give_u()
     # All start at a time, so that all their heartbeats come at a time, in this order.
     began = -2 * MINUTE - fleet.between(0, 30)
     for number, pod in enumerate(fleet.pods):
@@ -292,7 +292,7 @@ def subscription_dropped_and_back(fleet: Fleet) -> None:
     if not fleet.habits.running_infos:
         fleet.habits.heartbeats = True
         fleet.habits.heard = fleet.random.choice([None, tuple(fleet.broker_names[:1])])
-    both = _give_u(fleet)
+    both = fleet.give_u()
     pod = fleet.random.choice(fleet.pods)
     began = fleet.between(240, 500)
     fleet.do(began, pod, lambda process: process.subscribe(frozenset({"T", RETRY})))
@@ -317,7 +317,7 @@ def unreachable_broker(fleet: Fleet) -> None:
             fleet.must.add("BROKER_VIEW_DIVERGENCE")
         pod.running.find(name)
 
-    _lose(fleet, pod, name, began, seen=seen)
+    lose_broker(fleet, pod, name, began, seen=seen)
     fleet.clock.at(began + lost, find)
     fleet.plant(
         "BROKER_VIEW_DIVERGENCE", began, began + lost, pods=[pod], broker_names=[name], must=False
@@ -331,7 +331,7 @@ def flapping_connection(fleet: Fleet) -> None:
     time = fleet.between(100, 250)
     while time < fleet.until:
         back = time + fleet.between(60, 180)
-        _lose(fleet, pod, name, time, seen=seen)
+        lose_broker(fleet, pod, name, time, seen=seen)
         fleet.do(back, pod, lambda process: process.find(name))
         time = back + fleet.between(50, 120)
     fleet.faults |= {"BROKER_VIEW_DIVERGENCE", "RECONNECTING", "STALE_CHANNEL", "FLAPPING"}
@@ -471,7 +471,7 @@ def new_route_ignored(fleet: Fleet) -> None:
     if fleet.random.random() < 0.5:
         again = fleet.until * 3 // 4
         for number, pod in enumerate(fleet.pods):
-            restart = partial(_replace, fleet, pod, how="stop", keeps_id=False)
+            restart = partial(replace_pod, fleet, pod, how="stop", keeps_id=False)
             fleet.clock.at(again + number * 5 * SECOND, restart)
     fleet.faults |= {"QUEUE_NOT_HELD", "ALLOCATES_OTHERWISE", "ROUTE_DIVERGENCE"}
     if fleet.habits.running_infos:
@@ -541,7 +541,7 @@ def _vms(fleet: Fleet) -> None:
     fleet.habits.pause = fleet.random.choice([100, 1000, 3000, 5000])
     fleet.habits.interval = MINUTE
     while len(fleet.pods) < fleet.random.choice([6, 9, 12]):
-        fleet.pods.append(_new_pod(fleet))
+        fleet.pods.append(new_pod(fleet))
     for number, pod in enumerate(fleet.pods):
         pod.client_id = f"{pod.host}@g-{number}"
 
@@ -569,7 +569,8 @@ def _wide_rounds(fleet: Fleet) -> None:
     fleet.habits.interval = MINUTE
 
 
-def _new_pod(fleet: Fleet) -> Pod:
+def new_pod(fleet: Fleet) -> Pod:
+    """One like the others, which nothing has started."""
     like = fleet.pods[0]
     return Pod(
         len(fleet.pods) + fleet.random.randrange(100, 10**6),
@@ -581,13 +582,14 @@ def _new_pod(fleet: Fleet) -> Pod:
     )
 
 
-def _replace_all(fleet: Fleet, *, how: str, keeps_id: bool) -> None:
+def replace_all(fleet: Fleet, *, how: str, keeps_id: bool, began: Millis | None = None) -> None:
+    """One pod after the other, as a deploy does."""
     if keeps_id:
         fleet.id_style = "custom"
     step = fleet.between(12, 60)
-    time = fleet.between(150, 400)
+    time = fleet.between(150, 400) if began is None else began
     for pod in fleet.pods:
-        fleet.clock.at(time, partial(_replace, fleet, pod, how=how, keeps_id=keeps_id))
+        fleet.clock.at(time, partial(replace_pod, fleet, pod, how=how, keeps_id=keeps_id))
         time += step
     if how == "vanish":
         fleet.faults |= {"GHOST_MEMBER", "STALE_CHANNEL"}
@@ -596,7 +598,7 @@ def _replace_all(fleet: Fleet, *, how: str, keeps_id: bool) -> None:
     fleet.faults.add("FLAPPING")
 
 
-def _lose(fleet: Fleet, pod: Pod, name: str, time: Millis, *, seen: bool) -> None:
+def lose_broker(fleet: Fleet, pod: Pod, name: str, time: Millis, *, seen: bool) -> None:
     """From then on the pod does not reach the broker, which may not see it for a while."""
     fleet.do(time, pod, lambda process: process.lose(name, seen=seen))
     if not seen and not fleet.habits.offsets:
@@ -618,7 +620,7 @@ def _hide_ghosts(fleet: Fleet) -> None:
         fleet.hidden.append(Hidden(reason))
 
 
-def _replace(fleet: Fleet, pod: Pod, *, how: str, keeps_id: bool) -> None:
+def replace_pod(fleet: Fleet, pod: Pod, *, how: str, keeps_id: bool) -> None:
     """The pod's process ends, and another one starts some seconds later."""
     process = pod.process
     if process is not None and process.alive:
@@ -667,17 +669,9 @@ def _share_an_id(fleet: Fleet) -> list[Pod]:
     return pods
 
 
-def _give_u(fleet: Fleet) -> frozenset[str]:
-    fleet.world.set_queues("U", fleet.random.choice([2, 4, 6]))
-    both = frozenset({"T", "U", RETRY})
-    for pod in fleet.pods:
-        pod.subscriptions = both
-    return both
-
-
 def _subscribe_some_to_u(fleet: Fleet) -> list[Pod]:
     """The pods of those that do not."""
-    _give_u(fleet)
+    fleet.give_u()
     # Of processes with one id only one answers: they subscribe alike.
     candidates = [pod for pod in fleet.pods if pod.client_id is None] or fleet.pods[:1]
     most = min(len(candidates), len(fleet.pods) - 1)
