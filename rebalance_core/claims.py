@@ -87,6 +87,7 @@ def compute_claims(
     views: Sequence[View],
     processes: Sequence[Process],
     rerouted: Collection[str] = frozenset(),
+    without_master: Collection[str] = frozenset(),
 ) -> Claims:
     """Allocate under every view, once per strategy in use.
 
@@ -94,7 +95,8 @@ def compute_claims(
     whose id is not in the list that it drew claims nothing; a broadcasting one claims every queue.
     Nobody claims a queue of a broker that it does not reach: without an offset from there the
     queue is not taken (``RebalanceImpl.updateProcessQueueTableInRebalance`` 5.3.3).
-    ``rerouted`` are brokers whose lists show nobody's route: see ``State``.
+    ``rerouted`` are brokers whose lists show nobody's route: see ``State``. ``without_master`` are
+    those of which the route has slaves alone: not every client reads from a slave.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     positions = []
@@ -115,8 +117,11 @@ def compute_claims(
                 if key not in by_strategy:
                     by_strategy[key] = strategy.claims(view.queues, view.client_ids)
                 of_view.append(by_strategy[key].get(process.client_id, _NOTHING))
-            if process.unreachable:
-                of_view[-1] = _reachable(of_view[-1], view, process)
+            unread = process.unreachable
+            if without_master and not process.reads_slaves:
+                unread = (*unread, *without_master)
+            if unread:
+                of_view[-1] = _without(unread, of_view[-1], view)
         positions.append(tuple(of_view))
     weights = _weights(tuple(views), tuple(processes), rerouted)
     return _with_doubt(_with_shares(tuple(views), tuple(processes), tuple(positions), weights))
@@ -130,9 +135,12 @@ def _with_doubt(claims: Claims) -> Claims:
     return replace(claims, share=claims.share * subscribing[claims.row])
 
 
-def _reachable(positions: NDArray[np.int64], view: View, process: Process) -> NDArray[np.int64]:
+def _without(
+    unread: Collection[str], positions: NDArray[np.int64], view: View
+) -> NDArray[np.int64]:
+    """The positions of the queues that are not on these brokers."""
     names = [view.queues[position].broker_name for position in positions.tolist()]
-    return positions[[name not in process.unreachable for name in names]]
+    return positions[[name not in unread for name in names]]
 
 
 def _weights(

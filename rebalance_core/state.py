@@ -167,6 +167,12 @@ class State:
     rerouted: frozenset[str] = frozenset()
 
     @property
+    def without_master(self) -> frozenset[str]:
+        """The brokers of which every route that has them gives slaves alone."""
+        with_master = {b.broker_name for b in self.brokers if 0 in (b.broker_ids or (0,))}
+        return frozenset(b.broker_name for b in self.brokers) - with_master
+
+    @property
     def members(self) -> Iterator[Member]:
         """Every member of every list."""
         return chain.from_iterable(entry.members for entry in self.client_lists)

@@ -13,6 +13,7 @@ from itertools import compress
 from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.instants import Instant
 from jobs.judge.backlog import backlog
+from jobs.judge.by_history import offsets_went_back, with_history
 from jobs.judge.confirmation import confirm, index_holdings
 from jobs.judge.dossier import Dossier
 from jobs.judge.drift import find_drift
@@ -171,8 +172,9 @@ def judge(
                 seconds,
                 held_of_topic,
             ),
+            *offsets_went_back(topic, dossier.offsets[topic], seconds),
         ]
-    faults = processes.without_refused(faults)
+    faults = list(with_history(processes.without_refused(faults), dossier))
     _complete_stalls(dossier, stalls, processes, faults)
     of_faults = _fault_rows(dossier, faults, FaultSeverity(findings, stalls), terms)
     found = findings + stalls + of_faults

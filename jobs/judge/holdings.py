@@ -432,14 +432,12 @@ def _shows_its_queues(run: ClientRun) -> bool:
     """Whether what it holds compares with what is computed for it.
 
     Pull consumers leave the table of their queues empty whatever they pull, and
-    ``DefaultMQPullConsumer`` pulls whatever its application likes. Where the broker assigns
-    (``clientRebalance`` false), nothing is computed.
+    ``DefaultMQPullConsumer`` pulls whatever its application likes.
     """
     is_silent = run.consume_type == "CONSUME_ACTIVELY" and not run.queues
     return (
         run.error_code is None
         and run.queues is not None
-        and run.client_rebalance is not False
         and run.pull_consumer is not True
         and not is_silent
     )
