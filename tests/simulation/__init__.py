@@ -27,7 +27,7 @@ golden answers of the Java classes); ``scoring`` calls the command. All else is 
 - collectors: rounds that take their time, answers that are missing, two collectors with two
   nameservers, with and without heartbeats, running infos and offsets.
 
-**What is not simulated**: orderly locks, broadcasting, POP, proxies, lite pull, static topics,
+**What is not simulated**: orderly locks, broadcasting, what POP delivers, proxies, lite pull, static topics,
 pulls that a broker refuses because the subscription just left its table, slow garbage collections,
 clocks that differ, and retries of one second (5.2 and later). Messages are numbers: they come
 steadily, and an owner who can read a queue catches up within seconds.

@@ -58,6 +58,8 @@ class Process:
     #: Whether it divides the queues itself; else its broker does, by the same rule, unless the
     #: group's mode is POP (``RebalancePushImpl.clientRebalance``).
     divides: bool = True
+    #: It leaves the division to the broker and gets messages by POP, of every queue.
+    pops: bool = False
     #: The brokers refuse its pulls: they have another subscription of the group (code 24).
     refused: bool = False
     #: It takes messages and its listener never returns.
@@ -229,6 +231,9 @@ class Process:
         route = self.routes.get(topic)
         if not route:
             return held
+        if self.pops and not topic.startswith("%RETRY%"):
+            every = divided("AVG", topic, route, ("any",))["any"]
+            return frozenset(queue for queue in every if self.can_read(queue))
         broker = self._drawn(route)
         client_ids = broker.client_ids if broker is not None and self._reaches(broker) else ()
         if not client_ids:
@@ -288,9 +293,19 @@ class Process:
 
     @property
     def consumes(self) -> frozenset[MessageQueue]:
-        """What it reads and handles."""
+        """What it reads and handles, by the group's offsets: those of POP are others."""
         is_kept = self.blocked or self.refused or not self.world.consume_enabled
-        return frozenset() if is_kept else self.reads
+        return frozenset() if is_kept else self.reads & self.in_table
+
+    @property
+    def in_table(self) -> frozenset[MessageQueue]:
+        """What its table of queues has: nothing of what it gets by POP."""
+        return frozenset(
+            queue
+            for topic, queues in self.held.items()
+            if not self.pops or topic.startswith("%RETRY%")
+            for queue in queues
+        )
 
     @property
     def works(self) -> bool:

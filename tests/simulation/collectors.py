@@ -117,6 +117,8 @@ class Collector:
         listed: dict[str, list[Broker]] = {}
         for broker in self.world.brokers:
             self._ask_members(began, broker)
+            if broker.up and any(process.pops for process in self.world.processes):
+                self._ask_modes(began, broker)
             for client_id in broker.client_ids if broker.up else ():
                 listed.setdefault(client_id, []).append(broker)
             yield self._latency() + self.habits.pause
@@ -226,6 +228,11 @@ class Collector:
         self._write("consumer_running_info", began, asked, answer)
         return "body" in answer
 
+    def _ask_modes(self, began: Millis, broker: Broker) -> None:
+        mode = {"consumerGroup": GROUP, "mode": "POP", "popShareQueueNum": 0, "topic": "T"}
+        body = {"messageRequestModeMap": {"T": {GROUP: mode}}}
+        self._write("message_request_mode", began, _asked(broker), {"body": json.dumps(body)})
+
     def _ask_offsets(self, began: Millis, broker: Broker) -> None:
         asked = _asked(broker) | {"consumer_group": GROUP}
         if not broker.up:
@@ -323,7 +330,7 @@ def _connections(broker: Broker) -> Line:
 def _running_info(world: World, process: Process, dice: Random) -> str:
     """Queues are keys, as fastjson prints them, so that this is no JSON."""
     now, entries = world.clock.now, []
-    for queue in sorted(queue for queues in process.held.values() for queue in queues):
+    for queue in sorted(process.in_table):
         # Set at each attempt to pull, whether it succeeds or not; one that failed is repeated 3 s
         # later (``DefaultMQPushConsumerImpl.pullMessage``), one that finds nothing waits 20 s.
         pulled = now - dice.randrange(3_000 if not process.can_read(queue) else 15_000)

@@ -37,6 +37,7 @@ class Pod:
     language: str = "JAVA"
     expression: str = "*"
     divides: bool = True
+    pops: bool = False
     #: When its first process starts; None: at any time of the warm-up.
     starts: Millis | None = None
     process: Process | None = None
@@ -149,7 +150,8 @@ class Fleet:
             pod.reads_from_slaves,
             language=pod.language,
             expression=pod.expression,
-            divides=pod.divides,
+            divides=pod.divides and not pod.pops,
+            pops=pod.pops,
         )
         pod.client_ids.add(process.client_id)
         self.world.processes.append(process)

@@ -424,6 +424,8 @@ def master_away_from_go(fleet: Fleet) -> None:
     master_away(fleet)
     # An acting master is a master to every client.
     fleet.world.slaves_act_as_master = False
+    fleet.faults.add("MASTER_AWAY")
+    fleet.must_if_lasting["MASTER_AWAY"] = ("T", "ORPHANED")
 
 
 def broker_divides(fleet: Fleet) -> None:
@@ -438,6 +440,18 @@ def broker_divides(fleet: Fleet) -> None:
         two_processes_with_one_id(fleet)
         for pod in fleet.pods:
             pod.version = 433
+
+
+def pulls_beside_pop(fleet: Fleet) -> None:
+    """The group's mode is POP, and one member divides the queues itself and pulls."""
+    fleet.habits.running_infos = True
+    for pod in fleet.pods:
+        pod.version, pod.strategy = 433, "AVG"
+    for pod in fleet.pods[1:]:
+        pod.pops = True
+    fleet.plant("MIXED_REQUEST_MODE", -MINUTE, pods=fleet.pods[:1])
+    reason = "POP shares the queues by design"
+    fleet.hidden.append(Hidden(reason, topics=frozenset({"T"}), kinds=("DUPLICATE",)))
 
 
 def queue_count_changes(fleet: Fleet) -> None:
@@ -720,6 +734,7 @@ SITUATIONS = {
         master_away,
         master_away_from_go,
         broker_divides,
+        pulls_beside_pop,
         queue_count_changes,
         broker_restarted,
         new_route_ignored,

@@ -275,3 +275,14 @@ def test_every_situation_makes_a_dump_of_whole_rounds(names: tuple[str, ...]) ->
     asked = {*fleet.must_if_lasting, *(one for must in fleet.must for one in must.split("|"))}
     assert asked <= fleet.faults
     assert fleet.clock.now == fleet.until + 2 * MINUTE > WARM_UP
+
+
+def test_who_uses_pop_has_no_queue_in_its_table_and_moves_no_offset() -> None:
+    world = world_of("broker-a")
+    pulls, pops = process_in(world, 1), process_in(world, 2)
+    pops.pops = True
+    started(world, pulls, pops)
+    assert {queue.topic for queue in pops.in_table | pops.consumes} <= {RETRY}
+    assert {queue.queue_id for queue in pops.reads if queue.topic == "T"} == {0, 1}
+    # Who pulls counts all members, and takes its share alone.
+    assert {queue.queue_id for queue in pulls.reads if queue.topic == "T"} == {0}
