@@ -27,10 +27,10 @@ golden answers of the Java classes); ``scoring`` calls the command. All else is 
 - collectors: rounds that take their time, answers that are missing, two collectors with two
   nameservers, with and without heartbeats, running infos and offsets.
 
-**What is not simulated**: orderly locks, broadcasting, what POP delivers, proxies, lite pull, static topics,
-pulls that a broker refuses because the subscription just left its table, slow garbage collections,
-clocks that differ, and retries of one second (5.2 and later). Messages are numbers: they come
-steadily, and an owner who can read a queue catches up within seconds.
+**What is not simulated**: orderly locks, broadcasting, what POP delivers, proxies, lite pull,
+static topics, pulls that a broker refuses because the subscription just left its table, slow
+garbage collections, clocks that differ, and retries of one second (5.2 and later). Messages are
+numbers: they come steadily, and an owner who can read a queue catches up within seconds.
 
     clock       events in their order
     servers     brokers and nameservers
@@ -41,6 +41,7 @@ steadily, and an owner who can read a queue catches up within seconds.
     situations  what goes wrong, each a small function
     fleets      one fleet from a seed, simulated
     scoring     definitions: true rows, spells, what dumps can show
+    remedies    what operators do about what is reported
     score       the command: fleets, one audit, figures
     days        a command: a day of a cluster with several groups
 """

@@ -119,6 +119,8 @@ class Fleet:
     collectors: list[Collector] = field(default_factory=list)
     #: Two collectors, each with a nameserver of its own; else one that asks all.
     is_collected_twice: bool = False
+    #: So long after its window it is simulated.
+    goes_on_for: Millis = 2 * MINUTE
     _started: int = 0
 
     @property
@@ -220,7 +222,7 @@ class Fleet:
         if len(self.collectors) > 1 and self.habits.heartbeats:
             # Both would hear the same heartbeats.
             del self.world.heartbeat_listeners[1:]
-        self.clock.run(self.until + 2 * MINUTE)
+        self.clock.run(self.until + self.goes_on_for)
 
     @property
     def truth(self) -> Truth:

@@ -26,6 +26,7 @@ from jobs.cli import main as rebalance_audit
 from jobs.storage import Location, Reports
 from tests.simulation.collectors import instant
 from tests.simulation.fleets import GROUP, Fleet, draw_fleet
+from tests.simulation.remedies import apply_at_the_end, is_healthy, worth_repairing
 from tests.simulation.scoring import (
     DUPLICATE,
     ORPHANED,
@@ -88,8 +89,22 @@ def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: b
         shutil.rmtree(out / "audit" / "snapshots", ignore_errors=True)
     scores = [scored(fleet, rows[fleet.name, GROUP], faults[fleet.name, GROUP]) for fleet in fleets]
     for each in scores:
-        _tell_chance(each, *plans[each.fleet.name])
+        plan = plans[each.fleet.name]
+        _tell_chance(each, *plan)
+        each.is_repaired = _repaired(each.fleet, *plan, faults[each.fleet.name, GROUP])
     return scores
+
+
+def _repaired(
+    fleet: Fleet, plan: tuple[str, ...], seed: int, faults: Sequence[FaultRow]
+) -> bool | None:
+    """Whether the remedies repair a fleet that is not healthy; None: nothing says so."""
+    lasting = worth_repairing(faults)
+    if not lasting or is_healthy(fleet, fleet.until) or any(pod.pops for pod in fleet.pods):
+        return None
+    situations = [SITUATIONS[name] for name in plan]
+    after = draw_fleet(fleet.name, [*situations, apply_at_the_end(lasting)], seed)
+    return is_healthy(after, after.until + after.goes_on_for)
 
 
 def _tell_chance(each: Score, plan: tuple[str, ...], seed: int) -> None:
@@ -217,7 +232,9 @@ def _besides(scores: Sequence[Score]) -> list[str]:
     rows = [(each, judged) for each in scores for judged in each.rows]
     true = [(each.fleet, judged.row) for each, judged in rows if judged.is_true]
     stalls = [judged for each in scores for judged in each.stalls]
+    repaired = [each.is_repaired for each in scores if each.is_repaired is not None]
     shares = {
+        "fleets that their remedies repair": repaired,
         "critical lasting rows that are true": [
             judged.is_true for _, judged in rows if judged.row.severity == "CRITICAL"
         ],
@@ -395,6 +412,12 @@ def _wrong_faults(each: Score) -> Lines:
         for planted, is_right in each.begun
         if not is_right
     ]
+    not_repaired: Lines = [
+        {"fault": row.fault, "was": "not repaired", "remedy": row.remedy}
+        for row, _ in each.faults
+        if each.is_repaired is False and row.lasts and row.ongoing
+    ]
+    late += not_repaired
     habits = {"habits": vars(each.fleet.habits)}
     return [line | habits for line in (*missed, *wrong, *causes, *late)]
 

@@ -118,6 +118,8 @@ class FaultRow:
     broker_names: tuple[str, ...]
     persistence: str
     severity: str
+    ongoing: bool = False
+    remedy: str = ""
 
     @property
     def lasts(self) -> bool:
@@ -136,6 +138,8 @@ def fault_of(values: dict[str, Any]) -> FaultRow:
         tuple(values["broker_names"] or ()),
         values["persistence"],
         values["severity"],
+        values["ongoing"],
+        values["remedy"] or "",
     )
 
 
@@ -412,6 +416,8 @@ class Score:
     faults: list[tuple[FaultRow, bool]] = field(default_factory=list)
     #: Of what was planted and found: whether it begins when it began.
     begun: list[tuple[Planted, bool]] = field(default_factory=list)
+    #: Of a fleet that was not healthy at its end, and was repaired: whether it is afterwards.
+    is_repaired: bool | None = None
 
     @property
     def situation(self) -> str:

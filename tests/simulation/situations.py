@@ -171,6 +171,8 @@ def tags_differ(fleet: Fleet) -> None:
     turns = fleet.random.choice([fleet.until * 2, fleet.between(400, 900)])
 
     def refuse(tag: str) -> None:
+        if tag not in {pod.expression for pod in fleet.pods}:
+            return
         for pod in fleet.pods:
             pod.running.refused = pod.expression != tag
             fleet.world.reads_changed(pod.running)
