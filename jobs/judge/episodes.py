@@ -120,12 +120,12 @@ def _queue_episode(
     last = shown[-1]
     extent = _extent(timeline, [each.run for each in shown], persistence_seconds)
     causes = _causes(shown, persistence_seconds)
-    if causes == (BROKER_VIEW_DIVERGENCE,):
+    if causes in ((BROKER_VIEW_DIVERGENCE,), (STALE_CHANNEL,)):
         differing = [
             (each.run, fault.client_ids)
             for each in shown
             for fault in each.phase.evaluated.faults
-            if fault.fault == BROKER_VIEW_DIVERGENCE
+            if fault.fault in causes
         ]
         if differing and not _differs_for_long(differing, persistence_seconds):
             extent = extent._replace(persistence=TRANSIENT)
@@ -156,7 +156,8 @@ def _differs_for_long(
     """Whether the lists differ in one client for long, from the runs and in whom they do.
 
     In a rolling restart another client is on its way each time: brokers that are asked some seconds
-    apart differ in one after the other, and in none for long. Where nobody is named all count.
+    apart differ in one after the other, and in none for long. So do old connections of one client
+    and then of another. Where nobody is named all count.
     """
     of_client: dict[str, list[Run]] = defaultdict(list)
     for run, client_ids in shown:

@@ -145,14 +145,15 @@ def _of_new_processes(
 
 def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
     """Whether the client was in no list before: its broker was asked and did not list it, and no
-    connection to another broker outlived that.
+    connection to another broker that was there then lasted on.
     """
     before = [each for each in channels if each.first_seen < channel.first_seen]
-    here = [each for each in before if each.broker == channel.broker]
-    return (
-        bool(here)
-        and all(each.gone_by is not None and each.gone_by < channel.first_seen for each in here)
-        and all(each.last_seen < channel.first_seen for each in before)
+    gone = [each.gone_by for each in before if each.broker == channel.broker]
+    return bool(gone) and all(
+        by is not None
+        and by < channel.first_seen
+        and all(each.last_seen < channel.first_seen for each in before if each.first_seen <= by)
+        for by in gone
     )
 
 

@@ -476,7 +476,7 @@ def views_differ(*in_whom, causes=("BROKER_VIEW_DIVERGENCE",)):
         if client_id is not None:
             shown = {
                 "findings": (finding(0.25, causes=causes),),
-                "faults": (fault("BROKER_VIEW_DIVERGENCE", client_ids=(client_id,)),),
+                "faults": (fault(causes[0], client_ids=(client_id,)),),
             }
         phases.append(phase(number, 60 * number, 60 * number, **shown))
     return timeline(*phases)
@@ -498,6 +498,12 @@ def test_lists_that_differ_in_one_client_after_the_other_differ_in_none_for_long
     (row,) = queue_episodes(differing, 180)
     (of_fault,) = fault_episodes(differing, 180)
     assert row.persistence == of_fault.persistence == lasts
+
+
+@pytest.mark.parametrize(("in_whom", "lasts"), [("aaaaa", "PERSISTENT"), ("aabb", "TRANSIENT")])
+def test_old_connections_of_one_client_after_the_other_are_no_single_outage(in_whom, lasts):
+    (row,) = queue_episodes(views_differ(*in_whom, causes=("STALE_CHANNEL",)), 180)
+    assert row.persistence == lasts
 
 
 def test_what_has_another_cause_too_lasts_as_long_as_it_is_seen():

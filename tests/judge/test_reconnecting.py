@@ -92,6 +92,9 @@ def test_who_was_in_no_list_was_restarted():
     assert not found(*restarts)
     # Its connection to another broker lived on: what broke is the one connection.
     assert found(*restarts, channel(99, 0, END, broker=B))
+    # All brokers show it, each asked some seconds after the one before.
+    everywhere = [channel(n + 50, 300 * n + 5, 300 * n + 185, broker=B) for n in range(12)]
+    assert not found(*restarts, *everywhere)
     # It came back before a poll found it gone.
     assert found(*[channel(n, 300 * n, 300 * n + 240) for n in range(12)])
 
