@@ -13,7 +13,6 @@ from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.servers import Broker, Nameserver
-from tests.simulation.truth import Progress
 from tests.simulation.world import GROUP, RETRY, World
 
 ZERO = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -87,9 +86,6 @@ class Collector:
     tables: list[tuple[Millis, frozenset[str]]] = field(default_factory=list)
     #: Dice of its own: what a collector does must not change what the clients do.
     dice: Random = field(default_factory=lambda: dice_of(0))
-
-    def __post_init__(self) -> None:
-        self._progress = Progress(self.world.truth)
 
     def begin(self, first: Millis = 0) -> None:
         interval = self.habits.interval + self.habits.drift
@@ -251,7 +247,7 @@ class Collector:
     def _offsets(self, queue: MessageQueue) -> Line:
         """``OffsetWrapper``: a queue that nobody ever read has consumer offset 0."""
         now = self.world.clock.now
-        read_until = self._progress.committed(queue, now)
+        read_until = self.world.progress.committed(queue, now)
         return {
             "brokerOffset": self._messages(queue, now),
             "consumerOffset": 0 if read_until is None else self._messages(queue, read_until),

@@ -12,7 +12,7 @@ from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import Clock
 from tests.simulation.servers import SCANNED_EACH, Broker, Nameserver
-from tests.simulation.truth import Truth
+from tests.simulation.truth import Progress, Truth
 
 GROUP = "G"
 RETRY = f"%RETRY%{GROUP}"
@@ -44,6 +44,10 @@ class World:
     slaves_act_as_master: bool = False
     heartbeat_listeners: list[Callable[[Broker, Process, str], None]] = field(default_factory=list)
     _ports: count[int] = field(default_factory=lambda: count(20000))
+
+    def __post_init__(self) -> None:
+        # The brokers have one offset of a queue, whoever asks.
+        self.progress = Progress(self.truth)
 
     def add_broker(self, name: str, topics: dict[str, int], *, slaves: int = 0) -> None:
         number = len({broker.name for broker in self.brokers})
