@@ -9,7 +9,7 @@ from itertools import chain
 from math import fsum
 from typing import NamedTuple, TypeVar
 
-from jobs.instants import Instant
+from jobs.instants import SECOND, Instant
 from jobs.judge.evaluated import Claimant, FoundFault, FoundQueue, FoundStacked, Move, QueueKey
 from jobs.judge.extents import Extent, Part, Run, extent_of, join_episodes, persistence, runs_of
 from jobs.judge.tables import Row
@@ -28,6 +28,10 @@ __all__ = [
 ]
 
 Value = TypeVar("Value", str, int)
+
+#: What was so for less, by the probability of each snapshot, did not last: three rounds in which
+#: each client draws the odd list once in ten times.
+_LEAST_EXPECTED: Instant = 60 * SECOND
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,9 @@ def _queue_episode(
         ]
         if differing and not _differs_for_long(differing, persistence_seconds):
             extent = extent._replace(persistence=TRANSIENT)
+    expected = fsum(each.finding.probability * each.run.covers for each in shown)
+    if expected < _LEAST_EXPECTED:
+        extent = extent._replace(persistence=TRANSIENT)
     certain = sum(each.run.snapshots for each in shown if each.finding.certainty == CERTAIN)
     weighted = fsum(each.finding.probability * each.run.snapshots for each in shown)
     return QueueEpisode(

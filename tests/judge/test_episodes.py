@@ -506,6 +506,12 @@ def test_old_connections_of_one_client_after_the_other_are_no_single_outage(in_w
     assert row.persistence == lasts
 
 
+@pytest.mark.parametrize(("rounds", "lasts"), [(3, "TRANSIENT"), (4, "PERSISTENT")])
+def test_what_is_expected_for_less_than_a_minute_in_all_does_not_last(rounds, lasts):
+    (row,) = queue_episodes(views_differ(*"a" * rounds), 180)
+    assert (row.probability, row.persistence) == (0.25, lasts)
+
+
 def test_what_has_another_cause_too_lasts_as_long_as_it_is_seen():
     (row,) = queue_episodes(
         views_differ(*"abcde", causes=("BROKER_VIEW_DIVERGENCE", "STRATEGY_MISMATCH")), 180

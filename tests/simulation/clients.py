@@ -293,7 +293,7 @@ class Process:
 
     @property
     def consumes(self) -> frozenset[MessageQueue]:
-        """What it reads and handles, by the group's offsets: those of POP are others."""
+        """What it reads and handles, by offsets: beside one that pulls POP moves none."""
         is_kept = self.blocked or self.refused or not self.world.consume_enabled
         return frozenset() if is_kept else self.reads & self.in_table
 
