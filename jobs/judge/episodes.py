@@ -29,9 +29,9 @@ __all__ = [
 
 Value = TypeVar("Value", str, int)
 
-#: What was so for less, by the probability of each snapshot, did not last: three rounds in which
-#: each client draws the odd list once in ten times.
-_LEAST_EXPECTED: Instant = 60 * SECOND
+#: What was so for less of ``persistence_seconds``, by the probability of each snapshot, did not
+#: last: three rounds in which each client draws the odd list once in ten times.
+_LEAST_EXPECTED = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _queue_episode(
         if differing and not _differs_for_long(differing, persistence_seconds):
             extent = extent._replace(persistence=TRANSIENT)
     expected = fsum(each.finding.probability * each.run.covers for each in shown)
-    if expected < _LEAST_EXPECTED:
+    if expected < _LEAST_EXPECTED * persistence_seconds * SECOND:
         extent = extent._replace(persistence=TRANSIENT)
     certain = sum(each.run.snapshots for each in shown if each.finding.certainty == CERTAIN)
     weighted = fsum(each.finding.probability * each.run.snapshots for each in shown)

@@ -507,7 +507,7 @@ def test_old_connections_of_one_client_after_the_other_are_no_single_outage(in_w
 
 
 @pytest.mark.parametrize(("probability", "lasts"), [(0.2, "TRANSIENT"), (0.25, "PERSISTENT")])
-def test_what_is_expected_for_less_than_a_minute_in_all_does_not_last(probability, lasts):
+def test_what_is_expected_for_a_short_time_in_all_does_not_last(probability, lasts):
     (row,) = queue_episodes(views_differ(*"aaaa", probability=probability), 180)
     assert row.persistence == lasts
 
