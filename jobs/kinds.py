@@ -33,6 +33,8 @@ ALLOCATES_OTHERWISE = "ALLOCATES_OTHERWISE"
 UNLISTED_CONSUMER = "UNLISTED_CONSUMER"
 QUEUES_LEFT_ROUTE = "QUEUES_LEFT_ROUTE"
 CLIENT_NOT_ANSWERING = "CLIENT_NOT_ANSWERING"
+GROUP_NOT_CONSUMING = "GROUP_NOT_CONSUMING"
+OFFSETS_WENT_BACK = "OFFSETS_WENT_BACK"
 SECRET_IN_CLIENT_ID = "SECRET_IN_CLIENT_ID"  # noqa: S105 - the name of a fault
 
 HELD_NOT_COMPUTED = "HELD_NOT_COMPUTED"
@@ -103,6 +105,12 @@ BROKER_VIEW_DIVERGENCE: Brokers list different members. A client asks a random b
     rebalance, so that the shares change from one to the next.
 ROUTE_DIVERGENCE: Nameservers give different routes. Clients of different nameservers divide
     different lists of queues.
+MASTER_AWAY: A broker's master is away. Clients that read from no slave, such as client-go, consume
+    nothing of it.
+UNKNOWN_TOPIC: A subscribed topic does not exist. No nameserver knows it: its name may be written
+    wrongly.
+MIXED_REQUEST_MODE: A member pulls beside members that use POP. It consumes its share alone, and the
+    offsets of the other shares do not move.
 ROOM_NOT_SERVED: No member serves a broker's room. The queues of a machine room that is in nobody's
     consumeridcs have no owner.
 CONFIG_OVERLAP: Several CONFIG lists have the same queue. All that list it consume it.
@@ -128,6 +136,9 @@ QUEUES_LEFT_ROUTE: Queues left the route with unread messages. No client reads t
     are back.
 CLIENT_NOT_ANSWERING: A listed client does not answer. It sends heartbeats and does not answer
     questions about its state.
+GROUP_NOT_CONSUMING: The group consumes nothing. It has members, messages come, and no offset of
+    the topic moves.
+OFFSETS_WENT_BACK: Offsets went back. The group consumes again what it had consumed.
 SECRET_IN_CLIENT_ID: A client id holds a secret. It is shown masked; everybody who lists the members
     can read it.
 UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, clears the finding.
@@ -164,6 +175,8 @@ FAULTS = (
     UNLISTED_CONSUMER,
     QUEUES_LEFT_ROUTE,
     CLIENT_NOT_ANSWERING,
+    GROUP_NOT_CONSUMING,
+    OFFSETS_WENT_BACK,
     SECRET_IN_CLIENT_ID,
 )
 #: The faults of which a row is about one client id: the page and the alerts keep them apart.

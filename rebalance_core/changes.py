@@ -537,7 +537,9 @@ def _add_broker(
 ) -> Situation:
     state = situation.state
     added = RouteBroker(broker_name, read_queue_nums=queues, write_queue_nums=queues)
-    changed = _with_brokers(situation, namesrv_addr, lambda brokers: (*brokers, added))
+    changed = _rerouted(
+        _with_brokers(situation, namesrv_addr, lambda brokers: (*brokers, added)), broker_name
+    )
     listing = {entry.broker for entry in state.client_lists}
     new = (broker_name, 0)
     if not state.client_lists or new in listing:
@@ -547,11 +549,17 @@ def _add_broker(
 
 
 def _remove_broker(namesrv_addr: str, broker_name: str, situation: Situation) -> Situation:
-    return _with_brokers(
+    changed = _with_brokers(
         situation,
         namesrv_addr,
         lambda brokers: tuple(each for each in brokers if each.broker_name != broker_name),
     )
+    return _rerouted(changed, broker_name)
+
+
+def _rerouted(situation: Situation, broker_name: str) -> Situation:
+    """Its list is that of before, or made up: it shows nobody's route."""
+    return _with(situation, rerouted=situation.state.rerouted | {broker_name})
 
 
 def _resize(broker_name: str, queues: int, situation: Situation) -> Situation:

@@ -12,7 +12,7 @@ When every view is the same every c is 0 or 1, and so are both probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,13 +83,20 @@ class Claims:
 _NOTHING: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
-def compute_claims(views: Sequence[View], processes: Sequence[Process]) -> Claims:
+def compute_claims(
+    views: Sequence[View],
+    processes: Sequence[Process],
+    rerouted: Collection[str] = frozenset(),
+    without_master: Collection[str] = frozenset(),
+) -> Claims:
     """Allocate under every view, once per strategy in use.
 
     A process that does not take part (``Process.claims``) takes a slot and claims nothing; one
     whose id is not in the list that it drew claims nothing; a broadcasting one claims every queue.
     Nobody claims a queue of a broker that it does not reach: without an offset from there the
     queue is not taken (``RebalanceImpl.updateProcessQueueTableInRebalance`` 5.3.3).
+    ``rerouted`` are brokers whose lists show nobody's route: see ``State``. ``without_master`` are
+    those of which the route has slaves alone: not every client reads from a slave.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     positions = []
@@ -110,10 +117,14 @@ def compute_claims(views: Sequence[View], processes: Sequence[Process]) -> Claim
                 if key not in by_strategy:
                     by_strategy[key] = strategy.claims(view.queues, view.client_ids)
                 of_view.append(by_strategy[key].get(process.client_id, _NOTHING))
-            if process.unreachable:
-                of_view[-1] = _reachable(of_view[-1], view, process)
+            unread = process.unreachable
+            if without_master and not process.reads_slaves:
+                unread = (*unread, *without_master)
+            if unread:
+                of_view[-1] = _without(unread, of_view[-1], view)
         positions.append(tuple(of_view))
-    return _with_doubt(_with_shares(tuple(views), tuple(processes), tuple(positions)))
+    weights = _weights(tuple(views), tuple(processes), rerouted)
+    return _with_doubt(_with_shares(tuple(views), tuple(processes), tuple(positions), weights))
 
 
 def _with_doubt(claims: Claims) -> Claims:
@@ -124,12 +135,17 @@ def _with_doubt(claims: Claims) -> Claims:
     return replace(claims, share=claims.share * subscribing[claims.row])
 
 
-def _reachable(positions: NDArray[np.int64], view: View, process: Process) -> NDArray[np.int64]:
+def _without(
+    unread: Collection[str], positions: NDArray[np.int64], view: View
+) -> NDArray[np.int64]:
+    """The positions of the queues that are not on these brokers."""
     names = [view.queues[position].broker_name for position in positions.tolist()]
-    return positions[[name not in process.unreachable for name in names]]
+    return positions[[name not in unread for name in names]]
 
 
-def _weights(views: tuple[View, ...], processes: tuple[Process, ...]) -> NDArray[np.float64]:
+def _weights(
+    views: tuple[View, ...], processes: tuple[Process, ...], rerouted: Collection[str]
+) -> NDArray[np.float64]:
     """[view, process]: how likely the process draws the view.
 
     A process that reaches no broker that gives a list keeps what it has. What that is nobody
@@ -137,7 +153,7 @@ def _weights(views: tuple[View, ...], processes: tuple[Process, ...]) -> NDArray
     """
     weights = np.empty((len(views), len(processes)))
     weights[:] = [[view.weight] for view in views]
-    deciding = _deciding_brokers(views, processes)
+    deciding = [broker for broker in _deciding_brokers(views, processes) if broker not in rerouted]
     if not deciding and not any(process.unreachable for process in processes):
         return weights
     has = [[broker in brokers for broker in deciding] for brokers in map(_brokers_of, views)]
@@ -155,20 +171,19 @@ def _weights(views: tuple[View, ...], processes: tuple[Process, ...]) -> NDArray
 def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -> tuple[str, ...]:
     """The brokers that show which nameserver a process asks.
 
-    Where a nameserver does not give a broker, its clients do not heartbeat to it, and those of
-    another nameserver do: who is not listed there has the route without the broker.
+    A client forgets a broker that no route of it names (``MQClientInstance.cleanOfflineBroker``
+    4.9.4, each 30 s), sends it no more heartbeats, and is dropped. So who is listed there has a
+    route with the broker, and who is not has the route without. A broker that gave no list shows
+    neither.
     """
     if len(views) < 2:
         return ()
     of_views = list(map(_brokers_of, views))
     of_some = frozenset().union(*of_views).difference(frozenset.intersection(*of_views))
-    return tuple(
-        sorted(
-            broker
-            for broker in of_some
-            if 0 < sum(broker in process.unreachable for process in processes) < len(processes)
-        )
+    shows = frozenset[str]().union(
+        *[view.brokers for view in views], *[process.unreachable for process in processes]
     )
+    return tuple(sorted(of_some & shows))
 
 
 def _brokers_of(view: View) -> frozenset[str]:
@@ -179,6 +194,7 @@ def _with_shares(
     views: tuple[View, ...],
     processes: tuple[Process, ...],
     positions: tuple[tuple[NDArray[np.int64], ...], ...],
+    weights: NDArray[np.float64],
 ) -> Claims:
     queues = views[0].queues
     columns: list[NDArray[np.int64] | None] = [None] * len(views)
@@ -191,7 +207,6 @@ def _with_shares(
         _entries(of_view, sharing, of_queues)
         for of_view, of_queues in zip(positions, columns, strict=True)
     ]
-    weights = _weights(views, processes)
     if len(views) == 1:
         ((row, column),) = parts
         share = np.ones(len(row))

@@ -29,7 +29,8 @@ class ClientKind(Enum):
     SPRING_CLOUD_ALIBABA = "the spring-cloud-alibaba binder before 2021.0.5.0"
     ONS = "the ONS client"
     GO = "client-go"
-    CPP = "client-cpp, or the Python client"
+    CPP = "client-cpp"
+    PYTHON = "the Python client"
     DOTNET = "a .NET client"
     GRPC = "a 5.x gRPC client"
     OTHER = "another client"
@@ -65,6 +66,8 @@ def kind_of(client_id: str, language: str | None = None, version: int | None = N
     spoken = (language or "").upper()
     parsed = parse_client_id(client_id, language)
     by_format = _OF_FORMAT.get(parsed.format)
+    if by_format is ClientKind.CPP and spoken == "PYTHON":
+        return ClientKind.PYTHON
     if by_format is not None:
         return by_format
     if spoken in _OF_LANGUAGE:
@@ -87,7 +90,7 @@ _OF_FORMAT = {
 _OF_LANGUAGE = {
     "GO": ClientKind.GO,
     "CPP": ClientKind.CPP,
-    "PYTHON": ClientKind.CPP,
+    "PYTHON": ClientKind.PYTHON,
     "DOTNET": ClientKind.DOTNET,
 }
 
@@ -206,12 +209,16 @@ _REMEDIES: dict[ClientKind, Text | Callable[[SharedId], Text]] = {
     ),
     ClientKind.CPP: Text(
         "give each process its own instance name with a NAME such as the pod name: "
-        "setInstanceName(NAME) in C++, SetPushConsumerInstanceName in C and in what is built on "
-        "it, such as the Python client"
+        "setInstanceName(NAME) in C++, SetPushConsumerInstanceName in C and in what is built on it"
+    ),
+    ClientKind.PYTHON: Text(
+        "give each process its own instance_name, such as the pod name: "
+        "consumer.set_instance_name(NAME) in the Python client"
     ),
     ClientKind.DOTNET: Text(
         "give each process its own InstanceName before it starts, such as the pod name: the .NET "
-        "client takes the process id, which in containers is often 1 everywhere"
+        "client's ClientId is ClientIP@InstanceName, of which the latter is the process id, in "
+        "containers often 1 everywhere"
     ),
     ClientKind.GRPC: Text(
         "restart one of the processes: a gRPC client makes its id of host, process id and time"

@@ -12,11 +12,10 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED
-from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, separate_ids_for
 from rebalance_core.english import agreeing, count, joined, list_of, named_broker, queues_of
 from rebalance_core.findings import DUPLICATE, ORPHANED, Finding, offline_share
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
-from rebalance_core.processes import StackedId, find_processes, silent_members
+from rebalance_core.processes import NOT_YET_KNOWN, StackedId, find_processes, silent_members
 from rebalance_core.repairs import (
     BROKER_VIEW_DIVERGENCE,
     CONFIG_GAP,
@@ -25,6 +24,7 @@ from rebalance_core.repairs import (
     GHOST_MEMBER,
     GROUP_NOT_ON_BROKER,
     MANUAL_ASSIGNMENT,
+    MASTER_AWAY,
     MIXED_MESSAGE_MODEL,
     ROOM_NOT_SERVED,
     ROUTE_DIVERGENCE,
@@ -43,6 +43,8 @@ from rebalance_core.texts import Text
 from rebalance_core.views import asked_brokers, readable_queues
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
+UNKNOWN_TOPIC = "UNKNOWN_TOPIC"
+MIXED_REQUEST_MODE = "MIXED_REQUEST_MODE"
 
 GROUP_OFFLINE_REMEDY = Text(
     "start the group's consumers, or delete the subscription group if it is no longer used"
@@ -164,7 +166,7 @@ def _duplicate_id(
             if orphans
             else "",
         ),
-        remedy=separate_ids_for([stacked.made_by]),
+        remedy=stacked.remedy,
         client_ids=(stacked.client_id,),
         client_addrs=stacked.client_addrs,
     )
@@ -173,19 +175,23 @@ def _duplicate_id(
 def _stale_channel(
     stacked: StackedId, addresses: Sequence[str], findings: Iterable[Finding]
 ) -> Description:
+    channels = Text(
+        "{client} is {copies} times in a broker's list ({addresses})",
+        client=stacked.client_id,
+        copies=stacked.copies,
+        addresses=_and(addresses),
+    )
+    left_behind = Text(
+        "{channels} and has {processes}: a channel that was not closed takes a slot",
+        channels=channels,
+        processes=count(stacked.processes, "process", "processes"),
+    )
+    is_known = stacked.because != NOT_YET_KNOWN
     return Description(
         evidence=_sentences(
-            Text(
-                "{client} is {copies} times in a broker's list ({addresses}) and has {processes}: "
-                "a channel that was not closed takes a slot",
-                client=stacked.client_id,
-                copies=stacked.copies,
-                addresses=_and(addresses),
-                processes=count(stacked.processes, "process", "processes"),
-            ),
-            _effect(list(findings)),
+            *((left_behind,) if is_known else (channels, stacked.because)), _effect(list(findings))
         ),
-        remedy=STALE_CHANNEL_REMEDY,
+        remedy=stacked.remedy,
         client_ids=(stacked.client_id,),
         client_addrs=stacked.client_addrs,
     )
@@ -278,6 +284,16 @@ def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
     bytewise = any(strategy.sorts_bytewise for strategy in in_use)
     names = Text("name clients and brokers in ASCII, which all SDKs sort alike") if bytewise else ""
     return _sentences(remedy, _update(in_use), names)
+
+
+def subscriptions_differ(state: State) -> bool:
+    """Whether members reported themselves that they subscribe to the topic, and others that they
+    do not; what the group's table has of it may be anybody's.
+    """
+    reported = [
+        each for each in state.members if each.subscription_source not in (None, GROUP_TABLE)
+    ]
+    return any(each.subscribed for each in reported) and any(map(is_stranger, reported))
 
 
 def _subscriptions(situation: Situation, findings: list[Finding]) -> Description:
@@ -506,6 +522,76 @@ def _group_offline(situation: Situation, findings: list[Finding]) -> Description
     )(situation, findings)
 
 
+def _master_away(situation: Situation, findings: list[Finding]) -> Description:
+    away = tuple(sorted(situation.state.without_master))
+    readers = _members(situation.state, lambda member: member.language == "GO")
+    return Description(
+        evidence=_sentences(
+            agreeing(
+                len(away),
+                "the route has no master of {brokers}; {clients} of client-go read from no slave",
+                "the route has no masters of {brokers}; {clients} of client-go read from no slave",
+                brokers=_and(away),
+                clients=_and(readers),
+            ),
+            _effect(findings),
+        ),
+        remedy=Text(
+            "bring the master back, or let a slave act for it (enableSlaveActingMaster); Java's "
+            "clients read from the slave meanwhile"
+        ),
+        client_ids=readers,
+        broker_names=away,
+    )
+
+
+def _unknown_topic(situation: Situation, _: list[Finding]) -> Description:
+    subscribers = _members(situation.state, lambda member: member.subscribed)
+    return Description(
+        evidence=agreeing(
+            len(subscribers),
+            "{clients} subscribes to {topic}, which no nameserver knows",
+            "{clients} subscribe to {topic}, which no nameserver knows",
+            clients=_and(subscribers),
+            topic=situation.state.topic,
+        ),
+        remedy=Text(
+            "see whether the topic's name is written as its producers write it; if it is, create "
+            "the topic (mqadmin updateTopic), or take it out of the subscription"
+        ),
+        client_ids=subscribers,
+    )
+
+
+def pulling_beside_pop(state: State) -> tuple[str, ...]:
+    """The subscribers that divide the queues themselves where others leave that to the broker."""
+    modes = {member.client_rebalance for member in state.members if member.subscribed}
+    if not modes.issuperset((True, False)):
+        return ()
+    return _members(state, lambda member: member.subscribed and member.client_rebalance is True)
+
+
+def _mixed_request_modes(situation: Situation, _: list[Finding]) -> Description:
+    pulling = pulling_beside_pop(situation.state)
+    return Description(
+        evidence=agreeing(
+            len(pulling),
+            "{clients} divides the queues itself (clientRebalance true) and pulls its share, while "
+            "other members get messages by POP: the offsets of the other shares do not move",
+            "{clients} divide the queues themselves (clientRebalance true) and pull their shares, "
+            "while other members get messages by POP: the offsets of the other shares do not move",
+            clients=_and(pulling),
+        ),
+        remedy=Text(
+            "let all members leave the assignment to the broker (clientRebalance false), or let "
+            "the group pull (mqadmin setConsumeMode -c CLUSTER -t {topic} -g {group} -m PULL)",
+            topic=situation.state.topic,
+            group=situation.state.consumer_group,
+        ),
+        client_ids=pulling,
+    )
+
+
 def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     evidence = Text("no member serves the room of these brokers")
     unfiltered = {
@@ -619,6 +705,9 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     BROKER_VIEW_DIVERGENCE: _broker_views,
     GROUP_NOT_ON_BROKER: _group_not_on_broker,
     ROUTE_DIVERGENCE: _routes,
+    MASTER_AWAY: _master_away,
+    UNKNOWN_TOPIC: _unknown_topic,
+    MIXED_REQUEST_MODE: _mixed_request_modes,
     ROOM_NOT_SERVED: _rooms,
     CONFIG_OVERLAP: _of_queues(
         Text("these queues are in the lists of several clients"),

@@ -7,7 +7,7 @@ differently lose messages with no orphan and no lag.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -16,16 +16,34 @@ from rebalance_core.descriptions import (
     DESCRIBE,
     DESCRIBE_ONE_ID,
     EXPRESSION_MISMATCH,
+    MIXED_REQUEST_MODE,
+    UNKNOWN_TOPIC,
     Description,
     expression_mismatch,
     message_models,
+    pulling_beside_pop,
     routes_differ,
+    subscriptions_differ,
 )
-from rebalance_core.findings import ORPHANED, TOO_MANY_QUEUES, Evaluation, Finding, evaluate
-from rebalance_core.message_queue import MessageQueue
+from rebalance_core.findings import (
+    ORPHANED,
+    ROUTE_NOT_KNOWN,
+    SHARED_BY_BROKER,
+    TOO_MANY_QUEUES,
+    Evaluation,
+    Finding,
+    evaluate,
+)
+from rebalance_core.message_queue import MessageQueue, is_retry_topic
 from rebalance_core.moves import Move, find_moves
 from rebalance_core.processes import StackedId, find_stacked_ids
-from rebalance_core.repairs import MIXED_MESSAGE_MODEL, ROUTE_DIVERGENCE, Situation, part_copies
+from rebalance_core.repairs import (
+    MIXED_MESSAGE_MODEL,
+    ROUTE_DIVERGENCE,
+    SUBSCRIPTION_MISMATCH,
+    Situation,
+    part_copies,
+)
 from rebalance_core.state import State
 from rebalance_core.strategies import original_and_copy
 
@@ -73,13 +91,33 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     mismatch = expression_mismatch(situation.state)
     if mismatch is not None:
         faults.append(Fault(EXPRESSION_MISMATCH, *mismatch))
-    is_small = evaluation.coverage != TOO_MANY_QUEUES
-    if is_small and ROUTE_DIVERGENCE not in findings_of and routes_differ(situation.state):
-        # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
-        faults.append(Fault(ROUTE_DIVERGENCE, *DESCRIBE[ROUTE_DIVERGENCE](situation, [])))
-    if MIXED_MESSAGE_MODEL not in findings_of and message_models(situation.state) > 1:
-        faults.append(Fault(MIXED_MESSAGE_MODEL, *DESCRIBE[MIXED_MESSAGE_MODEL](situation, [])))
+    faults += [
+        Fault(fault, *DESCRIBE[fault](situation, []))
+        for fault, is_so in _WITHOUT_FINDINGS.items()
+        if fault not in findings_of and is_so(situation.state, evaluation.coverage)
+    ]
     return tuple(faults)
+
+
+#: What is wrong without a finding that shows it, by state and coverage.
+_WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
+    # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
+    ROUTE_DIVERGENCE: lambda state, coverage: coverage != TOO_MANY_QUEUES and routes_differ(state),
+    # Nothing is computed without the route, and yet some member reads what others do not.
+    SUBSCRIPTION_MISMATCH: lambda state, coverage: (
+        coverage == ROUTE_NOT_KNOWN and subscriptions_differ(state)
+    ),
+    UNKNOWN_TOPIC: lambda state, coverage: (
+        coverage == ROUTE_NOT_KNOWN
+        and bool(state.topic_routes)
+        and not is_retry_topic(state.topic)
+        and any(member.subscribed for member in state.members)
+    ),
+    MIXED_REQUEST_MODE: lambda state, coverage: (
+        coverage == SHARED_BY_BROKER and bool(pulling_beside_pop(state))
+    ),
+    MIXED_MESSAGE_MODEL: lambda state, _: message_models(state) > 1,
+}
 
 
 def _as_fault(

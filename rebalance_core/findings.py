@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from rebalance_core.claims import Claims, Owners, compute_claims, count_owners
 from rebalance_core.client_id import ClientIdFormat, parse_client_id
-from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, separate_ids_for
 from rebalance_core.english import count, joined, named_broker
 from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
@@ -143,9 +142,7 @@ class StackedEffect:
     @property
     def remedy(self) -> str:
         """What repairs it, in words."""
-        if self.stacked.processes == 1:
-            return STALE_CHANNEL_REMEDY
-        return separate_ids_for([self.stacked.made_by])
+        return self.stacked.remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +201,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     claims: Claims | None = None
     if refusal is None or refusal[0] == BROADCASTING_GROUP:
         try:
-            claims = compute_claims(views.views, processes) if views.views else None
+            claims = _claims_of(state, views, processes) if views.views else None
         except AllocationError as error:
             keeps = Text("{error}; a client that fails keeps the queues it has", error=error.text)
             refusal = (ALLOCATION_FAILS, keeps)
@@ -239,6 +236,10 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         stacked=stacked,
         unreadable=_unreadable(state),
     )
+
+
+def _claims_of(state: State, views: Views, processes: tuple[Process, ...]) -> Claims:
+    return compute_claims(views.views, processes, state.rerouted, state.without_master)
 
 
 def _most_queues(state: State) -> int:
@@ -355,9 +356,10 @@ def _shared_by_broker(state: State) -> str | None:
     """Members whose queues the broker or the proxy deals out: they share queues by design.
 
     A client that leaves the assignment to the broker (``RebalancePushImpl.clientRebalance``) shares
-    the queues of a topic whose mode is POP. With PULL, which is the mode of every retry topic, the
-    broker divides them as the client would (``QueryAssignmentProcessor.doLoadBalance`` 5.1.4). Who
-    assigns for itself asks no broker, so the mode is nothing to it.
+    the queues of a topic whose mode is POP. With PULL, which is the mode of every retry topic and
+    of what a client has in its table, the broker divides them as the client would
+    (``QueryAssignmentProcessor.doLoadBalance`` 5.1.4). Who assigns for itself asks no broker, so
+    the mode is nothing to it.
     """
     is_pull = state.request_mode == PULL or is_retry_topic(state.topic)
     is_pop = state.request_mode == POP and not is_pull

@@ -17,7 +17,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from rebalance_core.client_id import parse_client_id
-from rebalance_core.client_kinds import SharedId
+from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, SharedId, separate_ids_for
 from rebalance_core.message_queue import bytewise_order_differs
 from rebalance_core.state import BROADCASTING, SURE, ClientList, Member, ProcessCount, State
 from rebalance_core.strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
@@ -44,12 +44,20 @@ class Process(NamedTuple):
     unreachable: tuple[str, ...] = ()
     #: How likely it subscribes: see ``Member.subscribed_percent``.
     share: float = 1.0
+    #: client-go reads from no slave, also where a route has no master.
+    reads_slaves: bool = True
 
     @property
     def claims(self) -> bool:
         """Whether it takes part in the topic's rebalance."""
         return self.subscribed and not self.chooses_queues and not self.silent
 
+
+#: Of an id that one list alone has several times: as long as time has not shown it.
+NOT_YET_KNOWN = Text(
+    "no second broker's list has it as often: one process has reconnected there, or another one "
+    "has just come; the lists show which once an old connection would be dropped, about 130 s later"
+)
 
 #: By broker name and id the members of one client id in that broker's list.
 CopiesPerList = list[tuple[tuple[str, int], list[Member]]]
@@ -70,6 +78,18 @@ class StackedId:
     client_addrs: tuple[str, ...]
     because: str
     made_by: SharedId
+
+    @property
+    def remedy(self) -> str:
+        """What repairs it, in words."""
+        if self.processes > 1:
+            return separate_ids_for([self.made_by])
+        if self.because == NOT_YET_KNOWN:
+            return Text(
+                "wait for the lists of the next minutes; if they still have both: {remedy}",
+                remedy=separate_ids_for([self.made_by]),
+            )
+        return STALE_CHANNEL_REMEDY
 
     @property
     def copies(self) -> int:
@@ -118,10 +138,11 @@ def count_processes(
     if len(copies_per_list) == 1:
         return processes, Text("only one broker's list has it, and nothing shows a reconnection")
     if processes == most:
-        return processes, Text("the lists of several brokers confirm it")
-    return processes, Text(
-        "no second broker's list has it as often: one process has reconnected there"
-    )
+        return processes, Text(
+            "the lists of several brokers confirm it; of one process that reconnected they would "
+            "drop the old connection within about 130 s"
+        )
+    return processes, NOT_YET_KNOWN
 
 
 def processes_behind(state: State) -> dict[str, int]:
@@ -336,6 +357,7 @@ def _processes_by(
             silent,
             (),
             percent / SURE if subscribed else 1.0,
+            language != "GO",
         )
 
     return process

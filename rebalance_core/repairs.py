@@ -31,6 +31,7 @@ STRATEGY_MISMATCH = "STRATEGY_MISMATCH"
 BROKER_VIEW_DIVERGENCE = "BROKER_VIEW_DIVERGENCE"
 GROUP_NOT_ON_BROKER = "GROUP_NOT_ON_BROKER"
 ROUTE_DIVERGENCE = "ROUTE_DIVERGENCE"
+MASTER_AWAY = "MASTER_AWAY"
 ROOM_NOT_SERVED = "ROOM_NOT_SERVED"
 CONFIG_OVERLAP = "CONFIG_OVERLAP"
 CONFIG_GAP = "CONFIG_GAP"
@@ -252,6 +253,31 @@ def unify_routes(situation: Situation) -> Situation:
     return replace(situation, state=replace(state, topic_routes=routes))
 
 
+def bring_masters_back(situation: Situation) -> Situation:
+    """Routes that have slaves alone have the master too, which lists whom they list."""
+    state = situation.state
+    away = state.without_master
+    if not away or all(each.reads_slaves for each in find_processes(state, situation.rules)):
+        return situation
+    routes = tuple(
+        replace(
+            route,
+            brokers=tuple(
+                replace(each, broker_ids=(0, *each.broker_ids))
+                if each.broker_name in away and each.broker_ids
+                else each
+                for each in route.brokers
+            ),
+        )
+        for route in state.topic_routes
+    )
+    of_slaves = {each.broker_name: each for each in state.client_lists if each.broker_name in away}
+    lists = [replace(each, broker_id=0) for each in of_slaves.values()]
+    kept = [each for each in state.client_lists if each not in lists]
+    changed = replace(state, topic_routes=routes, client_lists=(*kept, *lists))
+    return replace(situation, state=changed)
+
+
 def unify_strategies(situation: Situation) -> Situation:
     """Every process uses the strategy that most of those that subscribe use, whatever its SDK.
 
@@ -350,6 +376,7 @@ REPAIRS: Mapping[str, Repair] = {
     BROKER_VIEW_DIVERGENCE: unify_lists,
     GROUP_NOT_ON_BROKER: add_group_to_brokers,
     ROUTE_DIVERGENCE: unify_routes,
+    MASTER_AWAY: bring_masters_back,
     ROOM_NOT_SERVED: serve_all_rooms,
     CONFIG_OVERLAP: part_config_lists,
     CONFIG_GAP: fill_config_lists,

@@ -152,6 +152,8 @@ class State:
 
     ``request_mode`` is how the brokers let the group consume the topic, PULL or POP; None where no
     broker was asked, or the brokers' default counts (``MessageRequestModeManager`` 5.1.4).
+
+    ``rerouted`` are the brokers that a change, not a collector, added to a route or took from it.
     """
 
     consumer_group: str
@@ -162,6 +164,13 @@ class State:
     process_counts: tuple[ProcessCount, ...] = ()
     unreachable: tuple[Unreachable, ...] = ()
     request_mode: str | None = None
+    rerouted: frozenset[str] = frozenset()
+
+    @property
+    def without_master(self) -> frozenset[str]:
+        """The brokers of which every route that has them gives slaves alone."""
+        with_master = {b.broker_name for b in self.brokers if 0 in (b.broker_ids or (0,))}
+        return frozenset(b.broker_name for b in self.brokers) - with_master
 
     @property
     def members(self) -> Iterator[Member]:

@@ -139,7 +139,8 @@ def possible_views(state: State) -> Views:
     """All views that the members of the state could draw, with their weights.
 
     Every nameserver's route weighs alike, within a route every broker that gave a list, within
-    a broker without a master every slave.
+    a broker without a master every slave. Which of the routes a process has, the lists show where
+    routes have other brokers: see ``claims``.
     """
     lists = {
         entry.broker: tuple(sort_client_ids([member.client_id for member in entry.members]))

@@ -33,7 +33,6 @@ _REPLACED = Text(
     "each new connection of it replaced the one before, which the broker dropped within the time "
     "for which it keeps a silent one"
 )
-_ONE_START = Text("every answer of it has the same start time, so one process has reconnected")
 _SEVERAL_STARTS = Text("its answers have start times that alternate, so several processes answer")
 
 
@@ -190,8 +189,6 @@ class _OfId:
             broker: _AtBroker(of_broker, expiry) for broker, of_broker in by_broker.items()
         }
         self._at_once = _started_at_once(starts)
-        # Two answers at least: one alone may be that of either process.
-        self._one_start = len(starts) > 1 and len({start for _, start in starts}) == 1
         self._ever_several = max(each.ever_together for each in self._by_broker.values())
         self._ever_replaced = any(each.ever_replaced for each in self._by_broker.values())
 
@@ -215,8 +212,8 @@ class _OfId:
             return ProcessCount(self._client_id, several, _SEVERAL_STARTS)
         if all(each.not_left_behind <= 1 for each in crowded):
             return ProcessCount(self._client_id, 1, _REPLACED)
-        if self._one_start:
-            return ProcessCount(self._client_id, 1, _ONE_START)
+        # One start time in all answers proves nothing: a broker passes the question to the first
+        # channel of the id that it has, and every broker's may be that of the same process.
         # At the edge of the window it is not seen how long they stay: as it was at other times.
         if self._ever_several > 1:
             return ProcessCount(self._client_id, self._ever_several, _SIDE_BY_SIDE)

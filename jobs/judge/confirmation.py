@@ -96,7 +96,7 @@ class HoldingsOfTopic:
         )
 
     def holders(self, queue: QueueKey) -> Sequence[Holding]:
-        """Each time that a process held the queue for the group."""
+        """Each time that a process held the queue for the group, and could read it."""
         return self._holders.get(queue, ())
 
     @cached_property
@@ -128,7 +128,8 @@ class HoldingsOfTopic:
         for each in self.holdings:
             if not each.broadcasts:
                 for queue in each.held:
-                    holders[queue].append(each)
+                    if queue[0] not in each.beyond_reach:
+                        holders[queue].append(each)
         return holders
 
 

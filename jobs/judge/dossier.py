@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobs.instants import Instant
+from jobs.schemas import RUNNING_INFO
+from rebalance_core.state import PULL
 
 #: (name, id) of a broker; 0 is the master.
 Broker: TypeAlias = tuple[str, int]
@@ -159,6 +161,18 @@ class Dossier:
     #: By topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
     earlier: list[EarlierFinding] = field(default_factory=list)
+
+    def request_mode(self, topic: str) -> str | None:
+        """POP or PULL as the brokers report it; PULL as well where a client that leaves the
+        division to the broker holds queues of the topic: with POP its table has none.
+        """
+        holds = any(
+            each.topic == topic and each.queue_id >= 0
+            for run in self.clients
+            if run.client_rebalance is False and run.source == RUNNING_INFO
+            for each in run.queues or ()
+        )
+        return self.request_modes.get(topic) or (PULL if holds else None)
 
     def topics(self) -> list[str]:
         """The topics that some member subscribed to at some time, sorted; one empty text where

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import fsum
 from typing import NamedTuple, TypeVar
 
-from jobs.instants import Instant
+from jobs.instants import SECOND, Instant
 from jobs.judge.evaluated import Claimant, FoundFault, FoundQueue, FoundStacked, Move, QueueKey
 from jobs.judge.extents import Extent, Part, Run, extent_of, join_episodes, persistence, runs_of
 from jobs.judge.tables import Row
 from jobs.judge.timeline import Phase, Timeline
-from jobs.kinds import OF_ONE_CLIENT, PERSISTENT, STACKED
+from jobs.kinds import OF_ONE_CLIENT, PERSISTENT, STACKED, TRANSIENT
 from rebalance_core.findings import CERTAIN, POSSIBLE
-from rebalance_core.repairs import STALE_CHANNEL
+from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
 
 __all__ = [
     "FaultEpisode",
@@ -28,6 +28,10 @@ __all__ = [
 ]
 
 Value = TypeVar("Value", str, int)
+
+#: What was so for less of ``persistence_seconds``, by the probability of each snapshot, did not
+#: last: three rounds in which each client draws the odd list once in ten times.
+_LEAST_EXPECTED = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,19 @@ def _queue_episode(
 ) -> QueueEpisode:
     last = shown[-1]
     extent = _extent(timeline, [each.run for each in shown], persistence_seconds)
+    causes = _causes(shown, persistence_seconds)
+    if causes in ((BROKER_VIEW_DIVERGENCE,), (STALE_CHANNEL,)):
+        differing = [
+            (each.run, fault.client_ids)
+            for each in shown
+            for fault in each.phase.evaluated.faults
+            if fault.fault in causes
+        ]
+        if differing and not _differs_for_long(differing, persistence_seconds):
+            extent = extent._replace(persistence=TRANSIENT)
+    expected = fsum(each.finding.probability * each.run.covers for each in shown)
+    if expected < _LEAST_EXPECTED * persistence_seconds * SECOND:
+        extent = extent._replace(persistence=TRANSIENT)
     certain = sum(each.run.snapshots for each in shown if each.finding.certainty == CERTAIN)
     weighted = fsum(each.finding.probability * each.run.snapshots for each in shown)
     return QueueEpisode(
@@ -130,7 +147,7 @@ def _queue_episode(
         completeness=min(each.phase.evaluated.completeness for each in shown),
         claimants=last.finding.claimants,
         strategy_source=last.phase.evaluated.strategy_source,
-        causes=_causes(shown, persistence_seconds),
+        causes=causes,
         times=tuple((each.phase.first_seen, each.phase.last_seen) for each in shown),
         **extent._asdict(),
     )
@@ -138,6 +155,26 @@ def _queue_episode(
 
 def _extent(timeline: Timeline, runs: Sequence[Run], persistence_seconds: int) -> Extent:
     return extent_of(runs, timeline.counted, persistence_seconds)
+
+
+def _differs_for_long(
+    shown: Iterable[tuple[Run, Collection[str]]], persistence_seconds: int
+) -> bool:
+    """Whether the lists differ in one client for long, from the runs and in whom they do.
+
+    In a rolling restart another client is on its way each time: brokers that are asked some seconds
+    apart differ in one after the other, and in none for long. So do old connections of one client
+    and then of another. Where nobody is named all count.
+    """
+    of_client: dict[str, list[Run]] = defaultdict(list)
+    for run, client_ids in shown:
+        for client_id in client_ids or ("",):
+            of_client[client_id].append(run)
+    return any(
+        extent_of(episode, 0, persistence_seconds).persistence == PERSISTENT
+        for runs in of_client.values()
+        for episode in join_episodes(runs, lambda run: run)
+    )
 
 
 def _causes(shown: Sequence[_ShownQueue], persistence_seconds: int) -> tuple[str, ...]:
@@ -188,10 +225,15 @@ def _fault_episode(
 ) -> FaultEpisode:
     last = shown[-1].fault
     most = max(each.fault.queues_affected for each in shown)
+    extent = _extent(timeline, [each.run for each in shown], persistence_seconds)
+    if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
+        [(each.run, each.fault.client_ids) for each in shown], persistence_seconds
+    ):
+        extent = extent._replace(persistence=TRANSIENT)
     return FaultEpisode(
         topic=timeline.topic,
         **last._replace(queues_affected=most)._asdict(),
-        **_extent(timeline, [each.run for each in shown], persistence_seconds)._asdict(),
+        **extent._asdict(),
     )
 
 

@@ -13,6 +13,7 @@ from itertools import compress
 from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.instants import Instant
 from jobs.judge.backlog import backlog
+from jobs.judge.by_history import offsets_went_back, with_history
 from jobs.judge.confirmation import confirm, index_holdings
 from jobs.judge.dossier import Dossier
 from jobs.judge.drift import find_drift
@@ -30,6 +31,7 @@ from jobs.judge.held import CAUSES, Witnesses, held_faults, held_findings
 from jobs.judge.holdings import find_holdings
 from jobs.judge.known_issues import mark_known
 from jobs.judge.load import group_load, with_load
+from jobs.judge.not_consuming import groups_not_consuming
 from jobs.judge.reassignments import find_reassignments
 from jobs.judge.reconnecting import blame, with_remedies
 from jobs.judge.rounds import find_rounds, with_rounds
@@ -48,7 +50,7 @@ from jobs.judge.statuses import former_findings, mark_open
 from jobs.judge.still_offline import still_offline
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
-from jobs.judge.timeline import build_timeline
+from jobs.judge.timeline import build_timeline, without_route
 from jobs.judge.unlisted import (
     find_refuted,
     is_read_all_the_same,
@@ -57,7 +59,9 @@ from jobs.judge.unlisted import (
 )
 from jobs.judge.unsteady import unsteady_members
 from jobs.judge.why import Processes
-from rebalance_core.findings import DUPLICATE, ORPHANED, STRATEGY_NOT_KNOWN
+from rebalance_core.english import joined
+from rebalance_core.findings import DUPLICATE, ORPHANED, POSSIBLE, STRATEGY_NOT_KNOWN
+from rebalance_core.texts import Text
 
 __all__ = ["Row", "judge"]
 
@@ -81,7 +85,13 @@ def judge(
     }
 
     faults = [
-        fault for timeline in timelines.values() for fault in fault_episodes(timeline, seconds)
+        fault
+        for topic, periods in by_topic.items()
+        for timeline in (
+            timelines[topic],
+            without_route(topic, periods, evaluated, snapshots),
+        )
+        for fault in fault_episodes(timeline, seconds)
     ]
     changes = {
         topic: find_route_changes(dossier.routes.get(topic, ()), terms.topic_queues)
@@ -129,13 +139,15 @@ def judge(
     ]
     refuted = find_refuted(computed, witnesses.offsets)
     held = held_findings(witnesses, timelines, seconds)
-    episodes = [each for each, is_read in zip(computed, refuted, strict=True) if not is_read] + held
-    faults += unlisted_consumers(compress(computed, refuted), witnesses.offsets)
-    faults += held_faults(held, witnesses)
-    faults += clients_not_answering(dossier.clients, timelines, seconds)
     offline, offline_faults = still_offline(dossier, by_topic, seconds)
-    episodes += offline
-    faults += offline_faults
+    read = zip(computed, refuted, strict=True)
+    episodes = [*[each for each, is_read in read if not is_read], *held, *offline]
+    faults += [
+        *unlisted_consumers(compress(computed, refuted), witnesses.offsets),
+        *held_faults(held, witnesses),
+        *clients_not_answering(dossier.clients, timelines, seconds),
+        *offline_faults,
+    ]
     findings = _queue_findings(dossier, episodes, witnesses, terms)
     blame(findings, unsteady)
 
@@ -147,12 +159,22 @@ def judge(
         periods = by_topic.get(topic, ())
         intervals = find_intervals(dossier, topic, periods, evaluated, orphaned.get(topic, {}))
         stalls += stall_episodes(intervals, seconds)
-        faults += frozen_processes(
-            intervals,
-            seconds,
-            witnesses.holdings.get(topic),
-            partial(processes.moves_in_another_topic, topic),
-        )
+        held_of_topic = witnesses.holdings.get(topic)
+        moves_elsewhere = partial(processes.moves_in_another_topic, topic)
+        faults += [
+            *frozen_processes(intervals, seconds, held_of_topic, moves_elsewhere),
+            *groups_not_consuming(
+                topic,
+                dossier.offsets[topic],
+                periods,
+                evaluated,
+                orphaned.get(topic, {}),
+                seconds,
+                held_of_topic,
+            ),
+            *offsets_went_back(topic, dossier.offsets[topic], seconds),
+        ]
+    faults = list(with_history(processes.without_refused(faults), dossier))
     _complete_stalls(dossier, stalls, processes, faults)
     of_faults = _fault_rows(dossier, faults, FaultSeverity(findings, stalls), terms)
     found = findings + stalls + of_faults
@@ -225,6 +247,8 @@ def _queue_findings(
         )
         held = confirm(episode, witnesses.holdings)
         is_read = is_read_all_the_same(episode, witnesses.offsets)
+        moved = None if is_read is None or episode.kind == DUPLICATE else not is_read
+        is_doubtful = episode.certainty == POSSIBLE and True not in (held, moved)
         row: Row = {
             **vars(episode),
             # They once were those of one certainty.
@@ -241,14 +265,16 @@ def _queue_findings(
                 orderly,
                 terms,
                 is_read_throughout=is_read_throughout(episode, witnesses.offsets),
+                is_doubtful=is_doubtful,
             ),
+            "is_doubtful": is_doubtful and episode.share >= terms.critical_probability,
             "backlog": left.messages,
             "backlog_growth": left.growth,
             "orderly": orderly,
             "confirmed": held,
             "computed": CAUSES.isdisjoint(episode.causes),
             "held": held,
-            "moved": None if is_read is None or episode.kind == DUPLICATE else not is_read,
+            "moved": moved,
             "finding_id": finding_id(
                 dossier.cluster,
                 dossier.consumer_group,
@@ -296,12 +322,29 @@ def _by_topic(rows: Iterable[Row]) -> Mapping[str, list[Row]]:
     return of_topic
 
 
+def _remedy(fault: FaultEpisode, *, is_doubtful: bool) -> str:
+    """What repairs it; where nothing shows whether it does harm, first what would show that."""
+    if not is_doubtful:
+        return fault.remedy
+    return joined(
+        [
+            Text(
+                "lists and routes alone show that queues may be without an owner or have several: "
+                "the running infos of the group's clients show who has them, its offsets whether "
+                "they move"
+            ),
+            fault.remedy,
+        ]
+    )
+
+
 def _fault_rows(
     dossier: Dossier, faults: Iterable[FaultEpisode], severity: FaultSeverity, terms: Terms
 ) -> list[Row]:
     return [
         {
             **vars(fault),
+            "remedy": _remedy(fault, is_doubtful=severity.is_doubtful(fault)),
             "moves": [each._asdict() for each in fault.moves],
             "severity": severity.of(fault),
             "finding_id": fault_id(

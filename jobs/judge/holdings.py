@@ -8,7 +8,7 @@ when the result changes, and only then, so that it is in force until the next on
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise, zip_longest
@@ -26,7 +26,7 @@ from jobs.judge.timeline import Phase, Timeline
 from jobs.kinds import ROUTE_CHANGED
 from jobs.schemas import CLIENT_LOG, RUNNING_INFO
 from rebalance_core.findings import STRATEGY_NOT_KNOWN
-from rebalance_core.state import BROADCASTING
+from rebalance_core.state import BROADCASTING, Unreachable
 
 STATE_CHANGED = "STATE_CHANGED"
 OTHER_LIST = "OTHER_LIST"
@@ -108,6 +108,10 @@ class Holding:
     bridged: frozenset[Instant] = frozenset()
     #: Of the queues that it does not get on with: what it does not do, see ``HeldQueue``.
     activities: Mapping[QueueKey, str] = field(default_factory=dict)
+    #: The brokers that it does not reach. It keeps their queues in its table and reads nothing of
+    #: them: each attempt to pull sets ``lastPullTimestamp``, so that they never expire
+    #: (``DefaultMQPushConsumerImpl.pullMessage`` 4.9.4).
+    beyond_reach: frozenset[str] = frozenset()
 
     @property
     def observations(self) -> int:
@@ -158,6 +162,13 @@ class _Shares(NamedTuple):
     copies: Mapping[str, int]
     #: (queues, clients) of the lists of every view.
     lengths: frozenset[tuple[int, int]]
+
+    def beyond_reach(self, client_id: str, unreachable: Iterable[Unreachable]) -> frozenset[str]:
+        """The brokers that no process of the id reaches."""
+        lacking = Counter(name for each, name in unreachable if each in (None, client_id))
+        processes = max(self.copies.get(client_id, 1), 1)
+        of_all = {name for each, name in unreachable if each is None}
+        return frozenset(of_all | {name for name, times in lacking.items() if times >= processes})
 
 
 def _shares(allocations: Sequence[Allocated], client_ids: Collection[str]) -> _Shares:
@@ -421,14 +432,12 @@ def _shows_its_queues(run: ClientRun) -> bool:
     """Whether what it holds compares with what is computed for it.
 
     Pull consumers leave the table of their queues empty whatever they pull, and
-    ``DefaultMQPullConsumer`` pulls whatever its application likes. Where the broker assigns
-    (``clientRebalance`` false), nothing is computed.
+    ``DefaultMQPullConsumer`` pulls whatever its application likes.
     """
     is_silent = run.consume_type == "CONSUME_ACTIVELY" and not run.queues
     return (
         run.error_code is None
         and run.queues is not None
-        and run.client_rebalance is not False
         and run.pull_consumer is not True
         and not is_silent
     )
@@ -462,6 +471,9 @@ def _of_answers(
                     is_computed=segment.phase.evaluated.coverage != STRATEGY_NOT_KNOWN,
                     bridged=answer.bridged.intersection(answer.rounds[start:end]),
                     activities=answer.activities.get(topic, {}),
+                    beyond_reach=segment.shares.beyond_reach(
+                        process.client_id, segment.phase.unreachable
+                    ),
                 )
 
 

@@ -7,8 +7,9 @@ there is always an old connection, and always a slot without an owner.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -29,6 +30,12 @@ _FEWEST = 3
 #: At least two of them an hour: what a proxy closes once a day does no harm.
 _MOST_APART = 30 * 60 * SECOND
 _HOUR = 3600 * SECOND
+#: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
+_AT_ONCE = 60 * SECOND
+_NEARLY_ALL = 0.75
+#: A start time is that of the client's clock.
+_CLOCKS_DIFFER = 5 * SECOND
+_SEVERAL = 2
 #: More names than this in one sentence nobody reads; the columns have them all.
 _MOST_NAMES = 5
 
@@ -76,6 +83,7 @@ def find_reconnecting(
     end: Instant,
     persistence_seconds: int,
     heartbeat_expiry_seconds: int,
+    members_at: Callable[[Instant], int] = lambda _: 0,
 ) -> list[Reconnecting]:
     """The client ids that connect again and again; not those that leave all lists in between, which
     are in ``flapping``. ``end`` is the last poll.
@@ -84,19 +92,123 @@ def find_reconnecting(
     stays listed for 130 s after its last heartbeat: three connections were replaced within four
     minutes. Two processes that share an id have two ports each time, and replace none; twelve that
     share one and are deployed replace twelve, but none of the new ones.
+
+    What nearly all members of the group (``members_at`` a moment) do at a time on a broker, once
+    or twice, is a restart of the broker; who was in no list before it came anew was restarted.
+    Neither counts. A connection of a new process, as its start time shows, is no reconnection, but
+    may be one of many restarts.
     """
     found: list[Reconnecting] = []
+    of_processes = {
+        client_id: _of_new_processes(client_id, of_id, clients)
+        for client_id, of_id in channels.items()
+    }
+    of_brokers = _restarts_of_brokers(channels, of_processes, members_at)
     for client_id, of_id in sorted(channels.items()):
         if client_id not in flapping:
-            rows = _rows(of_id, persistence_seconds, heartbeat_expiry_seconds * SECOND)
-            found += [_taken_together(client_id, of_id, each, clients, end) for each in rows]
+            expected = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
+            rows = _rows(
+                of_id,
+                of_brokers.union(expected),
+                persistence_seconds,
+                heartbeat_expiry_seconds * SECOND,
+            )
+            for each in rows:
+                together = _taken_together(client_id, of_id, each, clients, end)
+                if together.restarts or any(
+                    sum((row.broker, at) not in of_processes[client_id] for at in row.times)
+                    >= _FEWEST
+                    for row in each
+                ):
+                    found.append(together)
     return found
 
 
+def _of_new_processes(
+    client_id: str, channels: Sequence[Channel], clients: Iterable[ClientRun]
+) -> frozenset[tuple[Broker, Instant]]:
+    """Where and when the first connections of processes were seen whose start times are known."""
+    starts = {
+        run.start_timestamp
+        for run in clients
+        if run.client_id == client_id and run.start_timestamp is not None
+    }
+    first_seen = sorted((each.broker, each.first_seen) for each in channels)
+    return frozenset(
+        first_seen[place]
+        for broker in {each.broker for each in channels}
+        for start in starts
+        if (place := bisect_left(first_seen, (broker, start - _CLOCKS_DIFFER))) < len(first_seen)
+        and first_seen[place][0] == broker
+    )
+
+
+def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
+    """Whether the client was in no list before: its broker was asked and did not list it, and no
+    connection to another broker that was there then lasted on.
+    """
+    before = [each for each in channels if each.first_seen < channel.first_seen]
+    gone = [each.gone_by for each in before if each.broker == channel.broker]
+    return bool(gone) and all(
+        by is not None
+        and by < channel.first_seen
+        and all(each.last_seen < channel.first_seen for each in before if each.first_seen <= by)
+        for by in gone
+    )
+
+
+def _restarts_of_brokers(
+    channels: Mapping[str, Sequence[Channel]],
+    of_processes: Mapping[str, frozenset[tuple[Broker, Instant]]],
+    members_at: Callable[[Instant], int],
+) -> frozenset[tuple[Broker, Instant]]:
+    """The brokers and times at which nearly all members came anew; not where that is so again and
+    again, as with a load balancer that drops all connections.
+    """
+    came: dict[Broker, list[tuple[Instant, str]]] = defaultdict(list)
+    for client_id, of_id in channels.items():
+        for broker in {each.broker for each in of_id}:
+            starts = sorted(each.first_seen for each in of_id if each.broker == broker)
+            came[broker] += [
+                (start, client_id)
+                for start in starts[1:]
+                if (broker, start) not in of_processes[client_id]
+            ]
+    found: set[tuple[Broker, Instant]] = set()
+    for broker, of_broker in came.items():
+        times = _of_nearly_all(sorted(of_broker), members_at)
+        if 1 + sum(later - one > _AT_ONCE for one, later in pairwise(times)) < _FEWEST:
+            found.update((broker, time) for time in times)
+    return frozenset(found)
+
+
+def _of_nearly_all(
+    came: Sequence[tuple[Instant, str]], members_at: Callable[[Instant], int]
+) -> list[Instant]:
+    """The times around which most of the members came anew, ascending."""
+    at_once: Counter[str] = Counter()
+    times: list[Instant] = []
+    first = end = 0
+    for time, _ in came:
+        while end < len(came) and came[end][0] <= time + _AT_ONCE:
+            at_once[came[end][1]] += 1
+            end += 1
+        while came[first][0] < time - _AT_ONCE:
+            at_once[came[first][1]] -= 1
+            first += 1
+        members = sum(number > 0 for number in at_once.values())
+        if members >= _SEVERAL and members >= _NEARLY_ALL * members_at(time):
+            times.append(time)
+    return times
+
+
 def _rows(
-    channels: Iterable[Channel], persistence_seconds: int, overlap: Instant
+    channels: Iterable[Channel],
+    expected: Collection[tuple[Broker, Instant]],
+    persistence_seconds: int,
+    overlap: Instant,
 ) -> list[list[_Row]]:
-    """The rows of all brokers, those that overlap in time together."""
+    """The rows of all brokers without what is ``expected``, those that overlap in time together."""
     lives: dict[Broker, list[Life]] = defaultdict(list)
     for each in channels:
         end = None if each.gone_by is None else each.last_seen
@@ -106,7 +218,11 @@ def _rows(
         # The first connection of all replaces none.
         first = min(life.start for life in of_broker)
         for in_turn in successions(of_broker, overlap, _MOST_APART):
-            times = tuple(life.start for life in in_turn if life.start > first)
+            times = tuple(
+                life.start
+                for life in in_turn
+                if life.start > first and (broker, life.start) not in expected
+            )
             if len(times) < _FEWEST or times[-1] - times[0] < persistence_seconds * SECOND:
                 continue
             rows.append(_Row(broker, times))

@@ -14,9 +14,11 @@ from jobs.judge.dossier import ClientRun
 from jobs.judge.episodes import FaultEpisode
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
+from jobs.judge.why import OTHER_FILTER
 from jobs.kinds import (
     CRITICAL,
     FROZEN_PROCESS,
+    GROUP_NOT_CONSUMING,
     INFO,
     PERSISTENT,
     QUEUES_LEFT_ROUTE,
@@ -24,6 +26,7 @@ from jobs.kinds import (
     WARNING,
     lasts,
 )
+from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.findings import DUPLICATE, ORPHANED
 
 #: Messages that came and were not read pile up from this share on.
@@ -39,6 +42,7 @@ def finding_severity(
     terms: Terms,
     *,
     is_read_throughout: bool = False,
+    is_doubtful: bool = False,
 ) -> str:
     """Of an orphaned or duplicate queue: by persistence, kind, probability and harm.
 
@@ -47,10 +51,12 @@ def finding_severity(
     are certainly not read, however improbable the orphan (a few are always on their way: a tenth of
     what came counts); and where messages are to be consumed in order, two that read a queue break
     the order. An orphan that is read throughout does no harm: a warning, however probable it is.
+    So is what is doubtful: it depends on what clients draw, and nothing that they hold and no
+    offset shows that it happens. Nobody is to be woken by lists alone that differ.
     """
     if persistence != PERSISTENT or probability < terms.warning_probability:
         return INFO
-    most_likely = probability >= terms.critical_probability
+    most_likely = probability >= terms.critical_probability and not is_doubtful
     piles_up = unread_share is not None and unread_share >= _PILED_UP_SHARE
     harms = most_likely and not is_read_throughout
     if kind == ORPHANED and (harms or piles_up):
@@ -79,7 +85,7 @@ class FaultSeverity:
     ``findings`` are rows of orphaned_queues and duplicate_queues, ``stalls`` of stalled_queues.
     """
 
-    def __init__(self, findings: Iterable[Row], stalls: Iterable[Row]) -> None:
+    def __init__(self, findings: Sequence[Row], stalls: Iterable[Row]) -> None:
         harms: dict[_Culprit, set[_Harm]] = defaultdict(set)
         for row in findings:
             harm = (SEVERITIES.index(row["severity"]), row["first_seen"], row["last_seen"])
@@ -89,14 +95,32 @@ class FaultSeverity:
             harm = (SEVERITIES.index(row["severity"]), row["first_seen"], row["last_seen"])
             for client_id in row["owners"]:
                 harms[row["topic"], FROZEN_PROCESS, client_id].add(harm)
+            if row.get("why") == OTHER_FILTER:
+                harms[row["topic"], EXPRESSION_MISMATCH].add(harm)
         self._harms = {culprit: sorted(of_culprit) for culprit, of_culprit in harms.items()}
+        self._doubtful = {
+            (row["topic"], cause, row["first_seen"], row["last_seen"])
+            for row in findings
+            if row["is_doubtful"]
+            for cause in row["causes"]
+        }
+
+    def is_doubtful(self, fault: FaultEpisode) -> bool:
+        """Whether a lasting fault has findings of which nothing shows that they happen."""
+        return fault.persistence == PERSISTENT and any(
+            (topic, cause) == (fault.topic, fault.fault)
+            and first_seen <= fault.last_seen
+            and fault.first_seen <= last_seen
+            for topic, cause, first_seen, last_seen in self._doubtful
+        )
 
     def of(self, fault: FaultEpisode) -> str:
         """The worst severity of the findings that name the fault as a cause and overlap it in time.
 
-        Of a frozen process, of the stalls of its queues. A fault that did not last is INFO. One
+        Of a frozen process, of the stalls of its queues; of filters that differ, of the stalls that
+        a refusal explains. A fault that did not last is INFO. One
         that lasts and that shows on no queue is a WARNING all the same, unless it passes by itself:
-        members that filter a topic differently lose messages, and no queue shows it.
+        members that filter a topic differently lose messages, where no queue shows it.
         """
         if fault.persistence != PERSISTENT:
             return INFO
@@ -104,6 +128,9 @@ class FaultSeverity:
             # While they are gone nobody can read what lies there, and no row of a queue shows it;
             # once they are back the group reads it.
             return CRITICAL if fault.ongoing else INFO
+        if fault.fault == GROUP_NOT_CONSUMING:
+            # Messages pile up in all queues, and every one of them has its owner.
+            return CRITICAL
         harms = [harm for culprit in _culprits(fault) for harm in self._harms.get(culprit, ())]
         overlapping = [
             severity

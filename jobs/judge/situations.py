@@ -318,6 +318,7 @@ def _of_topic(
     since, given = routes_in_force(routes, group.snapshots, group.ends, route_max_age)
     changes = np.flatnonzero(np.append(True, np.diff(group.runs) != 0)[: len(group.runs)])
     cuts = np.union1d(changes, since)
+    mode = dossier.request_mode(topic)
     made: dict[tuple[int, GivenRoutes | None], Situation] = {}
     periods: list[Period] = []
     for start, end in pairwise([*cuts.tolist(), len(group.snapshots)]):
@@ -330,7 +331,7 @@ def _of_topic(
                 for name, route_id in of_nameservers or ()
             }
             of_lists = group.contents[place]
-            made[key] = _situation(dossier, topic, of_lists, of_nameservers, of_routes)
+            made[key] = _situation(dossier, topic, of_lists, of_nameservers, of_routes, mode)
         last_seen, run = int(group.snapshots[end - 1]), int(group.runs[start])
         last = periods[-1] if periods else None
         if last is not None and last.situation is made[key] and last.group_run == run:
@@ -348,11 +349,11 @@ def _situation(
     of_lists: _OfLists,
     given: GivenRoutes | None,
     brokers: Mapping[tuple[str, str], tuple[RouteBrokerRow, ...]],
+    request_mode: str | None,
 ) -> Situation:
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
     unreachable = _unreachable(of_lists, (each for _, of_route in routes for each in of_route))
     patches = of_lists.shown.patches
-    request_mode = dossier.request_modes.get(topic)
     text = value_text(
         (
             dossier.cluster,

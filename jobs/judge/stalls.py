@@ -85,14 +85,14 @@ def find_intervals(
     offsets = dossier.offsets.get(topic, [])
     if not any(map(_stands_somewhere, offsets)):
         return _nothing(topic)
-    polls = _Polls.of(offsets)
-    keeps_up = _keeps_up(polls)
+    polls = Polls.of(offsets)
+    keeps_up = keeps_up_at(polls)
     any_keeps_up = np.logical_or.reduce(keeps_up)
     if not (polls.unmoved & any_keeps_up).any():
         return _nothing(topic)
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
     situation, owners, unowned = _owners(polls, counts, periods, evaluated)
-    unmoved = polls.unmoved & ~unowned & ~_orphaned(polls, orphaned)
+    unmoved = polls.unmoved & ~unowned & ~orphaned_at(polls, orphaned)
     return Intervals(
         polls.queues,
         polls.times,
@@ -164,7 +164,7 @@ def _nothing(topic: str) -> Intervals:
 
 
 @dataclass(frozen=True)
-class _Polls:
+class Polls:
     """The polls of a topic's queues, each with the queue's poll before."""
 
     queues: tuple[QueueKey, ...]
@@ -180,7 +180,8 @@ class _Polls:
     step: Longs
 
     @classmethod
-    def of(cls, offsets: Sequence[QueueOffsets]) -> _Polls:
+    def of(cls, offsets: Sequence[QueueOffsets]) -> Polls:
+        """The polls of these queues."""
         # Nearly always all queues of a topic are asked at the same times.
         schedules = {each.times.tobytes(): each.times for each in offsets}
         times = np.unique(np.concatenate(list(schedules.values())))
@@ -224,7 +225,7 @@ class _Polls:
         return unmoved
 
 
-def _keeps_up(polls: _Polls) -> Flags:
+def keeps_up_at(polls: Polls) -> Flags:
     """Whether the queue keeps up at the poll.
 
     A queue keeps up where its offset moves; and, once moved, for as long as nothing waits in it and
@@ -257,8 +258,8 @@ def _stalled(unmoved: Flags, counts: Flags, any_keeps_up: Flags) -> Flags:
     return stalled
 
 
-def _orphaned(
-    polls: _Polls, orphaned: Mapping[QueueKey, Collection[tuple[Instant, Instant]]]
+def orphaned_at(
+    polls: Polls, orphaned: Mapping[QueueKey, Collection[tuple[Instant, Instant]]]
 ) -> Flags:
     """Where nobody owned the queue at one of the polls, or in half of the time between them."""
     explained = np.zeros_like(polls.present)
@@ -272,7 +273,7 @@ def _orphaned(
 
 
 def _owners(
-    polls: _Polls,
+    polls: Polls,
     counts: Flags,
     periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],

@@ -18,7 +18,8 @@ from jobs.judge.evaluated import Evaluated
 from jobs.judge.extents import Part, Run, runs_of
 from jobs.judge.intervals import watches
 from jobs.judge.situations import Period
-from rebalance_core.findings import POSSIBLE, STRATEGY_NOT_KNOWN
+from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
+from rebalance_core.state import Unreachable
 
 
 class Phase(NamedTuple):
@@ -38,6 +39,8 @@ class Phase(NamedTuple):
     is_blind: bool
     #: The number of the watch that it is in: see ``intervals.watches``.
     watch: int = 0
+    #: Who does not reach which broker: see the core's ``State``.
+    unreachable: tuple[Unreachable, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,11 +107,45 @@ def build_timeline(
             position,
             is_blind,
             watch,
+            period.situation.unreachable,
         )
         for position, ((period, evaluation, watch), is_blind) in enumerate(
             zip(informed, blind, strict=True), start=1
         )
     )
+    return Timeline(topic, tuple(phases))
+
+
+def without_route(
+    topic: str,
+    periods: Sequence[Period],
+    evaluated: Mapping[str, Evaluated],
+    snapshots: Sequence[Instant],
+) -> Timeline:
+    """The timeline of a topic in the periods of which no route is known, nor so an owner.
+
+    What its members report shows faults all the same.
+    """
+    routeless = [
+        period
+        for period in periods
+        if evaluated[period.situation.situation_id].coverage == ROUTE_NOT_KNOWN
+    ]
+    phases = [
+        Phase(
+            topic,
+            period.situation.situation_id,
+            period.group_run,
+            period.first_seen,
+            period.last_seen,
+            period.snapshots,
+            evaluated[period.situation.situation_id],
+            position,
+            is_blind=False,
+            watch=watch,
+        )
+        for position, (period, watch) in enumerate(_in_watches(routeless, snapshots), start=1)
+    ]
     return Timeline(topic, tuple(phases))
 
 

@@ -53,6 +53,7 @@ def unsteady_members(
         max(asked_at, default=timelines[topic].end),
         seconds,
         expiry,
+        members_at,
     )
     snapshots = sorted({time for run in dossier.polls for time in run.times})
     return flapping + reconnecting_faults(reconnecting, faults, snapshots, topic)

@@ -16,8 +16,9 @@ from jobs.judge.evaluated import QueueKey
 from jobs.judge.holdings import Holding
 from jobs.judge.tables import Row
 from jobs.judge.timeline import Timeline
-from jobs.kinds import FROZEN_PROCESS
+from jobs.kinds import FROZEN_PROCESS, PERSISTENT
 from jobs.schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
+from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.texts import Text
 
 NOBODY_HOLDS_IT = Text(
@@ -40,6 +41,10 @@ _OF_ACTIVITY = {
 REFUSED = Text(
     "its process asks for messages and does not get on: the broker refuses its pulls (the "
     "subscription is not known there), or the same messages fail again and again"
+)
+OTHER_FILTER = Text(
+    "the broker refuses the pulls of its process: members filter the topic differently, the broker "
+    "keeps the filter that came last, and serves nobody else (SUBSCRIPTION_NOT_LATEST)"
 )
 
 
@@ -73,6 +78,31 @@ class Processes:
             for other in self.timelines
             if other != topic
             for queue in self._queues_of(client_id, other, since, until)
+        )
+
+    def without_refused(self, faults: Iterable[FaultEpisode]) -> list[FaultEpisode]:
+        """The faults, but for processes that are frozen by their offsets alone while members filter
+        the topic differently: a broker refuses their pulls, and they are well.
+
+        One whose listener hangs in its running info is frozen all the same.
+        """
+        every = list(faults)
+        return [
+            each
+            for each in every
+            if each.fault != FROZEN_PROCESS
+            or not _differs_in_filter(each.topic, each.first_seen, each.last_seen, every)
+            or self._hangs(each)
+        ]
+
+    def _hangs(self, fault: FaultEpisode) -> bool:
+        return any(
+            each.process.client_id in fault.client_ids
+            and NOT_CONSUMING in each.activities.values()
+            and any(_moments(each, fault.first_seen, fault.last_seen))
+            for each in (
+                self.holdings[fault.topic].holdings if fault.topic in self.holdings else ()
+            )
         )
 
     def _queues_of(
@@ -139,15 +169,18 @@ class Processes:
         if held is False:
             return NOBODY_HOLDS_IT
         since, until = stall["first_seen"], stall["last_seen"]
+        is_refused = _differs_in_filter(stall["topic"], since, until, faults)
         if holders:
             last = max(holders, key=lambda each: max(_moments(each, since, until)))
             activity = last.activities.get(queue)
             if activity is None:
-                return REFUSED
+                return OTHER_FILTER if is_refused else REFUSED
             client_id = last.process.client_id
             moves = self.moves_elsewhere(client_id, [(stall["topic"], queue)], since, until)
             why = _OF_ACTIVITY[activity]
             return why if moves else Text("{why}; no other queue of the process moves", why=why)
+        if is_refused:
+            return OTHER_FILTER
         is_frozen = any(
             fault.fault == FROZEN_PROCESS
             and fault.topic == stall["topic"]
@@ -157,6 +190,17 @@ class Processes:
             for fault in faults
         )
         return FROZEN if is_frozen else None
+
+
+def _differs_in_filter(
+    topic: str, since: Instant, until: Instant, faults: Iterable[FaultEpisode]
+) -> bool:
+    return any(
+        (each.fault, each.topic, each.persistence) == (EXPRESSION_MISMATCH, topic, PERSISTENT)
+        and each.first_seen <= until
+        and since <= each.last_seen
+        for each in faults
+    )
 
 
 def _moments(holding: Holding, since: Instant, until: Instant) -> Iterator[Instant]:

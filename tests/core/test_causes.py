@@ -19,6 +19,7 @@ from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
 from tests.support.snapshots import (
     client_list,
     member,
+    of_go_without_a_master,
     one_list,
     one_list_each,
     one_process_reconnected,
@@ -81,6 +82,7 @@ FAULTY: dict[str, Callable[[], Situation]] = {
     "BROKER_VIEW_DIVERGENCE": lambda: Situation(
         one_list_each({"broker-a": ["a", "b", "c"], "broker-b": ["a", "b"]}, queues=8), PLAIN
     ),
+    "MASTER_AWAY": lambda: Situation(of_go_without_a_master(), StrategyRules()),
     "ROUTE_DIVERGENCE": lambda: Situation(
         state(
             topic_routes=(

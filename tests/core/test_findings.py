@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core import StrategyRule, StrategyRules, evaluate, make_strategy
+from rebalance_core import (
+    ClientList,
+    Member,
+    Situation,
+    State,
+    StrategyRule,
+    StrategyRules,
+    evaluate,
+    find_causes,
+    find_faults,
+    make_strategy,
+)
 from rebalance_core.client_kinds import separate_ids_for
 from rebalance_core.state import ProcessCount
 from tests.support.draws import check_a_random_state
@@ -19,6 +30,7 @@ from tests.support.snapshots import (
     client_list,
     faulty_queues,
     member,
+    of_go_without_a_master,
     one_list,
     one_list_each,
     one_process_reconnected,
@@ -346,6 +358,55 @@ def test_of_a_topic_that_is_pulled_an_id_that_stands_twice_is_one_however_the_cl
     assert evaluate(retry, RULES).findings
 
 
+def faults_found(of_state):
+    situation = Situation(of_state, RULES)
+    evaluation = evaluate(of_state, RULES)
+    found = find_faults(situation, evaluation, find_causes(situation, evaluation))
+    return [(each.fault, each.client_ids) for each in found]
+
+
+def test_a_topic_that_no_nameserver_knows_is_found_where_somebody_subscribes_to_it():
+    unknown = replace(one_list(["a", "b"]), topic_routes=(route(), route(namesrv_addr="ns-2")))
+    assert faults_found(unknown) == [("UNKNOWN_TOPIC", ("a", "b"))]
+    # Nobody was asked; nobody subscribes; heartbeats make the retry topic.
+    nobody = one_list([member(client_id="a", subscribed=False)])
+    for none in (
+        replace(unknown, topic_routes=()),
+        replace(nobody, topic_routes=(route(),)),
+        replace(unknown, topic="%RETRY%G"),
+    ):
+        assert faults_found(none) == []
+
+
+def test_who_pulls_beside_members_that_use_pop_is_found():
+    pops, pulls = (member(client_id=name, client_rebalance=name == "b") for name in ("a", "b"))
+    assert faults_found(replace(one_list([pops, pulls]), request_mode="POP")) == [
+        ("MIXED_REQUEST_MODE", ("b",))
+    ]
+    assert faults_found(replace(one_list([pops, "c"]), request_mode="POP")) == []
+    # Where all pull, who divides makes no difference.
+    assert faults_found(replace(one_list([pops, pulls]), request_mode="PULL")) == []
+
+
+def test_client_go_reads_no_queue_of_a_broker_whose_master_is_away():
+    of_go = of_go_without_a_master()
+    assert {
+        (each.kind, each.queue.broker_name, each.certainty)
+        for each in evaluate(of_go, RULES).findings
+    } == {("ORPHANED", "broker-a", "CERTAIN")}
+    assert faults_found(of_go) == [("MASTER_AWAY", ("a", "b"))]
+    # Java's clients read from the slave; an acting master is a master to all.
+    (slave, _), (_, other) = of_go.client_lists, of_go.topic_routes[0].brokers
+    of_java = tuple(
+        replace(each, members=tuple(m._replace(language="JAVA") for m in each.members))
+        for each in of_go.client_lists
+    )
+    assert not evaluate(replace(of_go, client_lists=of_java), RULES).findings
+    acting = route(route_broker(broker_name="broker-a"), other)
+    lists = (replace(slave, broker_id=0), of_go.client_lists[1])
+    assert not evaluate(replace(of_go, client_lists=lists, topic_routes=(acting,)), RULES).findings
+
+
 def test_who_assigns_for_itself_is_not_asked_for_the_mode_of_the_broker():
     for_itself = [
         member(client_id="a", client_addr=f"h:{n}", client_rebalance=True) for n in (1, 2)
@@ -437,7 +498,14 @@ def test_a_stacked_id_says_what_repairs_it():
 
     assert stacked.remedy == separate_ids_for([stacked.stacked.made_by])
     assert stacked.remedy.startswith("give each process its own instanceName")
-    assert stale.remedy.startswith("none: the broker drops a silent channel")
+    # At first sight it may be another process, until an old connection would be dropped.
+    assert stale.remedy.startswith("wait for the lists of the next minutes; if they still have bo")
+    assert "which once an old connection would be dropped" in stale.stacked.because
+    (known,) = evaluate(
+        replace(one_process_reconnected(), process_counts=(ProcessCount("a", 1, "replaced"),)),
+        RULES,
+    ).stacked
+    assert known.remedy.startswith("none: the broker drops a silent channel")
 
 
 # ---------------------------------------------------------------- what holds of every state
@@ -603,3 +671,59 @@ def test_who_is_not_listed_at_a_broker_asks_the_nameserver_that_does_not_give_it
     allocations = evaluate(differing, RULES).allocations
     assert {a.view_queues for a in allocations if a.client_id == "c"} == {3}
     assert {a.view_queues for a in allocations if a.client_id in "ab"} == {6}
+
+
+@pytest.mark.parametrize(
+    ("sources", "differ"),
+    [
+        (("RUNNING_INFO", "RUNNING_INFO"), True),
+        (("HEARTBEAT", "RUNNING_INFO"), True),
+        # The table has what the last heartbeat had: it may be the other one's.
+        (("RUNNING_INFO", "GROUP_TABLE"), False),
+        (("GROUP_TABLE", "HEARTBEAT"), False),
+    ],
+)
+def test_members_that_say_that_they_subscribe_differently_do_so_without_a_route(sources, differ):
+    members = tuple(
+        Member(name, f"{name}:1", subscribed=name == "a", subscription_source=source)
+        for name, source in zip("ab", sources, strict=True)
+    )
+    state = State("G", "T", (ClientList("x", 0, members),), ())
+    situation = Situation(state, RULES)
+    evaluation = evaluate(state, RULES)
+    assert evaluation.coverage == "ROUTE_NOT_KNOWN"
+    found = find_faults(situation, evaluation, find_causes(situation, evaluation))
+    assert [(each.fault, each.client_ids) for each in found] == (
+        [("SUBSCRIPTION_MISMATCH", ("b",))] if differ else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("listed", "queues"), [({"z": ["a", "b"]}, {6}), ({}, {3, 6})], ids=["by z", "z is silent"]
+)
+def test_all_who_are_listed_at_a_broker_ask_the_nameserver_that_gives_it(listed, queues):
+    # ns-2 lost z, and nobody uses it: z lists them all, for their route has it.
+    lists = one_list_each({"x": ["a", "b"], **listed}, queues=3)
+    x, z = (route_broker(broker_name=name, read_queue_nums=3) for name in "xz")
+    differing = replace(
+        lists, topic_routes=(route(x, z, namesrv_addr="ns-1"), route(x, namesrv_addr="ns-2"))
+    )
+    evaluation = evaluate(differing, RULES)
+    assert {each.view_queues for each in evaluation.allocations} == queues
+    assert bool(evaluation.findings) == (not listed)
+
+
+def test_where_a_broker_lists_nobody_all_ask_the_nameserver_that_does_not_give_it():
+    lists = one_list_each({"x": ["a", "b"]}, queues=3)
+    x, z = (route_broker(broker_name=name, read_queue_nums=3) for name in "xz")
+    differing = replace(
+        lists,
+        topic_routes=(route(x, z, namesrv_addr="ns-1"), route(x, namesrv_addr="ns-2")),
+        offline_brokers=(("z", 0),),
+        unreachable=((None, "z"),),
+    )
+    evaluation = evaluate(differing, RULES)
+    assert {each.view_queues for each in evaluation.allocations} == {3}
+    assert {(each.kind, each.queue.broker_name) for each in evaluation.findings} == {
+        ("ORPHANED", "z")
+    }

@@ -466,3 +466,54 @@ def test_episodes_are_the_same_read_backwards_and_could_not_be_longer(shown):
         if not any(a <= first and last <= b for a, b in forwards)
     ]
     assert not longer
+
+
+def views_differ(*in_whom, causes=("BROKER_VIEW_DIVERGENCE",), probability=0.25):
+    """A phase a minute, in which lists differ in one client; None: they agree."""
+    phases = []
+    for number, client_id in enumerate(in_whom, start=1):
+        shown = {}
+        if client_id is not None:
+            shown = {
+                "findings": (finding(probability, causes=causes),),
+                "faults": (fault(causes[0], client_ids=(client_id,)),),
+            }
+        phases.append(phase(number, 60 * number, 60 * number, **shown))
+    return timeline(*phases)
+
+
+@pytest.mark.parametrize(
+    ("in_whom", "lasts"),
+    [
+        ("aaaaa", "PERSISTENT"),
+        ("aabaa", "PERSISTENT"),
+        ("abbbbc", "PERSISTENT"),
+        ("abcde", "TRANSIENT"),
+        ("abbbc", "TRANSIENT"),
+        ("abcab", "TRANSIENT"),
+    ],
+)
+def test_lists_that_differ_in_one_client_after_the_other_differ_in_none_for_long(in_whom, lasts):
+    differing = views_differ(*in_whom)
+    (row,) = queue_episodes(differing, 180)
+    (of_fault,) = fault_episodes(differing, 180)
+    assert row.persistence == of_fault.persistence == lasts
+
+
+@pytest.mark.parametrize(("in_whom", "lasts"), [("aaaaa", "PERSISTENT"), ("aabb", "TRANSIENT")])
+def test_old_connections_of_one_client_after_the_other_are_no_single_outage(in_whom, lasts):
+    (row,) = queue_episodes(views_differ(*in_whom, causes=("STALE_CHANNEL",)), 180)
+    assert row.persistence == lasts
+
+
+@pytest.mark.parametrize(("probability", "lasts"), [(0.2, "TRANSIENT"), (0.25, "PERSISTENT")])
+def test_what_is_expected_for_a_short_time_in_all_does_not_last(probability, lasts):
+    (row,) = queue_episodes(views_differ(*"aaaa", probability=probability), 180)
+    assert row.persistence == lasts
+
+
+def test_what_has_another_cause_too_lasts_as_long_as_it_is_seen():
+    (row,) = queue_episodes(
+        views_differ(*"abcde", causes=("BROKER_VIEW_DIVERGENCE", "STRATEGY_MISMATCH")), 180
+    )
+    assert row.persistence == "PERSISTENT"

@@ -164,6 +164,20 @@ def test_of_two_that_consume_in_order_the_one_without_the_lock_waits():
     assert len(found([info("a", MINUTES, [0, 1]), held])) == 1
 
 
+def test_who_does_not_reach_the_broker_of_a_queue_does_not_hold_it_twice():
+    # It keeps the queues in its table, and each attempt to pull looks like a pull.
+    clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [1, 2, 3])]
+    twice = [("DUPLICATE", 1, 60, 360, "ALLOCATES_OTHERWISE")]
+    assert found(clients) == twice
+    assert found(clients, unreachable=[("b", BROKER)]) == []
+    assert found(clients, unreachable=[("b", "broker-b")]) == twice
+    # Of an id with two processes one may reach it.
+    of_two = [AGREED[0], AGREED[1]._replace(processes=2)]
+    assert found(clients, unreachable=[("b", BROKER)], allocations=of_two) == twice
+    # The broker does not have the group: nobody reads.
+    assert found(clients, unreachable=[(None, BROKER)]) == []
+
+
 def test_a_queue_that_goes_from_one_to_another_is_not_held_by_two():
     # Whoever is asked last in a round has it by then, and another one each time.
     clients = [

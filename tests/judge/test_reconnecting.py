@@ -49,11 +49,11 @@ def info(start, *seconds, client_id="a"):
     )
 
 
-def found(*channels, clients=(), flapping=(), end=END):
+def found(*channels, clients=(), flapping=(), end=END, members=9):
     by_id = {}
     for each in channels:
         by_id.setdefault(each.client_id, []).append(each)
-    return find_reconnecting(by_id, clients, flapping, at(end), 180, 130)
+    return find_reconnecting(by_id, clients, flapping, at(end), 180, 130, lambda _: members)
 
 
 def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
@@ -84,6 +84,49 @@ def test_three_connections_are_replaced_over_some_time(every, times, does):
 
 def test_what_is_closed_in_order_is_replaced_as_well():
     assert found(*breaking(every=120, times=10, listed=-60))
+
+
+def test_who_was_in_no_list_was_restarted():
+    # Each time a poll finds the client nowhere before it is back.
+    restarts = [channel(n, 300 * n, 300 * n + 180) for n in range(12)]
+    assert not found(*restarts)
+    # Its connection to another broker lived on: what broke is the one connection.
+    assert found(*restarts, channel(99, 0, END, broker=B))
+    # All brokers show it, each asked some seconds after the one before.
+    everywhere = [channel(n + 50, 300 * n + 5, 300 * n + 185, broker=B) for n in range(12)]
+    assert not found(*restarts, *everywhere)
+    # It came back before a poll found it gone.
+    assert found(*[channel(n, 300 * n, 300 * n + 240) for n in range(12)])
+
+
+def at_once(client_id, *seconds):
+    """Connections to broker-a that are replaced at these times, with a word."""
+    edges = [0, *seconds, END + 60]
+    return [
+        channel(n, edges[n], edges[n + 1] - 60, client_id=client_id) for n in range(len(edges) - 1)
+    ]
+
+
+def test_what_nearly_all_members_do_at_a_time_is_a_restart_of_their_broker():
+    one = at_once("a", 600, 1200, 2400)
+    others = [each for name in "bcd" for each in at_once(name, 1230)]
+    assert [each.client_id for each in found(*one)] == ["a"]
+    assert not found(*one, *others, members=4)
+    # Half of the members.
+    assert found(*one, *others, members=8)
+    # Again and again: something drops all connections of the broker.
+    everybody = [each for name in "abcd" for each in at_once(name, 600, 1200, 2400)]
+    assert len(found(*everybody, members=4)) == 4
+
+
+def test_a_connection_of_a_new_process_is_no_reconnection():
+    # Three were replaced, one of them by a restart.
+    assert found(*breaking(120, 4), clients=[info(-600, 60, 300)])
+    assert not found(*breaking(120, 4), clients=[info(-600, 60), info(238, 300, 400)])
+    # Two deploys in which all restart within a minute, and one restart of their broker.
+    members = [each for name in "abcd" for each in at_once(name, 600, 1200, 2400)]
+    deploys = [info(start, start + 30, client_id=name) for name in "abcd" for start in (590, 1190)]
+    assert not found(*members, clients=deploys, members=4)
 
 
 def test_two_processes_that_share_an_id_replace_nothing():

@@ -10,6 +10,7 @@ import pytest
 from jobs.judge.dossier import ClientRun
 from jobs.judge.episodes import fault_episodes
 from jobs.judge.severity import FaultSeverity, consumes_in_order, finding_severity, stall_severity
+from jobs.judge.why import OTHER_FILTER
 from tests.judge.phases import TERMS, at, fault, phase, timeline
 
 
@@ -59,6 +60,37 @@ def test_an_orphan_that_is_read_throughout_is_a_warning_unless_messages_pile_up(
 
 
 @pytest.mark.parametrize(
+    ("kind", "unread_share", "severity"),
+    [
+        ("ORPHANED", None, "WARNING"),
+        # Messages pile up: that shows it.
+        ("ORPHANED", 0.1, "CRITICAL"),
+        ("DUPLICATE", None, "WARNING"),
+    ],
+)
+def test_what_no_holder_and_no_offset_shows_is_no_more_than_a_warning(kind, unread_share, severity):
+    found = finding_severity(
+        kind, "PERSISTENT", 0.9, unread_share, orderly=True, terms=TERMS, is_doubtful=True
+    )
+    assert found == severity
+
+
+def test_filters_that_differ_are_as_bad_as_the_stalls_that_they_explain():
+    mismatch = fault_of("EXPRESSION_MISMATCH", queues_affected=0)
+    assert graded(mismatch) == "WARNING"
+    assert graded(mismatch, stalls=[row("CRITICAL")]) == "WARNING"
+    assert graded(mismatch, stalls=[row("CRITICAL", why=OTHER_FILTER)]) == "CRITICAL"
+
+
+def test_a_fault_is_doubtful_while_its_findings_are():
+    doubtful = FaultSeverity([row("WARNING", first=200, is_doubtful=True)], [])
+    assert doubtful.is_doubtful(fault_of())
+    assert not doubtful.is_doubtful(fault_of(last=180))
+    assert not doubtful.is_doubtful(fault_of("STRATEGY_MISMATCH"))
+    assert not FaultSeverity([row("CRITICAL")], []).is_doubtful(fault_of())
+
+
+@pytest.mark.parametrize(
     ("persistence", "backlog_growth", "severity"),
     [
         ("PERSISTENT", 0, "WARNING"),
@@ -104,6 +136,7 @@ def row(severity, first=0, last=300, topic="T", **columns):
         "topic": topic,
         "causes": ["GHOST_MEMBER"],
         "owners": ["a"],
+        "is_doubtful": False,
         **columns,
     }
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.episodes import queue_episodes
+from jobs.judge.episodes import fault_episodes, queue_episodes
 from jobs.judge.evaluated import Evaluated
 from jobs.judge.reassignments import find_reassignments
-from jobs.judge.timeline import build_timeline
-from rebalance_core.findings import NO_BROKER_ANSWERED, STRATEGY_NOT_KNOWN
-from tests.judge.phases import at, evaluated, finding, period
+from jobs.judge.timeline import build_timeline, without_route
+from rebalance_core.findings import NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
+from tests.judge.phases import at, evaluated, fault, finding, period
 
 GOOD, UNKNOWN = evaluated(), evaluated(coverage=NO_BROKER_ANSWERED, completeness=0.0)
 
@@ -34,6 +34,22 @@ def test_periods_in_which_nothing_was_known_are_left_out_and_not_counted():
         (at(240), 2),
     ]
     assert timeline.end == at(300)
+
+
+def test_while_no_route_is_known_members_show_faults_all_the_same():
+    differ = evaluated(
+        coverage=ROUTE_NOT_KNOWN, faults=(fault("SUBSCRIPTION_MISMATCH", queues_affected=0),)
+    )
+    periods = [period("without", 0, 240), period("good", 300, 600)]
+    situations = {"without": differ, "good": GOOD}
+
+    assert [each.first_seen for each in build_timeline("T", periods, situations).phases] == [
+        at(300)
+    ]
+    (of_fault,) = fault_episodes(without_route("T", periods, situations, ()), 180)
+    assert (of_fault.fault, of_fault.persistence) == ("SUBSCRIPTION_MISMATCH", "PERSISTENT")
+    assert (of_fault.first_seen, of_fault.last_seen) == (at(0), at(240))
+    assert without_route("T", periods[1:], situations, ()).phases == ()
 
 
 def test_a_strategy_that_is_not_known_ends_no_episode_and_has_a_phase():

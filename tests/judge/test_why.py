@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.confirmation import index_holdings
+from jobs.judge.episodes import FaultEpisode
 from jobs.judge.frozen import frozen_processes
 from jobs.judge.stalls import stall_episodes
-from jobs.judge.why import FROZEN, NOBODY_HOLDS_IT, REFUSED, Processes
+from jobs.judge.why import FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED, Processes
 from tests.judge.witnesses import (
     AGREED,
     TOPIC,
+    at,
     evaluated,
     holdings_of,
     info,
@@ -24,7 +26,7 @@ from tests.judge.witnesses import (
 MINUTES = (0, 60, 120, 180, 240)
 
 
-def explained(clients, *others):
+def explained(clients, *others, faults=()):
     """``held`` and ``why`` of queue 1, which is computed for a and stands still."""
     queues = [offsets(1, stuck(*MINUTES)), offsets(2, steady(*MINUTES)), *others]
     by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
@@ -34,7 +36,7 @@ def explained(clients, *others):
     rows = stall_episodes(intervals, 60)
     frozen = frozen_processes(intervals, 60, processes.holdings.get(TOPIC))
     (row,) = [row for row in rows if row["queue_id"] == 1]
-    return tuple(processes.explain(row, frozen).values())
+    return tuple(processes.explain(row, [*frozen, *faults]).values())
 
 
 def holding(activity=None, held=(0, 1)):
@@ -67,6 +69,39 @@ def test_where_no_other_queue_of_the_process_moves_that_is_said():
 
 def test_a_process_that_asks_and_gets_nothing_may_be_refused():
     assert explained(holding(None)) == (True, REFUSED)
+
+
+def filters_differ(first=0, last=600, lasts="PERSISTENT"):
+    values = {"client_ids": (), "evidence": "", "remedy": "", "ongoing": True, "snapshots": 9}
+    times = {"first_seen": at(first), "last_seen": at(last), "persistence": lasts}
+    return FaultEpisode(topic=TOPIC, fault="EXPRESSION_MISMATCH", **times, **values)
+
+
+def test_where_filters_differ_the_broker_refuses_the_pulls_of_a_process_that_is_well():
+    mismatch = filters_differ()
+    assert explained(holding(None), faults=[mismatch]) == (True, OTHER_FILTER)
+    assert explained([], faults=[mismatch]) == (None, OTHER_FILTER)
+    # What the process itself says of the queue weighs more.
+    _, text = explained(holding("NOT_CONSUMING"), faults=[mismatch])
+    assert text.startswith("a listener hangs")
+    for other in (filters_differ(300), filters_differ(lasts="TRANSIENT")):
+        assert explained(holding(None), faults=[other]) == (True, REFUSED)
+
+
+def test_a_process_whose_pulls_are_refused_is_not_frozen():
+    queues = [offsets(0, stuck(*MINUTES)), offsets(2, steady(*MINUTES))]
+    timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
+    frozen = frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60)
+    assert [each.client_ids for each in frozen] == [("a",)]
+
+    def left(clients, *mismatch):
+        processes = Processes(index_holdings(holdings_of(clients)), timelines, {})
+        kept = processes.without_refused([*frozen, *mismatch])
+        return [each for each in kept if each.fault == "FROZEN_PROCESS"]
+
+    assert left([]) == frozen
+    assert left([], filters_differ()) == left(holding(None), filters_differ()) == []
+    assert left(holding("NOT_CONSUMING"), filters_differ()) == frozen
 
 
 def test_a_queue_that_nobody_holds_is_said_so():

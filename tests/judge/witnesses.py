@@ -15,6 +15,7 @@ from jobs.judge.situations import Period, Situation
 from jobs.judge.stalls import Intervals, find_intervals
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.findings import OWNERS_NOT_KNOWN
+from rebalance_core.state import Unreachable
 
 GROUP, TOPIC = "G", "T"
 BROKER, OTHER_BROKER = "broker-a", "broker-b"
@@ -81,13 +82,26 @@ def evaluated(
 
 
 def timeline(
-    segments: Sequence[tuple[str, float, float]], situations: Mapping[str, Evaluated]
+    segments: Sequence[tuple[str, float, float]],
+    situations: Mapping[str, Evaluated],
+    unreachable: Iterable[Unreachable] = (),
 ) -> Timeline:
-    """Phases as (situation, first second, last second)."""
+    """Phases as (situation, first second, last second); in all of them the same is unreachable."""
     return Timeline(
         TOPIC,
         tuple(
-            Phase(TOPIC, name, place, at(first), at(last), 1, situations[name], place, False)
+            Phase(
+                TOPIC,
+                name,
+                place,
+                at(first),
+                at(last),
+                1,
+                situations[name],
+                place,
+                False,
+                unreachable=tuple(unreachable),
+            )
             for place, (name, first, last) in enumerate(segments, start=1)
         ),
     )
@@ -157,6 +171,7 @@ def holdings_of(
     changes: Sequence[float] = (),
     processes: int = 2,
     coverage: str = "AUDITED",
+    unreachable: Iterable[Unreachable] = (),
 ) -> list[Holding]:
     """``find_holdings`` of client runs; one situation for ten minutes unless others are given.
 
@@ -167,7 +182,7 @@ def holdings_of(
     situations = {name: evaluated(taken, processes, coverage) for name, taken in by_name.items()}
     return find_holdings(
         Dossier("DefaultCluster", GROUP, clients=list(clients)),
-        {TOPIC: timeline(segments, situations)},
+        {TOPIC: timeline(segments, situations, unreachable)},
         {TOPIC: [at(each) for each in changes]},
     )
 

@@ -143,7 +143,7 @@ WORDS = {
         "换负责者|推进",
     ),
     r"\boffsets?\b": ("位点", "偏移"),
-    r"\bslave\b": ("slave", "Slave|从节点"),
+    r"\bslave\b": ("slave", r"(?<!enable)Slave|从节点"),
     r"\bsettings\b": ("配置", "来自设置|，设置"),
     r"\bheartbeats?\b": ("心跳", ""),
     r"\bnameservers?\b": ("NameServer", "名称服务器"),

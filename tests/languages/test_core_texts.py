@@ -89,7 +89,9 @@ LATIN = {
     *("consumeridcs", "config_queues", "autoCreateSubscriptionGroup", "bounds.topic_queues"),
     *("mqadmin", "updateSubGroup", "updateTopic", "-b", "-g", "-t", "-r", "-w", "-p"),
     *("BROKER_ADDRESS", "READ_QUEUES", "WRITE_QUEUES", "strategies", "name", "params"),
-    *("allocations", "allocation_drift"),
+    *("allocations", "allocation_drift", "enableSlaveActingMaster", "clientRebalance", "true"),
+    *("setConsumeMode", "CLUSTER", "-c", "-m", "PULL", "instance_name", "ClientId", "ClientIP"),
+    *("consumer.set_instance_name",),
 }
 
 
@@ -148,6 +150,12 @@ SITUATIONS: dict[str, Callable[[], Situation]] = {
     **FAULTY,
     **{name: of for name, (of, *_) in MIXED.items()},
     **{" and ".join(pair): (lambda of=of: Situation(of(), PLAIN)) for pair, of in PAIRS.items()},  # type: ignore[misc]
+    "a topic that is not there": lambda: Situation(
+        replace(one_list(["a"]), topic_routes=(route(),)), PLAIN
+    ),
+    "POP and PULL": lambda: Situation(
+        one_list([member(client_id=name, client_rebalance=name == "b") for name in "ab"]), PLAIN
+    ),
     "no member": lambda: Situation(NO_MEMBER, PLAIN),
     "no member at those that answered": lambda: Situation(
         replace(
@@ -384,6 +392,7 @@ IDS = {
     ClientKind.ONS: SharedId("10.0.0.1@ns1:9876;ns2:9876#10.0.0.1@1", "JAVA", 300),
     ClientKind.GO: SharedId("172.17.0.1@1", "GO", 317),
     ClientKind.CPP: SharedId("10.0.0.1@1#DEFAULT", "CPP", 401),
+    ClientKind.PYTHON: SharedId("10.0.0.1@1#DEFAULT", "PYTHON", 401),
     ClientKind.DOTNET: SharedId("10.0.0.1@1", "DOTNET", 401),
     ClientKind.GRPC: SharedId("host@1#0", "RUST", 500),
     ClientKind.OTHER: SharedId("consumer-95", "JAVA", 393),

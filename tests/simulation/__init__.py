@@ -18,14 +18,17 @@ golden answers of the Java classes); ``scoring`` calls the command. All else is 
   20 s, at a notification and at the start. For each topic a rebalance asks one random broker of the
   route for the list of members, and divides the queues by its strategy. If the broker cannot be
   asked, or knows no member, the client keeps what it has. If the list lacks the client, it drops
-  everything. A queue is added only if its broker answers.
-- a process can stop in order, be killed with or without a closed connection, freeze, come back
-  under the same or another id, connect anew, lose one broker, and fail to follow new routes.
+  everything. A queue is added only if its broker answers, and kept however long it does not. A
+  client stays with one nameserver until that fails. Where a route has no master, Java's clients
+  read from a slave and Go's do not.
+- a process can stop in order, be killed with or without a closed connection, freeze, block in its
+  listener, be refused, come back under the same or another id, connect anew, lose one broker, and
+  fail to follow new routes.
 - collectors: rounds that take their time, answers that are missing, two collectors with two
   nameservers, with and without heartbeats, running infos and offsets.
 
-**What is not simulated**: orderly locks, broadcasting, POP, proxies, lite pull, static topics,
-reads from a slave, pulls that a broker refuses because the subscription just left its table, slow
+**What is not simulated**: orderly locks, broadcasting, what POP delivers, proxies, lite pull,
+static topics, pulls that a broker refuses because the subscription just left its table, slow
 garbage collections, clocks that differ, and retries of one second (5.2 and later). Messages are
 numbers: they come steadily, and an owner who can read a queue catches up within seconds.
 
@@ -38,5 +41,7 @@ numbers: they come steadily, and an owner who can read a queue catches up within
     situations  what goes wrong, each a small function
     fleets      one fleet from a seed, simulated
     scoring     definitions: true rows, spells, what dumps can show
+    remedies    what operators do about what is reported
     score       the command: fleets, one audit, figures
+    days        a command: a day of a cluster with several groups
 """

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 HEARTBEAT_EACH = 30 * SECOND
 ROUTES_EACH = 30 * SECOND
 REBALANCE_EACH = 20 * SECOND
-#: A queue that was not pulled for so long is dropped and added anew (``ProcessQueue``).
-PULL_IDLE = 120 * SECOND
 
 
 @cache
@@ -50,8 +48,22 @@ class Process:
     version: int
     nameserver: Nameserver
     follows_routes: bool = True
+    #: Go's client does not: where a route has no master, it reads nothing of that broker.
+    reads_from_slaves: bool = True
     alive: bool = False
     frozen: bool = False
+    language: str = "JAVA"
+    #: Its filter on the topics that it subscribes to.
+    expression: str = "*"
+    #: Whether it divides the queues itself; else its broker does, by the same rule, unless the
+    #: group's mode is POP (``RebalancePushImpl.clientRebalance``).
+    divides: bool = True
+    #: It leaves the division to the broker and gets messages by POP, of every queue.
+    pops: bool = False
+    #: The brokers refuse its pulls: they have another subscription of the group (code 24).
+    refused: bool = False
+    #: It takes messages and its listener never returns.
+    blocked_since: Millis | None = None
     started: Millis = 0
     routes: dict[str, Route] = field(default_factory=dict)
     #: Its own address on its present connection, by the broker's address.
@@ -61,6 +73,7 @@ class Process:
     held: dict[str, frozenset[MessageQueue]] = field(default_factory=dict)
     _rebalances: int = 0
     _wakes_up: bool = False
+    _asks_another: bool = False
 
     # ------------------------------------------------------------------ its life
 
@@ -83,12 +96,22 @@ class Process:
         self._end()
         self._close(seen=connections_close)
 
+    def lost_nameserver(self, nameserver: Nameserver) -> None:
+        """The connection failed: the next poll of routes goes to any that is up."""
+        if self.nameserver is nameserver:
+            self._asks_another = True
+
     def freeze(self) -> None:
         self.frozen = True
         self.world.reads_changed(self)
 
     def thaw(self) -> None:
         self.frozen = False
+        self.world.reads_changed(self)
+
+    def block(self) -> None:
+        """Its listener hangs: it stays a member, holds its queues, and commits nothing more."""
+        self.blocked_since = self.world.clock.now
         self.world.reads_changed(self)
 
     def reconnect(self, broker_names: Sequence[str] | None = None) -> None:
@@ -138,13 +161,27 @@ class Process:
         return once
 
     def _poll_routes(self, *, force: bool = False) -> None:
-        """``TOPIC_NOT_EXIST`` leaves the route as it was."""
+        """Of the one nameserver that it is connected to, for as long as that lasts.
+
+        ``NettyRemotingClient.getAndCreateNameserverChannel``. ``TOPIC_NOT_EXIST`` leaves the route
+        as it was.
+        """
+        if self._asks_another or not self.nameserver.up:
+            others = [each for each in self.world.nameservers if each.up]
+            self.nameserver = self.world.draws.choice(others or [self.nameserver])
+            self._asks_another = False
+        if not self.nameserver.up:
+            return
+        before = dict(self.routes)
         for topic in self.subscriptions:
             if topic in self.routes and not (self.follows_routes or force):
                 continue
             route = self.nameserver.route(topic)
             if route:
                 self.routes[topic] = route
+        if self.routes != before:
+            # Where it reads follows from its routes: the master of a broker, or a slave.
+            self.world.reads_changed(self)
 
     def heartbeat(self) -> None:
         """To every replica of every broker of its routes."""
@@ -194,6 +231,9 @@ class Process:
         route = self.routes.get(topic)
         if not route:
             return held
+        if self.pops and not topic.startswith("%RETRY%"):
+            every = divided("AVG", topic, route, ("any",))["any"]
+            return frozenset(queue for queue in every if self.can_read(queue))
         broker = self._drawn(route)
         client_ids = broker.client_ids if broker is not None and self._reaches(broker) else ()
         if not client_ids:
@@ -201,8 +241,10 @@ class Process:
         if self.client_id not in client_ids:
             return frozenset()
         mine = divided(self.strategy, topic, route, client_ids)[self.client_id]
-        kept = {queue for queue in held & mine if self._pulls(queue)}
-        return frozenset({queue for queue in mine if self.can_read(queue)} | kept)
+        # Each attempt to pull counts as a pull (``lastPullTimestamp``), also one that fails: a
+        # queue of a broker out of reach is kept for ever. A new one is not added without its
+        # offset, which the broker has.
+        return frozenset({queue for queue in mine if queue in held or self.can_read(queue)})
 
     def _drawn(self, route: Route) -> Broker | None:
         """A random broker of the route; its master, else a random slave."""
@@ -212,11 +254,6 @@ class Process:
         broker_id = 0 if 0 in drawn.broker_ids else self.world.draws.choice(drawn.broker_ids)
         return self.world.replica(drawn.broker_name, broker_id)
 
-    def _pulls(self, queue: MessageQueue) -> bool:
-        """Whether it has pulled the queue not too long ago."""
-        since = self.unreachable.get(queue.broker_name)
-        return since is None or self.world.clock.now - since < PULL_IDLE
-
     def _reaches(self, broker: Broker) -> bool:
         return broker.up and broker.name not in self.unreachable
 
@@ -224,9 +261,28 @@ class Process:
 
     def can_read(self, queue: MessageQueue) -> bool:
         """Whether a pull of the queue would bring messages."""
-        master = self.world.replica(queue.broker_name, 0)
         runs = self.alive and not self.frozen
-        return runs and master is not None and master.knows_group and self._reaches(master)
+        return runs and any(
+            broker.knows_group and self._reaches(broker) for broker in self._read_from(queue)
+        )
+
+    def _read_from(self, queue: MessageQueue) -> list[Broker]:
+        """The master, or the slaves of a route without one (``findBrokerAddressInSubscribe``)."""
+        for each in self.routes.get(queue.topic, ()):
+            if each.broker_name == queue.broker_name and each.broker_ids:
+                ids = each.broker_ids
+                if 0 in ids:
+                    ids = (0,)
+                elif not self.reads_from_slaves:
+                    ids = ()
+                found = [self.world.replica(queue.broker_name, number) for number in ids]
+                return [broker for broker in found if broker is not None]
+        return []
+
+    @property
+    def blocked(self) -> bool:
+        """Whether its listener hangs."""
+        return self.blocked_since is not None
 
     @property
     def reads(self) -> frozenset[MessageQueue]:
@@ -234,3 +290,24 @@ class Process:
         return frozenset(
             queue for queues in self.held.values() for queue in queues if self.can_read(queue)
         )
+
+    @property
+    def consumes(self) -> frozenset[MessageQueue]:
+        """What it reads and handles, by offsets: beside one that pulls POP moves none."""
+        is_kept = self.blocked or self.refused or not self.world.consume_enabled
+        return frozenset() if is_kept else self.reads & self.in_table
+
+    @property
+    def in_table(self) -> frozenset[MessageQueue]:
+        """What its table of queues has: nothing of what it gets by POP."""
+        return frozenset(
+            queue
+            for topic, queues in self.held.items()
+            if not self.pops or topic.startswith("%RETRY%")
+            for queue in queues
+        )
+
+    @property
+    def works(self) -> bool:
+        """Whether it runs, and is neither frozen nor blocked."""
+        return self.alive and not self.frozen and not self.blocked

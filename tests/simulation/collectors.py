@@ -13,7 +13,6 @@ from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.servers import Broker, Nameserver
-from tests.simulation.truth import Progress
 from tests.simulation.world import GROUP, RETRY, World
 
 ZERO = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -24,6 +23,8 @@ _CLASSES = {
     "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
     "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
 }
+#: An ordinal of ``MQVersion`` that only 5.x has.
+_FIRST_5 = 433
 _NO_TOPIC, _NOT_ONLINE, _TIMEOUT, _NO_RESPONSE = 17, 206, 207, -1
 
 
@@ -57,9 +58,15 @@ class Habits:
     heartbeats: bool = False
     heard: tuple[str, ...] | None = None
     running_infos: bool = False
+    #: Running infos are asked for in every so many rounds.
+    infos_each: int = 1
     info_pause: Millis = 50
     info_of_every_broker: bool = False
     offsets: bool = False
+    #: Asks for the routes of those topics alone that the brokers' lists show.
+    topics_of_lists: bool = False
+    #: So late in a round is this group asked: other groups of the cluster come first.
+    comes_after: Millis = 0
 
 
 @dataclass(eq=False)
@@ -80,9 +87,6 @@ class Collector:
     #: Dice of its own: what a collector does must not change what the clients do.
     dice: Random = field(default_factory=lambda: dice_of(0))
 
-    def __post_init__(self) -> None:
-        self._progress = Progress(self.world.truth)
-
     def begin(self, first: Millis = 0) -> None:
         interval = self.habits.interval + self.habits.drift
         self.world.clock.every(interval, self._begin_round, first)
@@ -97,7 +101,11 @@ class Collector:
         return True
 
     def _round(self, began: Millis) -> Iterator[float]:
+        yield self.habits.comes_after
         topics = sorted({topic for topics in self.world.topics.values() for topic in topics})
+        if self.habits.topics_of_lists:
+            seen = {topic for each in self.world.brokers for topic in each.subscriptions}
+            topics = [topic for topic in topics if topic in seen]
         for nameserver in self.nameservers:
             for topic in topics:
                 self._ask_route(began, nameserver, topic)
@@ -105,10 +113,12 @@ class Collector:
         listed: dict[str, list[Broker]] = {}
         for broker in self.world.brokers:
             self._ask_members(began, broker)
+            if broker.up and any(process.pops for process in self.world.processes):
+                self._ask_modes(began, broker)
             for client_id in broker.client_ids if broker.up else ():
                 listed.setdefault(client_id, []).append(broker)
             yield self._latency() + self.habits.pause
-        if self.habits.running_infos:
+        if self.habits.running_infos and len(self.rounds) % self.habits.infos_each == 0:
             for client_id, brokers in sorted(listed.items()):
                 asked = dict.fromkeys(brokers if self.habits.info_of_every_broker else brokers[:1])
                 for broker in asked:
@@ -116,9 +126,14 @@ class Collector:
                     yield self._latency() + (self.habits.info_pause if answered else 3 * SECOND)
         if self.habits.offsets:
             for broker in self.world.brokers:
-                if broker.broker_id == 0:
+                if broker is self._with_offsets(broker.name):
                     self._ask_offsets(began, broker)
                     yield self._latency()
+
+    def _with_offsets(self, name: str) -> Broker | None:
+        """The master of a name; its slave answers while it is away."""
+        replicas = self.world.replicas(name)
+        return next((each for each in replicas if each.up), replicas[0])
 
     def _latency(self) -> float:
         return self.dice.uniform(2, 20)
@@ -138,6 +153,11 @@ class Collector:
 
     def _ask_route(self, began: Millis, nameserver: Nameserver, topic: str) -> None:
         asked = {"namesrv_addr": nameserver.address, "topic": topic}
+        if not nameserver.up:
+            message = f"connect to {nameserver.address} failed"
+            lost = {"error_code": _NO_RESPONSE, "error_message": message}
+            self._write("topic_route", began, asked, lost)
+            return
         route = nameserver.route(topic)
         if not route:
             message = f"No topic route info in name server for the topic: {topic}"
@@ -148,15 +168,17 @@ class Collector:
         brokers, queues = [], []
         for name, ids, number in route:
             addresses = {
-                str(each.broker_id): each.address
-                for each in self.world.replicas(name)
-                if each.broker_id in ids
+                str(number): each.address
+                for number in ids
+                if (each := self.world.replica(name, number)) is not None
             }
+            # An acting master lets nobody write (``enableSlaveActingMaster``).
+            acts = any(each.acts_as_master for each in self.world.replicas(name))
             brokers.append({"brokerAddrs": addresses, "brokerName": name, "cluster": "C"})
             queues.append(
                 {
                     "brokerName": name,
-                    "perm": 6,
+                    "perm": 4 if acts else 6,
                     "readQueueNums": number,
                     "topicSysFlag": 0,
                     "writeQueueNums": number,
@@ -202,6 +224,11 @@ class Collector:
         self._write("consumer_running_info", began, asked, answer)
         return "body" in answer
 
+    def _ask_modes(self, began: Millis, broker: Broker) -> None:
+        mode = {"consumerGroup": GROUP, "mode": "POP", "popShareQueueNum": 0, "topic": "T"}
+        body = {"messageRequestModeMap": {"T": {GROUP: mode}}}
+        self._write("message_request_mode", began, _asked(broker), {"body": json.dumps(body)})
+
     def _ask_offsets(self, began: Millis, broker: Broker) -> None:
         asked = _asked(broker) | {"consumer_group": GROUP}
         if not broker.up:
@@ -220,7 +247,7 @@ class Collector:
     def _offsets(self, queue: MessageQueue) -> Line:
         """``OffsetWrapper``: a queue that nobody ever read has consumer offset 0."""
         now = self.world.clock.now
-        read_until = self._progress.committed(queue, now)
+        read_until = self.world.progress.committed(queue, now)
         return {
             "brokerOffset": self._messages(queue, now),
             "consumerOffset": 0 if read_until is None else self._messages(queue, read_until),
@@ -242,13 +269,13 @@ class Collector:
             "consumeType": "CONSUME_PASSIVELY",
             "groupName": GROUP,
             "messageModel": "CLUSTERING",
-            "subscriptionDataSet": _subscription_data(process.subscriptions),
+            "subscriptionDataSet": _subscription_data(process.subscriptions, process.expression),
             "unitMode": False,
         }
         body = {"clientID": process.client_id, "consumerDataSet": [data], "producerDataSet": []}
         asked = _asked(broker) | {
             "client_addr": client_addr,
-            "language": "JAVA",
+            "language": process.language,
             "version": process.version,
         }
         self._write("heartbeat", None, asked, {"body": json.dumps(body)})
@@ -257,14 +284,19 @@ class Collector:
 def _asked(broker: Broker) -> Line:
     return {
         "broker_name": broker.name,
-        "broker_id": broker.broker_id,
+        "broker_id": broker.shown_id,
         "broker_addr": broker.address,
     }
 
 
-def _subscription_data(topics: frozenset[str]) -> list[Line]:
+def _subscription_data(topics: frozenset[str], expression: str) -> list[Line]:
     return [
-        {"expressionType": "TAG", "subString": "*", "subVersion": 1, "topic": topic}
+        {
+            "expressionType": "TAG",
+            "subString": "*" if topic == RETRY else expression,
+            "subVersion": 1,
+            "topic": topic,
+        }
         for topic in sorted(topics)
     ]
 
@@ -274,7 +306,7 @@ def _connections(broker: Broker) -> Line:
         {
             "clientAddr": address,
             "clientId": channel.client_id,
-            "language": "JAVA",
+            "language": channel.process.language,
             "version": channel.process.version,
         }
         for address, channel in broker.channels.items()
@@ -285,7 +317,8 @@ def _connections(broker: Broker) -> Line:
         "consumeType": "CONSUME_PASSIVELY",
         "messageModel": "CLUSTERING",
         "subscriptionTable": {
-            each["topic"]: each for each in _subscription_data(broker.subscriptions)
+            each["topic"]: each
+            for each in _subscription_data(broker.subscriptions, broker.expression)
         },
     }
 
@@ -293,16 +326,15 @@ def _connections(broker: Broker) -> Line:
 def _running_info(world: World, process: Process, dice: Random) -> str:
     """Queues are keys, as fastjson prints them, so that this is no JSON."""
     now, entries = world.clock.now, []
-    for queue in sorted(queue for queues in process.held.values() for queue in queues):
-        readable = process.can_read(queue)
-        pulled = now - dice.randrange(10_000)
-        if not readable:
-            pulled = min(pulled, process.unreachable.get(queue.broker_name, now - 15_000))
+    for queue in sorted(process.in_table):
+        # Set at each attempt to pull, whether it succeeds or not; one that failed is repeated 3 s
+        # later (``DefaultMQPushConsumerImpl.pullMessage``), one that finds nothing waits 20 s.
+        pulled = now - dice.randrange(3_000 if not process.can_read(queue) else 15_000)
         info = {
-            "cachedMsgCount": 0,
+            "cachedMsgCount": 1000 if process.blocked else 0,
             "commitOffset": 1,
             "droped": False,
-            "lastConsumeTimestamp": epoch_millis(pulled),
+            "lastConsumeTimestamp": epoch_millis(process.blocked_since or pulled),
             "lastLockTimestamp": epoch_millis(process.started),
             "lastPullTimestamp": epoch_millis(pulled),
             "locked": False,
@@ -318,7 +350,9 @@ def _running_info(world: World, process: Process, dice: Random) -> str:
         "consumerGroup": GROUP,
         "messageModel": "CLUSTERING",
     }
-    subscriptions = json.dumps(_subscription_data(process.subscriptions))
+    if process.version >= _FIRST_5:
+        properties["clientRebalance"] = "true" if process.divides else "false"
+    subscriptions = json.dumps(_subscription_data(process.subscriptions, process.expression))
     return (
         f'{{"mqTable":{{{",".join(entries)}}},"properties":{json.dumps(properties)},'
         f'"statusTable":{{}},"subscriptionSet":{subscriptions}}}'

@@ -33,7 +33,16 @@ class Pod:
     version: int
     client_id: str | None = None
     follows_routes: bool = True
+    reads_from_slaves: bool = True
+    language: str = "JAVA"
+    expression: str = "*"
+    divides: bool = True
+    pops: bool = False
+    #: When its first process starts; None: at any time of the warm-up.
+    starts: Millis | None = None
     process: Process | None = None
+    #: Of all that ran in it.
+    client_ids: set[str] = field(default_factory=set)
 
     @property
     def running(self) -> Process:
@@ -52,6 +61,30 @@ class Hidden:
     topics: frozenset[str] | None = None
     kinds: tuple[str, ...] = ("ORPHANED", "DUPLICATE")
     unless_whole: bool = False
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What is wrong, from when to when, with whom and with which brokers; none: with any.
+
+    ``fault`` may name several, of which one is enough: ``A|B``. ``shows_after``: how much later
+    dumps can show it at the latest.
+    """
+
+    fault: str
+    start: Millis
+    end: Millis
+    pods: tuple[Pod, ...] = ()
+    broker_names: tuple[str, ...] = ()
+    shows_after: Millis = 0
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self.fault.split("|"))
+
+    @property
+    def client_ids(self) -> frozenset[str]:
+        return frozenset(one for pod in self.pods for one in pod.client_ids)
 
 
 @dataclass(eq=False)
@@ -81,9 +114,13 @@ class Fleet:
     unseen: Spans = field(default_factory=list)
     #: Causes of which dumps show that they are there, but not of whom.
     of_somebody: set[str] = field(default_factory=set)
+    #: What is known of when and with whom. A fault of a planted kind is right if it fits one.
+    planted: list[Planted] = field(default_factory=list)
     collectors: list[Collector] = field(default_factory=list)
     #: Two collectors, each with a nameserver of its own; else one that asks all.
     is_collected_twice: bool = False
+    #: So long after its window it is simulated.
+    goes_on_for: Millis = 2 * MINUTE
     _started: int = 0
 
     @property
@@ -112,7 +149,13 @@ class Fleet:
             pod.version,
             pod.nameserver,
             pod.follows_routes,
+            pod.reads_from_slaves,
+            language=pod.language,
+            expression=pod.expression,
+            divides=pod.divides and not pod.pops,
+            pops=pod.pops,
         )
+        pod.client_ids.add(process.client_id)
         self.world.processes.append(process)
         pod.process = process
         process.start()
@@ -126,9 +169,36 @@ class Fleet:
             return f"{pod.host}@app-{pod.number}"
         return f"{pod.host}@1#{self.random.randrange(10**14, 10**15)}"
 
+    def plant(
+        self,
+        fault: str,
+        start: Millis,
+        end: Millis | None = None,
+        *,
+        pods: Sequence[Pod] = (),
+        broker_names: Sequence[str] = (),
+        shows_after: Millis = 0,
+        must: bool = True,
+    ) -> None:
+        """A fault that is there in that time, with these; ``must``: dumps show that it lasts."""
+        until = self.until if end is None else end
+        planted = Planted(fault, start, until, tuple(pods), tuple(broker_names), shows_after)
+        self.planted.append(planted)
+        self.faults |= planted.names
+        if must:
+            self.must.add(fault)
+
     def do(self, time: Millis, pod: Pod, action: Callable[[Process], object]) -> None:
         """At that time, to the process that then runs in the pod."""
         self.clock.at(time, lambda: action(pod.running))
+
+    def give_u(self) -> frozenset[str]:
+        """All pods subscribe to another topic as well; gives what they subscribe to."""
+        self.world.set_queues("U", self.random.choice([2, 4, 6]))
+        both = frozenset({"T", "U", RETRY})
+        for pod in self.pods:
+            pod.subscriptions = both
+        return both
 
     def new_host(self) -> str:
         number = self.random.randrange(10, 250)
@@ -137,7 +207,8 @@ class Fleet:
     def simulate(self) -> None:
         """Starts the pods and the collectors, and lets the time pass."""
         for pod in self.pods:
-            self.clock.at(-WARM_UP + self.between(0, 60), partial(self.start, pod))
+            begins = -WARM_UP + self.between(0, 60) if pod.starts is None else pod.starts
+            self.clock.at(begins, partial(self.start, pod))
         nameservers: Sequence[Sequence[Nameserver]] = [self.world.nameservers]
         if self.is_collected_twice:
             nameservers = [[each] for each in self.world.nameservers]
@@ -151,7 +222,7 @@ class Fleet:
         if len(self.collectors) > 1 and self.habits.heartbeats:
             # Both would hear the same heartbeats.
             del self.world.heartbeat_listeners[1:]
-        self.clock.run(self.until + 2 * MINUTE)
+        self.clock.run(self.until + self.goes_on_for)
 
     @property
     def truth(self) -> Truth:
@@ -208,20 +279,26 @@ def draw_fleet(
     ``draws``: the same events, with other draws of the clients.
     """
     random = dice_of(f"{name} {seed}")
-    fleet = _settled_fleet(name, random, dice_of(f"{name} {seed} {draws}"))
+    fleet = settled_fleet(name, random, dice_of(f"{name} {seed} {draws}"))
     for situation in situations:
         situation(fleet)
     fleet.simulate()
     return fleet
 
 
-def _settled_fleet(name: str, random: Random, draws: Random) -> Fleet:
-    """Brokers, nameservers, pods and a collector's habits, before anything happens."""
+def settled_fleet(
+    name: str, random: Random, draws: Random, of_cluster: Random | None = None
+) -> Fleet:
+    """Brokers, nameservers, pods and a collector's habits, before anything happens.
+
+    ``of_cluster``: of the brokers and the habits; those of the groups of one cluster fall alike.
+    """
+    shared = of_cluster or random
     world = World(random, draws, Clock(-WARM_UP - SECOND), notifies=random.random() < 0.9)
     world.nameservers = [Nameserver(f"10.9.0.{number}:9876") for number in (1, 2)]
-    queues = random.choice([2, 4, 4, 6, 8])
-    has_slave = random.random() < 0.3
-    for number in range(random.choice([2, 2, 3, 3, 4])):
+    queues = shared.choice([2, 4, 4, 6, 8])
+    has_slave = shared.random() < 0.3
+    for number in range(shared.choice([2, 2, 3, 3, 4])):
         world.add_broker(
             f"broker-{'abcd'[number]}",
             {"T": queues, RETRY: 1},
@@ -229,14 +306,14 @@ def _settled_fleet(name: str, random: Random, draws: Random) -> Fleet:
         )
     id_style = random.choice(["nano", "nano", "nano", "custom", "pid"])
     habits = Habits(
-        interval=random.choice([20, 30, 30, 60, 60]) * SECOND,
-        drift=random.choice([0, 0, 130, 730]),
-        pause=random.choice([20, 20, 50, 500, 1000]),
-        heartbeats=random.random() < 0.4,
-        running_infos=random.random() < 0.5,
-        info_pause=random.choice([20, 50, 200]),
-        info_of_every_broker=random.random() < 0.3,
-        offsets=random.random() < 0.5,
+        interval=shared.choice([20, 30, 30, 60, 60]) * SECOND,
+        drift=shared.choice([0, 0, 130, 730]),
+        pause=shared.choice([20, 20, 50, 500, 1000]),
+        heartbeats=shared.random() < 0.4,
+        running_infos=shared.random() < 0.5,
+        info_pause=shared.choice([20, 50, 200]),
+        info_of_every_broker=shared.random() < 0.3,
+        offsets=shared.random() < 0.5,
     )
     strategy = "AVG"
     if habits.running_infos:
@@ -258,4 +335,4 @@ def _settled_fleet(name: str, random: Random, draws: Random) -> Fleet:
     return Fleet(name, random, world, pods, habits, until, id_style, rates)
 
 
-__all__ = ["GROUP", "Fleet", "Hidden", "Pod", "Situation", "draw_fleet"]
+__all__ = ["GROUP", "Fleet", "Hidden", "Pod", "Situation", "draw_fleet", "settled_fleet"]

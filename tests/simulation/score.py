@@ -25,16 +25,21 @@ from typing import Any
 from jobs.cli import main as rebalance_audit
 from jobs.storage import Location, Reports
 from tests.simulation.collectors import instant
-from tests.simulation.fleets import Fleet, draw_fleet
+from tests.simulation.fleets import GROUP, Fleet, draw_fleet
+from tests.simulation.remedies import apply_at_the_end, is_healthy, worth_repairing
 from tests.simulation.scoring import (
     DUPLICATE,
     ORPHANED,
     POSSIBLE_SHARE,
     RULES,
+    FaultRow,
     Judged,
     Missed,
     Row,
     Score,
+    begins_rightly,
+    fault_of,
+    is_caused_so,
     judge_row,
     row_of,
     score,
@@ -82,10 +87,24 @@ def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: b
     if not keep:
         shutil.rmtree(dumps)
         shutil.rmtree(out / "audit" / "snapshots", ignore_errors=True)
-    scores = [scored(fleet, rows[fleet.name], faults[fleet.name]) for fleet in fleets]
+    scores = [scored(fleet, rows[fleet.name, GROUP], faults[fleet.name, GROUP]) for fleet in fleets]
     for each in scores:
-        _tell_chance(each, *plans[each.fleet.name])
+        plan = plans[each.fleet.name]
+        _tell_chance(each, *plan)
+        each.is_repaired = _repaired(each.fleet, *plan, faults[each.fleet.name, GROUP])
     return scores
+
+
+def _repaired(
+    fleet: Fleet, plan: tuple[str, ...], seed: int, faults: Sequence[FaultRow]
+) -> bool | None:
+    """Whether the remedies repair a fleet that is not healthy; None: nothing says so."""
+    lasting = worth_repairing(faults)
+    if not lasting or is_healthy(fleet, fleet.until) or any(pod.pops for pod in fleet.pods):
+        return None
+    situations = [SITUATIONS[name] for name in plan]
+    after = draw_fleet(fleet.name, [*situations, apply_at_the_end(lasting)], seed)
+    return is_healthy(after, after.until + after.goes_on_for)
 
 
 def _tell_chance(each: Score, plan: tuple[str, ...], seed: int) -> None:
@@ -108,8 +127,12 @@ def _tell_chance(each: Score, plan: tuple[str, ...], seed: int) -> None:
             each.rows[place] = replace(judged, is_chance=is_chance)
 
 
-def audited(dumps: Path, output: Path) -> tuple[dict[str, list[Row]], dict[str, set[str]]]:
-    """By cluster what an audit in this process publishes: rows of queues, faults that last."""
+#: Cluster and consumer group.
+Of = tuple[str, str]
+
+
+def audited(dumps: Path, output: Path) -> tuple[dict[Of, list[Row]], dict[Of, list[FaultRow]]]:
+    """By group what an audit in this process publishes: rows of queues, and faults."""
     command = ["run", "--dumps", str(dumps), "--output", str(output), "--engine", "local"]
     code = rebalance_audit([*command, "--quiet"])
     if code != 0:
@@ -121,20 +144,23 @@ def audited(dumps: Path, output: Path) -> tuple[dict[str, list[Row]], dict[str, 
         values: list[dict[str, Any]] = reports.dataset(published, name).to_table().to_pylist()
         return values
 
-    rows, faults = defaultdict(list), defaultdict(set)
+    rows, faults = defaultdict(list), defaultdict(list)
     for name, kind in _TABLES.items():
         for values in table(name):
-            rows[values["cluster"]].append(row_of(kind, values))
+            rows[_of(values)].append(row_of(kind, values))
     for values in table("group_faults"):
-        if values["persistence"] == "PERSISTENT":
-            faults[values["cluster"]].add(values["fault"])
+        faults[_of(values)].append(fault_of(values))
     return rows, faults
 
 
-def scored(fleet: Fleet, rows: Sequence[Row], lasting_faults: set[str]) -> Score:
+def _of(values: dict[str, Any]) -> Of:
+    return values["cluster"], values["consumer_group"]
+
+
+def scored(fleet: Fleet, rows: Sequence[Row], faults: Sequence[FaultRow]) -> Score:
     stalls = [row for row in rows if row.kind == "STALLED"]
     queues = [row for row in rows if row.kind != "STALLED"]
-    return score(fleet, queues, stalls, lasting_faults)
+    return score(fleet, queues, stalls, faults)
 
 
 # ---------------------------------------------------------------- figures
@@ -149,6 +175,10 @@ def figures(scores: Sequence[Score]) -> list[str]:
         *_precision(rows),
         "",
         *_recall(scores),
+        "",
+        *_besides(scores),
+        "",
+        *_right_faults(scores),
         "",
         *_reliability(rows),
         "",
@@ -194,6 +224,49 @@ def _recall(scores: Sequence[Score]) -> list[str]:
     lines.append(f"  {'both':21} {asked:7} {_share(asked - missed, asked)}")
     reasons = Counter(spell.hidden for each in scores for spell in each.spells if spell.hidden)
     lines += [f"  not asked: {count:5}  {reason}" for reason, count in reasons.most_common()]
+    return lines
+
+
+def _besides(scores: Sequence[Score]) -> list[str]:
+    """Whatever else a row says: how bad, why, since when; and the other rows."""
+    rows = [(each, judged) for each in scores for judged in each.rows]
+    true = [(each.fleet, judged.row) for each, judged in rows if judged.is_true]
+    stalls = [judged for each in scores for judged in each.stalls]
+    repaired = [each.is_repaired for each in scores if each.is_repaired is not None]
+    shares = {
+        "fleets that their remedies repair": repaired,
+        "critical lasting rows that are true": [
+            judged.is_true for _, judged in rows if judged.row.severity == "CRITICAL"
+        ],
+        "causes of true rows that are right": [is_caused_so(*each) for each in true],
+        "true rows that begin rightly": [begins_rightly(*each) for each in true],
+        "planted faults that begin rightly": [
+            is_right for each in scores for _, is_right in each.begun
+        ],
+        "transient rows that are true": [j.is_true for each in scores for j in each.transient],
+        "stalls that last and are true": [j.is_true for j in stalls if j.row.lasts],
+        "stalls that do not last and are true": [j.is_true for j in stalls if not j.row.lasts],
+    }
+    lines = ["besides                                   of"]
+    return lines + [
+        f"  {name:38} {len(some):5} {_share(sum(some), len(some))}" for name, some in shares.items()
+    ]
+
+
+def _right_faults(scores: Sequence[Score]) -> list[str]:
+    """Faults by time and member: a remedy repairs what its fault is right about."""
+    lines = ["faults by time and member  lasting  right  transient  right"]
+    judged = [each for score in scores for each in score.faults]
+    for fault in [*sorted({row.fault for row, _ in judged}), "all"]:
+        cells = []
+        for lasts in (True, False):
+            some = [
+                is_right
+                for row, is_right in judged
+                if row.lasts == lasts and fault in (row.fault, "all")
+            ]
+            cells.append(f"{len(some):7} {_share(sum(some), len(some))}")
+        lines.append(f"  {fault:24} {'   '.join(cells)}")
     return lines
 
 
@@ -304,11 +377,49 @@ def _misses(each: Score) -> Lines:
 
 
 def _wrong_faults(each: Score) -> Lines:
-    return [
-        {"fault": fault, "was": was, "habits": vars(each.fleet.habits)}
-        for was, faults in (("missed", each.faults_missed), ("wrong", each.faults_wrong))
-        for fault in sorted(faults)
+    missed: Lines = [{"fault": fault, "was": "missed"} for fault in sorted(each.faults_missed)]
+    wrong: Lines = [
+        {
+            "fault": row.fault,
+            "was": "wrong",
+            "topic": row.topic,
+            "start": instant(row.start)[11:19],
+            "end": instant(row.end)[11:19],
+            "persistence": row.persistence,
+            "severity": row.severity,
+            "client_ids": row.client_ids,
+            "broker_names": row.broker_names,
+        }
+        for row, is_right in each.faults
+        if not is_right
     ]
+    causes: Lines = [
+        {"fault": ",".join(judged.row.causes), "was": "cause", "queue": str(judged.row.queue)}
+        for judged in each.rows
+        if judged.is_true and not is_caused_so(each.fleet, judged.row)
+    ]
+    late: Lines = [
+        {
+            "fault": planted.fault,
+            "was": "begins",
+            "began": instant(max(planted.start, 0))[11:19],
+            "seen": [
+                instant(row.start)[11:19]
+                for row, _ in each.faults
+                if row.fault in planted.names and row.lasts
+            ],
+        }
+        for planted, is_right in each.begun
+        if not is_right
+    ]
+    not_repaired: Lines = [
+        {"fault": row.fault, "was": "not repaired", "remedy": row.remedy}
+        for row, _ in each.faults
+        if each.is_repaired is False and row.lasts and row.ongoing
+    ]
+    late += not_repaired
+    habits = {"habits": vars(each.fleet.habits)}
+    return [line | habits for line in (*missed, *wrong, *causes, *late)]
 
 
 def _readers(fleet: Fleet, queue: Any, start: int, end: int) -> list[Any]:

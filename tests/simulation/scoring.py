@@ -10,7 +10,7 @@ nobody's, but it is not asked of the audit that it says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -19,16 +19,21 @@ from typing import Any
 from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clock import SECOND, Millis
 from tests.simulation.collectors import ZERO, instant
-from tests.simulation.fleets import Fleet
-from tests.simulation.truth import Spans, common, length, without
+from tests.simulation.fleets import Fleet, Planted
+from tests.simulation.truth import Spans, Steps, Truth, common, length, without
 
 ORPHANED, DUPLICATE = "ORPHANED", "DUPLICATE"
 #: The default of ``persistence_seconds``.
 PERSISTENCE: Millis = 180 * SECOND
-#: A CERTAIN row is true if the queue was so for this share of the time that the row claims. Half:
-#: the edges of a row are as wide as the gaps between two polls, and a queue may have an owner for
+#: A CERTAIN row is true if the queue was so for this share of the time that the row claims. The
+#: edges of a row are as wide as the gaps between two polls, and a queue may have an owner for
 #: moments within.
-CERTAIN_SHARE = 0.5
+CERTAIN_SHARE = 0.8
+#: A fault is right if what it says of its members was so for this share of its time.
+FAULT_SHARE = 0.5
+#: A row or a fault begins when it began if it is off by at most so many intervals of polling, and
+#: by what a round takes.
+BEGINS_WITHIN, ROUND_TAKES = 2, 10 * SECOND
 #: A POSSIBLE row is true if the queue was so for this share of that time and for so long.
 #: It claims no more than that it happens; 20 s is one rebalance, so that less is noise.
 POSSIBLE_SHARE, POSSIBLE_LEAST = 0.1, 20 * SECOND
@@ -51,7 +56,14 @@ A spell is the time in which a queue was so, gaps of up to {SPELL_GAP // SECOND}
   two intervals of polling, if the queue was so for {PERSISTENCE // SECOND} s and one interval of
   it, with three rounds in it, and if dumps can show it. It is found if lasting rows of the queue
   (of an orphan: or a lasting stall) cover {FOUND_SHARE:.0%} of it.
-A probability x share_of_time is right within a factor of two of the share of the row's time.\
+A probability x share_of_time is right within a factor of two of the share of the row's time.
+A transient row is true if the queue was so at any moment of its time. A stall is true if nobody
+  handled the queue's messages for {CERTAIN_SHARE:.0%} of its time.
+A cause of a true row is right if the fleet has that fault, in that time where it is known when.
+A fault is right if the fleet has it in {FAULT_SHARE:.0%} of its time, and with all its members and
+  brokers where those are known. Of a ghost: no process of the id worked; of a frozen one likewise;
+  of a shared id: two ran; of a stale channel: one at most.
+A row or a fault begins rightly within {BEGINS_WITHIN} intervals of polling.\
 """
 
 
@@ -69,6 +81,7 @@ class Row:
     probability: float
     share_of_time: float
     causes: tuple[str, ...]
+    severity: str = "WARNING"
 
     @property
     def lasts(self) -> bool:
@@ -88,6 +101,45 @@ def row_of(kind: str, values: dict[str, Any]) -> Row:
         values.get("probability") or 0.0,
         1.0 if values.get("share_of_time") is None else values["share_of_time"],
         tuple(values.get("causes") or ()),
+        values.get("severity") or "WARNING",
+    )
+
+
+@dataclass(frozen=True)
+class FaultRow:
+    """A published fault of a group."""
+
+    cluster: str
+    fault: str
+    topic: str
+    start: Millis
+    end: Millis
+    client_ids: tuple[str, ...]
+    broker_names: tuple[str, ...]
+    persistence: str
+    severity: str
+    ongoing: bool = False
+    remedy: str = ""
+
+    @property
+    def lasts(self) -> bool:
+        return self.persistence == "PERSISTENT"
+
+
+def fault_of(values: dict[str, Any]) -> FaultRow:
+    """A row of ``group_faults``."""
+    return FaultRow(
+        values["cluster"],
+        values["fault"],
+        values["topic"],
+        _millis(values["first_seen"]),
+        _millis(values["last_seen"]),
+        tuple(values["client_ids"] or ()),
+        tuple(values["broker_names"] or ()),
+        values["persistence"],
+        values["severity"],
+        values["ongoing"],
+        values["remedy"] or "",
     )
 
 
@@ -123,14 +175,84 @@ class Judged:
 
 def judge_row(fleet: Fleet, row: Row) -> Judged:
     start, end = window(row, fleet.habits.interval)
-    spans_of = fleet.truth.unread if row.kind == ORPHANED else fleet.truth.duplicated
-    so = length(spans_of(row.queue, start, end))
+    so = length(_spans_of(fleet, row)(row.queue, start, end))
     share = so / (end - start)
-    if row.certainty == "CERTAIN":
+    if not row.lasts:
+        is_true = so > 0
+    elif row.certainty == "CERTAIN":
         is_true = share >= CERTAIN_SHARE * row.share_of_time
     else:
         is_true = share >= POSSIBLE_SHARE * row.share_of_time and so >= POSSIBLE_LEAST
     return Judged(row, share, is_true)
+
+
+def _spans_of(fleet: Fleet, row: Row) -> Callable[[MessageQueue, Millis, Millis], Spans]:
+    truth = fleet.truth
+    return {ORPHANED: truth.unread, DUPLICATE: truth.duplicated}.get(row.kind, truth.unconsumed)
+
+
+def begins_rightly(fleet: Fleet, row: Row) -> bool:
+    """Whether a true row begins when it began to be so.
+
+    What came before is looked at for as long as the row lasts, at most from the first round on.
+    """
+    spans = _spans_of(fleet, row)(row.queue, 0, row.end + fleet.habits.interval)
+    begun = [start for start, end, _ in joined(spans) if end >= row.start]
+    return bool(begun) and _begins_at(fleet, row.start, begun[0])
+
+
+def _begins_at(fleet: Fleet, seen: Millis, began: Millis, shows_after: Millis = 0) -> bool:
+    slack = BEGINS_WITHIN * (fleet.habits.interval + fleet.habits.drift) + ROUND_TAKES
+    return -slack <= seen - max(began, 0) <= slack + shows_after
+
+
+def is_caused_so(fleet: Fleet, row: Row) -> bool:
+    """Whether the first of the row's causes is a fault of the fleet at that time."""
+    if not row.causes or row.causes[0] not in fleet.faults:
+        return False
+    planted = [each for each in fleet.planted if row.causes[0] in each.names]
+    return not planted or any(
+        each.start <= row.end and row.start <= each.end + _LISTED_FOR for each in planted
+    )
+
+
+#: What is over shows in lists for so long: channels expire, and heartbeats bring back.
+_LISTED_FOR: Millis = 160 * SECOND
+
+
+def judge_fault(fleet: Fleet, row: FaultRow) -> bool | None:
+    """Whether a fault is so; None: it comes with what the situations do, and is not judged."""
+    start, end = row.start, max(row.end, row.start + 1)
+    if row.fault in _OF_PROCESSES:
+        steps_of, is_so = _OF_PROCESSES[row.fault]
+        of_ids = [
+            list(steps_of(fleet.truth)[each].spans(is_so, start, end)) for each in row.client_ids
+        ]
+        return all(length(spans) >= FAULT_SHARE * (end - start) for spans in of_ids)
+    planted = [each for each in fleet.planted if row.fault in each.names]
+    if planted:
+        together = _union(
+            [(each.start, each.end + _LISTED_FOR) for each in planted if _fits(each, row)]
+        )
+        return length(common([(start, end)], together)) >= FAULT_SHARE * (end - start)
+    return row.fault in fleet.faults if row.fault in SPECIFIC else None
+
+
+def _fits(planted: Planted, row: FaultRow) -> bool:
+    ids, names = planted.client_ids, planted.broker_names
+    return (not ids or ids.issuperset(row.client_ids)) and (
+        not names or set(names).issuperset(row.broker_names)
+    )
+
+
+_Processes = Callable[[Truth], Mapping[str, Steps[frozenset[str]]]]
+#: Faults that are about the processes of client ids.
+_OF_PROCESSES: Mapping[str, tuple[_Processes, Callable[[frozenset[str]], bool]]] = {
+    "GHOST_MEMBER": (lambda truth: truth.working, lambda who: not who),
+    "FROZEN_PROCESS": (lambda truth: truth.working, lambda who: not who),
+    "DUPLICATE_CLIENT_ID": (lambda truth: truth.running, lambda who: len(who) > 1),
+    "STALE_CHANNEL": (lambda truth: truth.running, lambda who: len(who) <= 1),
+}
 
 
 def _judged_together(fleet: Fleet, rows: list[Judged]) -> list[Judged]:
@@ -258,9 +380,15 @@ SPECIFIC = frozenset(
         "ALLOCATES_OTHERWISE",
         "BROKER_VIEW_DIVERGENCE",
         "DUPLICATE_CLIENT_ID",
+        "EXPRESSION_MISMATCH",
         "FLAPPING",
+        "FROZEN_PROCESS",
+        "GROUP_NOT_CONSUMING",
         "GROUP_NOT_ON_BROKER",
         "GROUP_OFFLINE",
+        "MASTER_AWAY",
+        "MIXED_REQUEST_MODE",
+        "OFFSETS_WENT_BACK",
         "QUEUE_NOT_HELD",
         "RECONNECTING",
         "ROUTE_DIVERGENCE",
@@ -282,6 +410,14 @@ class Score:
     faults_asked: set[str] = field(default_factory=set)
     faults_missed: set[str] = field(default_factory=set)
     faults_wrong: set[str] = field(default_factory=set)
+    transient: list[Judged] = field(default_factory=list)
+    stalls: list[Judged] = field(default_factory=list)
+    #: Faults that can be judged, and whether they are right.
+    faults: list[tuple[FaultRow, bool]] = field(default_factory=list)
+    #: Of what was planted and found: whether it begins when it began.
+    begun: list[tuple[Planted, bool]] = field(default_factory=list)
+    #: Of a fleet that was not healthy at its end, and was repaired: whether it is afterwards.
+    is_repaired: bool | None = None
 
     @property
     def situation(self) -> str:
@@ -294,10 +430,25 @@ class Score:
 
 
 def score(
-    fleet: Fleet, rows: Sequence[Row], stalls: Sequence[Row], lasting_faults: set[str]
+    fleet: Fleet, rows: Sequence[Row], stalls: Sequence[Row], faults: Sequence[FaultRow]
 ) -> Score:
     """Compares what was published of a fleet with its truth."""
     result = Score(fleet)
+    lasting_faults = {each.fault for each in faults if each.lasts}
+    result.transient = [judge_row(fleet, row) for row in rows if not row.lasts]
+    result.stalls = [judge_row(fleet, row) for row in stalls]
+    result.faults = [
+        (row, is_right) for row in faults if (is_right := judge_fault(fleet, row)) is not None
+    ]
+    for planted in fleet.planted:
+        seen = [
+            row.start
+            for row in faults
+            if row.lasts and row.fault in planted.names and _fits(planted, row)
+        ]
+        if seen:
+            is_right = _begins_at(fleet, min(seen), planted.start, planted.shows_after)
+            result.begun.append((planted, is_right))
     result.rows = _judged_together(fleet, [judge_row(fleet, row) for row in rows if row.lasts])
     result.spells = list(spells(fleet))
     for spell in result.asked:

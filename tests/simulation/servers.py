@@ -47,9 +47,17 @@ class Broker:
     address: str
     up: bool = True
     knows_group: bool = True
+    #: Nameservers name this slave as the master while that is away (``enableSlaveActingMaster``).
+    acts_as_master: bool = False
     channels: dict[str, Channel] = field(default_factory=dict)
     #: The topics of the last heartbeat (``ConsumerGroupInfo.updateSubscription``).
     subscriptions: frozenset[str] = frozenset()
+    expression: str = "*"
+
+    @property
+    def shown_id(self) -> int:
+        """Its id in routes."""
+        return 0 if self.acts_as_master else self.broker_id
 
     @property
     def client_ids(self) -> tuple[str, ...]:
@@ -62,7 +70,7 @@ class Broker:
         channel = self.channels.get(client_addr)
         is_new = channel is None or self.subscriptions != process.subscriptions
         self.channels[client_addr] = Channel(process, process.client_id, self.world.clock.now)
-        self.subscriptions = process.subscriptions
+        self.subscriptions, self.expression = process.subscriptions, process.expression
         if is_new:
             self._notify()
 
@@ -90,6 +98,7 @@ class Nameserver:
     """What the brokers registered: topics with their numbers of queues."""
 
     address: str
+    up: bool = True
     registered: dict[str, tuple[tuple[int, ...], Mapping[str, int]]] = field(default_factory=dict)
 
     def route(self, topic: str) -> Route:

@@ -14,6 +14,7 @@ from tests.simulation.fleets import Fleet, Hidden, Pod
 from tests.simulation.servers import CHANNEL_EXPIRES_AFTER, SCANNED_EACH
 from tests.simulation.world import RETRY
 
+NOT_CONSUMING = "GROUP_NOT_CONSUMING"
 #: What is so for this time is seen in three rounds or more, over ``persistence_seconds``.
 _SURELY_SEEN = 6 * MINUTE
 
@@ -31,7 +32,7 @@ def scaled_in_order(fleet: Fleet) -> None:
         # An autoscaler: each time all queues are divided anew, which may well be told.
         fleet.faults.add("FLAPPING")
     for time in times:
-        pod = _new_pod(fleet)
+        pod = new_pod(fleet)
         fleet.clock.at(time, partial(fleet.start, pod))
         leaves = time + fleet.between(60, 200)
         fleet.do(leaves, pod, Process.stop)
@@ -42,35 +43,53 @@ def scaled_in_order(fleet: Fleet) -> None:
 
 def rolling_deploy(fleet: Fleet) -> None:
     """Pods are replaced one after the other, in order."""
-    _replace_all(fleet, how="stop", keeps_id=False)
+    replace_all(fleet, how="stop", keeps_id=False)
 
 
 def rolling_kill(fleet: Fleet) -> None:
     """Pods are killed and replaced one after the other; their connections close."""
-    _replace_all(fleet, how="kill", keeps_id=False)
+    replace_all(fleet, how="kill", keeps_id=False)
 
 
 def rolling_silent(fleet: Fleet) -> None:
     """Pods vanish one after the other, and their connections stay until the brokers drop them."""
-    _replace_all(fleet, how="vanish", keeps_id=False)
+    replace_all(fleet, how="vanish", keeps_id=False)
 
 
 def stateful_set(fleet: Fleet) -> None:
     """Pods with fixed ids restart one after the other; their connections close."""
-    _replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=True)
+    replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=True)
 
 
 def stateful_set_silent(fleet: Fleet) -> None:
     """Pods with fixed ids vanish and restart: an id is listed twice for a time, one process."""
-    _replace_all(fleet, how="vanish", keeps_id=True)
+    replace_all(fleet, how="vanish", keeps_id=True)
 
 
 def rolling_deploy_in_wide_rounds(fleet: Fleet) -> None:
     """A deploy of many pods; the brokers are asked some seconds apart."""
     _wide_rounds(fleet)
     while len(fleet.pods) < 16:
-        fleet.pods.append(_new_pod(fleet))
-    _replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=False)
+        fleet.pods.append(new_pod(fleet))
+    replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=False)
+
+
+def vm_rolling_restart(fleet: Fleet) -> None:
+    """Processes with fixed ids on VMs restart one after the other, each away for a while.
+
+    The brokers are asked some seconds apart, so that a member is back at one and not at another.
+    """
+    _vms(fleet)
+    _restart_vms(fleet, fleet.between(200, 400))
+
+
+def vm_and_broker_restarts(fleet: Fleet) -> None:
+    """The same; then a broker restarts, and then one of the processes once more."""
+    _vms(fleet)
+    time = _restart_vms(fleet, fleet.between(100, 200))
+    broker_restarted(fleet, time + fleet.between(100, 300))
+    pod = fleet.random.choice(fleet.pods)
+    _restart_vm(fleet, time + fleet.between(600, 900), pod)
 
 
 # ---------------------------------------------------------------- members
@@ -93,14 +112,14 @@ def reconnecting(fleet: Fleet) -> None:
         fleet.do(time, pod, Process.reconnect)
         # Not in step with the polls: then every poll would see the same moment of each period.
         time += fleet.between(0.85 * step, 1.15 * step)
-    fleet.faults |= {"RECONNECTING", "STALE_CHANNEL"}
-    fleet.must.add("RECONNECTING")
+    fleet.faults.add("STALE_CHANNEL")
+    fleet.plant("RECONNECTING", 0, pods=[pod])
 
 
 def two_processes_with_one_id(fleet: Fleet) -> None:
     """Two live processes have one id, all the time."""
-    _share_an_id(fleet)
-    fleet.faults.add("DUPLICATE_CLIENT_ID")
+    pods = _share_an_id(fleet)
+    fleet.plant("DUPLICATE_CLIENT_ID", -MINUTE, pods=pods, must=False)
     fleet.must_if_lasting["DUPLICATE_CLIENT_ID"] = ("T", "DUPLICATE")
 
 
@@ -114,6 +133,55 @@ def two_processes_in_a_busy_group(fleet: Fleet) -> None:
         fleet.faults.add("RECONNECTING")
 
 
+def one_member_blocked(fleet: Fleet) -> None:
+    """A listener hangs: the member holds its queues and consumes nothing."""
+    fleet.habits.offsets = True
+    pod, began = fleet.random.choice(fleet.pods), fleet.between(200, 500)
+    fleet.do(began, pod, Process.block)
+    fleet.plant("FROZEN_PROCESS", began, pods=[pod], must=False)
+
+
+def all_members_blocked(fleet: Fleet) -> None:
+    """The listeners of all hang, at once or one after the other: a database that is gone."""
+    fleet.habits.offsets = True
+    began, step = fleet.between(200, 400), fleet.random.choice([0, 1, 30]) * SECOND
+    for number, pod in enumerate(fleet.pods):
+        fleet.do(began + number * step, pod, Process.block)
+    fleet.plant(NOT_CONSUMING, began + (len(fleet.pods) - 1) * step)
+    fleet.plant("FROZEN_PROCESS", began, pods=fleet.pods, must=False)
+
+
+def consume_disabled(fleet: Fleet) -> None:
+    """``consumeEnable=false``: the brokers refuse every pull of the group."""
+    fleet.habits.offsets = True
+    began = fleet.random.choice([-(10**9), fleet.between(200, 400)])
+    fleet.clock.at(began, lambda: fleet.world.set_consume_enabled(False))
+    fleet.plant(NOT_CONSUMING, began)
+
+
+def tags_differ(fleet: Fleet) -> None:
+    """Some filter by another tag: brokers have one subscription and refuse the others' pulls."""
+    fleet.habits.offsets = True
+    if not fleet.habits.running_infos:
+        fleet.habits.heartbeats = True
+    others = fleet.random.sample(fleet.pods, max(1, len(fleet.pods) // 2))
+    for pod in fleet.pods:
+        pod.expression = "TagB" if pod in others else "TagA"
+    wins = fleet.random.choice(["TagA", "TagB"])
+    turns = fleet.random.choice([fleet.until * 2, fleet.between(400, 900)])
+
+    def refuse(tag: str) -> None:
+        if tag not in {pod.expression for pod in fleet.pods}:
+            return
+        for pod in fleet.pods:
+            pod.running.refused = pod.expression != tag
+            fleet.world.reads_changed(pod.running)
+
+    fleet.clock.at(0, partial(refuse, wins))
+    fleet.clock.at(turns, partial(refuse, "TagB" if wins == "TagA" else "TagA"))
+    fleet.plant("EXPRESSION_MISMATCH", -MINUTE)
+
+
 def frozen_ghost(fleet: Fleet) -> None:
     """A process freezes for good, or for some minutes; the brokers drop it after 120 s."""
     pod = fleet.random.choice(fleet.pods[: fleet.random.choice([2, 9])])
@@ -121,7 +189,7 @@ def frozen_ghost(fleet: Fleet) -> None:
     fleet.do(began, pod, Process.freeze)
     if fleet.random.random() < 0.5:
         fleet.do(began + fleet.between(60, 400), pod, Process.thaw)
-    fleet.faults |= {"FROZEN_PROCESS", "GHOST_MEMBER"}
+    fleet.faults |= {"FROZEN_PROCESS", "GHOST_MEMBER", "CLIENT_NOT_ANSWERING"}
 
 
 def dead_one_of_two(fleet: Fleet) -> None:
@@ -137,7 +205,7 @@ def many_ghosts(fleet: Fleet) -> None:
     time = fleet.between(120, 240)
     while time < fleet.until * 3 // 4:
         pod = fleet.random.choice(fleet.pods)
-        fleet.clock.at(time, partial(_replace, fleet, pod, how="vanish", keeps_id=False))
+        fleet.clock.at(time, partial(replace_pod, fleet, pod, how="vanish", keeps_id=False))
         time += fleet.between(25, 70)
     fleet.faults |= {"GHOST_MEMBER", "FLAPPING"}
     _hide_ghosts(fleet)
@@ -171,7 +239,7 @@ def strategy_rolled_out(fleet: Fleet) -> None:
 
         def roll(pod: Pod = pod) -> None:
             pod.strategy = other
-            _replace(fleet, pod, how="stop", keeps_id=False)
+            replace_pod(fleet, pod, how="stop", keeps_id=False)
 
         fleet.clock.at(began, roll)
         began += step
@@ -186,8 +254,8 @@ def subscriptions_differ(fleet: Fleet) -> None:
     """Some members do not subscribe to U; heartbeats or running infos show who."""
     if not fleet.habits.running_infos:
         fleet.habits.heartbeats = True
-    _subscribe_some_to_u(fleet)
-    fleet.faults.add("SUBSCRIPTION_MISMATCH")
+    without = _subscribe_some_to_u(fleet)
+    fleet.plant("SUBSCRIPTION_MISMATCH", -MINUTE, pods=without, must=False)
     if "DUPLICATE_CLIENT_ID" not in fleet.faults:
         # Else the orphans of U may be those of the id.
         fleet.must_if_lasting["SUBSCRIPTION_MISMATCH"] = ("U", "ORPHANED")
@@ -203,12 +271,30 @@ def subscriptions_differ_lists_only(fleet: Fleet) -> None:
     fleet.of_somebody.add("SUBSCRIPTION_MISMATCH")
 
 
+def table_never_shows_topic(fleet: Fleet) -> None:
+    """The member without U always heartbeats last, so that no list of a broker ever shows U."""
+    fleet.habits.running_infos, fleet.habits.heartbeats = True, False
+    fleet.habits.topics_of_lists = fleet.random.random() < 0.5
+    fleet.habits.offsets = False
+    fleet.give_u()
+    # All start at a time, so that all their heartbeats come at a time, in this order.
+    began = -2 * MINUTE - fleet.between(0, 30)
+    for number, pod in enumerate(fleet.pods):
+        pod.starts = began + number * 10
+    last = fleet.pods[-1]
+    last.subscriptions = frozenset({"T", RETRY})
+    fleet.plant("SUBSCRIPTION_MISMATCH", -MINUTE, pods=[last])
+    if fleet.habits.topics_of_lists:
+        reason = "nobody asked for the route of the topic, which no list shows"
+        fleet.hidden.append(Hidden(reason, topics=frozenset({"U"})))
+
+
 def subscription_dropped_and_back(fleet: Fleet) -> None:
     """A member drops U for some minutes."""
     if not fleet.habits.running_infos:
         fleet.habits.heartbeats = True
         fleet.habits.heard = fleet.random.choice([None, tuple(fleet.broker_names[:1])])
-    both = _give_u(fleet)
+    both = fleet.give_u()
     pod = fleet.random.choice(fleet.pods)
     began = fleet.between(240, 500)
     fleet.do(began, pod, lambda process: process.subscribe(frozenset({"T", RETRY})))
@@ -233,9 +319,11 @@ def unreachable_broker(fleet: Fleet) -> None:
             fleet.must.add("BROKER_VIEW_DIVERGENCE")
         pod.running.find(name)
 
-    _lose(fleet, pod, name, began, seen=seen)
+    lose_broker(fleet, pod, name, began, seen=seen)
     fleet.clock.at(began + lost, find)
-    fleet.faults.add("BROKER_VIEW_DIVERGENCE")
+    fleet.plant(
+        "BROKER_VIEW_DIVERGENCE", began, began + lost, pods=[pod], broker_names=[name], must=False
+    )
 
 
 def flapping_connection(fleet: Fleet) -> None:
@@ -245,7 +333,7 @@ def flapping_connection(fleet: Fleet) -> None:
     time = fleet.between(100, 250)
     while time < fleet.until:
         back = time + fleet.between(60, 180)
-        _lose(fleet, pod, name, time, seen=seen)
+        lose_broker(fleet, pod, name, time, seen=seen)
         fleet.do(back, pod, lambda process: process.find(name))
         time = back + fleet.between(50, 120)
     fleet.faults |= {"BROKER_VIEW_DIVERGENCE", "RECONNECTING", "STALE_CHANNEL", "FLAPPING"}
@@ -275,24 +363,97 @@ def group_not_on_a_broker(fleet: Fleet) -> None:
 def nameservers_differ(fleet: Fleet) -> None:
     """A broker registers with one of two nameservers only, for a long time."""
     name = fleet.random.choice(fleet.broker_names)
-    world = fleet.world
     for number, pod in enumerate(fleet.pods):
-        pod.nameserver = world.nameservers[number % 2]
+        pod.nameserver = fleet.world.nameservers[number % 2]
     began = fleet.between(120, 400)
-
-    def leave() -> None:
-        world.registers_with[name] = world.nameservers[:1]
-        world.register(name)
-
-    def join() -> None:
-        del world.registers_with[name]
-        world.register(name)
-
-    fleet.clock.at(began, leave)
-    fleet.clock.at(began + fleet.between(500, 1400), join)
+    ends = began + fleet.between(500, 1400)
+    _unregister(fleet, name, began, ends)
+    fleet.plant("ROUTE_DIVERGENCE", began, ends)
     # Clients send heartbeats to the brokers of their routes alone, so that the lists differ too.
-    fleet.faults |= {"ROUTE_DIVERGENCE", "BROKER_VIEW_DIVERGENCE"}
-    fleet.must.add("ROUTE_DIVERGENCE")
+    fleet.faults.add("BROKER_VIEW_DIVERGENCE")
+
+
+def one_nameserver_for_all(fleet: Fleet) -> None:
+    """The same, and all clients use one of the two: mostly the one that has the broker."""
+    name, world = fleet.random.choice(fleet.broker_names), fleet.world
+    used = 0 if fleet.random.random() < 0.7 else 1
+    for pod in fleet.pods:
+        pod.nameserver = world.nameservers[used]
+    began = fleet.between(120, 400)
+    ends = began + fleet.between(500, 1400)
+    _unregister(fleet, name, began, ends)
+    fleet.plant("ROUTE_DIVERGENCE", began, ends)
+    if used:
+        # Nobody sends heartbeats to the broker any more, as if it did not have the group.
+        fleet.faults |= {"BROKER_VIEW_DIVERGENCE", "GROUP_NOT_ON_BROKER"}
+
+
+def nameserver_restarted(fleet: Fleet) -> None:
+    """A nameserver starts anew, and a broker takes its time to register there."""
+    world = fleet.world
+    began = fleet.between(200, 400)
+    back = began + fleet.between(2, 60)
+    name = fleet.random.choice(fleet.broker_names)
+    late = fleet.random.choice([None, fleet.between(300, 900)])
+    if late is not None:
+        world.clock.at(began, lambda: world.registers_with.update({name: world.nameservers[:1]}))
+        fleet.clock.at(back + late, lambda: _registers_again(fleet, name))
+        fleet.plant("ROUTE_DIVERGENCE", back, back + late, must=late > _SURELY_SEEN)
+    fleet.clock.at(began, lambda: world.stop_nameserver(world.nameservers[1]))
+    fleet.clock.at(back, lambda: world.start_nameserver(world.nameservers[1]))
+    # Who asks the second one sends no heartbeats to the broker meanwhile.
+    fleet.faults |= {"BROKER_VIEW_DIVERGENCE", "ROUTE_DIVERGENCE"}
+
+
+def master_away(fleet: Fleet) -> None:
+    """The master of a broker is away for long; Java's clients read from its slave."""
+    world = fleet.world
+    name = fleet.broker_names[0]
+    if len(world.replicas(name)) == 1:
+        world.add_slave(name)
+    world.slaves_act_as_master = fleet.random.random() < 0.4
+    began = fleet.between(200, 400)
+    ends = began + fleet.between(300, 900)
+    fleet.clock.at(began, lambda: world.stop_master(name))
+    fleet.clock.at(ends, lambda: world.start_broker(name))
+    fleet.faults |= {"QUEUES_LEFT_ROUTE"}
+
+
+def master_away_from_go(fleet: Fleet) -> None:
+    """The same; Go's client reads from no slave, so that nobody reads the broker's queues."""
+    for pod in fleet.pods:
+        pod.reads_from_slaves, pod.language, pod.strategy = False, "GO", "AVG"
+    master_away(fleet)
+    # An acting master is a master to every client.
+    fleet.world.slaves_act_as_master = False
+    fleet.faults.add("MASTER_AWAY")
+    fleet.must_if_lasting["MASTER_AWAY"] = ("T", "ORPHANED")
+
+
+def broker_divides(fleet: Fleet) -> None:
+    """``clientRebalance=false`` without POP: the broker divides, by the same rule; and an id that
+    two processes share stacks all the same.
+    """
+    fleet.habits.running_infos = True
+    for pod in fleet.pods:
+        pod.divides, pod.version = False, 433
+    fleet.id_style = "nano"
+    if fleet.random.random() < 0.7:
+        two_processes_with_one_id(fleet)
+        for pod in fleet.pods:
+            pod.version = 433
+
+
+def pulls_beside_pop(fleet: Fleet) -> None:
+    """The group's mode is POP, and one member divides the queues itself and pulls."""
+    fleet.habits.running_infos = True
+    for pod in fleet.pods:
+        pod.version, pod.strategy = 433, "AVG"
+    for pod in fleet.pods[1:]:
+        pod.pops = True
+    fleet.plant("MIXED_REQUEST_MODE", -MINUTE, pods=fleet.pods[:1])
+    reason = "POP shares the queues by design"
+    fleet.hidden.append(Hidden(reason, topics=frozenset({"T"}), kinds=("DUPLICATE",)))
 
 
 def queue_count_changes(fleet: Fleet) -> None:
@@ -306,10 +467,10 @@ def queue_count_changes(fleet: Fleet) -> None:
     fleet.faults.add("QUEUES_LEFT_ROUTE")
 
 
-def broker_restarted(fleet: Fleet) -> None:
+def broker_restarted(fleet: Fleet, began: Millis | None = None) -> None:
     """A broker is away for a minute or two."""
     name = fleet.random.choice(fleet.broker_names)
-    began = fleet.between(200, 600)
+    began = fleet.between(200, 600) if began is None else began
     fleet.clock.at(began, lambda: fleet.world.stop_broker(name))
     fleet.clock.at(began + fleet.between(20, 130), lambda: fleet.world.start_broker(name))
     fleet.faults |= {"QUEUES_LEFT_ROUTE"}
@@ -326,7 +487,7 @@ def new_route_ignored(fleet: Fleet) -> None:
     if fleet.random.random() < 0.5:
         again = fleet.until * 3 // 4
         for number, pod in enumerate(fleet.pods):
-            restart = partial(_replace, fleet, pod, how="stop", keeps_id=False)
+            restart = partial(replace_pod, fleet, pod, how="stop", keeps_id=False)
             fleet.clock.at(again + number * 5 * SECOND, restart)
     fleet.faults |= {"QUEUE_NOT_HELD", "ALLOCATES_OTHERWISE", "ROUTE_DIVERGENCE"}
     if fleet.habits.running_infos:
@@ -373,13 +534,59 @@ def _times(fleet: Fleet, least: float, most: float) -> Iterator[Millis]:
         time += fleet.between(least, most)
 
 
+def _unregister(fleet: Fleet, name: str, began: Millis, ends: Millis) -> None:
+    """The second nameserver does not have the broker in that time."""
+    world = fleet.world
+
+    def leave() -> None:
+        world.registers_with[name] = world.nameservers[:1]
+        world.register(name)
+
+    fleet.clock.at(began, leave)
+    fleet.clock.at(ends, lambda: _registers_again(fleet, name))
+
+
+def _registers_again(fleet: Fleet, name: str) -> None:
+    fleet.world.registers_with.pop(name, None)
+    fleet.world.register(name)
+
+
+def _vms(fleet: Fleet) -> None:
+    """Up to a dozen fixed ids, and a collector that asks broker after broker."""
+    fleet.id_style = "custom"
+    fleet.habits.pause = fleet.random.choice([100, 1000, 3000, 5000])
+    fleet.habits.interval = MINUTE
+    while len(fleet.pods) < fleet.random.choice([6, 9, 12]):
+        fleet.pods.append(new_pod(fleet))
+    for number, pod in enumerate(fleet.pods):
+        pod.client_id = f"{pod.host}@g-{number}"
+
+
+def _restart_vms(fleet: Fleet, time: Millis) -> Millis:
+    """One after the other; gives when the last one is back."""
+    step = fleet.random.choice([15, 25, 40]) * SECOND
+    for pod in fleet.pods:
+        _restart_vm(fleet, time, pod)
+        time += step
+    fleet.faults.add("FLAPPING")
+    return time
+
+
+def _restart_vm(fleet: Fleet, time: Millis, pod: Pod) -> None:
+    """Away for a while, under the same id; with a clean end, or killed."""
+    how = fleet.random.choice(["stop", "stop", "kill"])
+    fleet.do(time, pod, lambda process: _end(process, how))
+    fleet.clock.at(time + fleet.between(15, 35), partial(_start, fleet, pod, pod.client_id))
+
+
 def _wide_rounds(fleet: Fleet) -> None:
     fleet.habits.pause = fleet.between(2, 7)
     fleet.habits.info_pause = fleet.between(0.2, 1)
     fleet.habits.interval = MINUTE
 
 
-def _new_pod(fleet: Fleet) -> Pod:
+def new_pod(fleet: Fleet) -> Pod:
+    """One like the others, which nothing has started."""
     like = fleet.pods[0]
     return Pod(
         len(fleet.pods) + fleet.random.randrange(100, 10**6),
@@ -391,13 +598,14 @@ def _new_pod(fleet: Fleet) -> Pod:
     )
 
 
-def _replace_all(fleet: Fleet, *, how: str, keeps_id: bool) -> None:
+def replace_all(fleet: Fleet, *, how: str, keeps_id: bool, began: Millis | None = None) -> None:
+    """One pod after the other, as a deploy does."""
     if keeps_id:
         fleet.id_style = "custom"
     step = fleet.between(12, 60)
-    time = fleet.between(150, 400)
+    time = fleet.between(150, 400) if began is None else began
     for pod in fleet.pods:
-        fleet.clock.at(time, partial(_replace, fleet, pod, how=how, keeps_id=keeps_id))
+        fleet.clock.at(time, partial(replace_pod, fleet, pod, how=how, keeps_id=keeps_id))
         time += step
     if how == "vanish":
         fleet.faults |= {"GHOST_MEMBER", "STALE_CHANNEL"}
@@ -406,7 +614,7 @@ def _replace_all(fleet: Fleet, *, how: str, keeps_id: bool) -> None:
     fleet.faults.add("FLAPPING")
 
 
-def _lose(fleet: Fleet, pod: Pod, name: str, time: Millis, *, seen: bool) -> None:
+def lose_broker(fleet: Fleet, pod: Pod, name: str, time: Millis, *, seen: bool) -> None:
     """From then on the pod does not reach the broker, which may not see it for a while."""
     fleet.do(time, pod, lambda process: process.lose(name, seen=seen))
     if not seen and not fleet.habits.offsets:
@@ -428,7 +636,7 @@ def _hide_ghosts(fleet: Fleet) -> None:
         fleet.hidden.append(Hidden(reason))
 
 
-def _replace(fleet: Fleet, pod: Pod, *, how: str, keeps_id: bool) -> None:
+def replace_pod(fleet: Fleet, pod: Pod, *, how: str, keeps_id: bool) -> None:
     """The pod's process ends, and another one starts some seconds later."""
     process = pod.process
     if process is not None and process.alive:
@@ -463,31 +671,30 @@ def _churn(fleet: Fleet, pod: Pod, lives: tuple[float, float], waits: tuple[floa
         time += fleet.between(*lives)
 
 
-def _share_an_id(fleet: Fleet) -> None:
-    """Old clients in containers (``172.17.0.1@1``), restored images, or a fixed instance name."""
+def _share_an_id(fleet: Fleet) -> list[Pod]:
+    """The pods of processes that get one id.
+
+    Old clients in containers (``172.17.0.1@1``), restored images, or a fixed instance name.
+    """
     client_id = fleet.random.choice(["172.17.0.1@1", "10.2.0.10@app", "10.2.0.10@1#55555555555"])
-    for pod in fleet.pods[: fleet.random.choice([2, 2, 2, 3]) if len(fleet.pods) > 3 else 2]:
+    pods = fleet.pods[: fleet.random.choice([2, 2, 2, 3]) if len(fleet.pods) > 3 else 2]
+    for pod in pods:
         pod.client_id = client_id
         if client_id == "172.17.0.1@1":
             pod.version = 373
+    return pods
 
 
-def _give_u(fleet: Fleet) -> frozenset[str]:
-    fleet.world.set_queues("U", fleet.random.choice([2, 4, 6]))
-    both = frozenset({"T", "U", RETRY})
-    for pod in fleet.pods:
-        pod.subscriptions = both
-    return both
-
-
-def _subscribe_some_to_u(fleet: Fleet) -> None:
-    _give_u(fleet)
+def _subscribe_some_to_u(fleet: Fleet) -> list[Pod]:
+    """The pods of those that do not."""
+    fleet.give_u()
     # Of processes with one id only one answers: they subscribe alike.
     candidates = [pod for pod in fleet.pods if pod.client_id is None] or fleet.pods[:1]
     most = min(len(candidates), len(fleet.pods) - 1)
     without = fleet.random.sample(candidates, fleet.random.randint(1, most))
     for pod in without:
         pod.subscriptions = frozenset({"T", RETRY})
+    return without
 
 
 SITUATIONS = {
@@ -501,10 +708,16 @@ SITUATIONS = {
         stateful_set,
         stateful_set_silent,
         rolling_deploy_in_wide_rounds,
+        vm_rolling_restart,
+        vm_and_broker_restarts,
         crash_loop,
         reconnecting,
         two_processes_with_one_id,
         two_processes_in_a_busy_group,
+        one_member_blocked,
+        all_members_blocked,
+        consume_disabled,
+        tags_differ,
         frozen_ghost,
         dead_one_of_two,
         many_ghosts,
@@ -512,11 +725,18 @@ SITUATIONS = {
         strategy_rolled_out,
         subscriptions_differ,
         subscriptions_differ_lists_only,
+        table_never_shows_topic,
         subscription_dropped_and_back,
         unreachable_broker,
         flapping_connection,
         group_not_on_a_broker,
         nameservers_differ,
+        one_nameserver_for_all,
+        nameserver_restarted,
+        master_away,
+        master_away_from_go,
+        broker_divides,
+        pulls_beside_pop,
         queue_count_changes,
         broker_restarted,
         new_route_ignored,
@@ -568,4 +788,9 @@ MIXES = (
     ("group_not_on_a_broker", "crash_loop", "wide_rounds"),
     ("unreachable_broker", "two_collectors"),
     ("two_processes_in_a_busy_group", "two_collectors", "missing_polls"),
+    ("one_nameserver_for_all", "rolling_deploy"),
+    ("master_away", "rolling_deploy"),
+    ("vm_rolling_restart", "master_away"),
+    ("nameserver_restarted", "scaled_in_order"),
+    ("all_members_blocked", "missing_polls"),
 )

@@ -115,6 +115,88 @@ def test_a_member_that_loses_a_broker_never_reads_its_queues() -> None:
     assert not second.reads - {MessageQueue(RETRY, "broker-a", 0)}
 
 
+def test_a_queue_out_of_reach_is_kept_and_not_read_however_long_that_lasts() -> None:
+    world = world_of("broker-a", "broker-b")
+    first, second = process_in(world, 1), process_in(world, 2)
+    started(world, first, second)
+    second.lose("broker-b", seen=False)
+    world.clock.run(world.clock.now + 20 * MINUTE)
+    # It asks broker-a, which lists both, and tries to pull again and again.
+    assert MessageQueue("T", "broker-b", 0) in second.held["T"]
+    assert MessageQueue("T", "broker-b", 0) not in second.reads
+
+
+def with_slave(*, acts: bool, reads: bool) -> tuple[World, Process]:
+    world = world_of("broker-a")
+    world.add_slave("broker-a")
+    world.slaves_act_as_master = acts
+    client = process_in(world, 1)
+    client.reads_from_slaves = reads
+    started(world, client)
+    world.stop_master("broker-a")
+    assert bool(client.reads) == acts
+    world.clock.run(world.clock.now + 31 * SECOND)
+    return world, client
+
+
+@pytest.mark.parametrize(
+    ("acts", "reads", "goes_on"),
+    [(False, True, True), (False, False, False), (True, False, True)],
+    ids=["Java", "Go", "Go, acting master"],
+)
+def test_from_its_next_route_on_a_client_reads_from_the_slave(
+    acts: bool, reads: bool, goes_on: bool
+) -> None:
+    world, client = with_slave(acts=acts, reads=reads)
+    assert (MessageQueue("T", "broker-a", 0) in client.reads) == goes_on
+    world.start_broker("broker-a")
+    world.clock.run(world.clock.now + 31 * SECOND)
+    assert MessageQueue("T", "broker-a", 0) in client.reads
+
+
+def test_a_client_stays_with_its_nameserver_until_that_fails() -> None:
+    world = world_of("broker-a", "broker-b")
+    world.nameservers.append(Nameserver("10.9.0.2:9876"))
+    for name in ("broker-a", "broker-b"):
+        world.register(name)
+    client = process_in(world, 1)
+    started(world, client)
+    world.registers_with["broker-b"] = world.nameservers[:1]
+    world.register("broker-b")
+    world.clock.run(world.clock.now + 20 * MINUTE)
+    assert len(client.routes["T"]) == 2
+    world.stop_nameserver(world.nameservers[0])
+    world.clock.run(world.clock.now + 31 * SECOND)
+    assert client.nameserver is world.nameservers[1]
+    assert len(client.routes["T"]) == 1
+
+
+def test_a_blocked_member_holds_its_queues_and_handles_nothing() -> None:
+    world = world_of("broker-a")
+    client = process_in(world, 1)
+    started(world, client)
+    client.block()
+    queue = MessageQueue("T", "broker-a", 0)
+    now = world.clock.now
+    assert queue in client.reads
+    assert world.truth.readers[queue].at(now) == {"p1"}
+    assert not world.truth.consumers[queue].at(now)
+
+
+def test_a_group_that_may_not_consume_holds_its_queues() -> None:
+    world = world_of("broker-a")
+    client = process_in(world, 1)
+    started(world, client)
+    world.set_consume_enabled(False)
+    assert client.reads
+    assert not client.consumes
+
+
+def test_no_list_ever_shows_the_topic_that_the_last_heartbeat_lacks() -> None:
+    fleet = draw_fleet("x", [SITUATIONS["table_never_shows_topic"]], 4)
+    assert {topic for _, topics in fleet.tables for topic in topics} == {"T", RETRY}
+
+
 def test_a_client_that_the_list_lacks_drops_what_it_has() -> None:
     world = world_of("broker-a")
     first, second = process_in(world, 1), process_in(world, 2)
@@ -194,3 +276,14 @@ def test_every_situation_makes_a_dump_of_whole_rounds(names: tuple[str, ...]) ->
     asked = {*fleet.must_if_lasting, *(one for must in fleet.must for one in must.split("|"))}
     assert asked <= fleet.faults
     assert fleet.clock.now == fleet.until + 2 * MINUTE > WARM_UP
+
+
+def test_who_uses_pop_has_no_queue_in_its_table_and_moves_no_offset() -> None:
+    world = world_of("broker-a")
+    pulls, pops = process_in(world, 1), process_in(world, 2)
+    pops.pops = True
+    started(world, pulls, pops)
+    assert {queue.topic for queue in pops.in_table | pops.consumes} <= {RETRY}
+    assert {queue.queue_id for queue in pops.reads if queue.topic == "T"} == {0, 1}
+    # Who pulls counts all members, and takes its share alone.
+    assert {queue.queue_id for queue in pulls.reads if queue.topic == "T"} == {0}

@@ -90,24 +90,49 @@ def length(spans: Spans) -> Millis:
 class Truth:
     """Of each queue: which processes hold it and can read it, and whether there is such a queue.
 
+    ``consumers``: those of its readers that handle what they read.
+
     A queue of a broker that is down is none: nobody could read it.
     """
 
     readers: dict[MessageQueue, Steps[frozenset[str]]] = field(
         default_factory=lambda: defaultdict(lambda: Steps(frozenset()))
     )
+    consumers: dict[MessageQueue, Steps[frozenset[str]]] = field(
+        default_factory=lambda: defaultdict(lambda: Steps(frozenset()))
+    )
     exists: dict[MessageQueue, Steps[bool]] = field(
         default_factory=lambda: defaultdict(lambda: Steps(False))
     )
+    #: By client id the processes that run, and those of them that are neither frozen nor blocked.
+    running: dict[str, Steps[frozenset[str]]] = field(
+        default_factory=lambda: defaultdict(lambda: Steps(frozenset()))
+    )
+    working: dict[str, Steps[frozenset[str]]] = field(
+        default_factory=lambda: defaultdict(lambda: Steps(frozenset()))
+    )
     _read_by: dict[str, frozenset[MessageQueue]] = field(default_factory=dict)
+    _consumed_by: dict[str, frozenset[MessageQueue]] = field(default_factory=dict)
 
-    def reads(self, time: Millis, label: str, queues: frozenset[MessageQueue]) -> None:
-        """From now on a process can read just these queues."""
-        before = self._read_by.get(label, frozenset())
-        self._read_by[label] = queues
-        for queue in before ^ queues:
-            steps = self.readers[queue]
-            steps.put(time, steps.values[-1] ^ {label})
+    def reads(
+        self,
+        time: Millis,
+        label: str,
+        queues: frozenset[MessageQueue],
+        consumed: frozenset[MessageQueue] | None = None,
+    ) -> None:
+        """From now on a process can read just these queues, and handles these of them, or all."""
+        _put(self.readers, self._read_by, time, label, queues)
+        handled = queues if consumed is None else consumed
+        _put(self.consumers, self._consumed_by, time, label, handled)
+
+    def is_behind(
+        self, time: Millis, client_id: str, label: str, *, alive: bool, works: bool
+    ) -> None:
+        """From now on a process with this id runs, or not, and works, or not."""
+        for steps, is_so in ((self.running[client_id], alive), (self.working[client_id], works)):
+            others = steps.values[-1] - {label}
+            steps.put(time, others | {label} if is_so else others)
 
     def queues_are(self, time: Millis, queues: set[MessageQueue]) -> None:
         """From now on there are just these queues."""
@@ -119,6 +144,10 @@ class Truth:
         there = list(self.exists[queue].spans(bool, start, end))
         return common(list(self.readers[queue].spans(lambda who: not who, start, end)), there)
 
+    def unconsumed(self, queue: MessageQueue, start: Millis, end: Millis) -> Spans:
+        """When nobody handled its messages, whether it had a reader or not."""
+        return list(self.consumers[queue].spans(lambda who: not who, start, end))
+
     def unread(self, queue: MessageQueue, start: Millis, end: Millis) -> Spans:
         """When nobody could read it, whether the broker was there or not."""
         return list(self.readers[queue].spans(lambda who: not who, start, end))
@@ -126,6 +155,20 @@ class Truth:
     def duplicated(self, queue: MessageQueue, start: Millis, end: Millis) -> Spans:
         """When several processes could read it."""
         return list(self.readers[queue].spans(lambda who: len(who) > 1, start, end))
+
+
+def _put(
+    steps_of: dict[MessageQueue, Steps[frozenset[str]]],
+    by_label: dict[str, frozenset[MessageQueue]],
+    time: Millis,
+    label: str,
+    queues: frozenset[MessageQueue],
+) -> None:
+    before = by_label.get(label, frozenset())
+    by_label[label] = queues
+    for queue in before ^ queues:
+        steps = steps_of[queue]
+        steps.put(time, steps.values[-1] ^ {label})
 
 
 #: Who takes a queue needs so long for its first message, and then reads so much faster than
@@ -156,7 +199,7 @@ class Progress:
 
     def committed(self, queue: MessageQueue, now: Millis) -> Millis | None:
         """The time up to whose messages the committed offset goes; None: nobody read any."""
-        steps = self._truth.readers[queue]
+        steps = self._truth.consumers[queue]
         if len(steps.times) == 1:
             return None
         asked, read, told = self._asked.get(queue, (steps.times[1],) * 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from random import Random
 
@@ -11,7 +12,7 @@ from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import Clock
 from tests.simulation.servers import SCANNED_EACH, Broker, Nameserver
-from tests.simulation.truth import Truth
+from tests.simulation.truth import Progress, Truth
 
 GROUP = "G"
 RETRY = f"%RETRY%{GROUP}"
@@ -37,8 +38,16 @@ class World:
     processes: list[Process] = field(default_factory=list)
     truth: Truth = field(default_factory=Truth)
     notifies: bool = True
+    #: ``SubscriptionGroupConfig.consumeEnable``: without it the brokers refuse every pull.
+    consume_enabled: bool = True
+    #: Whether a slave becomes the master that is away.
+    slaves_act_as_master: bool = False
     heartbeat_listeners: list[Callable[[Broker, Process, str], None]] = field(default_factory=list)
     _ports: count[int] = field(default_factory=lambda: count(20000))
+
+    def __post_init__(self) -> None:
+        # The brokers have one offset of a queue, whoever asks.
+        self.progress = Progress(self.truth)
 
     def add_broker(self, name: str, topics: dict[str, int], *, slaves: int = 0) -> None:
         number = len({broker.name for broker in self.brokers})
@@ -52,10 +61,9 @@ class World:
         self.register(name)
 
     def replica(self, name: str, broker_id: int) -> Broker | None:
-        for broker in self.brokers:
-            if broker.name == name and broker.broker_id == broker_id:
-                return broker
-        return None
+        """The broker that routes have under this id."""
+        found = [each for each in self.replicas(name) if each.shown_id == broker_id]
+        return max(found, key=lambda each: each.acts_as_master, default=None)
 
     def replicas(self, name: str) -> list[Broker]:
         return [broker for broker in self.brokers if broker.name == name]
@@ -64,9 +72,11 @@ class World:
 
     def register(self, name: str) -> None:
         """A broker tells its nameservers what it has; those that it does not tell forget it."""
-        ids = tuple(broker.broker_id for broker in self.replicas(name) if broker.up)
+        ids = tuple(broker.shown_id for broker in self.replicas(name) if broker.up)
         told = self.registers_with.get(name, self.nameservers)
         for nameserver in self.nameservers:
+            if not nameserver.up:
+                continue
             if nameserver in told and ids:
                 nameserver.registered[name] = (ids, dict(self.topics[name]))
             else:
@@ -83,18 +93,59 @@ class World:
     def stop_broker(self, name: str) -> None:
         """In order: the nameservers forget it at once, all connections close."""
         for broker in self.replicas(name):
-            broker.up = False
-            broker.channels.clear()
-            for process in self.processes:
-                process.addresses.pop(broker.address, None)
+            self._stop(broker)
         self.register(name)
         self._everybody_changed()
 
     def start_broker(self, name: str) -> None:
         for broker in self.replicas(name):
-            broker.up = True
+            broker.up, broker.acts_as_master = True, False
         self.register(name)
         self._everybody_changed()
+
+    def stop_master(self, name: str) -> None:
+        """Its slaves stay; ``start_broker`` brings it back."""
+        for broker in self.replicas(name):
+            if broker.broker_id == 0:
+                self._stop(broker)
+            else:
+                broker.acts_as_master = self.slaves_act_as_master
+        self.register(name)
+        self._everybody_changed()
+
+    def add_slave(self, name: str) -> None:
+        """One more replica of a broker that is there."""
+        last = self.replicas(name)[-1]
+        number = last.broker_id + 1
+        host = last.address.rpartition(".")[0]
+        slave = Broker(self, name, number, f"{host}.{number + 1}:10911")
+        slave.knows_group = last.knows_group
+        self.brokers.insert(self.brokers.index(last) + 1, slave)
+        self.clock.every(SCANNED_EACH, slave.scan, self.clock.now + SCANNED_EACH)
+        self.register(name)
+
+    def stop_nameserver(self, nameserver: Nameserver) -> None:
+        """It loses what it knew; its clients go to another one."""
+        nameserver.up = False
+        nameserver.registered.clear()
+        for process in self.processes:
+            process.lost_nameserver(nameserver)
+
+    def start_nameserver(self, nameserver: Nameserver) -> None:
+        """Each broker registers within its 30 s."""
+        nameserver.up = True
+        for name in dict.fromkeys(broker.name for broker in self.brokers):
+            self.clock.after(self.random.uniform(0, 30_000), partial(self.register, name))
+
+    def set_consume_enabled(self, value: bool) -> None:
+        self.consume_enabled = value
+        self._everybody_changed()
+
+    def _stop(self, broker: Broker) -> None:
+        broker.up = False
+        broker.channels.clear()
+        for process in self.processes:
+            process.addresses.pop(broker.address, None)
 
     # ------------------------------------------------------------------ what processes call
 
@@ -106,14 +157,18 @@ class World:
             listener(broker, process, client_addr)
 
     def reads_changed(self, process: Process) -> None:
-        self.truth.reads(self.clock.now, process.label, process.reads)
+        now, label = self.clock.now, process.label
+        self.truth.reads(now, label, process.reads, process.consumes)
+        self.truth.is_behind(
+            now, process.client_id, label, alive=process.alive, works=process.works
+        )
 
     def _everybody_changed(self) -> None:
         for process in self.processes:
             self.reads_changed(process)
 
     def _queues_changed(self) -> None:
-        up = {broker.name for broker in self.brokers if broker.up and broker.broker_id == 0}
+        up = {broker.name for broker in self.brokers if broker.up}
         queues = {
             MessageQueue(topic, name, number)
             for name in up

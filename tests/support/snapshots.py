@@ -129,6 +129,20 @@ def one_list_each(lists: dict[str, Sequence[str | Member]], queues: int = 4) -> 
     )
 
 
+def of_go_without_a_master() -> State:
+    """Two members by client-go on two brokers; of the first the route has the slave alone."""
+    names = (("broker-a", 1), ("broker-b", 0))
+    return state(
+        client_lists=tuple(
+            client_list("a", "b", broker_name=name, broker_id=number, language="GO")
+            for name, number in names
+        ),
+        topic_routes=(
+            route(*[route_broker(broker_name=name, broker_ids=(n,)) for name, n in names]),
+        ),
+    )
+
+
 def two_processes_share_one_client_id() -> State:
     """Three processes on eight queues, two of them by the same id, which both brokers confirm."""
     return one_list_each({"broker-a": ["a", "a", "b"], "broker-b": ["a", "a", "b"]}, queues=8)

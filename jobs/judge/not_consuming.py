@@ -1,0 +1,195 @@
+"""offsets, periods -> groups that have members and consume nothing of a topic.
+
+Of a stalled queue another one of the topic shows that the group works. Where no queue moves, only
+time shows it: messages wait and come, and no offset moves. The whole group may be forbidden to
+consume (``SubscriptionGroupConfig.consumeEnable`` false: each broker refuses every pull with
+NO_PERMISSION, ``PullMessageProcessor`` 4.9.4), suspended, or hang, as on a database that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from jobs.instants import Instant
+from jobs.judge.confirmation import HoldingsOfTopic
+from jobs.judge.dossier import QueueOffsets
+from jobs.judge.episodes import FaultEpisode, persistence
+from jobs.judge.evaluated import Evaluated, QueueKey
+from jobs.judge.situations import Period
+from jobs.judge.stalls import Flags, Longs, Polls, keeps_up_at, orphaned_at, spans
+from jobs.judge.words import between, clients_in_words, waiting_in_words
+from jobs.kinds import GROUP_NOT_CONSUMING, PERSISTENT
+from jobs.schemas import NOT_CONSUMING
+from rebalance_core.english import agreeing, count, joined
+from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
+from rebalance_core.texts import Text
+
+#: Two polls show one interval alone.
+_POLLS_AT_LEAST = 3
+
+_LET_CONSUME = Text(
+    "see whether the subscription group may consume: with consumeEnable false, or "
+    "consumeBroadcastEnable false for a group that broadcasts, each broker refuses every pull "
+    "(mqadmin updateSubGroup -c CLUSTER -g GROUP -s true), and whether the application suspended "
+    "its consumers"
+)
+_SEE_LISTENERS = Text(
+    "take a thread dump of a client (jstack): its listener waits for something, such as a "
+    "database, a lock or a call without a time-out; mend that, and then restart the clients"
+)
+
+
+def groups_not_consuming(
+    topic: str,
+    offsets: Sequence[QueueOffsets],
+    periods: Sequence[Period],
+    evaluated: Mapping[str, Evaluated],
+    orphaned: Mapping[QueueKey, Sequence[tuple[Instant, Instant]]],
+    persistence_seconds: int,
+    holdings: HoldingsOfTopic | None = None,
+) -> list[FaultEpisode]:
+    """One fault per unbroken run of polls over which messages wait and no offset moves.
+
+    Some of them wait in a queue that has an owner, and more come meanwhile: a group with nothing to
+    do is well, and queues without an owner are orphans; where some queue keeps up, the others are
+    stalled. It is as long as ``persistence_seconds``,
+    for a message may take its time.
+    """
+    if not offsets or not any(each.times.size for each in offsets):
+        return []
+    polls = Polls.of(offsets)
+    has_members = _has_members(polls.times, periods, evaluated)
+    waits = polls.unmoved & ~orphaned_at(polls, orphaned) & has_members
+    asked = np.flatnonzero(polls.paired.any(axis=0))
+    is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~keeps_up_at(polls).any(axis=0)
+    return [
+        fault
+        for start, end in spans(is_stuck[asked])
+        for fault in _fault(topic, polls, asked[start:end], persistence_seconds, holdings)
+    ]
+
+
+def _may_move(polls: Polls) -> Flags:
+    """By poll whether an offset of the topic moved since the one before, or may have.
+
+    A queue that was missing from some polls may have moved at each of them, unless messages wait in
+    it before and after and it is where it was: a master that comes back has offsets of long ago.
+    What one does that is not polled any more nobody knows.
+    """
+    edges = np.zeros(len(polls.times) + 1, np.int64)
+    rows, ends = np.nonzero(polls.paired & ~polls.unmoved)
+    np.add.at(edges, polls.before[rows, ends] + 1, 1)
+    np.add.at(edges, ends + (polls.step[rows, ends] != 0), -1)
+    last = len(polls.times) - 1 - np.argmax(polls.present[:, ::-1], axis=1)
+    np.add.at(edges, last + 1, 1)
+    flags: Flags = np.cumsum(edges)[:-1] > 0
+    return flags
+
+
+def _has_members(
+    times: Longs, periods: Sequence[Period], evaluated: Mapping[str, Evaluated]
+) -> Flags:
+    """By poll whether the group then has members among which the topic is divided."""
+    has = [
+        each.processes > 0 and each.coverage in (AUDITED, STRATEGY_NOT_KNOWN)
+        for each in (evaluated[period.situation.situation_id] for period in periods)
+    ]
+    first_seen = np.array([each.first_seen for each in periods], np.int64)
+    in_force = np.searchsorted(first_seen, times, side="right") - 1
+    # Before the first period nothing shows it: -1 finds the last place.
+    flags: Flags = np.array([*has, False], np.bool_)[in_force]
+    return flags
+
+
+def _fault(
+    topic: str,
+    polls: Polls,
+    columns: Longs,
+    persistence_seconds: int,
+    holdings: HoldingsOfTopic | None,
+) -> Iterator[FaultEpisode]:
+    last = int(columns[-1])
+    rows = np.flatnonzero(polls.paired[:, columns].any(axis=1))
+    first = int(polls.before[:, columns[0]][polls.paired[:, columns[0]]].min())
+    first_seen, last_seen = int(polls.times[first]), int(polls.times[last])
+    lasts = persistence(first_seen, last_seen, persistence_seconds) == PERSISTENT
+    waiting, before = (_waiting(polls, rows, column) for column in (last, first))
+    if not lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
+        return
+    queues = [polls.queues[row] for row in rows.tolist()]
+    evidence, remedy = _words(first_seen, last_seen, waiting, waiting - before, holdings)
+    yield FaultEpisode(
+        topic=topic,
+        fault=GROUP_NOT_CONSUMING,
+        first_seen=first_seen,
+        last_seen=last_seen,
+        snapshots=len(columns) + 1,
+        persistence=PERSISTENT,
+        ongoing=bool(last == len(polls.times) - 1),
+        evidence=evidence,
+        remedy=remedy,
+        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
+        queues_affected=len(queues),
+    )
+
+
+def _waiting(polls: Polls, rows: Longs, column: int) -> int:
+    """The messages that wait at a poll, each queue as it was last polled by then."""
+    latest = np.where(polls.present[rows, column], column, polls.before[rows, column])
+    return int(polls.backlog[rows, latest].sum())
+
+
+def _words(
+    first_seen: Instant,
+    last_seen: Instant,
+    waiting: int,
+    growth: int,
+    holdings: HoldingsOfTopic | None,
+) -> tuple[str, str]:
+    """Evidence and remedy; running infos show whether the clients have messages at all."""
+    evidence = [
+        Text(
+            "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} "
+            "more than at the start",
+            time=between(first_seen, last_seen),
+            waiting=waiting_in_words(waiting),
+            growth=growth,
+        )
+    ]
+    answered, blocked = _answers(holdings, first_seen, last_seen)
+    if blocked:
+        evidence.append(
+            agreeing(
+                len(blocked),
+                "{clients} has messages in its cache and consumes none of them",
+                "{clients} have messages in their caches and consume none of them",
+                clients=clients_in_words(blocked, {}),
+            )
+        )
+        return joined(evidence), _SEE_LISTENERS
+    if answered:
+        evidence.append(
+            Text(
+                "{clients} answered, and no message waits in a client for its listener: the "
+                "brokers give them none",
+                clients=count(len(answered), "client"),
+            )
+        )
+        return joined(evidence), _LET_CONSUME
+    return joined(evidence), joined([_LET_CONSUME, _SEE_LISTENERS])
+
+
+def _answers(
+    holdings: HoldingsOfTopic | None, first_seen: Instant, last_seen: Instant
+) -> tuple[list[str], list[str]]:
+    """The clients that answered in that time, and those of them that consume nothing they have."""
+    answered: set[str] = set()
+    blocked: set[str] = set()
+    for each in holdings.holdings if holdings else ():
+        if not each.process.is_log and first_seen <= each.until and each.since <= last_seen:
+            answered.add(each.process.client_id)
+            if NOT_CONSUMING in each.activities.values():
+                blocked.add(each.process.client_id)
+    return sorted(answered), sorted(blocked)

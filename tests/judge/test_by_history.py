@@ -1,0 +1,70 @@
+"""What a window shows of brokers and offsets: remedies that fit it, offsets that went back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jobs.judge.by_history import offsets_went_back, with_history
+from jobs.judge.dossier import (
+    Dossier,
+    ListedMembers,
+    PollRun,
+    QueueOffsets,
+    RouteBrokerRow,
+    RouteRun,
+)
+from tests.judge.phases import at
+from tests.judge.test_severity import fault_of
+
+MISSING = fault_of("GROUP_NOT_ON_BROKER", broker_names=("broker-b",), remedy="updateSubGroup")
+
+
+def remedy(*, listed_before=False, broker_ids=(0, 1)):
+    first_seen = MISSING.first_seen
+    dossier = Dossier("C", "G")
+    broker = RouteBrokerRow("broker-b", broker_ids, 6, 4, 4, None)
+    dossier.routes[MISSING.topic] = [RouteRun("ns", "r", (broker,), (first_seen,))]
+    if listed_before:
+        dossier.list_members["l"] = lambda: ListedMembers(("a",), ("h:1",))
+        dossier.polls.append(PollRun(("broker-b", 0), "l", (first_seen - 1,)))
+    (found,) = with_history([MISSING], dossier)
+    return str(found.remedy)
+
+
+def test_what_repairs_a_broker_without_the_group_follows_from_its_history():
+    assert remedy() == "updateSubGroup"
+    assert remedy(listed_before=True).startswith("broker-b listed the group before, so that it is")
+    away = remedy(listed_before=True, broker_ids=(1,))
+    assert away.startswith("bring the master of broker-b back")
+
+
+def went_back(*consumed, written=None, topic="T"):
+    times = np.array([at(60 * n) for n in range(len(consumed))], np.int64)
+    written = np.array(written or [1000] * len(consumed), np.int64)
+    queue = QueueOffsets(topic, "broker-a", 3, times, written, np.array(consumed, np.int64))
+    return offsets_went_back(topic, [queue], 180)
+
+
+def test_messages_that_were_consumed_are_consumed_again():
+    (fault,) = went_back(100, 200, 300, 400, 500, 50, 150)
+    assert (fault.fault, fault.persistence) == ("OFFSETS_WENT_BACK", "PERSISTENT")
+    assert (fault.first_seen, fault.last_seen) == (at(240), at(300))
+    assert fault.evidence == (
+        "the offsets of queue 3 of broker-a went back, last between 00:04:00 and 00:05:00 UTC: "
+        "450 messages that were consumed are consumed again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("consumed", "written"),
+    [
+        ((100, 200, 300, 400, 500), None),
+        # By less than three minutes: a slave that answers for its master.
+        ((100, 200, 300, 400, 350, 450), None),
+        # The topic was made anew.
+        ((100, 200, 300, 400, 0, 0), [1000, 1000, 1000, 1000, 5, 5]),
+    ],
+)
+def test_what_is_a_little_behind_or_begins_anew_did_not_go_back(consumed, written):
+    assert went_back(*consumed, written=written) == []

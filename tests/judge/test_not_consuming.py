@@ -1,0 +1,111 @@
+"""A group that has members and consumes nothing of a topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.judge.confirmation import index_holdings
+from jobs.judge.not_consuming import groups_not_consuming
+from tests.judge.witnesses import (
+    AGREED,
+    BROKER,
+    TOPIC,
+    at,
+    evaluated,
+    holdings_of,
+    in_seconds,
+    info,
+    offsets,
+    periods,
+    steady,
+    stuck,
+)
+
+MINUTES = (0, 60, 120, 180, 240, 300)
+
+
+def found(queues, clients=(), *, orphaned=(), processes=2, coverage="AUDITED"):
+    holdings = index_holdings(holdings_of(clients)).get(TOPIC) if clients else None
+    return groups_not_consuming(
+        TOPIC,
+        queues,
+        periods([("one", -60)]),
+        {"one": evaluated(AGREED, processes, coverage)},
+        {(BROKER, each): [(at(0), at(600))] for each in orphaned},
+        180,
+        holdings,
+    )
+
+
+def times(faults):
+    return [(in_seconds(each.first_seen), in_seconds(each.last_seen)) for each in faults]
+
+
+def test_messages_that_come_and_offsets_that_all_stay_are_a_group_that_consumes_nothing():
+    (fault,) = found([offsets(number, stuck(*MINUTES)) for number in (0, 1)])
+    assert times([fault]) == [(0, 300)]
+    assert fault.ongoing
+    assert fault.queues_affected == 2
+    assert fault.evidence == (
+        "the group has members, and none of its offsets moved from 00:00:00 to 00:05:00 UTC; "
+        "620 messages wait, 600 more than at the start"
+    )
+    assert "consumeEnable" in fault.remedy
+    assert "jstack" in fault.remedy
+
+
+@pytest.mark.parametrize(
+    ("queues", "changed"),
+    [
+        pytest.param([stuck(*MINUTES), steady(*MINUTES)], {}, id="one queue moves"),
+        pytest.param([dict.fromkeys(MINUTES, (50, 20))], {}, id="nothing comes"),
+        pytest.param([stuck(*MINUTES[:3])], {}, id="it does not last"),
+        pytest.param([stuck(0, 300)], {}, id="two polls"),
+        pytest.param([stuck(*MINUTES)], {"processes": 0}, id="nobody is there"),
+        pytest.param([stuck(*MINUTES)], {"coverage": "BROADCASTING"}, id="each reads for itself"),
+        pytest.param([stuck(*MINUTES)], {"orphaned": [0]}, id="it has no owner"),
+        pytest.param([{}], {}, id="no poll"),
+    ],
+)
+def test_what_is_no_such_group(queues, changed):
+    assert found([offsets(number, each) for number, each in enumerate(queues)], **changed) == []
+
+
+def test_a_queue_that_is_not_polled_may_move():
+    stays = offsets(0, stuck(*MINUTES))
+    # The broker of the other one is away, and then it has moved.
+    assert found([stays, offsets(1, steady(0, 300))]) == []
+    # It is not polled any more.
+    assert found([stays, offsets(1, steady(0, 60))]) == []
+    # It is where it was, and nothing waits in it: its broker came back with old offsets.
+    assert found([stays, offsets(1, {0: (5, 5), 300: (5, 5)})]) == []
+    # It is where it was, and messages wait.
+    assert times(found([stays, offsets(1, stuck(0, 300))])) == [(0, 300)]
+
+
+def test_while_a_queue_with_nothing_to_do_has_kept_up_the_others_are_stalled():
+    # It moved, and then its broker got no more messages: its master is away.
+    done = {0: (10, 0)} | dict.fromkeys(MINUTES[1:], (10, 10))
+    assert found([offsets(0, stuck(*MINUTES)), offsets(1, done)]) == []
+
+
+def test_it_begins_with_the_last_move():
+    some = steady(0, 60) | {each: (each, 60) for each in (120, 180, 240, 300, 360)}
+    assert times(found([offsets(0, some)])) == [(120, 360)]
+
+
+def test_running_infos_show_whether_the_listeners_hang():
+    queues = [offsets(number, stuck(*MINUTES)) for number in range(4)]
+    clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]
+    (fault,) = found(queues, clients)
+    assert "2 clients answered, and no message waits in a client" in fault.evidence
+    assert "consumeEnable" in fault.remedy
+    assert "jstack" not in fault.remedy
+
+    hangs = clients[1]._replace(
+        queues=tuple(each._replace(activity="NOT_CONSUMING") for each in clients[1].queues)
+    )
+    (fault,) = found(queues, [clients[0], hangs])
+    assert "b has messages in its cache and consumes none of them" in fault.evidence
+    assert "jstack" in fault.remedy
+    assert "consumeEnable" not in fault.remedy

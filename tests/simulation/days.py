@@ -1,0 +1,321 @@
+"""Days of a cluster with several groups: ``make truth-days``.
+
+    python -m tests.simulation.days --seed 1 --every 60
+    python -m tests.simulation.days --seed 1 --every 300 --hours 24 --groups 20
+
+A healthy day has deploys, crashes, an autoscaler, topics that grow, the restart of a broker and of
+a nameserver: nothing of WARNING or worse may last. A day with faults has eight groups in which one
+thing goes wrong for an hour or so: each is to be found, begun within two rounds.
+
+Each group is a fleet of its own; brokers, nameservers and collector are the same for all, and so
+is what happens to them. Names get the number of their group where lines are written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time as timer
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from tests.simulation.clients import Process
+from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
+from tests.simulation.fleets import Fleet, Pod, settled_fleet
+from tests.simulation.score import audited
+from tests.simulation.scoring import FaultRow, Row, score
+from tests.simulation.situations import lose_broker, new_pod, replace_all, replace_pod
+from tests.simulation.world import GROUP, RETRY
+
+_HOUR: Millis = 60 * MINUTE
+#: One group is asked so much later than the one before it.
+_A_GROUP_TAKES: Millis = 250
+_WORSE = ("WARNING", "CRITICAL")
+_NAMES = (GROUP, RETRY, "T", "U")
+
+
+@dataclass(frozen=True)
+class Day:
+    """What was simulated: by the number of the group its fleet."""
+
+    name: str
+    fleets: tuple[Fleet, ...]
+
+
+def make_day(
+    name: str, seed: int, folder: Path, *, hours: float, groups: int, every: Millis, faults: bool
+) -> Day:
+    """Simulates a day and writes its dump, a file for each group."""
+    fleets = []
+    until = int(hours * _HOUR)
+    for number in range(groups):
+        of_group = dice_of(f"{name} {seed} {number}")
+        of_cluster = dice_of(f"{name} {seed}")
+        fleet = settled_fleet(name, of_group, dice_of(f"{name} {seed} {number} draws"), of_cluster)
+        fleet.until = until
+        fleet.habits.interval, fleet.habits.drift = every, of_cluster.choice([0, 130])
+        fleet.habits.heartbeats, fleet.habits.offsets, fleet.habits.running_infos = (
+            False,
+            True,
+            True,
+        )
+        fleet.habits.infos_each = max(5 * MINUTE // every, 1)
+        fleet.habits.pause = 20
+        fleet.habits.comes_after = number * _A_GROUP_TAKES
+        for pod in fleet.pods:
+            pod.strategy = "AVG"
+        _happens_to_all(fleet, of_cluster)
+        if faults and number < len(FAULTS):
+            began = until // 4 + fleet.between(0, until / 4 / SECOND)
+            lasts = min(fleet.between(2400, 5400), until // 8)
+            FAULTS[number](fleet, began, began + lasts)
+        else:
+            _ordinary(fleet)
+        fleet.simulate()
+        _write(fleet, number, folder)
+        fleets.append(fleet)
+    return Day(name, tuple(fleets))
+
+
+def _write(fleet: Fleet, number: int, folder: Path) -> None:
+    own = {name: f"{name}-{number:02}" for name in _NAMES}
+    with (folder / f"{fleet.name}-{number:02}.jsonl").open("w") as file:
+        for line in fleet.lines:
+            for key in ("consumer_group", "topic"):
+                if key in line:
+                    line[key] = own[line[key]]
+            for name in _NAMES if "body" in line else ():
+                line["body"] = line["body"].replace(f'"{name}"', f'"{own[name]}"')
+            file.write(json.dumps(line) + "\n")
+    for collector in fleet.collectors:
+        collector.lines.clear()
+
+
+# ---------------------------------------------------------------- what happens
+
+
+def _happens_to_all(fleet: Fleet, dice: Random) -> None:
+    """One broker and one nameserver restart, at the same time for all groups."""
+    world = fleet.world
+    name = dice.choice(fleet.broker_names)
+    began, away = (dice.randrange(fleet.until * 2 // 3, fleet.until * 4 // 5) for _ in "12")
+    fleet.clock.at(began, lambda: world.stop_broker(name))
+    fleet.clock.at(began + dice.randrange(20, 130) * SECOND, lambda: world.start_broker(name))
+    nameserver = world.nameservers[1]
+    fleet.clock.at(away, lambda: world.stop_nameserver(nameserver))
+    fleet.clock.at(
+        away + dice.randrange(2, 60) * SECOND, lambda: world.start_nameserver(nameserver)
+    )
+
+
+def _ordinary(fleet: Fleet) -> None:
+    """Deploys, each in a third of the day; a crash, an autoscaler, a topic that grows."""
+    random, latest = fleet.random, fleet.until - 20 * MINUTE
+    keeps_id = random.random() < 0.3
+    for third in random.sample(range(3), random.randint(1, 3)):
+        how = random.choice(["stop", "stop", "kill"])
+        began = third * latest // 3 + random.randrange(latest // 6)
+        replace_all(fleet, how=how, keeps_id=keeps_id, began=began)
+    crashing = random.choice(fleet.pods)
+    replaced = partial(replace_pod, fleet, crashing, how="kill", keeps_id=keeps_id)
+    fleet.clock.at(random.randrange(latest), replaced)
+    more, (comes, leaves) = new_pod(fleet), sorted(random.sample(range(latest), 2))
+    fleet.clock.at(comes, partial(fleet.start, more))
+    fleet.do(leaves + MINUTE, more, Process.stop)
+    if random.random() < 0.2:
+        queues = fleet.world.topics["broker-a"]["T"] + random.choice([2, 4])
+        fleet.clock.at(random.randrange(latest), lambda: fleet.world.set_queues("T", queues))
+
+
+def _change(fleet: Fleet, pods: Sequence[Pod], time: Millis, change: Callable[[Pod], None]) -> None:
+    """A deploy that changes something of these pods."""
+    for number, pod in enumerate(pods):
+
+        def once(pod: Pod = pod) -> None:
+            change(pod)
+            replace_pod(fleet, pod, how="stop", keeps_id=False)
+
+        fleet.clock.at(time + number * 20 * SECOND, once)
+
+
+def _shared_id(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    pods = fleet.pods[:2]
+    _change(fleet, pods, began, lambda pod: setattr(pod, "client_id", "172.17.0.1@1"))
+    _change(fleet, pods, ends, lambda pod: setattr(pod, "client_id", None))
+    fleet.plant("DUPLICATE_CLIENT_ID", began + 20 * SECOND, ends, pods=pods)
+
+
+def _other_strategy(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    pods = fleet.pods[-1:]
+    fleet.world.set_queues("T", 2 * len(fleet.pods) + 1)
+    _change(fleet, pods, began, lambda pod: setattr(pod, "strategy", "AVG_BY_CIRCLE"))
+    _change(fleet, pods, ends, lambda pod: setattr(pod, "strategy", "AVG"))
+    fleet.plant("STRATEGY_MISMATCH", began, ends)
+
+
+def _other_topics(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    both, pods = fleet.give_u(), fleet.pods[:1]
+    without = both - {"U"}
+    _change(fleet, pods, began, lambda pod: setattr(pod, "subscriptions", without))
+    _change(fleet, pods, ends, lambda pod: setattr(pod, "subscriptions", both))
+    fleet.plant("SUBSCRIPTION_MISMATCH", began, ends, pods=pods)
+
+
+def _lost_broker(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    pod, name = fleet.pods[0], fleet.broker_names[-1]
+    lose_broker(fleet, pod, name, began, seen=True)
+    fleet.do(ends, pod, lambda process: process.find(name))
+    fleet.plant("BROKER_VIEW_DIVERGENCE", began, ends, pods=[pod], broker_names=[name])
+
+
+def _hanging_listener(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    pod = fleet.pods[0]
+    fleet.do(began, pod, Process.block)
+    fleet.clock.at(ends, partial(replace_pod, fleet, pod, how="kill", keeps_id=False))
+    fleet.plant("FROZEN_PROCESS", began, ends, pods=[pod])
+
+
+def _may_not_consume(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    fleet.clock.at(began, lambda: fleet.world.set_consume_enabled(False))
+    fleet.clock.at(ends, lambda: fleet.world.set_consume_enabled(True))
+    fleet.plant("GROUP_NOT_CONSUMING", began, ends)
+
+
+def _other_tags(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    pods = fleet.pods[: max(len(fleet.pods) // 2, 1)]
+
+    def refuse(tag: str) -> None:
+        for pod in fleet.pods:
+            pod.running.refused = pod.expression != tag
+            fleet.world.reads_changed(pod.running)
+
+    _change(fleet, pods, began, lambda pod: setattr(pod, "expression", "TagB"))
+    fleet.clock.at(began + len(pods) * 20 * SECOND, partial(refuse, "*"))
+    _change(fleet, pods, ends, lambda pod: setattr(pod, "expression", "*"))
+    fleet.plant("EXPRESSION_MISMATCH", began, ends)
+
+
+def _nobody(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    for pod in fleet.pods:
+        fleet.do(began, pod, Process.stop)
+        fleet.clock.at(ends, partial(fleet.start, pod))
+    fleet.plant("GROUP_OFFLINE", began, ends)
+
+
+FAULTS = (
+    _shared_id,
+    _other_strategy,
+    _other_topics,
+    _lost_broker,
+    _hanging_listener,
+    _may_not_consume,
+    _other_tags,
+    _nobody,
+)
+
+
+# ---------------------------------------------------------------- figures
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What lasts in groups in which nothing was planted, as lines; of what was planted, as fault
+    and group, what was missed and what begins at another time."""
+
+    false: tuple[str, ...]
+    planted: int
+    missed: tuple[str, ...]
+    late: tuple[str, ...]
+
+
+def judge_day(
+    day: Day, rows: dict[tuple[str, str], list[Row]], faults: dict[tuple[str, str], list[FaultRow]]
+) -> Verdict:
+    """Compares what was published of a day with what was planted."""
+    false, missed, late, planted = [], [], [], 0
+    for number, fleet in enumerate(day.fleets):
+        suffix = f"-{number:02}"
+        mine = [
+            replace(row, queue=replace(row.queue, topic=row.queue.topic.removesuffix(suffix)))
+            for row in rows.get((day.name, GROUP + suffix), ())
+        ]
+        of_group = faults.get((day.name, GROUP + suffix), [])
+        lasting = [*mine, *of_group]
+        if not fleet.planted:
+            false += [
+                f"{GROUP}{suffix} {each}"
+                for each in lasting
+                if each.lasts and each.severity in _WORSE
+            ]
+            continue
+        queues = [row for row in mine if row.kind != "STALLED"]
+        stalls = [row for row in mine if row.kind == "STALLED"]
+        result = score(fleet, queues, stalls, of_group)
+        planted += len(fleet.planted)
+        missed += [f"{fault} {GROUP}{suffix}" for fault in sorted(result.faults_missed)]
+        late += [f"{each.fault} {GROUP}{suffix}" for each, is_right in result.begun if not is_right]
+        seen = {each.fault for each, _ in result.begun}
+        missed += [
+            f"{each.fault} {GROUP}{suffix} of others"
+            for each in fleet.planted
+            if each.fault not in seen | result.faults_missed
+        ]
+    return Verdict(tuple(false), planted, tuple(missed), tuple(late))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hours", type=float, default=24)
+    parser.add_argument("--groups", type=int, default=20)
+    parser.add_argument("--every", type=int, default=60, help="seconds between two rounds")
+    parser.add_argument("--out", type=Path, default=Path("build/truth-days"))
+    options = parser.parse_args(arguments)
+    ok = True
+    for faults in (False, True):
+        began = timer.monotonic()
+        name = "faults" if faults else "healthy"
+        verdict = run_day(
+            name,
+            options.seed,
+            options.out,
+            hours=options.hours,
+            groups=options.groups,
+            every=options.every * SECOND,
+            faults=faults,
+        )
+        found = verdict.planted - len(verdict.missed)
+        sys.stdout.write(
+            f"{name}: seed {options.seed}, {options.groups} groups, {options.hours:g} h, a round "
+            f"each {options.every} s: {len(verdict.false)} lasting findings of WARNING or worse "
+            f"where nothing is wrong; {found} of {verdict.planted} planted faults found, "
+            f"{found - len(verdict.late)} begin rightly ({timer.monotonic() - began:.0f} s)\n"
+        )
+        for title, lines in (
+            ("false", verdict.false),
+            ("missed", verdict.missed),
+            ("begins wrongly", verdict.late),
+        ):
+            sys.stdout.writelines(f"  {title}: {line}\n" for line in lines)
+        ok = ok and not (verdict.false or verdict.missed or verdict.late)
+    return 0 if ok else 1
+
+
+def run_day(
+    name: str, seed: int, out: Path, *, hours: float, groups: int, every: Millis, faults: bool
+) -> Verdict:
+    """Simulates a day, audits it, and compares."""
+    shutil.rmtree(out, ignore_errors=True)
+    dumps = out / "dumps"
+    dumps.mkdir(parents=True)
+    day = make_day(name, seed, dumps, hours=hours, groups=groups, every=every, faults=faults)
+    return judge_day(day, *audited(dumps, out / "audit"))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
