@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import json
 import struct
-from asyncio import StreamReader
-from collections.abc import Mapping
+from asyncio import IncompleteReadError, StreamReader
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -33,6 +33,10 @@ _LANGUAGES = (
 )
 _OTHER = "OTHER"
 _RESPONSE = 1
+#: What a server answers is in the body; a header has no more than a message.
+_LONGEST_HEADER = 1 << 16
+#: A frame is taken from its stream in such pieces.
+_PIECE = 1 << 16
 
 _FIXED = struct.Struct(">hBhii")
 _INT = struct.Struct(">i")
@@ -113,16 +117,29 @@ def decode(payload: bytes) -> Frame:
     raise FrameError(f"expected a header of type 0 (JSON) or 1 (ROCKETMQ), came {mark >> 24}")
 
 
-async def read_frame(reader: StreamReader, most_bytes: int) -> Frame:
-    """The next frame of a stream.
+async def read_frame(
+    reader: StreamReader,
+    most_bytes: int,
+    take: Callable[[int, int], None] = lambda _size, _length: None,
+) -> Frame:
+    """The next frame of a stream; ``take`` gets the size of each piece, and the frame's length.
 
     Raises FrameError for one that is longer than ``most_bytes`` or is none, IncompleteReadError
-    where the stream ends.
+    where the stream ends, and what ``take`` raises.
     """
     length = int.from_bytes(await reader.readexactly(4), "big")
     if not _SHORTEST <= length <= most_bytes:
         raise FrameError(f"expected a frame of 4 to {most_bytes} bytes, came {length}")
-    return decode(await reader.readexactly(length))
+    payload = bytearray()
+    while len(payload) < length:
+        piece = await reader.read(min(length - len(payload), _PIECE))
+        if not piece:
+            raise IncompleteReadError(bytes(payload), length)
+        take(len(piece), length)
+        payload += piece
+    if int.from_bytes(payload[1:_SHORTEST], "big") > _LONGEST_HEADER:
+        raise FrameError(f"expected a header of at most {_LONGEST_HEADER} bytes")
+    return decode(bytes(payload))
 
 
 def _json_header(frame: Frame) -> bytes:
@@ -160,8 +177,8 @@ def _from_json(header: bytes, body: bytes) -> Frame:
 
 def _integer(values: dict[str, Any], name: str, default: int | None = None) -> int:
     value = values.get(name, default)
-    if type(value) is not int:
-        raise FrameError(f"expected {name} to be an integer")
+    if type(value) is not int or not -(1 << 31) <= value < 1 << 31:
+        raise FrameError(f"expected {name} to be an integer of 32 bits")
     return value
 
 
@@ -169,7 +186,8 @@ def _text(values: dict[str, Any], name: str) -> str | None:
     value = values.get(name)
     if value is not None and not isinstance(value, str):
         raise FrameError(f"expected {name} to be a text")
-    return value
+    # No file in UTF-8 can have half a surrogate pair.
+    return None if value is None else value.encode(errors="replace").decode()
 
 
 def _binary_header(frame: Frame) -> bytes:

@@ -30,7 +30,10 @@ from jobs.instants import Instant
 _QUESTIONS: Mapping[str, Callable[[Mapping[str, Any]], Question]] = {
     "consumer_connection": lambda line: questions.members(line["consumer_group"]),
     "topic_route": lambda line: questions.route(line["topic"]),
+    "cluster_info": lambda _: questions.brokers(),
+    "subscription_group": lambda _: questions.groups(),
     "message_request_mode": lambda _: questions.request_modes(),
+    "consumer_topics": lambda line: questions.topics_of(line["consumer_group"]),
     "consume_stats": lambda line: questions.offsets(line["consumer_group"]),
     "consumer_running_info": lambda line: questions.running_info(
         line["consumer_group"], line["client_id"]
@@ -44,8 +47,8 @@ _NOT_NEEDED_TO_PLAN = {
     RequestCode.GET_CONSUMER_RUNNING_INFO,
     RequestCode.GET_ALL_MESSAGE_REQUEST_MODE,
 }
-#: What a broker before 5.0 answers to 402.
-_NOT_SUPPORTED = 3
+#: What a broker before 5.0 answers to some questions, of which there is no line then.
+_NOT_SUPPORTED, _SINCE_5 = 3, ("message_request_mode", "consumer_topics")
 _ANSWER = {"collected_at", "body", "error_code", "error_message"}
 
 #: What a line has besides the answer: kind, cluster, snapshot_time, and who is asked of what.
@@ -73,7 +76,8 @@ async def plan(
     async with _Scout(options, clock) as scout:
         await Round(target, scout, Memory(), snapshot_time, lines.append).run()
     planned: defaultdict[str, list[Unanswered]] = defaultdict(list)
-    for line in sorted(lines, key=lambda line: _ORDER[line["kind"]]):
+    asked = [line for line in lines if line["kind"] in _ORDER]
+    for line in sorted(asked, key=lambda line: _ORDER[line["kind"]]):
         address = line.get("namesrv_addr") or line["broker_addr"]
         planned[address].append({key: line[key] for key in line if key not in _ANSWER})
     return dict(planned)
@@ -111,7 +115,8 @@ async def ask_planned(
                 silent += answer.code == NO_ANSWER
                 if answer.code == NOT_REACHED:
                     continue
-            if line["kind"] == "message_request_mode" and answer.code == _NOT_SUPPORTED:
+            client.handled(answer)
+            if line["kind"] in _SINCE_5 and answer.code == _NOT_SUPPORTED:
                 continue
             lines.append(answered_line(line, answer))
 

@@ -18,13 +18,18 @@ from jobs.dumps.memory import ENTRY_BYTES, Memory
 from jobs.dumps.parsing import parse_json
 from jobs.dumps.statement import (
     CLIENT_LOG,
+    CLUSTER_INFO,
     CONSUME_STATS,
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
+    CONSUMER_TOPICS,
     HEARTBEAT,
     KINDS,
+    LEFT_OUT,
     MESSAGE_REQUEST_MODE,
+    SUBSCRIPTION_GROUP,
     TOPIC_ROUTE,
+    WITHOUT_STATEMENTS,
     Content,
     Source,
     Statement,
@@ -75,9 +80,18 @@ _KINDS = {
     CONSUME_STATS: _Kind(("snapshot_time", "consumer_group"), "consumer_group", _BROKER),
     MESSAGE_REQUEST_MODE: _Kind(("snapshot_time", "broker_name", "broker_id"), None, _BROKER),
     CLIENT_LOG: _Kind((), None, ("process",)),
+    CLUSTER_INFO: _Kind(("snapshot_time", "namesrv_addr"), None, ("namesrv_addr",)),
+    SUBSCRIPTION_GROUP: _Kind(("snapshot_time", "broker_name", "broker_id"), None, _BROKER),
+    CONSUMER_TOPICS: _Kind(
+        ("snapshot_time", "broker_name", "broker_id", "consumer_group"), "consumer_group", _BROKER
+    ),
+    LEFT_OUT: _Kind(("snapshot_time",), None, ()),
 }
 #: These come again and again; the others hold counters and times that always move.
-REPEATED = (HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, MESSAGE_REQUEST_MODE)
+REPEATED = (
+    *(HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, MESSAGE_REQUEST_MODE),
+    *(CLUSTER_INFO, SUBSCRIPTION_GROUP, CONSUMER_TOPICS),
+)
 
 _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")
@@ -160,7 +174,8 @@ class Reader:
         """The statements of a line, or why it has none.
 
         A heartbeat has one for each of its groups. A line that was understood and is about no
-        group (a log line of something else, a heartbeat of a producer) has none.
+        group (a log line of something else, a heartbeat of a producer) has none, nor has one of a
+        kind of ``WITHOUT_STATEMENTS``.
         """
         if len(line) > self._bounds.line_bytes:
             return too_long(len(line), self._bounds)
@@ -208,6 +223,8 @@ class Reader:
         elif not who.failed:
             neither = "expected body or error_code, came neither"
             return Refused(neither if name in MAY_FAIL else "expected body, came none")
+        if name in WITHOUT_STATEMENTS:
+            return []
         source, contents = who.source, read.contents
         if read.code is not None:
             source = self._failed(source, read)

@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from jobs.errors import DamagedError, InputError
+from jobs.storage import disk
 from jobs.storage.lease import Lease
 from jobs.storage.location import Location, StoredFile
 from jobs.storage.manifest import TableFiles
@@ -171,7 +173,9 @@ class SnapshotWriter:
         return self.root / "_staging" / self.run_id
 
     def table(self, name: str) -> Location:
-        """Where a table of this run is to be written."""
+        """Where a table of this run is to be written: it has the true ids of clients."""
+        if self.root.is_local:
+            disk.make_private(Path((self.root / name).base))
         return self.root / name / f"run={self.run_id}"
 
     def publish(self, rows: Mapping[str, int], summary: Mapping[str, Any]) -> Snapshots:
