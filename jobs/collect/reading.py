@@ -120,7 +120,7 @@ def _connections(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
 #: Of a message queue or a subscription; nothing else in a ``ConsumeStats`` or in a
 #: ``ConsumerRunningInfo`` is named so. Their keys are objects, and they are long: to find the
 #: topics costs a tenth of parsing them.
-_TOPIC = re.compile(rb'"topic":("(?:[^"\\]|\\.)*")')
+_TOPIC = re.compile(rb'"topic" ?: ?("(?:[^"\\]|\\.)*")')
 
 
 def topics_in(answer: Answer) -> Named:
@@ -135,7 +135,7 @@ def topics_in(answer: Answer) -> Named:
 
 
 #: Of a broker in a ``TopicRouteData``.
-_CLUSTER = re.compile(rb'"cluster":("(?:[^"\\]|\\.)*")')
+_CLUSTER = re.compile(rb'"cluster" ?: ?("(?:[^"\\]|\\.)*")')
 
 
 def clusters_in(answer: Answer) -> set[str]:

@@ -185,6 +185,7 @@ class Round:
         self._tasks: asyncio.TaskGroup | None = None
         self._namesrvs_left = len(target.namesrvs)
         self._brokers: dict[str, Broker] = {}
+        self._too_many: set[Broker] = set()
         self._groups: Shares[_Group] = Shares(target.most_groups)
         self._topics: Shares[tuple[str, str]] = Shares(target.most_topics)
         self._ids: Shares[tuple[str, str, str]] = Shares(target.most_members)
@@ -388,7 +389,7 @@ class Round:
         if broker.address in self._brokers or broker[:3] in taken:
             return
         if len(self._brokers) >= self._target.most_brokers:
-            self._left_out[broker.cluster, "", "brokers (most_brokers)"] += 1
+            self._too_many.add(broker)
             self._memory.brokers.pop(broker, None)
             return
         self._brokers[broker.address] = broker
@@ -720,6 +721,7 @@ class Round:
     def _say_what_was_left_out(self) -> None:
         """A line and a trouble for each reason."""
         left_out = {
+            "brokers": len(self._too_many),
             "groups": self._groups.left_out,
             "topics": self._topics.left_out,
             "members": self._ids.left_out,
