@@ -207,7 +207,11 @@ def load_options(
     if path is None:
         if not cluster.get("namesrv"):
             raise SettingsError("expected --namesrv HOST:PORT, or --config FILE, came neither")
-        values: dict[str, Any] = {"clusters": [dict(cluster)]}
+        try:
+            namesrvs = [each for text in cluster["namesrv"] for each in namesrvs_of(text)]
+        except ValueError as error:
+            raise SettingsError(f"--namesrv: {error}") from error
+        values: dict[str, Any] = {"clusters": [{**cluster, "namesrv": namesrvs}]}
     elif cluster:
         options = ", ".join(sorted(cluster))
         raise SettingsError(f"expected clusters from --config {path} alone, came also {options}")
