@@ -70,6 +70,8 @@ _NOT_ONLINE = 206
 #: The order in which an address is asked: lists and routes, then offsets, then running infos, which
 #: may take the whole time-out each.
 _FIRST, _SECOND, _LAST = 0, 1, 2
+#: After so many questions the others get each fourth turn: the groups may be made up.
+_MANY = 500
 
 #: What is under way when the round's time is over may take so many seconds more.
 _GRACE = 3.0
@@ -177,7 +179,8 @@ class Round:
         self._snapshot_text = iso(to_datetime(snapshot_time))
         self._ends = 0.0
         self._order = count()
-        self._jobs: defaultdict[str, list[_Job]] = defaultdict(list)
+        self._jobs: defaultdict[tuple[str, int], list[_Job]] = defaultdict(list)
+        self._turns: Counter[str] = Counter()
         #: By address: the names that it is still to be asked of, and how that becomes jobs.
         self._walks: defaultdict[str, list[tuple[int, Walk[_Group], Callable[[_Group], None]]]]
         self._walks = defaultdict(list)
@@ -185,6 +188,7 @@ class Round:
         self._tasks: asyncio.TaskGroup | None = None
         self._namesrvs_left = len(target.namesrvs)
         self._brokers: dict[str, Broker] = {}
+        self._taken: set[tuple[str, str, int]] = set()
         self._too_many: set[Broker] = set()
         self._groups: Shares[_Group] = Shares(target.most_groups)
         self._topics: Shares[tuple[str, str]] = Shares(target.most_topics)
@@ -270,7 +274,7 @@ class Round:
     ) -> None:
         """Has the question asked in its turn; what waits longest since ``before`` comes first."""
         job = _Job((urgency, before, next(self._order)), question, then, read)
-        heappush(self._jobs[address], job)
+        heappush(self._jobs[address, urgency], job)
         self._wake(address, 1)
 
     def _wake(self, address: str, lanes: int) -> None:
@@ -287,6 +291,7 @@ class Round:
     async def _lane(self, address: str) -> None:
         while (job := self._next(address)) is not None:
             answer = await self._asked(address, job)
+            self._not_asked += answer.code == NOT_REACHED
             try:
                 job.then(answer, await self._read(job, answer))
                 if self._unwritten > _BATCH:
@@ -297,15 +302,21 @@ class Round:
 
     def _next(self, address: str) -> _Job | None:
         """The question that is next; None where there is none now."""
-        if self._not_asked >= _MOST_NOT_ASKED:
+        is_failing = address in self._client.given_up or self._is_over()
+        if is_failing and self._not_asked >= _MOST_NOT_ASKED:
             return None
-        jobs = self._jobs[address]
-        for urgency, walk, put in self._walks[address]:
-            while not jobs or jobs[0].urgency[0] > urgency:
-                if (name := walk.next()) is None:
-                    break
-                put(name)
-        return heappop(jobs) if jobs else None
+        self._turns[address] += 1
+        turns = (_FIRST, _SECOND, _LAST)
+        if self._turns[address] > _MANY and self._turns[address] % 4 == 0:
+            turns = (_SECOND, _FIRST, _LAST) if self._infos[address] else turns[::-1]
+        for urgency in turns:
+            jobs = self._jobs[address, urgency]
+            for _, walk, put in (each for each in self._walks[address] if each[0] == urgency):
+                while not jobs and (name := walk.next()) is not None:
+                    put(name)
+            if jobs:
+                return heappop(jobs)
+        return None
 
     async def _asked(self, address: str, job: _Job) -> Answer:
         if self._is_over():
@@ -331,7 +342,6 @@ class Round:
         return asyncio.get_running_loop().time() >= self._ends
 
     def _asked_too_late(self, address: str) -> Answer:
-        self._not_asked += 1
         return self._client.not_asked(
             address, f"the round took longer than {self._target.longest:g} s"
         )
@@ -385,14 +395,14 @@ class Round:
 
     def _add_broker(self, broker: Broker) -> None:
         # An address belongs to one broker, in one cluster.
-        taken = {each[:3] for each in self._brokers.values()}
-        if broker.address in self._brokers or broker[:3] in taken:
+        if broker.address in self._brokers or broker[:3] in self._taken:
             return
         if len(self._brokers) >= self._target.most_brokers:
             self._too_many.add(broker)
             self._memory.brokers.pop(broker, None)
             return
         self._brokers[broker.address] = broker
+        self._taken.add(broker[:3])
         walks = self._walks[broker.address]
         walks.append((_FIRST, self._walk(broker), partial(self._put_members, broker)))
         if broker.is_master:
@@ -405,7 +415,8 @@ class Round:
                 )
         for group in self._target.named_groups:
             self._add_group((broker.cluster, group), "")
-        self._wake_all([address for address, of in self._brokers.items() if of[0] == broker[0]])
+        # Groups that are named anew wake the others, too.
+        self._wake(broker.address, self._client.options.per_address)
 
     def _walk(self, broker: Broker) -> Walk[_Group]:
         return Walk(self._groups, lambda giver: giver[0] == broker.cluster)
@@ -730,7 +741,7 @@ class Round:
             if number:
                 self._leave_out("", f"{name} (most_{name})", number)
         if self._not_asked >= _MOST_NOT_ASKED:
-            self._leave_out("", f"questions that took longer than {self._target.longest:g} s")
+            self._leave_out("", "questions to servers that did not answer, or not in time")
         now = iso(to_datetime(self._client.now()))
         for (cluster, address, what), number in sorted(self._left_out.items()):
             self._take_line(
