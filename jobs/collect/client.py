@@ -42,9 +42,9 @@ IN_ALL = 64
 _IDLE_SECONDS = 30.0
 #: Bytes that a stream keeps before it makes the server wait.
 _STREAM_BYTES = 1 << 16
-#: A shorter answer is always taken; of longer ones so many bytes at a time, and of one address so
-#: many times the longest in a round.
-_SHORT_BYTES, _MOST_HELD, _MOST_LONGEST = 1 << 18, 32 << 20, 16
+#: A shorter answer is always taken; of longer ones as much at a time as so many of the longest, and
+#: of one address in a round as so many.
+_SHORT_BYTES, _MOST_HELD, _MOST_LONGEST = 1 << 18, 2, 16
 
 _MOST_OF_A_REMARK = 4_096
 
@@ -177,8 +177,9 @@ class RemotingClient:
         most = _MOST_LONGEST * self.options.most_bytes
         if self._received[address] > most:
             raise FrameError(f"more than {most >> 20} MiB came in this round")
-        if is_long and self._held > _MOST_HELD:
-            raise FrameError(f"more than {_MOST_HELD >> 20} MiB are under way at once")
+        most = _MOST_HELD * self.options.most_bytes
+        if is_long and self._held > most:
+            raise FrameError(f"more than {most >> 20} MiB are under way at once")
 
     def untake(self, size: int) -> None:
         """Takes back what was counted of an answer that nobody gets."""

@@ -152,8 +152,8 @@ class CollectOptions(Section):
     most_bytes: WholeNumber = Field(default=8 << 20, ge=1 << 16)
     most_brokers: WholeNumber = Field(default=1_000, ge=1)
     most_groups: WholeNumber = Field(default=10_000, ge=1)
-    most_topics: WholeNumber = Field(default=50_000, ge=1)
-    most_members: WholeNumber = Field(default=50_000, ge=1)
+    most_topics: WholeNumber = Field(default=20_000, ge=1)
+    most_members: WholeNumber = Field(default=20_000, ge=1)
     clusters: tuple[Cluster, ...] = Field(min_length=1)
 
     @field_validator("clusters")

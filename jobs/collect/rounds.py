@@ -25,6 +25,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -74,9 +75,9 @@ _FIRST, _SECOND, _LAST = 0, 1, 2
 _MANY = 500
 
 #: What is under way when the round's time is over may take so many seconds more.
-_GRACE = 3.0
+_GRACE = 2.0
 #: So many lines say what was not asked in time, each of one question; for the rest there is one.
-_MOST_NOT_ASKED = 50_000
+_MOST_NOT_ASKED = 30_000
 #: A longer body is read in a thread; so many bytes of lines are written in one as well.
 _LONG = 1 << 14
 _BATCH = 1 << 20
@@ -111,8 +112,8 @@ class Target:
     longest: float = 300.0
     most_brokers: int = 1_000
     most_groups: int = 10_000
-    most_topics: int = 50_000
-    most_members: int = 50_000
+    most_topics: int = 20_000
+    most_members: int = 20_000
 
     def takes_group(self, group: str) -> bool:
         """Whether the group is collected."""
@@ -202,6 +203,7 @@ class Round:
         self._infos: Counter[str] = Counter()
         self._lines: list[dict[str, Any]] = []
         self._unwritten = 0
+        self._worker: ThreadPoolExecutor | None = None
         self._writing, self._reading = asyncio.Lock(), asyncio.Lock()
         self._read_seconds: Counter[str] = Counter()
         self._not_asked = 0
@@ -225,6 +227,12 @@ class Round:
         self._ends = asyncio.get_running_loop().time() + self._target.longest
         for cluster, group in self._memory.groups:
             self._add_group((cluster, group), "")
+        # One thread: each has its own room that it does not give back.
+        with ThreadPoolExecutor(1) as self._worker:
+            await self._ask_all()
+        self._keep()
+
+    async def _ask_all(self) -> None:
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 for namesrv in self._target.namesrvs:
@@ -237,7 +245,6 @@ class Round:
             raise group.exceptions[0] from None
         self._say_what_was_left_out()
         await self._flush()
-        self._keep()
 
     @property
     def is_worth_keeping(self) -> bool:
@@ -358,7 +365,10 @@ class Round:
             return self._timed(job, answer)
         # One at a time: what a body becomes takes many times its room.
         async with self._reading:
-            return await asyncio.to_thread(self._timed, job, answer)
+            return await self._in_thread(partial(self._timed, job, answer))
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
     def _timed(self, job: _Job, answer: Answer) -> Any:
         address, began = answer.address, perf_counter()
@@ -425,7 +435,7 @@ class Round:
         self._write("subscription_group", broker.cluster, answer, **_of(broker))
         self._is_doubtful |= not answer.is_ok
         self._leave_out_long(broker, found)
-        for group in found.names if found else ():
+        for group in self._groups.within(found.names) if found else ():
             key = broker.cluster, group
             if len(self._known) < self._target.most_groups:
                 self._known.add(group)
@@ -512,10 +522,10 @@ class Round:
             members.is_due = True
             if before is not None:
                 members.memory.changed_at = self._snapshot_time
-        for client_id, times in found.ids.items():
+        for client_id in self._ids.within([*found.ids]):
             if self._ids.add((cluster, group, client_id), (cluster, broker.address)):
                 members.brokers.setdefault(client_id, []).append(broker)
-                if times > 1:
+                if found.ids[client_id] > 1:
                     members.twice.add(client_id)
         if found.too_long:
             self._leave_out(broker.address, "client ids that are too long", found.too_long)
@@ -558,7 +568,7 @@ class Round:
             return
         if found.too_long:
             self._leave_out(giver, "topics with names that are too long", found.too_long)
-        for topic in found.names:
+        for topic in self._topics.within(found.names):
             key = cluster, topic
             if re.fullmatch(self._target.topics, topic) and self._topics.add(key, (cluster, giver)):
                 self._memory.topics[key] = seen_at or self._snapshot_time
@@ -695,7 +705,7 @@ class Round:
         """Writes the lines that were taken, in a thread: to pack them takes time."""
         async with self._writing:
             lines, self._lines, self._unwritten = self._lines, [], 0
-            await asyncio.to_thread(self._write_all, lines)
+            await self._in_thread(partial(self._write_all, lines))
 
     def _write_all(self, lines: list[dict[str, Any]]) -> None:
         for line in lines:

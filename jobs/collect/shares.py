@@ -36,6 +36,11 @@ class Shares(Generic[Name]):
     def __contains__(self, name: Name) -> bool:
         return name in self._names
 
+    def within(self, names: list[str]) -> list[str]:
+        """As many of an answer's names as could be taken at all."""
+        self.left_out += max(0, len(names) - self._most)
+        return names[: self._most]
+
     def add(self, name: Name, giver: Giver) -> bool:
         """Takes the name, where there is room or can be made; whether it is among those taken."""
         if name in self._names:

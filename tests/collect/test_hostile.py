@@ -28,6 +28,7 @@ from jobs.collect.questions import members
 from jobs.collect.rounds import Round, Target
 from jobs.dumps.statements import Reader, Refused
 from jobs.storage import Location, SnapshotWriter
+from tests.collect.hostile_cluster import run
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import (
     Answering,
@@ -470,3 +471,15 @@ def test_an_account_is_refused_by_name(cluster: RemoteCluster) -> None:
     *_, troubles = rounds(with_evil(cluster, evil))
     assert "refused for want of an account" in troubles[0]
     assert "evil (evil:10911) answers: org.apache" in troubles[0]
+
+
+@pytest.mark.e2e
+def test_twenty_hostile_servers_at_once_cost_no_honest_line(tmp_path: Path) -> None:
+    every = 12.0
+    outcome = run(tmp_path, every, 2)
+    assert len(outcome.rounds) == 2, outcome.said
+    assert [each.honest - each.expected for each in outcome.rounds] == [0, 0]
+    assert max(each.seconds for each in outcome.rounds) < every + 5
+    # By itself on a quiet machine it is some 290.
+    assert outcome.most_mib < 350
+    assert outcome.exit_code == 0
