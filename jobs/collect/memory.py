@@ -37,7 +37,8 @@ class GroupMemory:
 
     ``lists``: by broker name and id a digest of the last list. ``infos_at``: when its running infos
     were asked last. ``changed_at``: when a list of it changed last. ``unanswered``: the members
-    whose running info is still to be had, with when they were asked last.
+    whose running info is still to be had, with when they were asked last. ``giver``: the address of
+    the broker that named it first.
     """
 
     seen_at: Instant = 0
@@ -45,6 +46,7 @@ class GroupMemory:
     infos_at: Instant | None = None
     changed_at: Instant | None = None
     unanswered: dict[str, Instant] = field(default_factory=dict)
+    giver: str = ""
 
     def is_due(self, now: Instant, refresh: Instant) -> bool:
         """Whether the running infos of all members are asked in the round that begins now."""

@@ -225,8 +225,8 @@ class Round:
         self._client.forget()
         self._memory.forget(self._snapshot_time)
         self._ends = asyncio.get_running_loop().time() + self._target.longest
-        for cluster, group in self._memory.groups:
-            self._add_group((cluster, group), "")
+        for key, of_group in self._memory.groups.items():
+            self._add_group(key, of_group.giver)
         # One thread: each has its own room that it does not give back.
         with ThreadPoolExecutor(1) as self._worker:
             await self._ask_all()
@@ -239,7 +239,10 @@ class Round:
                     walk = Walk(self._topics, lambda _: True)
                     self._walks[namesrv].append((_FIRST, walk, partial(self._put_route, namesrv)))
                     self._put(namesrv, questions.brokers(), self._on_brokers, reading.brokers_in)
-                for (cluster, topic), seen_at in list(self._memory.topics.items()):
+                # Those that have a route come first: others may be made up.
+                routed = {key[:2] for key, of in self._memory.routes.items() if of != _NO_ROUTE}
+                remembered = sorted(self._memory.topics.items(), key=lambda it: it[0] not in routed)
+                for (cluster, topic), seen_at in remembered:
                     self._add_topics(cluster, Named([topic]), "", None, seen_at)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
@@ -440,7 +443,8 @@ class Round:
             if len(self._known) < self._target.most_groups:
                 self._known.add(group)
             if self._add_group(key, broker.address):
-                self._memory.group(*key).seen_at = self._snapshot_time
+                memory = self._memory.group(*key)
+                memory.seen_at, memory.giver = self._snapshot_time, memory.giver or broker.address
         self._wake_all(each.address for each in self._brokers.values() if each[0] == broker[0])
 
     def _add_group(self, key: _Group, giver: str) -> bool:
@@ -591,7 +595,7 @@ class Round:
             self._write("topic_route", cluster, answer, namesrv_addr=answer.address, topic=topic)
         if answer.code < OK:
             return
-        digest = hashlib.md5(answer.body, usedforsecurity=False).hexdigest()[:8]
+        digest = _digest(answer.body)
         place = cluster, topic, answer.address
         before = self._memory.routes.get(place)
         self._memory.routes[place] = digest
@@ -766,6 +770,13 @@ class Round:
             )
             of = f" of {self._name_of(address)}" if address else ""
             self.troubles.insert(0, f"left out: {number:,} {what}{of}")
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.md5(body, usedforsecurity=False).hexdigest()[:8]
+
+
+_NO_ROUTE = _digest(b"")
 
 
 def answered_line(about: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
