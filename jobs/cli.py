@@ -585,7 +585,7 @@ def _collect_from(args: argparse.Namespace, given: dict[str, Any]) -> None:
 
 
 #: So many rounds are collected while ``live`` watches, each so many seconds after the one before:
-#: clients commit their offsets every 5 s, and stand still in what is asked sooner.
+#: clients commit their offsets every 5 s, so that what is asked sooner seems not to move.
 _LIVE_ROUNDS, _LIVE_APART = 6, 10.0
 
 
