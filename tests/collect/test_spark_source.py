@@ -71,7 +71,8 @@ def test_a_live_round_in_the_shell(
     assert len({row.snapshot_time for row in rows}) == 1
     assert {row.kind for row in rows} == {
         *("consumer_connection", "consume_stats", "consumer_running_info"),
-        *("message_request_mode", "topic_route"),
+        *("message_request_mode", "topic_route", "cluster_info"),
+        *("subscription_group", "consumer_topics"),
     }
 
     before = len(servers.requests)
