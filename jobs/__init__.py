@@ -4,14 +4,14 @@
 
 For a PySpark shell, over DataFrames and with the shell's session::
 
-    from jobs import Settings, audit_frames
+    from jobs import Frames
 
-    reports = audit_frames(spark.read.parquet("snapshots/heartbeats"),
-                           spark.read.parquet("snapshots/topic_routes"))
-    reports["orphaned_queues"].show()
+    frames = Frames(spark.read.parquet("snapshots/heartbeats"),
+                    spark.read.parquet("snapshots/topic_routes"))
+    frames.audit()["orphaned_queues"].show()
 
-Of one group and topic: ``explain`` and ``what_if``. Of what was published: ``read_reports``, and
-without Spark ``report_rows``.
+The audit in one call: ``audit_frames``. Of one group and topic: ``Frames.explain`` and
+``Frames.what_if``. Of what was published: ``read_reports``, and without Spark ``report_rows``.
 """
 
 from __future__ import annotations
@@ -20,31 +20,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobs.pipeline.explain import explain, what_if
-    from jobs.pipeline.frames import audit_frames, snapshot_frames
-    from jobs.reports.read import read_reports, report_rows
+    from jobs.pipeline.frames import Frames, audit_frames, read_reports
+    from jobs.reports.read import report_rows
     from jobs.settings import Settings, load_settings
 
 #: That of the package; the zip of spark-submit has no other place for it.
 __version__ = "0.2.0"
 
 __all__ = [
+    "Frames",
     "Settings",
     "audit_frames",
-    "explain",
     "load_settings",
     "read_reports",
     "report_rows",
-    "snapshot_frames",
-    "what_if",
 ]
 
 _HOMES = {
+    "Frames": "jobs.pipeline.frames",
     "audit_frames": "jobs.pipeline.frames",
-    "snapshot_frames": "jobs.pipeline.frames",
-    "explain": "jobs.pipeline.explain",
-    "what_if": "jobs.pipeline.explain",
-    "read_reports": "jobs.reports.read",
+    "read_reports": "jobs.pipeline.frames",
     "report_rows": "jobs.reports.read",
     "Settings": "jobs.settings",
     "load_settings": "jobs.settings",
@@ -58,7 +53,9 @@ def __getattr__(name: str) -> Any:
         try:
             return getattr(import_module(_HOMES[name]), name)
         except ModuleNotFoundError as error:
-            if error.name != "pyspark":
+            from jobs.environment import SPARK_PACKAGE  # noqa: PLC0415 - only where it is missing
+
+            if error.name != SPARK_PACKAGE:
                 raise
             raise ImportError(
                 f"jobs.{name} needs Spark: pip install 'rocketmq-rebalance-audit[spark]'; "

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from jobs import __version__
 from jobs.changes import CHANGES
+from jobs.environment import SPARK_PACKAGE
 from jobs.errors import SettingsError
 from jobs.known_issues import DEFAULT_KNOWN_ISSUES
 from jobs.languages.language import LANGUAGES
@@ -59,7 +60,7 @@ class _Versions(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         others = [f"Python {platform.python_version()}"]
-        for package in ("pyspark", "pyarrow", "numpy"):
+        for package in (SPARK_PACKAGE, "pyarrow", "numpy"):
             try:
                 others.append(f"{package} {version(package)}")
             except PackageNotFoundError:
@@ -138,10 +139,8 @@ def build_parser() -> argparse.ArgumentParser:
         help="the folder that gets snapshots/ and reports/",
     )
     _add_window(run)
-    _add_known_issues(run)
     _add_fail_on(run)
     _add_common(run)
-    _add_dry_run(run)
     ingest = _command(
         commands,
         "ingest",
@@ -153,7 +152,6 @@ def build_parser() -> argparse.ArgumentParser:
         "--snapshots", metavar="DIR", type=_folder, help="gets a folder for each table"
     )
     _add_common(ingest)
-    _add_dry_run(ingest)
     audit = _command(
         commands,
         "audit",
@@ -163,10 +161,8 @@ def build_parser() -> argparse.ArgumentParser:
     audit.add_argument("--snapshots", metavar="DIR", help="has a folder for each table")
     audit.add_argument("--reports", metavar="DIR", type=_folder, help="gets the published reports")
     _add_window(audit)
-    _add_known_issues(audit)
     _add_fail_on(audit)
     _add_common(audit)
-    _add_dry_run(audit)
     show = _command(
         commands,
         "show",
@@ -176,7 +172,7 @@ def build_parser() -> argparse.ArgumentParser:
     show.add_argument(
         "table", metavar="TABLE", help="the name of a table, as orphaned_queues; or summary"
     )
-    show.add_argument("--reports", metavar="DIR", help="where the reports are published")
+    _add_reports(show)
     _add_date_published(show)
     show.add_argument("--format", choices=("table", "json", "csv"), default="table")
     show.add_argument("--group", metavar="G", help="only this consumer group")
@@ -324,7 +320,7 @@ and what is sent; docs/alerts.md has an example for each service. The URL comes 
 (REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. The published run stays
 as it is. Exit code 2: there is no URL; 4: nobody took the message.""",
     )
-    alert.add_argument("--reports", metavar="DIR", help="where the reports are published")
+    _add_reports(alert)
     _add_date_published(alert)
     alert.add_argument(
         "--metrics",
@@ -342,10 +338,10 @@ def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
     report = _command(
         commands,
         "report",
-        "write the report of a published run: a page, a ticket, or data",
+        "write the report of a published run: a page, or a ticket",
         "report --reports out/reports --date 2026-11-20",
     )
-    report.add_argument("--reports", metavar="DIR", help="where the reports are published")
+    _add_reports(report)
     _add_date_published(report)
     report.add_argument(
         "--output",
@@ -353,14 +349,8 @@ def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>; "
         "-: standard output; default: report/ beside the tables",
     )
-    report.add_argument("--format", choices=("html", "markdown", "csv", "json"), default="html")
-    report.add_argument(
-        "--top",
-        metavar="N",
-        type=_natural,
-        default=10,
-        help="how many topics, worst first, in full and with pictures; default: 10",
-    )
+    report.add_argument("--format", choices=("html", "markdown"), default="html")
+    _add_top(report, "topics")
     _add_language(report)
     _add_settings(report)
 
@@ -375,7 +365,7 @@ def _add_site(commands: argparse._SubParsersAction[_Parser]) -> None:
 index.html has how each group was, night by night. A night without a published run is shown as
 missing. Serve the folder, or open index.html: the pages need no server.""",
     )
-    site.add_argument("--reports", metavar="DIR", help="where the reports are published")
+    _add_reports(site)
     site.add_argument(
         "--date", metavar="D", type=_date, help="the last night; default: the last one published"
     )
@@ -392,13 +382,7 @@ missing. Serve the folder, or open index.html: the pages need no server.""",
         default=30,
         help="how many days of the calendar up to then; default: 30",
     )
-    site.add_argument(
-        "--top",
-        metavar="N",
-        type=_natural,
-        default=10,
-        help="how many topics of each night, worst first, in full and with pictures; default: 10",
-    )
+    _add_top(site, "topics of each night")
     _add_language(site)
     _add_settings(site)
 
@@ -424,8 +408,7 @@ replaced in one commit: a date that is exported again counts once. It needs the 
 iceberg. The address of an Iceberg catalog comes from ~/.pyiceberg.yaml or from the environment
 (PYICEBERG_CATALOG__C__URI).""",
     )
-    add = export.add_argument
-    add("--reports", metavar="DIR", help="where the reports are published")
+    _add_reports(export)
     place = export.add_mutually_exclusive_group(required=True)
     place.add_argument(
         "--delta", metavar="DIR", type=_folder, help="gets a Delta table for each report table"
@@ -469,6 +452,20 @@ def _days(text: str) -> int:
             f"expected a number of days or weeks from 1 on, such as 90d or 12w, came {text!r}"
         )
     return int(match[1]) * (7 if match[2] == "w" else 1)
+
+
+def _add_reports(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--reports", metavar="DIR", help="where the reports are published")
+
+
+def _add_top(command: argparse.ArgumentParser, topics: str) -> None:
+    command.add_argument(
+        "--top",
+        metavar="N",
+        type=_natural,
+        default=10,
+        help=f"how many {topics}, worst first, in full and with pictures; default: 10",
+    )
 
 
 def _add_date_published(command: argparse._ActionsContainer) -> None:
@@ -569,14 +566,6 @@ Changes are made in the order of the options. Exit code 1: not safe, see docs/wh
         ("--subscribe-all", subscribe_all(), "all members subscribe to it, by one filter"),
     ):
         changes.add_argument(option, dest="changes", action="append_const", const=change, help=text)
-    # What --separate-ids was called before 0.2.0: scripts have it.
-    changes.add_argument(
-        "--own-ids",
-        dest="changes",
-        action="append_const",
-        const=separate_ids(),
-        help=argparse.SUPPRESS,
-    )
 
 
 def _change_of(parse: Callable[[str], Change]) -> Callable[[str], Change]:
@@ -636,19 +625,17 @@ def _add_dumps(command: argparse.ArgumentParser) -> None:
 
 
 def _add_window(command: argparse.ArgumentParser) -> None:
+    """What is audited, and which issues are known."""
     command.add_argument(
         "--date", metavar="D", type=_date, help="audit this day, UTC, as 2026-11-20"
     )
     command.add_argument(
         "--since",
         metavar="T",
-        help=f"audit from this time on, ISO 8601; {LAST_RUN}: go on from the last published run "
-        "(of the date), without reading again what it has read",
+        help=f"audit from this time on, ISO 8601; {LAST_RUN}: from when on the last "
+        "published run (of the date) audited",
     )
     command.add_argument("--until", metavar="T", help="audit up to this time, exclusive, ISO 8601")
-
-
-def _add_known_issues(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--known-issues",
         metavar="FILE",
@@ -691,11 +678,23 @@ def _add_common(command: argparse.ArgumentParser) -> None:
         "--engine",
         choices=(AUTO, LOCAL, SPARK),
         default=AUTO,
-        help=f"{LOCAL}: this process alone, without Java; {SPARK}: Spark; default: by the input's "
-        "size",
+        help=f"{LOCAL}: processes of this machine, without Java; {SPARK}: Spark; default: by "
+        "the input's size",
+    )
+    command.add_argument(
+        "--workers",
+        metavar="N",
+        type=_workers,
+        help=f"processes of the engine {LOCAL}; default: one for each core, one for a small input",
     )
     command.add_argument(
         "--master", metavar="URL", type=_master, help="Spark's master; default: local[*]"
+    )
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be read, with sizes, what would be written where, and the settings; "
+        "write nothing",
     )
 
 
@@ -707,18 +706,15 @@ _MASTER = re.compile(
 )
 
 
+def _workers(text: str) -> int:
+    if re.fullmatch(r"[1-9]\d{0,2}", text, re.ASCII):
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a number of processes, 1 to 999, came {text!r}")
+
+
 def _master(text: str) -> str:
     if _MASTER.fullmatch(text):
         return text
     raise argparse.ArgumentTypeError(
         f"expected local, local[4], local[*], spark://host:7077, yarn or k8s://..., came {text!r}"
-    )
-
-
-def _add_dry_run(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print what would be read, with sizes, what would be written where, and the settings; "
-        "write nothing",
     )

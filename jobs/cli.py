@@ -27,7 +27,6 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jobs.arguments import LAST_RUN, parse_arguments
-from jobs.environment import check_packages
 from jobs.errors import AuditError, DamagedError, InputError, QuarantineError, SettingsError
 from jobs.failures import is_of_the_machine, sentence_of
 from jobs.instants import to_instant
@@ -41,7 +40,7 @@ from jobs.known_issues import (
 from jobs.languages.language import language
 from jobs.masking import Masking
 from jobs.output import STANDARD_OUTPUT, give, say, text_file_at, write_in_pages
-from jobs.pipeline.engine import LOCAL, check_input, choose_engine
+from jobs.pipeline.engine import LOCAL, SPARK, Choice, check_input, choose_engine, open_engine
 from jobs.pipeline.steps import steps_of
 from jobs.progress import Progress, complain
 from jobs.publish.run import Run, Task
@@ -53,14 +52,7 @@ from jobs.settings import (
     load_settings,
     source_of,
 )
-from jobs.storage import (
-    Location,
-    Published,
-    Reports,
-    SnapshotWriter,
-    local_bytes,
-    new_run_id,
-)
+from jobs.storage import Location, Published, Reports, SnapshotWriter, local_bytes, new_run_id
 from jobs.terminal import Terminal
 from jobs.text import json_text, visible
 from jobs.window import Window, future_after
@@ -235,12 +227,14 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
         snapshots,
         master=args.master,
         is_submitted="PYSPARK_GATEWAY_PORT" in os.environ,
+        workers=args.workers,
     )
     progress.say(choice.sentence)
-    progress.plan(steps_of(args.command, choice.engine))
-    engine = _run_locally if choice.engine == LOCAL else _run_on_spark
+    progress.plan(steps_of(args.command))
     try:
-        ingested, published, late_error = engine(args, dumps, snapshots, settings, task, progress)
+        ingested, published, late_error = _run_with(
+            choice, args, dumps, snapshots, settings, task, progress
+        )
         if late_error is not None:
             complain(str(late_error))
         if published is not None:
@@ -304,7 +298,8 @@ def _what_stands(task: Task, error: BaseException) -> str:
 _Outcome = tuple["Ingested | None", Published | None, QuarantineError | None]
 
 
-def _run_locally(
+def _run_with(
+    choice: Choice,
     args: argparse.Namespace,
     dumps: Sequence[str],
     snapshots: Location,
@@ -312,41 +307,21 @@ def _run_locally(
     task: Task | None,
     progress: Progress,
 ) -> _Outcome:
-    from jobs.pipeline.audit_on_driver import audit, ingest  # noqa: PLC0415 - only what is used
+    from jobs.pipeline.audit import audit  # noqa: PLC0415 - only what is used
+    from jobs.pipeline.ingest import ingest  # noqa: PLC0415
 
-    return _ingest_and_audit(
-        args,
-        _writing(snapshots, settings, progress),
-        lambda writer: ingest(dumps, writer, settings, progress),
-        lambda: audit(_needed(task), progress),
-    )
-
-
-def _run_on_spark(
-    args: argparse.Namespace,
-    dumps: Sequence[str],
-    snapshots: Location,
-    settings: Settings,
-    task: Task | None,
-    progress: Progress,
-) -> _Outcome:
-    check_packages()
-    from jobs.pipeline.audit_on_spark import audit  # noqa: PLC0415
-    from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415 - Spark takes its time to import
-    from jobs.session import is_short, spark_session, tasks_under_way  # noqa: PLC0415
-
-    if "PYSPARK_GATEWAY_PORT" not in os.environ and (args.master or "local").startswith("local"):
+    is_here = "PYSPARK_GATEWAY_PORT" not in os.environ and (args.master or "local")[:5] == "local"
+    if choice.engine == SPARK and is_here:
         check_input(None if args.command == "audit" else dumps, snapshots)
     size = local_bytes([snapshots.uri] if args.command == "audit" else dumps)
-    name = f"rebalance-audit {args.command}"
-    session = spark_session(name, args.master, is_short=is_short(size), verbose=args.verbose)
-    with session as spark:
-        progress.watch(lambda: tasks_under_way(spark))
+    with open_engine(
+        choice, args.command, args.master, progress, input_bytes=size, verbose=args.verbose
+    ) as engine:
         return _ingest_and_audit(
             args,
             _writing(snapshots, settings, progress),
-            lambda writer: ingest(spark, dumps, writer, settings, progress),
-            lambda: audit(spark, _needed(task), progress),
+            lambda writer: ingest(engine, dumps, writer, settings, progress),
+            lambda: audit(engine, _needed(task), progress),
         )
 
 

@@ -1,9 +1,8 @@
 """Content ids: what is in a broker's list or a nameserver's route, as one short text.
 
-Equal content has an equal id, whoever computes it, in whatever order its rows come: ``ingest`` in
-Python as it reads an answer, Spark from the rows of a lake, the fold of a small input. The id is
-the MD5 of a text that is made alike in all three; against chance, not against somebody who looks
-for two lists that collide.
+Equal content has an equal id, whoever computes it, in whatever order its rows come: ``ingest`` as
+it reads an answer, the fold from the rows of a lake. The id is the MD5 of a text; against chance,
+not against somebody who looks for two lists that collide.
 
 The text of a value is its length, a colon and the value (lengths, for names are chosen by strangers
 and may hold any separator); ``-`` for null. The texts of a record's fields follow each other; the
@@ -31,12 +30,6 @@ SUBSCRIPTIONS = pa.list_(pa.struct([pa.field(name, pa.string()) for name in SUBS
 DOUBTFUL_TOPICS = pa.list_(
     pa.struct([pa.field("topic", pa.string()), pa.field("percent", pa.int32())])
 )
-
-#: A client sends a heartbeat every 30 s (``ClientConfig.heartbeatBrokerInterval``). A connection is
-#: heard while its last heartbeat is no older than three of them: two may be lost. Less than a
-#: broker keeps a silent connection (120 s), so that where the collector stops to listen all are
-#: unheard before the first is expired.
-HEARD_SECONDS = 90
 
 #: All that is true of a member whatever the topic, and that makes a list another one. A further
 #: fact is declared here, where ``heartbeats`` gets it from, and in the core's ``Member``.
@@ -96,29 +89,3 @@ def value_text(value: Any) -> str:
         return f"{len(value)}:" + "".join([value_text(each) for each in value])
     text = str(int(value))
     return f"{len(text)}:{text}"
-
-
-def content_sql(records: str) -> str:
-    """``content_id`` as Spark SQL, of an array of texts."""
-    return f"md5(array_join(sort_array({records}), ''))"
-
-
-def record_sql(facts: Sequence[Fact], record: str = "") -> str:
-    """``record_text`` as Spark SQL, of the columns of a row, or of the fields of a struct."""
-    prefix = f"{record}." if record else ""
-    return "concat(" + ", ".join(_sql(fact.type, f"{prefix}{fact.name}") for fact in facts) + ")"
-
-
-def _sql(type_: pa.DataType, value: str, depth: int = 0) -> str:
-    if pa.types.is_list(type_):
-        each = f"e{depth}"
-        texts = f"transform({value}, {each} -> {_sql(type_.value_type, each, depth + 1)})"
-        text = f"concat(size({value}), ':', array_join({texts}, ''))"
-    elif pa.types.is_struct(type_):
-        fields = [_sql(field.type, f"{value}.{field.name}", depth) for field in type_]
-        return f"if({value} IS NULL, '-', concat({len(fields)}, ':', {', '.join(fields)}))"
-    elif pa.types.is_string(type_):
-        text = f"concat(length({value}), ':', {value})"
-    else:
-        text = f"concat(length(string({value})), ':', string({value}))"
-    return f"coalesce({text}, '-')"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from jobs.errors import ContractError
 from jobs.schemas import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def check_columns(table: Table, came: pa.Schema) -> None:
@@ -41,42 +37,6 @@ def has_columns(table: Table, came: pa.Schema) -> bool:
     except ContractError:
         return False
     return True
-
-
-def check_contract(table: Table, rows: DataFrame) -> DataFrame:
-    """The table's columns of a DataFrame, in order; those that are missing are null.
-
-    Raises ContractError as ``check_columns``.
-    """
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - for DataFrames alone
-
-    # Earlier versions of Spark 4 take no time zone: theirs is UTC.
-    takes_zone = "timezone" in signature(to_arrow_schema).parameters
-    zone: dict[str, Any] = {"timezone": "UTC"} if takes_zone else {}
-    came = to_arrow_schema(rows.schema, **zone)
-    check_columns(table, came)
-    names = [field.name for field in table.schema]
-    declared = table.spark_schema
-    columns = []
-    for name in names:
-        type_ = declared[name].dataType.simpleString()
-        if name not in rows.columns:
-            columns.append(f"CAST(NULL AS {type_}) AS {name}")
-        elif rows.schema[name].dataType.simpleString() == type_:
-            # To cast an array is to copy it, and nullability alone is no reason to.
-            columns.append(f"`{name}`")
-        else:
-            of_struct = _by_name(f"`{name}`", table.schema.field(name).type)
-            columns.append(f"CAST({of_struct} AS {type_}) AS {name}")
-    return rows.selectExpr(*columns)
-
-
-def _by_name(column: str, expected: pa.DataType) -> str:
-    """The column with its structs' fields in order: a cast alone would match them by position."""
-    if not pa.types.is_list(expected) or not pa.types.is_struct(expected.value_type):
-        return column
-    fields = ", ".join(f"'{field.name}', each.{field.name}" for field in expected.value_type)
-    return f"transform({column}, each -> named_struct({fields}))"
 
 
 def _fits(came: Any, expected: pa.DataType) -> bool:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: From which version on, and before which one, a package runs the jobs.
-RANGES = {"pyspark": ("4.0", "5"), "pandas": ("2.2", "3")}
+SPARK_PACKAGE = "pyspark"
+RANGES = {SPARK_PACKAGE: ("3.5", "5"), "pandas": ("2.2", "4")}
 
 #: What every worker needs.
 _OF_A_WORKER = ("numpy", "pandas", "pyarrow", "jobs", "rebalance_core")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 from jobs.text import visible
@@ -45,6 +46,11 @@ def sentence_of(error: BaseException) -> str:
         return (
             "out of memory: give the process more, audit a shorter time (--since, --until), or "
             "take --engine spark"
+        )
+    if isinstance(error, BrokenExecutor):
+        return (
+            "a process of the audit ended in the midst of its work, killed for want of memory as "
+            "likely as not: take fewer (--workers), or give the machine more"
         )
     if isinstance(error, ModuleNotFoundError):
         return (

@@ -194,21 +194,6 @@ def lasts(fault: str, persistence: str) -> bool:
     return persistence == PERSISTENT and not kind_of(fault).passes
 
 
-def fault_severity(severity: str | None, fault: str, persistence: str) -> str:
-    """The severity of a published fault: as the run has it.
-
-    Runs of 0.1.0 have none: there what lasts is a WARNING.
-
-    >>> fault_severity("CRITICAL", "GHOST_MEMBER", "PERSISTENT")
-    'CRITICAL'
-    >>> fault_severity(None, "GHOST_MEMBER", "PERSISTENT")
-    'WARNING'
-    """
-    if severity is not None:
-        return severity
-    return WARNING if lasts(fault, persistence) else INFO
-
-
 def worst(severities: Iterable[str], otherwise: str = INFO) -> str:
     """The worst of some severities.
 

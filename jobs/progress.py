@@ -104,6 +104,7 @@ class Progress:
         self._steps: Sequence[str] = ()
         self._at = 0
         self._share_of: Callable[[], Share | None] = lambda: None
+        self._step = Step()
         terminal = Terminal.of(sys.stderr, os.environ)
         self._moves = moves and not quiet and terminal.moves
 
@@ -123,7 +124,7 @@ class Progress:
     def step(self, name: str) -> Iterator[Step]:
         """Announces a step when it ends; a step that raises is announced as failed."""
         started = time.monotonic()
-        step = Step()
+        step = self._step = Step()
         title = self._numbered(name)
         try:
             with self._moving(title, step, started):
@@ -134,6 +135,10 @@ class Progress:
             raise
         rows = "" if step.rows is None else f"{step.rows:,} rows, "
         self.say(f"{title}, {rows}{time.monotonic() - started:.1f} s")
+
+    def each(self, items: Collection[_Item], unit: str) -> Iterator[_Item]:
+        """The items one after the other, as what is done of the step under way."""
+        return self._step.each(items, unit)
 
     def say(self, text: str) -> None:
         """Writes one line."""

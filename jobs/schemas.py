@@ -14,14 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from jobs.contents import DOUBTFUL_TOPICS, MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTIONS
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -31,17 +28,6 @@ class Table:
     name: str
     grain: str
     schema: pa.Schema
-
-    @property
-    def spark_schema(self) -> StructType:
-        """The schema as Spark has it, comments included."""
-        # Only Spark's side needs it, and importing pyspark takes longer than a small run.
-        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
-
-        struct = from_arrow_schema(self.schema)
-        for field, declared in zip(struct, self.schema, strict=True):
-            field.metadata = {"comment": comment_of(declared)}
-        return struct
 
 
 def comment_of(column: pa.Field[Any]) -> str:
@@ -180,6 +166,9 @@ is_silent boolean?: whether it has stopped sending heartbeats, as what came late
 doubtful_topics DOUBTFUL_TOPICS?: of a member with subscriptions from the GROUP_TABLE the topics
     that the table has in some polls only, and in how many percent; null: none
 """)
+
+#: A member's subscriptions are those of its group's table, for it reported none itself.
+GROUP_TABLE = "GROUP_TABLE"
 
 #: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
 #: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
@@ -322,7 +311,7 @@ severity, status
 strategy_source
 backlog long?: messages not consumed at the last offsets seen in the run
 finding_id string: stable over runs: cluster, group, topic, queue, kind
-episode_first_seen timestamp: the same as first_seen; before 0.2.0 rows were of one certainty
+episode_first_seen timestamp: the same as first_seen
 episode_last_seen timestamp: the same as last_seen
 backlog_growth long?: the backlog less that at the last offsets seen by first_seen, else the first
     in the run

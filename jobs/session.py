@@ -61,53 +61,24 @@ _NEEDED = {
 }
 
 
-def _advised(spark: SparkSession) -> dict[str, str]:
-    """What is better than Spark's default where nobody has chosen."""
-    return {
-        # 200 is too many for most nights: every partition of every step is a task.
-        "spark.sql.shuffle.partitions": str(2 * spark.sparkContext.defaultParallelism),
-    }
-
-
-#: What the audit needs of the session. A situation of a large group is megabytes, one of a small
-#: group a few kilobytes, and as Python objects both are some ten times that: so bytes are bounded,
-#: too. Its few plans are fixed, so that nothing is gained by planning again as they run, and each
-#: stage would be another job. Lists are collected by sorting, one at a time: a hash table
-#: of them holds the members of all situations of a task at once, which a giant group fills a heap
-#: with, and falls back to sorting after 128 keys.
-_FOR_AUDIT = {
-    "spark.sql.execution.useObjectHashAggregateExec": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+#: What the jobs need of the session besides. A row is a piece of megabytes or a whole file, so that
+#: few of them make a batch; plans are few and fixed, so that nothing is gained by planning again as
+#: they run; files are listed by name, which needs no job.
+_FOR_PIECES = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     "spark.sql.adaptive.enabled": "false",
-}
-
-
-#: What ingest needs of the session: a line may be megabytes, and what a step writes comes in pieces
-#: of megabytes. Its one exchange is by the names of groups.
-_FOR_INGEST = {
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
-    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 
 
 @contextmanager
-def suited_to_ingest(spark: SparkSession) -> Iterator[None]:
-    """Within the block the session is as ingest needs it; then as it was.
+def suited(spark: SparkSession) -> Iterator[None]:
+    """Within the block the session is as the jobs need it; then as it was.
 
     Raises SparkError where Spark's packages or the workers' Python do not fit.
     """
-    with fitting_workers(spark), _set(spark, _FOR_INGEST):
-        yield
-
-
-@contextmanager
-def suited_to_audit(spark: SparkSession) -> Iterator[None]:
-    """Within the block the session is as the audit needs it; then as it was.
-
-    Raises SparkError where Spark's packages or the workers' Python do not fit.
-    """
-    with fitting_workers(spark), _set(spark, _FOR_AUDIT):
+    with fitting_workers(spark), _set(spark, _NEEDED | _FOR_PIECES):
         yield
 
 
@@ -273,12 +244,8 @@ def _started(name: str, master: str | None, is_short: bool, log: Path | None) ->
 
 
 def _suit(spark: SparkSession) -> None:
-    chosen = spark.sparkContext.getConf()
     for key, value in _NEEDED.items():
         spark.conf.set(key, value)
-    for key, value in _advised(spark).items():
-        if not chosen.contains(key):
-            spark.conf.set(key, value)
 
 
 def _stop(spark: SparkSession) -> None:

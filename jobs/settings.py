@@ -201,10 +201,6 @@ class RetentionSetting(Section):
     keep_days: WholeNumber | None = Field(default=None, ge=1, le=36_500)
 
 
-#: Settings of alerts as they were called before 0.2.0.
-_FORMER_NAMES = {"tell": "send", "groups_told": "groups_shown"}
-
-
 class Alerts(Destination):
     """What the command ``alert`` sends, and to whom."""
 
@@ -215,17 +211,6 @@ class Alerts(Destination):
     worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)
     timeout_seconds: Number = Field(default=10, gt=0, le=300)
     attempts: WholeNumber = Field(default=3, ge=1, le=10)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_former_names(cls, values: Any) -> Any:
-        """Takes the names of before 0.2.0 too; both names at a time are refused."""
-        if not isinstance(values, dict):
-            return values
-        return {
-            name if (now := _FORMER_NAMES.get(name, name)) in values else now: value
-            for name, value in values.items()
-        }
 
     @model_validator(mode="after")
     def _is_one_or_several(self) -> Alerts:

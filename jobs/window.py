@@ -22,10 +22,8 @@ class Window:
     ``future``: from then on a snapshot lies in the future, and is left out; None: none does.
 
     >>> window = Window.of_date(date(2026, 11, 20))
-    >>> window.last_date, window.sql("snapshot_time")
-    ... # doctest: +NORMALIZE_WHITESPACE
-    ('2026-11-20', "snapshot_time >= TIMESTAMP '2026-11-20T00:00:00.000000Z' AND
-     snapshot_time < TIMESTAMP '2026-11-21T00:00:00.000000Z'")
+    >>> window.last_date, str(window.end)
+    ('2026-11-20', '2026-11-21 00:00:00+00:00')
     """
 
     since: datetime | None = None
@@ -64,23 +62,11 @@ class Window:
             since = None if is_first else since - timedelta(seconds=seconds)
         return replace(self, since=since)
 
-    def sql(self, time: str) -> str:
-        """Whether a time, an expression of Spark SQL, lies in the window."""
-        conditions = []
-        if self.since is not None:
-            conditions.append(f"{time} >= {instant_sql(self.since)}")
-        if self.end is not None:
-            conditions.append(f"{time} < {instant_sql(self.end)}")
-        return " AND ".join(conditions) or "true"
-
-    def client_states_sql(self) -> str:
-        """Which rows of ``client_states`` count, in Spark SQL: see ``filter_of``."""
-        lines = "snapshot_time IS NULL"
-        written = replace(self, since=None).sql("coalesce(logged_at, observed_at)")
-        return f"CASE WHEN {lines} THEN {written} ELSE {self.sql('snapshot_time')} END"
-
     def filter(self, time: Any, type_: pa.DataType) -> Any:
-        """The same for PyArrow; ``type_`` is the column's: Spark's INT96 has no zone, say."""
+        """Whether a time lies in the window, for PyArrow.
+
+        ``type_`` is the column's: Spark's INT96 has no zone, say.
+        """
 
         def moment(bound: datetime) -> Any:
             value: Any = pa.scalar(bound.astimezone(UTC), pa.timestamp("us", "UTC"))
@@ -119,12 +105,6 @@ def future_after(now: datetime, days: int) -> datetime:
     '2026-11-21T00:00:00+00:00'
     """
     return _LAST if _LAST - now < timedelta(days=days) else now + timedelta(days=days)
-
-
-def instant_sql(time: datetime) -> str:
-    """The time as a literal of Spark SQL, whatever the session's zone."""
-    utc = time.astimezone(UTC).isoformat(timespec="microseconds")
-    return f"TIMESTAMP '{utc.removesuffix('+00:00')}Z'"
 
 
 def _date_before(end: datetime) -> str:

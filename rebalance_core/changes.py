@@ -227,10 +227,6 @@ def separate_ids(*client_ids: str) -> Change:
     )
 
 
-#: Its name before 0.2.0.
-own_ids = separate_ids
-
-
 def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids: str) -> Change:
     """These clients (all where none given) allocate by one strategy, each as its SDK computes it.
 

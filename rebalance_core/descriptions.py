@@ -14,18 +14,9 @@ from typing import NamedTuple
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED
 from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, separate_ids_for
 from rebalance_core.english import agreeing, count, joined, list_of, named_broker, queues_of
-from rebalance_core.findings import (
-    DUPLICATE,
-    ORPHANED,
-    Finding,
-    offline_share,
-)
+from rebalance_core.findings import DUPLICATE, ORPHANED, Finding, offline_share
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
-from rebalance_core.processes import (
-    StackedId,
-    find_processes,
-    silent_members,
-)
+from rebalance_core.processes import StackedId, find_processes, silent_members
 from rebalance_core.repairs import (
     BROKER_VIEW_DIVERGENCE,
     CONFIG_GAP,

@@ -21,25 +21,11 @@ from rebalance_core.descriptions import (
     message_models,
     routes_differ,
 )
-from rebalance_core.findings import (
-    ORPHANED,
-    TOO_MANY_QUEUES,
-    Evaluation,
-    Finding,
-    evaluate,
-)
+from rebalance_core.findings import ORPHANED, TOO_MANY_QUEUES, Evaluation, Finding, evaluate
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.moves import Move, find_moves
-from rebalance_core.processes import (
-    StackedId,
-    find_stacked_ids,
-)
-from rebalance_core.repairs import (
-    MIXED_MESSAGE_MODEL,
-    ROUTE_DIVERGENCE,
-    Situation,
-    part_copies,
-)
+from rebalance_core.processes import StackedId, find_stacked_ids
+from rebalance_core.repairs import MIXED_MESSAGE_MODEL, ROUTE_DIVERGENCE, Situation, part_copies
 from rebalance_core.state import State
 from rebalance_core.strategies import original_and_copy
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from rebalance_core.findings import (
-    Evaluation,
-)
+from rebalance_core.findings import Evaluation
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.strategies import original_and_copy
 from rebalance_core.texts import Text

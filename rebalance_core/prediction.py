@@ -146,14 +146,6 @@ class WhatIf:
         return {queue: backlog[queue] for queue in self.queues_gone if backlog.get(queue)}
 
     @property
-    def safe_to_roll(self) -> bool:
-        """Whether no state between the steps, and not the end, has a new finding.
-
-        Only as sure as ``rollout.exhaustive`` says. ``safe`` asks for more.
-        """
-        return self.rollout.harmed == 0 and not self.new_findings
-
-    @property
     def new_findings(self) -> frozenset[FindingKey]:
         """What is wrong when all is done and was not before."""
         return _keys(self.after) - _keys(self.before)

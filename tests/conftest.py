@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,6 +32,36 @@ settings.load_profile("audit")
 # Without it the workers take whatever python3 is first on the PATH.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs a Java starts Spark; it comes before all else."""
+    for item in items:
+        if "java" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    on_spark = [item.nodeid for item in items if item.get_closest_marker("spark")]
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # The scheduler, in another process, sees names alone.
+        place = Path(os.environ["TESTS_ON_SPARK"], os.environ["PYTEST_XDIST_WORKER"])
+        place.write_text(json.dumps(on_spark))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of several workers one has what starts Spark; a file is never divided."""
+    from tests.support.workers import SparkTogether  # noqa: PLC0415 - needs xdist
+
+    return SparkTogether(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Before the workers are started: where they say which tests start Spark."""
+    folder = TemporaryDirectory(prefix="tests-on-spark-")
+    config.add_cleanup(folder.cleanup)
+    os.environ["TESTS_ON_SPARK"] = folder.name
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ It runs on Airflow 2.10, 2.11 and 3.
 
 #### Setting it up
 Put this file into the folder of the DAGs: it imports nothing of the project. Airflow needs another
-environment, for its Spark provider replaces a part of pyspark, and calls `spark-submit`:
+environment, for its Spark provider replaces a part of Spark's package, and calls `spark-submit`:
 the workers' PATH has that of the environment where the project is installed.
 
 - Connection `spark_default`: the cluster, in client mode. `connection` of the variable names
@@ -239,13 +239,13 @@ def gate(reports: str, date: str, verdict: str, fail_on: str) -> dict[str, int]:
 def _findings(text: bytes, place: str) -> dict[str, Any]:
     """Of a pointer the counts by table; AirflowFailException where it is not what a run wrote.
 
-    Runs of version 0.2 and before wrote no digest. See ``jobs.storage.manifest.unsealed``.
+    See ``jobs.storage.manifest.unsealed``.
     """
     try:
         values: dict[str, Any] = dict(json.loads(text))
-        digest = values.pop("digest", None)
+        digest = values.pop("digest")
         sealed = json.dumps(values, ensure_ascii=True, sort_keys=True).encode("ascii")
-        if digest not in (None, hashlib.sha256(sealed).hexdigest()):
+        if digest != hashlib.sha256(sealed).hexdigest():
             raise ValueError("its digest is another than that of its text")
         findings: dict[str, Any] = values["summary"]["findings"]
     except (ValueError, TypeError, KeyError) as error:
@@ -256,8 +256,7 @@ def _findings(text: bytes, place: str) -> dict[str, Any]:
 
 
 def _count(of_table: dict[str, Any], severe: Sequence[str]) -> int:
-    known_issues = of_table.get("known", {})
-    return sum(of_table[severity] - known_issues.get(severity, 0) for severity in severe)
+    return sum(of_table[severity] - of_table["known"][severity] for severity in severe)
 
 
 @dag(

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jobs.finding_ids import fault_id, stall_id
-from jobs.kinds import PERSISTENT, QUEUE_FINDINGS, fault_severity
+from jobs.kinds import PERSISTENT, QUEUE_FINDINGS
 from jobs.languages.rows import with_texts
 from jobs.reports.show import read_table
 from jobs.storage import Published, Reports
 
 Row = Mapping[str, Any]
-
-NEW = "NEW"
 
 
 @dataclass(frozen=True)
@@ -40,11 +37,11 @@ class Finding:
     causes: tuple[str, ...]
     first_seen: datetime
     last_seen: datetime
-    #: Of the time between them; 1.0 as well where the run did not publish it.
-    share_of_time: float = 1.0
-    #: Over the runs before; None where it passed, or the run did not publish it.
-    open_since: datetime | None = None
-    nights_open: int | None = None
+    #: Of the time between them.
+    share_of_time: float
+    #: Over the runs before; None where it passed.
+    open_since: datetime | None
+    nights_open: int | None
 
     @property
     def pair(self) -> tuple[str, str, str]:
@@ -72,7 +69,8 @@ def read_digest(reports: Reports, published: Published) -> Digest:
         for table, kind in QUEUE_FINDINGS.items()
         for row in _rows(reports, published, table)
     ]
-    findings += [_of_fault(row) for row in faults if _shows_on_no_queue(row)]
+    alone = filter(_shows_on_no_queue, faults)
+    findings += [_finding(row, row["fault"], None, (row["fault"],)) for row in alone]
     return Digest(
         published,
         tuple(findings),
@@ -92,52 +90,31 @@ def _shows_on_no_queue(fault: Row) -> bool:
 
 
 def _of_queue(row: Row, kind: str) -> Finding:
-    group = row["cluster"], row["consumer_group"], row["topic"]
+    queue = (row["broker_name"], row["queue_id"])
+    # A stall names no causes.
+    return _finding(row, kind, queue, tuple(row.get("causes") or ()))
+
+
+def _finding(
+    row: Row, kind: str, queue: tuple[str, int] | None, causes: tuple[str, ...]
+) -> Finding:
     return Finding(
-        # Stalls of earlier versions have no id.
-        finding_id=row.get("finding_id") or stall_id(*group, row["broker_name"], row["queue_id"]),
+        finding_id=row["finding_id"],
         kind=kind,
         cluster=row["cluster"],
         consumer_group=row["consumer_group"],
         topic=row["topic"],
-        queue=(row["broker_name"], row["queue_id"]),
+        queue=queue,
         severity=row["severity"],
         persistence=row["persistence"],
         ongoing=row["ongoing"],
-        status=row["status"] if "status" in row else _status(row),
-        is_known=row.get("known_issue") is not None,
-        causes=tuple(row.get("causes") or ()),
-        first_seen=row.get("episode_first_seen") or row["first_seen"],
-        last_seen=row.get("episode_last_seen") or row["last_seen"],
-        share_of_time=row.get("share_of_time", 1.0),
-        open_since=row.get("open_since"),
-        nights_open=row.get("nights_open"),
-    )
-
-
-def _of_fault(row: Row) -> Finding:
-    group = row["cluster"], row["consumer_group"], row["topic"]
-    return Finding(
-        finding_id=row.get("finding_id") or fault_id(*group, row["fault"], row["client_ids"]),
-        kind=row["fault"],
-        cluster=row["cluster"],
-        consumer_group=row["consumer_group"],
-        topic=row["topic"],
-        queue=None,
-        severity=fault_severity(row.get("severity"), row["fault"], row["persistence"]),
-        persistence=row["persistence"],
-        ongoing=row["ongoing"],
-        status=row["status"] if "status" in row else _status(row),
-        is_known=row.get("known_issue") is not None,
-        causes=(row["fault"],),
+        status=row["status"],
+        is_known=row["known_issue"] is not None,
+        causes=causes,
         first_seen=row["first_seen"],
         last_seen=row["last_seen"],
+        # An unbroken run of offset polls has no such column.
         share_of_time=row.get("share_of_time", 1.0),
-        open_since=row.get("open_since"),
-        nights_open=row.get("nights_open"),
+        open_since=row["open_since"],
+        nights_open=row["nights_open"],
     )
-
-
-def _status(row: Row) -> str | None:
-    """Of a run of an earlier version, which did not compare it: what lasts is new."""
-    return NEW if row["persistence"] == PERSISTENT else None

@@ -188,7 +188,7 @@ def _badness(findings: Sequence[Finding], queue_minutes: float) -> tuple[int, bo
 
 def _queue_minutes(row: Row) -> float:
     """The minutes of queues with no owner or with several, of a row of ``group_health``."""
-    return sum(row.get(f"{of}_queue_minutes") or 0.0 for of in ("orphan", "duplicate"))
+    return float(row["orphan_queue_minutes"] + row["duplicate_queue_minutes"])
 
 
 def _heading(digest: Digest, findings: Sequence[Finding], pairs: int, alerts: Alerts) -> Text:

@@ -18,7 +18,7 @@ from itertools import product
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from jobs import __version__
-from jobs.alerts.digest import Digest, Finding, Row
+from jobs.alerts.digest import Digest, Finding
 from jobs.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
 from jobs.text import visible
 
@@ -111,26 +111,26 @@ def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str
             if each.queue is not None
         ),
     )
-    _counted(
-        registry,
-        "faults",
-        "Faults of groups: rows of group_faults",
-        {"cluster": shown, "fault": FAULTS, "persistence": _PERSISTENCES, "known": _KNOWN},
-        (
-            (clusters[row["cluster"]], row["fault"], row["persistence"], _is_known(row))
-            for row in digest.faults
-        ),
-    )
-    _counted(
-        registry,
-        "stacked_client_ids",
-        "Client ids that are more than once in a broker's list",
-        {"cluster": shown, "verdict": VERDICTS, "persistence": _PERSISTENCES, "known": _KNOWN},
-        (
-            (clusters[row["cluster"]], row["verdict"], row["persistence"], _is_known(row))
-            for row in digest.stacked
-        ),
-    )
+    stacked = "Client ids that are more than once in a broker's list"
+    for name, what, label, values, rows in (
+        ("faults", "Faults of groups: rows of group_faults", "fault", FAULTS, digest.faults),
+        ("stacked_client_ids", stacked, "verdict", VERDICTS, digest.stacked),
+    ):
+        _counted(
+            registry,
+            name,
+            what,
+            {"cluster": shown, label: values, "persistence": _PERSISTENCES, "known": _KNOWN},
+            (
+                (
+                    clusters[row["cluster"]],
+                    row[label],
+                    row["persistence"],
+                    _is(row["known_issue"] is not None),
+                )
+                for row in rows
+            ),
+        )
     _counted(
         registry,
         "former_findings",
@@ -142,10 +142,6 @@ def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str
 
 def _is(value: bool) -> str:
     return _KNOWN[value]
-
-
-def _is_known(row: Row) -> str:
-    return _is(row.get("known_issue") is not None)
 
 
 def _worst_groups(
@@ -202,7 +198,7 @@ def _coverage(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str
         {"state": ("IN_FORCE", "UNUSED", "EXPIRED")},
         (
             ("EXPIRED" if each["expired"] else "IN_FORCE" if each["marked"] else "UNUSED",)
-            for each in summary.get("known_issues", ())
+            for each in summary["known_issues"]
         ),
     )
 
@@ -234,7 +230,7 @@ def _run(registry: CollectorRegistry, digest: Digest) -> None:
         registry,
         "run_duration_seconds",
         "How long the published run took",
-        summary.get("duration_seconds"),
+        summary["duration_seconds"],
     )
     _single(
         registry,

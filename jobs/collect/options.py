@@ -20,15 +20,7 @@ from jobs.collect.rounds import PARTS, Target
 from jobs.collect.signature import find_account
 from jobs.errors import SettingsError
 from jobs.instants import SECOND
-from jobs.settings import (
-    NamePattern,
-    Number,
-    Section,
-    WholeNumber,
-    checked,
-    parse_toml,
-    read_text,
-)
+from jobs.settings import NamePattern, Number, Section, WholeNumber, checked, parse_toml, read_text
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -2,7 +2,7 @@
 
 A statement is what a witness (a broker, a nameserver, a client) reported of a subject at
 ``collected_at``. Times are whole microseconds since 1970 UTC. All of it is made of plain tuples,
-texts, numbers and None, so that ``marshal`` carries it between two Python steps of a Spark job.
+texts, numbers and None, and travels from the task that reads a line to that of its group.
 """
 
 from __future__ import annotations
@@ -200,3 +200,12 @@ class Statement(NamedTuple):
     order: int
     source: Source
     content: Content
+
+
+#: (cluster, process or else client id): a log of a client.
+Log: TypeAlias = tuple[str, str]
+
+
+def log_of(statement: Statement, line: LogLine) -> Log:
+    """The log that a line is of: that of its process, where the collector names one."""
+    return statement.cluster, statement.source.process or line.client_id

@@ -1,8 +1,4 @@
-"""files -> lines, without Spark and in bounded memory: plain files and archives, sound or not.
-
-For the engine that has no Spark, and for what Spark cannot read: archives that are damaged, and
-lines that are too long for a row.
-"""
+"""files -> lines, in bounded memory: plain files and archives, sound or not."""
 
 from __future__ import annotations
 
@@ -10,8 +6,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from jobs.bounds import Bounds
 from jobs.dumps.statements import BEGINNING, Refused
+from jobs.engines.engine import Slice
 from jobs.storage import Location
 
 _CHUNK = 1 << 20
@@ -57,27 +56,51 @@ class Archive:
 
 
 class Lines:
-    """The lines of a file, and then what is wrong with it; the path as Spark names it.
+    """The lines of a slice, and then what is wrong with its file.
 
-    They end at a line feed alone, the last one also where there is none. Of a damaged archive come
-    the lines before the damage, and ``problem`` is what it is.
+    They end at a line feed alone, the last one also where there is none. A range has the lines that
+    begin in it. Of a damaged archive come the lines before the damage, and ``problem`` is what it
+    is. ``content``: the bytes of the file, where they are there.
     """
 
-    def __init__(self, path: str, bounds: Bounds) -> None:
+    def __init__(self, slice_: Slice, bounds: Bounds, content: pa.Buffer | None = None) -> None:
         self.problem: str | None = None
-        self.is_archive = path.endswith(".gz")
-        self._path = path
+        self.is_archive = slice_.path.endswith(".gz")
+        self._slice = slice_
         self._bounds = bounds
+        self._content = content
 
     def __iter__(self) -> Iterator[Line]:
-        chunks = self._unpacked() if self.is_archive else _chunks(self._path)
+        if not self._slice.is_whole:
+            return self._of_range()
+        chunks = self._unpacked() if self.is_archive else self._chunks()
         return split_lines(chunks, self._bounds.line_bytes)
+
+    def _chunks(self) -> Iterator[bytes]:
+        if self._content is None:
+            yield from _chunks(self._slice.path, 0)
+            return
+        with pa.BufferReader(self._content) as stream:
+            while data := stream.read(_CHUNK):
+                yield data
+
+    def _of_range(self) -> Iterator[Line]:
+        # The byte before shows whether a line begins with the range.
+        place = max(self._slice.start - 1, 0)
+        lines = split_lines(_chunks(self._slice.path, place), self._bounds.line_bytes)
+        if self._slice.start:
+            place += next(lines, Line(b"", 0)).size + 1
+        for line in lines:
+            if place >= self._slice.stop:
+                return
+            yield line
+            place += line.size + 1
 
     def _unpacked(self) -> Iterator[bytes]:
         """The text of a .gz of any number of members, up to where it is damaged."""
         member = zlib.decompressobj(wbits=31)
         is_begun = False
-        for chunk in _chunks(self._path):
+        for chunk in self._chunks():
             packed, text = chunk, b""
             # What fills a whole chunk may not be all that the bytes so far hold.
             while packed or len(text) == _CHUNK:
@@ -121,8 +144,14 @@ def _line(parts: list[bytes], size: int, most_bytes: int) -> Line:
     return Line(text if size <= most_bytes else text[:BEGINNING], size)
 
 
-def _chunks(path: str) -> Iterator[bytes]:
+def _chunks(path: str, start: int) -> Iterator[bytes]:
     location = Location(path)
+    if start:
+        with location.file_system.open_input_file(location.base) as file:
+            file.seek(start)
+            while data := file.read(_CHUNK):
+                yield data
+        return
     with location.file_system.open_input_stream(location.base, compression=None) as stream:
         while data := stream.read(_CHUNK):
             yield data

@@ -1,4 +1,4 @@
-"""Rows as whole numbers: how the driver's fold reads tables, compares rows and groups them.
+"""Rows as whole numbers: how the fold reads tables, compares rows and groups them.
 
 Values become numbers as they are read, equal ones the same in all batches; rows become hashes of
 their numbers. NumPy and PyArrow do both for a hundred thousand rows at a time.
@@ -6,8 +6,8 @@ their numbers. NumPy and PyArrow do both for a hundred thousand rows at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,15 +33,43 @@ _ROWS_AT_A_TIME = 1 << 17
 # ---------------------------------------------------------------- reading
 
 
-def open_files(table: Table, files: Sequence[str], filesystem: Any = None) -> ds.Dataset:
-    """The Parquet files of a snapshot table, to be read with texts as numbers into a dictionary.
+def open_files(
+    table: Table,
+    files: Sequence[str],
+    filesystem: Any = None,
+    row_groups: Iterable[int] | None = None,
+) -> ds.Dataset:
+    """Parquet files of a snapshot table, to be read with texts as numbers into a dictionary.
 
-    A column that a file does not have is null.
+    A column that a file does not have is null. ``row_groups``: those alone, of each file.
     """
+    file_format, schema = _as_read(table)
+    rows = ds.dataset(list(files), schema=schema, format=file_format, filesystem=filesystem)
+    if row_groups is None:
+        return rows
+    chosen = [
+        fragment.subset(row_group_ids=list(row_groups), schema=schema)
+        for fragment in rows.get_fragments()
+    ]
+    return ds.FileSystemDataset(chosen, schema, file_format, filesystem)
+
+
+def open_content(table: Table, content: pa.Buffer) -> ds.Dataset:
+    """The same of a file's bytes."""
+    file_format, schema = _as_read(table)
+    return ds.FileSystemDataset([file_format.make_fragment(content)], schema, file_format)
+
+
+def _as_read(table: Table) -> tuple[Any, pa.Schema]:
     texts = [path for field in table.schema for path in _text_columns(field.name, field.type)]
-    file_format = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=texts))
+    file_format = ds.ParquetFileFormat(
+        read_options=ds.ParquetReadOptions(dictionary_columns=texts),
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(
+            page_checksum_verification=True
+        ),
+    )
     schema = pa.schema([(field.name, _with_dictionaries(field.type)) for field in table.schema])
-    return ds.dataset(list(files), schema=schema, format=file_format, filesystem=filesystem)
+    return file_format, schema
 
 
 def _text_columns(path: str, type_: pa.DataType) -> Iterator[str]:
@@ -64,13 +92,15 @@ def _with_dictionaries(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def read(source: Source, columns: Sequence[str]) -> Iterator[Batch]:
+def read(
+    source: Source, columns: Sequence[str], rows_at_a_time: int = _ROWS_AT_A_TIME
+) -> Iterator[Batch]:
     """The columns, some rows at a time."""
     dataset = ds.dataset(source) if isinstance(source, pa.Table) else source
     # Few rows at a time, and none ahead: what is read is dropped as soon as it is summed up.
     yield from dataset.scanner(
         columns=list(columns),
-        batch_size=_ROWS_AT_A_TIME,
+        batch_size=rows_at_a_time,
         batch_readahead=1,
         fragment_readahead=1,
         use_threads=False,
@@ -114,6 +144,10 @@ class Column:
     def number_of(self, value: Any) -> int:
         """The number of one value."""
         return self._numbers.setdefault(value, len(self._numbers))
+
+    def all_values(self) -> list[Any]:
+        """The values by their numbers."""
+        return list(self._numbers)
 
     def values(self, numbers: Numbers, type_: pa.DataType = STRING) -> Array:
         """The values with the numbers."""
@@ -222,24 +256,59 @@ def sum_segments(hashes: Hashes, starts: Numbers) -> Hashes:
     return np.add.reduceat(hashes, starts) if len(starts) else hashes[:0]
 
 
-def find_runs(
-    keys: Sequence[Numbers], times: Numbers, *others: Array
-) -> tuple[Numbers, list[Array]]:
-    """Statements to runs: of all with equal keys the first one's row, and the times as a list.
+#: In place of a number that is null.
+NO_NUMBER = np.iinfo(np.int64).min
 
-    This one function serves all witnesses. ``others`` are collected beside the times; without any,
-    each time counts once.
+
+def numbers_or_none(column: Array) -> Numbers:
+    """Whole numbers; null is NO_NUMBER."""
+    filled = column.fill_null(NO_NUMBER)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def key_numbers(column: Array) -> list[Numbers]:
+    """Numbers of a column's values, whatever its type: equal values have equal ones."""
+    found = Values(column.type).read(column)
+    return [found] if isinstance(found, np.ndarray) else [each.view(np.int64) for each in found]
+
+
+class Collected(NamedTuple):
+    """Rows with equal keys next to each other, each once: ``order`` has the places of the rows,
+    ``starts`` where in it another key begins."""
+
+    order: Numbers
+    starts: Numbers
+
+    @property
+    def first(self) -> Numbers:
+        """Of each key the place of a row."""
+        return self.order[self.starts]
+
+    def numbers(self) -> Numbers:
+        """Of each row the number of its key; for rows none of which was equal to another."""
+        numbers = np.empty(len(self.order), np.int64)
+        lengths = np.diff(np.append(self.starts, len(self.order)))
+        numbers[self.order] = np.repeat(np.arange(len(self.starts)), lengths)
+        return numbers
+
+    def lists(self, values: Numbers, type_: pa.DataType) -> Array:
+        """The values of each key as a list."""
+        offsets = pa.array(np.append(self.starts, len(self.order)), pa.int32())
+        in_order = values[self.order]
+        return pa.ListArray.from_arrays(
+            offsets, pa.array(in_order, LONG, mask=in_order == NO_NUMBER).cast(type_)
+        )
+
+
+def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Collected:
+    """Rows by their keys, and by their values where keys are equal; equal rows count once.
+
+    This one function makes runs of statements, and one run of its parts, for all witnesses.
     """
-    order = np.lexsort([times, *reversed(keys)])
-    if not others:
-        order = order[segments([key[order] for key in [*keys, times]])]
-    starts = segments([key[order] for key in keys])
-    offsets = pa.array(np.append(starts, len(order)), pa.int32())
-    collected = [
-        pa.ListArray.from_arrays(offsets, values.take(pa.array(order)))
-        for values in (pa.array(times, LONG), *others)
-    ]
-    return order[starts], collected
+    columns = [*keys, *values]
+    order = np.lexsort(columns[::-1])
+    order = order[segments([column[order] for column in columns])]
+    return Collected(order, segments([key[order] for key in keys]))
 
 
 class Gathered:

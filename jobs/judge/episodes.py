@@ -10,23 +10,9 @@ from math import fsum
 from typing import NamedTuple, TypeVar
 
 from jobs.instants import Instant
-from jobs.judge.evaluated import (
-    Claimant,
-    FoundFault,
-    FoundQueue,
-    FoundStacked,
-    Move,
-    QueueKey,
-)
-from jobs.judge.extents import (
-    Extent,
-    Part,
-    Run,
-    extent_of,
-    join_episodes,
-    persistence,
-    runs_of,
-)
+from jobs.judge.evaluated import Claimant, FoundFault, FoundQueue, FoundStacked, Move, QueueKey
+from jobs.judge.extents import Extent, Part, Run, extent_of, join_episodes, persistence, runs_of
+from jobs.judge.tables import Row
 from jobs.judge.timeline import Phase, Timeline
 from jobs.kinds import OF_ONE_CLIENT, PERSISTENT, STACKED
 from rebalance_core.findings import CERTAIN, POSSIBLE
@@ -35,11 +21,10 @@ from rebalance_core.repairs import STALE_CHANNEL
 __all__ = [
     "FaultEpisode",
     "QueueEpisode",
-    "StackedEpisode",
     "fault_episodes",
     "persistence",
     "queue_episodes",
-    "stacked_id_episodes",
+    "stacked_id_rows",
 ]
 
 Value = TypeVar("Value", str, int)
@@ -71,9 +56,6 @@ class QueueEpisode:
     strategy_source: str | None
     #: Sorted; those that lasted themselves, all of them where none did.
     causes: tuple[str, ...]
-    #: The same as first_seen and last_seen, which once were those of one certainty.
-    episode_first_seen: Instant
-    episode_last_seen: Instant
     persistence: str
     ongoing: bool
     #: Of the snapshots from the first to the last that shows it, those that do.
@@ -149,8 +131,6 @@ def _queue_episode(
         claimants=last.finding.claimants,
         strategy_source=last.phase.evaluated.strategy_source,
         causes=_causes(shown, persistence_seconds),
-        episode_first_seen=extent.first_seen,
-        episode_last_seen=extent.last_seen,
         times=tuple((each.phase.first_seen, each.phase.last_seen) for each in shown),
         **extent._asdict(),
     )
@@ -207,48 +187,12 @@ def _fault_episode(
     timeline: Timeline, shown: Sequence[_ShownFault], persistence_seconds: int
 ) -> FaultEpisode:
     last = shown[-1].fault
+    most = max(each.fault.queues_affected for each in shown)
     return FaultEpisode(
         topic=timeline.topic,
-        fault=last.fault,
-        evidence=last.evidence,
-        remedy=last.remedy,
-        client_ids=last.client_ids,
-        client_addrs=last.client_addrs,
-        broker_names=last.broker_names,
-        queues_affected=max(each.fault.queues_affected for each in shown),
-        findings_cleared=last.findings_cleared,
-        findings_left=last.findings_left,
-        moves=last.moves,
+        **last._replace(queues_affected=most)._asdict(),
         **_extent(timeline, [each.run for each in shown], persistence_seconds)._asdict(),
     )
-
-
-@dataclass(frozen=True)
-class StackedEpisode:
-    """A client id that was more than once in a broker's list, over an episode that may have gaps.
-
-    Evidence and remedy are those of the last phase that knew of most processes.
-    """
-
-    topics: tuple[str, ...]
-    client_id: str
-    id_format: str
-    processes: int
-    client_addrs: tuple[str, ...]
-    versions: tuple[int, ...]
-    languages: tuple[str, ...]
-    first_seen: Instant
-    last_seen: Instant
-    snapshots: int
-    persistence: str
-    ongoing: bool
-    verdict: str
-    evidence: str
-    slots_wasted: int
-    queues_duplicated: int
-    queues_orphaned: int
-    remedy: str
-    share_of_time: float
 
 
 class _ShownId(NamedTuple):
@@ -263,10 +207,11 @@ class _ShownId(NamedTuple):
 _GroupRun = tuple[int, int]
 
 
-def stacked_id_episodes(
-    timelines: Iterable[Timeline], persistence_seconds: int
-) -> list[StackedEpisode]:
-    """The episodes of each stacked id of the group, from the timelines of its topics.
+def stacked_id_rows(timelines: Iterable[Timeline], persistence_seconds: int) -> list[Row]:
+    """The rows of stacked_client_ids, from the timelines of the group's topics: one per episode.
+
+    An episode is of a client id that was more than once in a broker's list, and may have gaps.
+    Evidence and remedy are those of the last phase that knew of most processes.
 
     The id's copies are the group's, whatever the topic: the timelines are put together by the
     group's runs, and the queues of all topics are added up.
@@ -289,7 +234,7 @@ def stacked_id_episodes(
     parts = {group_run: _part(phases[group_run].values()) for group_run in sorted(phases)}
     runs = dict(zip(parts, runs_of(list(parts.values())), strict=True))
     counted = max((run.after for run in runs.values()), default=0)
-    episodes: list[StackedEpisode] = []
+    rows: list[Row] = []
     for by_run in shown.values():
         # A run is cut where a topic's route changes: its parts follow each other, so that the most
         # of them counts; its topics are at the same time, so that their queues add up.
@@ -302,8 +247,8 @@ def stacked_id_episodes(
         ]
         for episode in join_episodes(of_runs, lambda each: each[0], counted):
             extent = extent_of([run for run, _ in episode], counted, persistence_seconds)
-            episodes.append(_stacked_episode(_merge([it for _, it in episode], max), extent))
-    return episodes
+            rows.append(_stacked_row(_merge([it for _, it in episode], max), extent))
+    return rows
 
 
 def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
@@ -345,21 +290,12 @@ def _union(parts: Iterable[Iterable[Value]]) -> tuple[Value, ...]:
     return tuple(sorted({value for part in parts for value in part}))
 
 
-def _stacked_episode(shown: _ShownId, extent: Extent) -> StackedEpisode:
+def _stacked_row(shown: _ShownId, extent: Extent) -> Row:
     stacked = shown.stacked
-    return StackedEpisode(
-        topics=shown.topics,
-        client_id=stacked.client_id,
-        id_format=stacked.id_format,
-        processes=stacked.processes,
-        client_addrs=tuple(sorted(set(stacked.client_addrs))),
-        versions=stacked.versions,
-        languages=stacked.languages,
-        verdict=STACKED if stacked.processes > 1 else STALE_CHANNEL,
-        evidence=stacked.evidence,
-        slots_wasted=stacked.slots_wasted,
-        queues_duplicated=stacked.queues_duplicated,
-        queues_orphaned=stacked.queues_orphaned,
-        remedy=stacked.remedy,
+    return {
+        **stacked._asdict(),
+        "topics": shown.topics,
+        "client_addrs": tuple(sorted(set(stacked.client_addrs))),
+        "verdict": STACKED if stacked.processes > 1 else STALE_CHANNEL,
         **extent._asdict(),
-    )
+    }

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from jobs.languages.rows import with_texts
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 #: (broker name, queue id).
 QueueKey = tuple[str, int]
@@ -111,67 +109,8 @@ class Evaluated:
     faults: tuple[FoundFault, ...]
     stacked: tuple[FoundStacked, ...]
     unreadable: tuple[QueueKey, ...]
-    allocations: Callable[[], tuple[Allocated, ...]]
+    allocations: Callable[[], tuple[Allocated, ...]] = tuple
 
-    @classmethod
-    def of_row(
-        cls, row: Mapping[str, Any], allocations: Callable[[], Sequence[Mapping[str, Any]]]
-    ) -> Evaluated:
-        """From one row of ``EVALUATION`` without its allocations, and what gives these."""
-        return cls(
-            **_of_names(with_texts(row), _SCALARS),
-            findings=tuple(map(_finding, row["findings"])),
-            faults=tuple(map(_fault, row["faults"])),
-            stacked=tuple(map(_stacked, row["stacked"])),
-            unreadable=_queues(row["unreadable"]),
-            allocations=lambda: tuple(map(_allocated, allocations())),
-        )
-
-
-_SCALARS = (
-    "coverage",
-    "reason",
-    "shows_owners",
-    "completeness",
-    "nameservers",
-    "members",
-    "processes",
-    "queues",
-    "idle_clients",
-    "imbalance",
-    "strategy_source",
-    "subscription_source",
-)
-
-
-def _of_names(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    values = {name: row[name] for name in names}
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-
-
-def _queues(rows: Sequence[Mapping[str, Any]]) -> tuple[QueueKey, ...]:
-    return tuple((each["broker_name"], each["queue_id"]) for each in rows)
-
-
-def _finding(row: Mapping[str, Any]) -> FoundQueue:
-    return FoundQueue(
-        row["kind"],
-        (row["broker_name"], row["queue_id"]),
-        row["certainty"],
-        row["probability"],
-        tuple(Claimant(**each) for each in row["claimants"]),
-        tuple(row["causes"]),
-    )
-
-
-def _fault(row: Mapping[str, Any]) -> FoundFault:
-    moves = tuple(Move(**each) for each in row["moves"])
-    return FoundFault(**{**_of_names(with_texts(row), FoundFault._fields), "moves": moves})
-
-
-def _stacked(row: Mapping[str, Any]) -> FoundStacked:
-    return FoundStacked(**_of_names(with_texts(row), FoundStacked._fields))
-
-
-def _allocated(row: Mapping[str, Any]) -> Allocated:
-    return Allocated(**{**_of_names(row, Allocated._fields), "queues": _queues(row["queues"])})
+    def with_allocations(self, allocations: Callable[[], tuple[Allocated, ...]]) -> Evaluated:
+        """The same, with what makes its allocations."""
+        return replace(self, allocations=allocations)

@@ -1,19 +1,28 @@
-"""situations -> evaluations: the core's verdict on each, once however often it was so.
+"""situations -> the core's verdict on each, once however often it was so.
 
-A state is made of a situation, and a row of the core's verdict on it. Spark does both by a pandas
-UDF over columns (``udf``), the driver of a small input situation by situation (``steps``).
+On Spark a pandas UDF does it, on any core; in one process the same function is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
-
-import pyarrow as pa
+from typing import Any, NamedTuple
 
 from jobs.contents import MEMBER_FACTS, ROUTE_FACTS
-from jobs.schemas import BOOLEAN, CLAIMANTS, DOUBLE, INT, MOVES, QUEUES, STRING
+from jobs.judge.allocations import AllocationRows
+from jobs.judge.dossier import Broker
+from jobs.judge.evaluated import (
+    Claimant,
+    Evaluated,
+    FoundFault,
+    FoundQueue,
+    FoundStacked,
+    Move,
+    QueueKey,
+)
+from jobs.judge.situations import Situation
+from jobs.schemas import NO_ANSWER, NOT_ONLINE
 from rebalance_core import (
     ClientList,
     Evaluation,
@@ -21,7 +30,6 @@ from rebalance_core import (
     Member,
     MessageQueue,
     RouteBroker,
-    Situation,
     StackedEffect,
     State,
     StrategyRules,
@@ -32,98 +40,21 @@ from rebalance_core import (
     normalise_expression,
     parse_client_id,
 )
-from rebalance_core.state import CLUSTERING, ProcessCount
-from rebalance_core.texts import Text, encode
+from rebalance_core import Situation as CoreSituation
+from rebalance_core.findings import Finding
+from rebalance_core.state import CLUSTERING, SURE, ProcessCount
+from rebalance_core.texts import Text
+
+#: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
+MemberFacts = tuple[Any, ...]
 
 #: The facts of a member whatever the topic; what it subscribes to is narrowed to the state's topic.
-#: A version of -1: the list has none.
 ANY_TOPIC_FIELDS = tuple(
     fact.name for fact in MEMBER_FACTS if fact.name not in ("doubtful_topics", "subscriptions")
 )
 
-
-def _fields(**types: pa.DataType) -> pa.StructType:
-    return pa.struct([pa.field(name, type_) for name, type_ in types.items()])
-
-
-#: A column ``texts`` has what the texts beside it are made of: ``rebalance_core.texts.encode``.
-EVALUATION = _fields(
-    coverage=STRING,
-    reason=STRING,
-    texts=STRING,
-    shows_owners=BOOLEAN,
-    completeness=DOUBLE,
-    nameservers=INT,
-    members=INT,
-    processes=INT,
-    queues=INT,
-    idle_clients=INT,
-    imbalance=INT,
-    strategy_source=STRING,
-    subscription_source=STRING,
-    findings=pa.list_(
-        _fields(
-            kind=STRING,
-            broker_name=STRING,
-            queue_id=INT,
-            certainty=STRING,
-            probability=DOUBLE,
-            claimants=CLAIMANTS,
-            causes=pa.list_(STRING),
-        )
-    ),
-    faults=pa.list_(
-        _fields(
-            fault=STRING,
-            evidence=STRING,
-            remedy=STRING,
-            texts=STRING,
-            client_ids=pa.list_(STRING),
-            client_addrs=pa.list_(STRING),
-            broker_names=pa.list_(STRING),
-            queues_affected=INT,
-            findings_cleared=INT,
-            findings_left=INT,
-            moves=MOVES,
-        )
-    ),
-    allocations=pa.list_(
-        _fields(
-            client_id=STRING,
-            processes=INT,
-            subscribed=BOOLEAN,
-            strategy=STRING,
-            strategy_source=STRING,
-            view_brokers=pa.list_(STRING),
-            view_weight=DOUBLE,
-            view_queues=INT,
-            view_clients=INT,
-            queues=QUEUES,
-        )
-    ),
-    stacked=pa.list_(
-        _fields(
-            client_id=STRING,
-            id_format=STRING,
-            evidence=STRING,
-            remedy=STRING,
-            texts=STRING,
-            copies=INT,
-            processes=INT,
-            client_addrs=pa.list_(STRING),
-            versions=pa.list_(INT),
-            languages=pa.list_(STRING),
-            slots_wasted=INT,
-            queues_duplicated=INT,
-            queues_orphaned=INT,
-        )
-    ),
-    unreadable=QUEUES,
-)
-
 #: The fields of a state's members, of its brokers at which the group is not online, and of its
-#: route. Each is a separate column, with an array a state (``member_client_id``): Arrow hands over
-#: such arrays whole, while an array of structs is taken apart value by value.
+#: route. A version of -1: the list has none.
 MEMBER_FIELDS = (
     "broker_name",
     "broker_id",
@@ -147,39 +78,98 @@ def _place(record: tuple[Any, ...]) -> tuple[Any, ...]:
 _in_order = itemgetter(*map(MEMBER_FIELDS.index, Member._fields))
 
 OFFLINE_FIELDS = ("broker_name", "broker_id")
-#: What time shows of the members: see the core's ``State``.
-PROCESS_COUNTS = pa.list_(_fields(client_id=STRING, processes=INT, because=STRING))
-UNREACHABLE = pa.list_(_fields(client_id=STRING, broker_name=STRING))
-COUNT_FIELDS = ProcessCount._fields
-UNREACHABLE_FIELDS = ("client_id", "broker_name")
 #: Where broker_name is null, the nameserver does not know the topic.
 ROUTE_FIELDS = ("namesrv_addr", *[fact.name for fact in ROUTE_FACTS])
 
-#: What the UDF is given of a state, as one struct.
-STATE_COLUMNS = (
-    "consumer_group",
-    "topic",
-    "request_mode",
-    *[f"member_{field}" for field in MEMBER_FIELDS],
-    *[f"offline_{field}" for field in OFFLINE_FIELDS],
-    *[f"count_{field}" for field in COUNT_FIELDS],
-    *[f"unreachable_{field}" for field in UNREACHABLE_FIELDS],
-    *[f"route_{field}" for field in ROUTE_FIELDS],
-)
+
+# ---------------------------------------------------------------- situations to states
 
 
-def to_state(row: Mapping[Any, Any]) -> State:
-    """The core's state from one row of ``STATE_COLUMNS``."""
+class ListPart(NamedTuple):
+    """Of a broker's list the members of ``only`` these clients, or all ``without`` these."""
+
+    broker: Broker
+    list_id: str
+    only: tuple[str, ...] | None = None
+    without: tuple[str, ...] | None = None
+
+    def has(self, client_id: str) -> bool:
+        """Whether the members of the client belong to the part."""
+        if self.only is not None:
+            return client_id in self.only
+        return self.without is None or client_id not in self.without
+
+
+def listed(situation: Situation) -> list[ListPart]:
+    """The lists that the brokers gave, part by part: see ``membership.Patch``."""
+    parts: list[ListPart] = []
+    for broker, answer in situation.answers:
+        patches = [patch for patch in situation.patches if patch.broker == broker]
+        if any(patch.later == NOT_ONLINE for patch in patches):
+            continue
+        if answer not in (NOT_ONLINE, NO_ANSWER):
+            replaced = [client_id for patch in patches for client_id in patch.client_ids]
+            parts.append(ListPart(broker, answer, None, tuple(replaced) or None))
+        parts += [ListPart(broker, patch.later, patch.client_ids) for patch in patches]
+    return parts
+
+
+def offline(situation: Situation) -> list[tuple[str, int]]:
+    """The brokers that answered that the group has no member there."""
+    later = {patch.broker: patch.later for patch in situation.patches}
+    return [
+        broker for broker, answer in situation.answers if later.get(broker, answer) == NOT_ONLINE
+    ]
+
+
+def state_of(
+    consumer_group: str,
+    situation: Situation,
+    members: Mapping[str, Sequence[MemberFacts]],
+) -> State:
+    """The core's state of a situation; ``members`` by list id."""
+    topic = situation.topic
     return make_state(
-        row["consumer_group"],
-        row["topic"],
-        members=_records(row, "member", MEMBER_FIELDS),
-        offline=_records(row, "offline", OFFLINE_FIELDS),
-        routes=_records(row, "route", ROUTE_FIELDS),
-        counts=_records(row, "count", COUNT_FIELDS),
-        unreachable=_records(row, "unreachable", UNREACHABLE_FIELDS),
-        request_mode=row["request_mode"],
+        consumer_group,
+        topic,
+        members=(
+            (*part.broker, *_of_topic(member, topic))
+            for part in listed(situation)
+            for member in members[part.list_id]
+            if part.has(member[_CLIENT_ID])
+        ),
+        offline=offline(situation),
+        counts=situation.process_counts,
+        unreachable=situation.unreachable,
+        request_mode=situation.request_mode,
+        routes=(
+            (namesrv_addr, *broker)
+            for namesrv_addr, brokers in situation.routes
+            for broker in brokers or [_NO_BROKER]
+        ),
     )
+
+
+#: What a nameserver gives that does not know the topic.
+_NO_BROKER = (None, None, 0, 0, 0, None)
+_LISTED_VERSION = ANY_TOPIC_FIELDS.index("version")
+_CLIENT_ID = ANY_TOPIC_FIELDS.index("client_id")
+
+
+def _of_topic(member: MemberFacts, topic: str) -> tuple[Any, ...]:
+    """The facts as ``evaluation.MEMBER_FIELDS`` has them, but for the broker."""
+    *any_topic, doubtful_topics, subscriptions = member
+    if any_topic[_LISTED_VERSION] is None:
+        any_topic[_LISTED_VERSION] = -1
+    for of_topic, expression_type, expression in subscriptions or ():
+        if of_topic == topic:
+            percent = dict(doubtful_topics).get(topic, SURE) if doubtful_topics else SURE
+            return (*any_topic, True, percent, expression_type, expression)
+    return (*any_topic, False, SURE, None, None)
+
+
+#: What _of_topic relies on.
+assert [each.name for each in MEMBER_FACTS[-2:]] == ["doubtful_topics", "subscriptions"]  # noqa: S101
 
 
 def make_state(
@@ -254,131 +244,152 @@ def make_state(
     )
 
 
-def _records(
-    row: Mapping[Any, Any], prefix: str, fields: tuple[str, ...]
-) -> Iterator[tuple[Any, ...]]:
-    """The arrays of the fields, record by record, as plain Python values; none for null arrays."""
-    arrays = [row[f"{prefix}_{field}"] for field in fields]
-    if any(array is None for array in arrays):
-        return iter(())
-    return zip(*[array.tolist() for array in arrays], strict=True)
+# ---------------------------------------------------------------- states to verdicts
 
 
-def _queues(queues: tuple[MessageQueue, ...]) -> list[dict[str, Any]]:
-    return [{"broker_name": queue.broker_name, "queue_id": queue.queue_id} for queue in queues]
+class Question(NamedTuple):
+    """Situations of a group that are to be evaluated, with the lists that they name."""
+
+    cluster: str
+    consumer_group: str
+    situations: tuple[Situation, ...]
+    #: By list id.
+    members: Mapping[str, Sequence[MemberFacts]]
 
 
-def to_row(evaluation: Evaluation, situation: Situation) -> dict[str, Any]:
-    """One row of ``EVALUATION``; only a state with findings pays for their causes."""
+class Verdicts(NamedTuple):
+    """The core's verdicts on the situations of a question, in their order."""
+
+    evaluated: list[tuple[str, Evaluated]]
+    allocations: AllocationRows
+
+    def by_id(self) -> dict[str, Evaluated]:
+        """By situation, each with its allocations."""
+        return {
+            situation_id: each.with_allocations(self.allocations.of(place))
+            for place, (situation_id, each) in enumerate(self.evaluated)
+        }
+
+
+#: So many members of so many situations are evaluated at a time: some 10 ms of work at least, and
+#: no more than some megabytes of members and of what each of them takes.
+_MEMBERS_AT_ONCE = 20_000
+
+
+def questions(
+    cluster: str,
+    consumer_group: str,
+    situations: Iterable[Situation],
+    members: Mapping[str, Sequence[MemberFacts]],
+) -> Iterable[Question]:
+    """The situations of a group in questions of about equal work."""
+    chosen: list[Situation] = []
+    lists: dict[str, Sequence[MemberFacts]] = {}
+    work = 0
+    for situation in situations:
+        of_situation = {part.list_id: members[part.list_id] for part in listed(situation)}
+        chosen.append(situation)
+        lists |= of_situation
+        work += sum(map(len, of_situation.values()))
+        if work >= _MEMBERS_AT_ONCE:
+            yield Question(cluster, consumer_group, tuple(chosen), lists)
+            chosen, lists, work = [], {}, 0
+    if chosen:
+        yield Question(cluster, consumer_group, tuple(chosen), lists)
+
+
+def answer(question: Question, rules: StrategyRules) -> Verdicts:
+    """The core's verdicts on the situations of a question."""
+    found: list[tuple[str, Evaluated]] = []
+    allocations = AllocationRows.builder(question.cluster, question.consumer_group)
+    for situation in question.situations:
+        state = state_of(question.consumer_group, situation, question.members)
+        evaluation = evaluate(state, rules)
+        found.append(
+            (situation.situation_id, to_evaluated(evaluation, CoreSituation(state, rules)))
+        )
+        allocations.add(situation.topic, situation.situation_id, evaluation.allocations)
+    return Verdicts(found, allocations.rows())
+
+
+def to_evaluated(evaluation: Evaluation, situation: CoreSituation) -> Evaluated:
+    """The verdict without its allocations; only a state with findings pays for their causes."""
     causes = find_causes(situation, evaluation)
-    return {
-        "coverage": evaluation.coverage,
-        "reason": evaluation.reason,
-        "texts": encode({"reason": evaluation.reason}),
-        "shows_owners": evaluation.shows_owners,
-        "completeness": evaluation.completeness,
-        "nameservers": len(situation.state.topic_routes),
-        "members": evaluation.members,
-        "processes": evaluation.processes,
-        "queues": evaluation.queues,
-        "idle_clients": evaluation.idle_clients,
-        "imbalance": evaluation.most_queues - evaluation.fewest_queues,
-        "strategy_source": evaluation.strategy_source,
-        "subscription_source": evaluation.subscription_source,
-        "findings": [
-            {
-                "kind": finding.kind,
-                "broker_name": finding.queue.broker_name,
-                "queue_id": finding.queue.queue_id,
-                "certainty": finding.certainty,
-                "probability": finding.probability,
-                "claimants": [
-                    {
-                        "client_id": claimant.client_id,
-                        "processes": claimant.processes,
-                        "probability": claimant.probability,
-                    }
-                    for claimant in finding.claimants
-                ],
-                "causes": list(causes.names(finding)),
-            }
-            for finding in evaluation.findings
-        ],
-        "faults": [_fault(each) for each in find_faults(situation, evaluation, causes)],
-        "allocations": [
-            {
-                "client_id": allocation.client_id,
-                "processes": allocation.processes,
-                "subscribed": allocation.subscribed,
-                "strategy": allocation.strategy,
-                "strategy_source": allocation.strategy_source,
-                "view_brokers": list(allocation.view_brokers),
-                "view_weight": allocation.view_weight,
-                "view_queues": allocation.view_queues,
-                "view_clients": allocation.view_clients,
-                "queues": _queues(allocation.queues),
-            }
-            for allocation in evaluation.allocations
-        ],
-        "stacked": _stacked(evaluation.stacked, situation.state),
-        "unreadable": _queues(evaluation.unreadable),
-    }
+    return Evaluated(
+        coverage=evaluation.coverage,
+        reason=evaluation.reason,
+        shows_owners=evaluation.shows_owners,
+        completeness=evaluation.completeness,
+        nameservers=len(situation.state.topic_routes),
+        members=evaluation.members,
+        processes=evaluation.processes,
+        queues=evaluation.queues,
+        idle_clients=evaluation.idle_clients,
+        imbalance=evaluation.most_queues - evaluation.fewest_queues,
+        strategy_source=evaluation.strategy_source,
+        subscription_source=evaluation.subscription_source,
+        findings=tuple(_finding(each, causes.names(each)) for each in evaluation.findings),
+        faults=tuple(map(_fault, find_faults(situation, evaluation, causes))),
+        stacked=_stacked(evaluation.stacked, situation.state),
+        unreadable=tuple(map(_key, evaluation.unreadable)),
+    )
 
 
-def _fault(fault: Fault) -> dict[str, Any]:
-    return {
-        "fault": fault.fault,
-        "evidence": fault.evidence,
-        "remedy": fault.remedy,
-        "texts": encode({"evidence": fault.evidence, "remedy": fault.remedy}),
-        "client_ids": list(fault.client_ids),
-        "client_addrs": list(fault.client_addrs),
-        "broker_names": list(fault.broker_names),
-        "queues_affected": fault.queues_affected,
-        "findings_cleared": fault.cleared,
-        "findings_left": fault.left,
-        "moves": [
-            {
-                "broker_name": move.queue.broker_name,
-                "queue_id": move.queue.queue_id,
-                "before": list(move.before),
-                "after": list(move.after),
-            }
-            for move in fault.moves
-        ],
-    }
+def _key(queue: MessageQueue) -> QueueKey:
+    return queue.broker_name, queue.queue_id
 
 
-def _stacked(effects: tuple[StackedEffect, ...], state: State) -> list[dict[str, Any]]:
+def _finding(finding: Finding, causes: Iterable[str]) -> FoundQueue:
+    return FoundQueue(
+        finding.kind,
+        _key(finding.queue),
+        finding.certainty,
+        finding.probability,
+        tuple(
+            Claimant(each.client_id, each.processes, each.probability) for each in finding.claimants
+        ),
+        tuple(causes),
+    )
+
+
+def _fault(fault: Fault) -> FoundFault:
+    return FoundFault(
+        fault.fault,
+        fault.evidence,
+        fault.remedy,
+        tuple(fault.client_ids),
+        tuple(fault.client_addrs),
+        tuple(fault.broker_names),
+        fault.queues_affected,
+        fault.cleared,
+        fault.left,
+        tuple(Move(*_key(each.queue), list(each.before), list(each.after)) for each in fault.moves),
+    )
+
+
+def _stacked(effects: tuple[StackedEffect, ...], state: State) -> tuple[FoundStacked, ...]:
     copies: dict[str, list[Member]] = {effect.stacked.client_id: [] for effect in effects}
     if copies:
         for entry in state.client_lists:
             for member in entry.members:
                 if member.client_id in copies:
                     copies[member.client_id].append(member)
-    return [_stacked_id(effect, copies[effect.stacked.client_id]) for effect in effects]
+    return tuple(_stacked_id(effect, copies[effect.stacked.client_id]) for effect in effects)
 
 
-def _stacked_id(effect: StackedEffect, copies: list[Member]) -> dict[str, Any]:
+def _stacked_id(effect: StackedEffect, copies: list[Member]) -> FoundStacked:
     stacked = effect.stacked
-    parsed = parse_client_id(stacked.client_id)
-    return {
-        "client_id": stacked.client_id,
-        "id_format": parsed.format.name,
-        "evidence": effect.evidence,
-        "remedy": effect.remedy,
-        "texts": encode({"evidence": effect.evidence, "remedy": effect.remedy}),
-        "copies": stacked.copies,
-        "processes": stacked.processes,
-        "client_addrs": list(stacked.client_addrs),
-        "versions": sorted({each.version for each in copies if each.version is not None}),
-        "languages": sorted({each.language for each in copies if each.language is not None}),
-        "slots_wasted": effect.slots_wasted,
-        "queues_duplicated": effect.queues_duplicated,
-        "queues_orphaned": effect.queues_orphaned,
-    }
-
-
-def evaluate_state(state: State, rules: StrategyRules) -> dict[str, Any]:
-    """The core's verdict on a state, as one row of ``EVALUATION``."""
-    return to_row(evaluate(state, rules), Situation(state, rules))
+    return FoundStacked(
+        stacked.client_id,
+        parse_client_id(stacked.client_id).format.name,
+        effect.evidence,
+        effect.remedy,
+        stacked.copies,
+        stacked.processes,
+        tuple(stacked.client_addrs),
+        tuple(sorted({each.version for each in copies if each.version is not None})),
+        tuple(sorted({each.language for each in copies if each.language is not None})),
+        effect.slots_wasted,
+        effect.queues_duplicated,
+        effect.queues_orphaned,
+    )

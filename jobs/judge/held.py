@@ -281,8 +281,6 @@ class _OfTopic:
             claimants=tuple(claimants),
             strategy_source=phases[-1].strategy_source,
             causes=(cause,),
-            episode_first_seen=extent.first_seen,
-            episode_last_seen=extent.last_seen,
             times=tuple(times),
             **extent._asdict(),
         )

@@ -21,7 +21,7 @@ from jobs.judge.episodes import (
     QueueEpisode,
     fault_episodes,
     queue_episodes,
-    stacked_id_episodes,
+    stacked_id_rows,
 )
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.frozen import frozen_processes
@@ -184,9 +184,7 @@ def judge(
             polled={t for t, each in dossier.offsets.items() if each},
         ),
         "stalled_queues": stalls,
-        "stacked_client_ids": [
-            dict(vars(each)) for each in stacked_id_episodes(timelines.values(), seconds)
-        ],
+        "stacked_client_ids": stacked_id_rows(timelines.values(), seconds),
         "group_faults": of_faults,
         "unreadable_queues": [
             row
@@ -229,6 +227,9 @@ def _queue_findings(
         is_read = is_read_all_the_same(episode, witnesses.offsets)
         row: Row = {
             **vars(episode),
+            # They once were those of one certainty.
+            "episode_first_seen": episode.first_seen,
+            "episode_last_seen": episode.last_seen,
             "broker_name": broker_name,
             "queue_id": queue_id,
             "claimants": [each._asdict() for each in episode.claimants],

@@ -109,11 +109,7 @@ class GroupLoad:
         in_all = sum(self.queues.values())
         return [
             {
-                "client_id": each.client_id,
-                "processes": each.processes,
-                "topics": each.topics,
-                "queues": each.queues,
-                "retry_queues": each.retry_queues,
+                **vars(each),
                 "share": each.queues / in_all if in_all else 0.0,
                 "idle": each.idle,
             }

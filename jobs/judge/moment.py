@@ -13,10 +13,9 @@ from jobs.errors import InputError
 from jobs.instants import Instant, to_datetime
 from jobs.judge.dossier import Dossier
 from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.evaluation import evaluate_state
+from jobs.judge.evaluation import MemberFacts, answer, questions, state_of
 from jobs.judge.history import Row, judge
-from jobs.judge.situations import Period
-from jobs.judge.steps import MemberFacts, situations_of, state_of
+from jobs.judge.situations import Period, find_situations
 from jobs.judge.terms import Terms
 from jobs.masking import Masking
 from jobs.schemas import (
@@ -103,11 +102,11 @@ def find_moments(
             f"{_shown(times[-1])}"
         )
     snapshot_time = early[-1]
-    found = situations_of(dossier, terms)
-    evaluated = {
-        situation_id: _evaluated(evaluate_state(state_of(group, situation, members), rules))
-        for situation_id, situation in found.distinct().items()
-    }
+    found = find_situations(dossier, terms)
+    evaluated: dict[str, Evaluated] = {}
+    every = found.distinct().values()
+    for question in questions(dossier.cluster, dossier.consumer_group, every, members):
+        evaluated |= answer(question, rules).by_id()
     judged = judge(dossier, found, evaluated, terms)
     return [
         replace(
@@ -151,10 +150,6 @@ def _moment(
 
 def _shown(time: Instant | None) -> str:
     return "the end" if time is None else iso(to_datetime(time))
-
-
-def _evaluated(row: Row) -> Evaluated:
-    return Evaluated.of_row(row, lambda: row["allocations"])
 
 
 def _at(periods: Sequence[Period], time: Instant) -> Period:

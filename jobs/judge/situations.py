@@ -32,6 +32,7 @@ from jobs.judge.answers import (
 from jobs.judge.channels import Channel, ProcessCounts, channels_of
 from jobs.judge.dossier import Broker, Dossier, RouteBrokerRow, RouteRun
 from jobs.judge.membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
+from jobs.judge.terms import Terms
 from jobs.schemas import ANSWERED, NO_ANSWER
 from rebalance_core.state import ProcessCount, Unreachable
 from rebalance_core.texts import Text
@@ -99,14 +100,12 @@ class Situations:
         }
 
 
-def find_situations(
-    dossier: Dossier, heartbeat_expiry_seconds: int, route_max_age_seconds: int
-) -> Situations:
+def find_situations(dossier: Dossier, terms: Terms) -> Situations:
     """The situations of each topic of the group."""
-    group = _GroupInTime.of(dossier, heartbeat_expiry_seconds)
+    group = _GroupInTime.of(dossier, terms.heartbeat_expiry_seconds)
     return Situations(
         {
-            topic: _of_topic(dossier, topic, group, route_max_age_seconds * SECOND)
+            topic: _of_topic(dossier, topic, group, terms.route_max_age_seconds * SECOND)
             for topic in dossier.topics()
         },
         group.channels,

@@ -39,9 +39,7 @@ def mark_open(rows: Iterable[Row], earlier: Iterable[EarlierFinding]) -> None:
         since, nights = row["first_seen"], 1
         if found == PERSISTING:
             former = before[row["finding_id"]]
-            # A run of version 0.1 has neither.
-            began = former.first_seen if former.open_since is None else former.open_since
-            since, nights = min(since, began), (former.nights_open or 1) + 1
+            since, nights = min(since, former.open_since), former.nights_open + 1
         row["status"] = found
         row["open_since"] = None if found is None else since
         row["nights_open"] = None if found is None else nights

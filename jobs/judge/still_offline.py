@@ -59,8 +59,6 @@ def _episode(earlier: EarlierFinding, extent: Extent) -> QueueEpisode:
         claimants=(),
         strategy_source=None,
         causes=(GROUP_OFFLINE,),
-        episode_first_seen=extent.first_seen,
-        episode_last_seen=extent.last_seen,
         times=((extent.first_seen, extent.last_seen),),
         **extent._asdict(),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from itertools import accumulate, pairwise
@@ -22,7 +22,7 @@ class Language:
     """A language by its code, and the templates in it by the English ones."""
 
     code: str
-    templates: Mapping[str, str]
+    templates: Mapping[str, str] = field(hash=False)
 
     def of(self, text: str) -> str:
         """The text in this language; what is no ``Text``, a name or a code, as it is.

@@ -1,30 +1,40 @@
-"""Which engine runs a job: Spark, or this very process for a small input."""
+"""Which engine runs a job, and how it is started: Spark, or processes of this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobs.dumps.files import list_local_files
+from jobs.engines.engine import Engine
+from jobs.engines.local import LocalEngine
+from jobs.environment import check_packages
 from jobs.errors import InputError, SettingsError
-from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
+from jobs.pipeline.inputs import require_tables
+from jobs.progress import Progress
+from jobs.schemas import SNAPSHOT_TABLES
 from jobs.storage import Location, Snapshots
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 
-#: So much text is read, parsed and audited within seconds by one process, where starting Spark
-#: takes longer.
-_MOST_BYTES = 64 << 20
-#: So many rows are folded within seconds by one process, in some hundreds of megabytes.
-_MOST_ROWS = 2_000_000
+#: So much text, and so many rows, take some tens of seconds without Spark ...
+_MOST_BYTES = 1 << 30
+_MOST_ROWS = 20_000_000
+#: ... and so much is done sooner by one process than several have started.
+_BYTES_ALONE = 64 << 20
+_ROWS_ALONE = 2_000_000
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An engine, and why it was taken, in one line."""
+    """An engine, and why it was taken, in one line. ``workers``: processes of the local engine."""
 
     engine: str
     sentence: str
+    workers: int = 1
 
 
 def choose_engine(
@@ -34,23 +44,59 @@ def choose_engine(
     *,
     master: str | None,
     is_submitted: bool,
+    workers: int | None = None,
 ) -> Choice:
     """The engine that was asked for; else by the size of the dumps, or of the snapshot tables.
 
     Spark where it was called by spark-submit or with a master, and where the input does not lie on
-    this machine. Raises SettingsError for the local engine together with one of these.
+    this machine. ``workers``: processes that were asked for; None: one for each core, or one alone
+    for a small input. Raises SettingsError for the local engine together with Spark's options, and
+    for Spark with workers.
     """
     for_spark = "spark-submit" if is_submitted else "--master" if master is not None else None
     if asked == LOCAL and for_spark:
         raise SettingsError(f"expected --engine spark with {for_spark}, came --engine local")
-    if asked != AUTO:
-        return Choice(asked, f"engine {asked}, by --engine")
+    if workers is not None and (for_spark or asked == SPARK):
+        raise SettingsError("expected --workers with --engine local, for Spark has its own")
+    if asked == SPARK:
+        return Choice(SPARK, "engine spark, by --engine")
     if for_spark:
         return Choice(SPARK, f"engine spark, by {for_spark}")
-    too_large, size = _of_tables(snapshots) if dumps is None else _of_dumps(dumps)
-    if too_large:
-        return Choice(SPARK, f"engine spark: {size}")
-    return Choice(LOCAL, f"engine local, without Spark: {size}")
+    size = _of_tables(snapshots) if dumps is None else _of_dumps(dumps)
+    if asked == AUTO and workers is None and size.for_spark:
+        return Choice(SPARK, f"engine spark: {size.sentence}")
+    workers = workers or (_cores() if size.for_several else 1)
+    processes = "" if workers == 1 else f", in {workers} processes"
+    why = "by --engine" if asked == LOCAL else f"without Spark: {size.sentence}"
+    return Choice(LOCAL, f"engine local{processes}, {why}", workers)
+
+
+@contextmanager
+def open_engine(
+    choice: Choice,
+    name: str,
+    master: str | None,
+    progress: Progress,
+    *,
+    input_bytes: int | None,
+    verbose: bool,
+) -> Iterator[Engine]:
+    """The engine of one command. ``name``: of the command, as Spark shows it; ``input_bytes``: its
+    input's size, where that is known.
+    """
+    if choice.engine == LOCAL:
+        with LocalEngine(choice.workers, progress.each) as local:
+            yield local
+        return
+    check_packages()
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.session import is_short, spark_session, suited, tasks_under_way  # noqa: PLC0415
+
+    short = is_short(input_bytes)
+    with spark_session(f"rebalance-audit {name}", master, is_short=short, verbose=verbose) as spark:
+        progress.watch(lambda: tasks_under_way(spark))
+        with suited(spark), SparkEngine(spark) as engine:
+            yield engine
 
 
 def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
@@ -65,27 +111,34 @@ def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
         raise InputError(f"no dump file below {', '.join(dumps)}")
 
 
-def require_tables(snapshots: Snapshots) -> None:
-    """InputError where a table is missing without which there is nothing to audit."""
-    for table in (HEARTBEATS, TOPIC_ROUTES):
-        if not snapshots.has(table.name):
-            raise InputError(f"no table {table.name} at {snapshots.table(table.name)}")
+def _cores() -> int:
+    """The cores that this process may use; of a system that does not say it, all."""
+    of_process = getattr(os, "sched_getaffinity", None)
+    return os.cpu_count() or 1 if of_process is None else len(of_process(0))
 
 
-def _of_dumps(dumps: Sequence[str]) -> tuple[bool, str]:
+class _Size(NamedTuple):
+    """An input's size in words, whether it is one for Spark, and for several processes."""
+
+    sentence: str
+    for_spark: bool
+    for_several: bool
+
+
+def _of_dumps(dumps: Sequence[str]) -> _Size:
     files = list_local_files(dumps)
     if files is None:
-        return True, "the dumps do not lie on this machine"
+        return _Size("the dumps do not lie on this machine", True, True)
     size = sum(file.unpacked_size for file in files)
     text = f"about {size / 1e6:,.1f} MB of text"
     if size > _MOST_BYTES:
-        return True, f"{text}, more than {_MOST_BYTES / 1e6:,.1f}"
-    return False, text
+        return _Size(f"{text}, more than {_MOST_BYTES / 1e6:,.1f}", True, True)
+    return _Size(text, False, size > _BYTES_ALONE)
 
 
-def _of_tables(snapshots: Location) -> tuple[bool, str]:
+def _of_tables(snapshots: Location) -> _Size:
     if not snapshots.is_local:
-        return True, "the snapshot tables do not lie on this machine"
+        return _Size("the snapshot tables do not lie on this machine", True, True)
     tables = Snapshots.open(snapshots)
     rows = sum(
         tables.parquet(table.name).count_rows()
@@ -94,5 +147,5 @@ def _of_tables(snapshots: Location) -> tuple[bool, str]:
     )
     text = f"{rows:,} rows in the snapshot tables"
     if rows > _MOST_ROWS:
-        return True, f"{text}, more than {_MOST_ROWS:,}"
-    return False, text
+        return _Size(f"{text}, more than {_MOST_ROWS:,}", True, True)
+    return _Size(text, False, rows > _ROWS_ALONE)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from jobs.dumps.files import InputFile, list_files, list_local_files
+from jobs.dumps.files import InputFile, list_local_files
 from jobs.errors import InputError
-from jobs.pipeline.continuing import Inputs, window_of_last
-from jobs.pipeline.engine import require_tables
+from jobs.pipeline.engine import SPARK, Choice, open_engine
+from jobs.pipeline.inputs import Inputs, require_tables, window_of_last
+from jobs.progress import Progress
 from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES
 from jobs.settings import Settings
 from jobs.storage import Location, Reports, Snapshots
@@ -31,10 +32,11 @@ def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -
     """
     files = list_local_files(dumps)
     if files is None:
-        from jobs.session import spark_session  # noqa: PLC0415 - not for local files
-
-        with spark_session("rebalance-audit dry run", master) as spark:
-            files = list_files(spark, dumps)
+        choice = Choice(SPARK, "")
+        with open_engine(
+            choice, "dry run", master, Progress(quiet=True), input_bytes=None, verbose=False
+        ) as engine:
+            files = engine.list_files(dumps)
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
     yield "ingest"
@@ -83,12 +85,6 @@ def plan_audit(
     else:
         yield f"  reads    {snapshots}, as ingest makes it"
     yield f"  window   {_of_window(window)}"
-    if since_last:
-        yield "  goes on  " + (
-            f"from run {last.run_id} of {last.date}, if that answers for the rounds before its end"
-            if last
-            else "from nothing: no run was published yet"
-        )
     at = f"dt={date}" if date else "dt=<date of the last snapshot>"
     yield f"  writes   {reports}/<table>/{at}/run=<run id>"
     if date is not None:

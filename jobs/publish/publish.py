@@ -18,8 +18,8 @@ from jobs.masking import Masking
 from jobs.progress import Progress
 from jobs.publish.addresses import broker_addresses
 from jobs.publish.nights import group_levels
-from jobs.publish.run import Result, Seen, Task
-from jobs.publish.tables import copy_table
+from jobs.publish.run import Made, Seen, Task
+from jobs.publish.tables import copy_table, write_tables
 from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH, QUARANTINE, REPORT_TABLES, SNAPSHOT_TABLES
 from jobs.settings import SEVERITIES
 from jobs.storage import Published, Reports, Snapshots, TableFiles
@@ -73,100 +73,73 @@ def publish(
     task: Task,
     place: Place,
     seen: Seen,
-    result: Result,
+    made: Made,
     inputs: Snapshots,
-    states: Mapping[str, Any] | None,
     progress: Progress,
 ) -> Published:
     """Writes the tables of a run and its summary, and makes it the one that counts.
 
     Another run that is writing reports of the date is waited for: see ``Publication.writing``.
 
-    ``states`` is what the next run has to know of the state tables: see ``continuing``. Until the
-    last step readers see the run before; whatever fails before it leaves that untouched.
+    Until the last step readers see the run before; whatever fails before it leaves that untouched.
     """
-    folder = Reports(task.reports)
-    wait = task.settings.publishing.wait_seconds
-    writing = folder.publication(place.date).writing(task.run.run_id, wait, progress.say)
-    with writing as held:
-        published = _write(task, place, seen, result, inputs, states, progress)
-        folder.publish(published, held)
-    return published
-
-
-def _write(
-    task: Task,
-    place: Place,
-    seen: Seen,
-    result: Result,
-    inputs: Snapshots,
-    states: Mapping[str, Any] | None,
-    progress: Progress,
-) -> Published:
-    """Writes the tables of a run, and reads back how many rows lie in which files."""
     folder = Reports(task.reports)
     run_id = task.run.run_id
     masking = task.settings.masking.to_masking()
-    counts: dict[str, int] = {}
-    state_counts = {}
-    with progress.step("report tables") as step:
-        for name in result.reports.names():
-            step.part = name
-            location = folder.table(name, place.date, run_id)
-            counts[name] = result.reports.write(name, location)
-        if inputs.has(QUARANTINE.name):
-            step.part = QUARANTINE.name
-            quarantine = inputs.parquet(QUARANTINE.name)
-            location = folder.table(QUARANTINE.name, place.date, run_id)
-            counts[QUARANTINE.name] = copy_table(QUARANTINE, quarantine, location, masking)
-        if result.states is not None:
-            for name in result.states.names():
-                step.part = name
-                location = folder.state_table(name, place.date, run_id)
-                state_counts[name] = result.states.write(name, location)
-        step.rows = sum(counts.values())
-    with progress.step("check of the reports"):
-        files = _files(folder, place.date, run_id, counts, state_counts)
-    previous = place.previous
-    return Published(
-        date=place.date,
-        run_id=run_id,
-        tables=tuple(counts),
-        summary={
-            "schema_version": SCHEMA_VERSION,
-            "run_id": run_id,
-            "started_at": _iso(task.run.started_at),
-            "duration_seconds": round(progress.elapsed(), 3),
-            "engine": result.engine,
-            "date": place.date,
-            "window": {
-                "since": _iso(task.window.since),
-                "until": _iso(task.window.until),
-                "first_snapshot": _iso(seen.first),
-                "last_snapshot": _iso(seen.last),
+    wait = task.settings.publishing.wait_seconds
+    writing = folder.publication(place.date).writing(run_id, wait, progress.say)
+    with writing as held:
+        with progress.step("report tables") as step:
+            places = {t.name: folder.table(t.name, place.date, run_id) for t in made.tables}
+            counts = write_tables(made.pieces, made.tables, places)
+            if inputs.has(QUARANTINE.name):
+                step.part = QUARANTINE.name
+                quarantine = inputs.parquet(QUARANTINE.name)
+                location = folder.table(QUARANTINE.name, place.date, run_id)
+                counts[QUARANTINE.name] = copy_table(QUARANTINE, quarantine, location, masking)
+            step.rows = sum(counts.values())
+        with progress.step("check of the reports"):
+            files = _files(folder, place.date, run_id, counts)
+        previous = place.previous
+        published = Published(
+            date=place.date,
+            run_id=run_id,
+            tables=tuple(counts),
+            summary={
+                "schema_version": SCHEMA_VERSION,
+                "run_id": run_id,
+                "started_at": _iso(task.run.started_at),
+                "duration_seconds": round(progress.elapsed(), 3),
+                "engine": made.engine,
+                "date": place.date,
+                "window": {
+                    "since": _iso(task.window.since),
+                    "until": _iso(task.window.until),
+                    "first_snapshot": _iso(seen.first),
+                    "last_snapshot": _iso(seen.last),
+                },
+                "rows": counts,
+                "findings": count_findings(folder, place.date, run_id),
+                "assumptions": count_assumptions(folder, place.date, run_id),
+                "rounds": count_rounds(folder, place.date, run_id),
+                "groups": group_levels(folder, place.date, run_id),
+                "known_issues": _count_known(folder, place, run_id, task.known_issues, masking),
+                "previous": previous and {"date": previous.date, "run_id": previous.run_id},
+                "inputs": {
+                    "snapshots": str(task.snapshots),
+                    "sizes": _sizes(inputs),
+                    "ingested": inputs.ingested,
+                },
+                "brokers": broker_addresses(inputs, seen.last, masking),
+                "versions": dict(made.versions),
+                "settings": task.settings.fingerprint(),
+                # Which files they and the known issues came from: nobody may have named them.
+                "sources": masking.mask_all(dict(task.sources)),
             },
-            "rows": counts,
-            "findings": count_findings(folder, place.date, run_id),
-            "assumptions": count_assumptions(folder, place.date, run_id),
-            "rounds": count_rounds(folder, place.date, run_id),
-            "groups": group_levels(folder, place.date, run_id),
-            "known_issues": _count_known(folder, place, run_id, task.known_issues, masking),
-            "previous": previous and {"date": previous.date, "run_id": previous.run_id},
-            "inputs": {
-                "snapshots": str(task.snapshots),
-                "sizes": _sizes(inputs),
-                "ingested": inputs.ingested,
-            },
-            "brokers": broker_addresses(inputs, seen.last, masking),
-            "versions": dict(result.versions),
-            "settings": task.settings.fingerprint(),
-            # Which files they and the known issues came from: nobody may have named them.
-            "sources": masking.mask_all(dict(task.sources)),
-            "continued": result.continued,
-            "states": states and {**states, "rows": state_counts},
-        },
-        files=files,
-    )
+            files=files,
+        )
+        folder.publish(published, held)
+    return published
 
 
 def _files(
@@ -174,15 +147,11 @@ def _files(
     published_date: str,
     run_id: str,
     counts: Mapping[str, int],
-    state_counts: Mapping[str, int],
 ) -> dict[str, TableFiles]:
     """What lies on the disk of each table; DamagedError where it is not what was written."""
-    tables = {name: (folder.table(name, published_date, run_id), n) for name, n in counts.items()}
-    for name, rows in state_counts.items():
-        tables[f"_states/{name}"] = folder.state_table(name, published_date, run_id), rows
     return {
-        name: TableFiles.written(folder.root, location, rows)
-        for name, (location, rows) in tables.items()
+        name: TableFiles.written(folder.root, folder.table(name, published_date, run_id), rows)
+        for name, rows in counts.items()
     }
 
 

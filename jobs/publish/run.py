@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
 
 from jobs.errors import InputError
 from jobs.instants import Instant, to_datetime
 from jobs.known_issues import KnownIssues
+from jobs.pieces import Piece
+from jobs.schemas import Table
 from jobs.settings import Settings
 from jobs.storage import Location
 from jobs.window import Window
@@ -57,25 +58,11 @@ class Seen:
         return cls(to_datetime(first), to_datetime(last))
 
 
-class Tables(Protocol):
-    """Tables of a run, made and not yet written."""
-
-    def names(self) -> tuple[str, ...]:
-        """The names of the tables, those without any row among them."""
-
-    def write(self, name: str, location: Location) -> int:
-        """Writes one table as Parquet; the number of its rows."""
-
-
 @dataclass(frozen=True)
-class Result:
-    """What an engine made: the report tables, and the tables that the next run goes on from.
+class Made:
+    """What an engine made: the pieces of the report tables, each with its table's name as kind."""
 
-    ``continued`` and ``states`` are entries of the summary: see ``continuing``.
-    """
-
-    reports: Tables
-    states: Tables | None
+    tables: Sequence[Table]
+    pieces: Iterable[Piece]
     engine: str
     versions: Mapping[str, str]
-    continued: Mapping[str, Any] | None = None

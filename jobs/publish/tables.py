@@ -1,48 +1,118 @@
-"""Tables in the driver's memory -> Parquet files, on any file system that PyArrow reaches."""
+"""Pieces of tables -> Parquet files, on any file system that PyArrow reaches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from jobs.masking import Masking
+from jobs.pieces import Piece, unpack_rows
 from jobs.schemas import Table
 from jobs.storage import Location
 
-_FILE = "part-0.parquet"
 _TEXTS = (pa.string(), pa.binary())
+#: A file is ended at about this size: whoever reads it may hold it whole.
+_BYTES_OF_A_FILE = 128 << 20
+#: Rows are gathered up to about this size before they are written as a group.
+_BYTES_OF_A_GROUP = 32 << 20
 
 
-def write_table(rows: pa.Table, location: Location) -> int:
-    """Writes a table as the one file of its folder; the number of its rows.
+def write_tables(
+    pieces: Iterable[Piece], tables: Sequence[Table], places: Mapping[str, Location]
+) -> dict[str, int]:
+    """Writes the pieces of tables as they come; by table the number of its rows.
 
-    A table without any row has a file too: who reads it finds its columns.
+    ``places``: by table its folder. A table without any row has a file too: who reads it finds its
+    columns.
     """
-    location.file_system.create_dir(location.base, recursive=True)
-    pq.write_table(
-        rows, (location / _FILE).base, filesystem=location.file_system, write_page_checksum=True
-    )
-    return rows.num_rows
+    with ExitStack() as stack:
+        writers = {
+            table.name: stack.enter_context(TableWriter(table, places[table.name]))
+            for table in tables
+        }
+        for piece in pieces:
+            writers[piece.kind].add(unpack_rows(piece.data))
+        for writer in writers.values():
+            writer.end()
+        return {name: writer.rows for name, writer in writers.items()}
+
+
+def write_table(table: Table, rows: pa.Table, location: Location) -> int:
+    """Writes a table that is in memory; the number of its rows."""
+    with TableWriter(table, location) as writer:
+        writer.add(rows)
+        writer.end()
+        return writer.rows
 
 
 def copy_table(table: Table, source: ds.Dataset, location: Location, masking: Masking) -> int:
     """Copies a table batch by batch, its texts masked; the number of its rows."""
-    location.file_system.create_dir(location.base, recursive=True)
-    rows = 0
-    path = (location / _FILE).base
-    file_system = location.file_system
-    with pq.ParquetWriter(
-        path, table.schema, filesystem=file_system, write_page_checksum=True
-    ) as writer:
+    with TableWriter(table, location) as writer:
         for batch in source.to_batches(columns=table.schema.names):
-            if batch.num_rows:
-                writer.write_batch(_masked(batch.cast(table.schema), masking))
-                rows += batch.num_rows
-    return rows
+            masked = _masked(batch.cast(table.schema), masking)
+            writer.add(pa.Table.from_batches([masked]))
+        writer.end()
+        return writer.rows
+
+
+class TableWriter(ExitStack):
+    """The files of one table: ``part-0.parquet`` and, of many rows, further ones."""
+
+    def __init__(self, table: Table, location: Location) -> None:
+        super().__init__()
+        self.rows = 0
+        self._schema = table.schema
+        self._location = location
+        self._held: list[pa.Table] = []
+        self._held_bytes = 0
+        self._files = 0
+        self._stream: pa.NativeFile | None = None
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Further rows."""
+        if not rows.num_rows:
+            return
+        self.rows += rows.num_rows
+        self._held.append(rows.cast(self._schema))
+        self._held_bytes += rows.nbytes
+        if self._held_bytes >= _BYTES_OF_A_GROUP:
+            self._write()
+
+    def end(self) -> None:
+        """Writes what is left, and ends the last file."""
+        if self._held or not self._files:
+            self._write()
+        self._end_file()
+
+    def _write(self) -> None:
+        writer = self._writer or self._begin_file()
+        rows = pa.concat_tables([self._schema.empty_table(), *self._held])
+        self._held, self._held_bytes = [], 0
+        writer.write_table(rows)
+        if self._stream is not None and self._stream.tell() >= _BYTES_OF_A_FILE:
+            self._end_file()
+
+    def _begin_file(self) -> pq.ParquetWriter:
+        location = self._location
+        location.file_system.create_dir(location.base, recursive=True)
+        path = (location / f"part-{self._files}.parquet").base
+        self._files += 1
+        self._stream = self.enter_context(
+            location.file_system.open_output_stream(path, compression=None)
+        )
+        self._writer = self.enter_context(
+            pq.ParquetWriter(self._stream, self._schema, write_page_checksum=True)
+        )
+        return self._writer
+
+    def _end_file(self) -> None:
+        self.close()
+        self._writer = self._stream = None
 
 
 def _masked(batch: pa.RecordBatch, masking: Masking) -> pa.RecordBatch:
@@ -51,33 +121,3 @@ def _masked(batch: pa.RecordBatch, masking: Masking) -> pa.RecordBatch:
         for column, field in zip(batch.columns, batch.schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-
-
-@dataclass(frozen=True)
-class TablesInMemory:
-    """Tables of a run that the driver has: each as its pieces."""
-
-    declared: tuple[Table, ...]
-    pieces: Mapping[str, list[pa.Table]]
-
-    def names(self) -> tuple[str, ...]:
-        """The names of the tables, those without any row among them."""
-        return tuple(table.name for table in self.declared)
-
-    def table(self, name: str) -> pa.Table:
-        """One table, whole."""
-        (declared,) = (table for table in self.declared if table.name == name)
-        pieces = [piece.cast(declared.schema) for piece in self.pieces.get(name, [])]
-        return pa.concat_tables([declared.schema.empty_table(), *pieces])
-
-    def write(self, name: str, location: Location) -> int:
-        """Writes one table as Parquet; the number of its rows."""
-        return write_table(self.table(name), location)
-
-
-def gather(unpacked: Iterable[tuple[str, pa.Table]]) -> dict[str, list[pa.Table]]:
-    """By table its pieces."""
-    pieces: dict[str, list[pa.Table]] = {}
-    for name, piece in unpacked:
-        pieces.setdefault(name, []).append(piece)
-    return pieces

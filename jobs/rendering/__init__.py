@@ -1,7 +1,7 @@
-"""published tables -> what a person looks at: a page, a ticket, a spreadsheet.
+"""published tables -> what a person looks at: a page, a ticket.
 
     published tables -> report (plain values) -> drawings -> text
 
 ``report`` builds the values and knows no markup; ``drawings`` turns times and queues into
-coordinates; ``page`` and ``exports`` write them down.
+coordinates; ``page`` writes them down.
 """

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.problems import Problem
@@ -52,11 +51,11 @@ def commands_for(
     """
     cause = problem.cause
     kinds = [*([cause.fault] if cause else []), *problem.lasting, *problem.passing]
-    addresses = published.summary.get("brokers") or {}
+    addresses = published.summary["brokers"]
     values = {
         "GROUP": [problem.place.consumer_group],
         "TOPIC": [problem.place.topic],
-        "BROKER_ADDR": _addresses(addresses.get(problem.place.cluster) or {}, problem),
+        "BROKER_ADDR": _addresses(addresses.get(problem.place.cluster, {}), problem),
         "CLIENT_ID": list(cause.client_ids if cause else ())[:_MOST_CLIENTS],
     }
     of_group = f"{option('group', problem.place.consumer_group)} "
@@ -99,10 +98,10 @@ def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
 
 def _go_on(problem: Problem, published: Published, of_group: str, run: str) -> Iterator[str]:
     cause = problem.cause
-    inputs: Mapping[str, Any] = published.summary.get("inputs") or {}
     at = cause.last_seen if cause else problem.last_seen
-    if inputs.get("snapshots") and at is not None:
-        moment = f"{option('snapshots', str(inputs['snapshots']))} {of_group} --at {iso(at)} "
+    if at is not None:
+        snapshots = str(published.summary["inputs"]["snapshots"])
+        moment = f"{option('snapshots', snapshots)} {of_group} --at {iso(at)} "
         moment += option("cluster", problem.place.cluster)
         yield f"rebalance-audit explain {moment}"
         if cause and cause.fault in REPAIRS:

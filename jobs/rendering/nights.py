@@ -29,8 +29,8 @@ STRIP_NIGHTS = 30
 
 #: No run was published for the night.
 MISSING = "MISSING"
-#: There is a run, and nothing shows how the group was: it was of an earlier version, its files are
-#: damaged, or it left the group out because there are so many.
+#: There is a run, and nothing shows how the group was: its files are damaged, or it left the group
+#: out because there are so many.
 UNKNOWN = "UNKNOWN"
 #: There is a run, and it does not have the group.
 NO_GROUP = "NO_GROUP"
@@ -116,15 +116,12 @@ class Night:
     @property
     def levels(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]] | None:
         """By cluster and group its level; None where nothing shows it."""
-        groups = (self.summary or {}).get("groups")
-        found: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = groups and groups["clusters"]
-        return found
+        return None if self.summary is None else self.summary["groups"]["clusters"]
 
     @property
     def left_out(self) -> int:
         """How many groups the summary does not name."""
-        number: int = self.summary["groups"]["left_out"] if self.summary and self.levels else 0
-        return number
+        return 0 if self.summary is None else self.summary["groups"]["left_out"]
 
     def level_of(self, cluster: str, consumer_group: str) -> str:
         """How the group was, or why nothing shows it."""

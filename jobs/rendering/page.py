@@ -12,6 +12,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -172,9 +173,21 @@ def _translate(language: Language, shown: Callable[[Any], Any]) -> Translate:
     return t
 
 
+@cache
 def html_environment(language: Language = ENGLISH) -> Environment:
-    """The templates, and what they escape."""
-    shown = _shown(language)
+    """The templates, and what they escape; made once, for to compile them takes longest."""
+    return _environment(language, _shown(language))
+
+
+@cache
+def _markdown_environment(language: Language) -> Environment:
+    environment = _environment(language, lambda value: _markdown(language.of(value)))
+    environment.globals |= {"id": _code, "link": _link}
+    return environment
+
+
+def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment:
+    """The templates, whose values are shown so, and what they know whatever the report."""
     environment = Environment(
         loader=FunctionLoader(_template),
         undefined=StrictUndefined,
@@ -183,47 +196,43 @@ def html_environment(language: Language = ENGLISH) -> Environment:
         autoescape=True,
         finalize=shown,
     )
+    t = _translate(language, shown)
     environment.globals |= {
+        "begin": begin,
+        "clock": _clock,
         "count": count,
+        "in_words": in_words,
+        "instant": datetime.fromisoformat,
+        "iso": iso,
+        "kind_of": kind_of,
         "lang": _TAGS.get(language.code, language.code),
         "level_name": level_name,
+        "meaning_of": meaning_of,
+        "minutes": _minutes,
         "named": lambda name: _named(language.of(name)),
+        "noun": noun,
+        "sentences": sentences,
+        "share": _share,
         "signs": LEVEL_SIGNS,
-        "t": _translate(language, shown),
+        "t": t,
+        "titled": titled,
+        "version": __version__,
+        "when": _when(t),
+        "within": within,
         "words": LEVEL_MEANINGS,
     }
     return environment
 
 
-def _environment(
-    report: Report, reports: str, finding_pages: str | None, language: Language
-) -> Environment:
+def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str, Any]:
     """What templates know of a report, whatever they write."""
-    environment = html_environment(language)
-    t = _translate(language, _shown(language))
-    environment.globals |= {
+    return {
         "report": report,
         "reports": reports,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
         "several_clusters": len(report.clusters) > 1,
-        "begin": begin,
-        "clock": _clock,
-        "in_words": in_words,
-        "instant": datetime.fromisoformat,
-        "iso": iso,
-        "kind_of": kind_of,
-        "meaning_of": meaning_of,
-        "minutes": _minutes,
-        "noun": noun,
         "run_options": where_published(report.published, reports),
-        "sentences": sentences,
-        "share": _share,
-        "titled": titled,
-        "version": __version__,
-        "when": _when(t),
-        "within": within,
     }
-    return environment
 
 
 def to_html(
@@ -242,7 +251,6 @@ def to_html(
     it links to. ``nights`` are those around it, where their pages lie beside it; ``history`` has
     how each group was in the nights before.
     """
-    environment = _environment(report, reports, finding_pages, language)
     script = _template("page.js")
     held = pages or FindingPages()
 
@@ -255,7 +263,7 @@ def to_html(
     def page_on(kind: str) -> Markup:
         return held.html(kind, report.kinds)
 
-    environment.globals |= {
+    values = _values(report, reports, finding_pages) | {
         "history": history,
         "nights": nights,
         "commands_for": commands_of,
@@ -268,7 +276,7 @@ def to_html(
         "script_hash": b64encode(sha256(script.encode()).digest()).decode(),
         "shown": shown,
     }
-    return environment.get_template("report.html").render()
+    return html_environment(language).get_template("report.html").render(values)
 
 
 def to_markdown(
@@ -278,16 +286,5 @@ def to_markdown(
     language: Language = ENGLISH,
 ) -> str:
     """The verdict and the worst of it, for a ticket."""
-    environment = _environment(report, reports, finding_pages, language)
-
-    def shown(value: Any) -> Any:
-        return _markdown(language.of(value))
-
-    environment.finalize = shown
-    environment.globals |= {
-        "id": _code,
-        "link": _link,
-        "t": _translate(language, shown),
-        "top": max(len(report.details), 1),
-    }
-    return environment.get_template("report.md").render() + "\n"
+    values = _values(report, reports, finding_pages) | {"top": max(len(report.details), 1)}
+    return _markdown_environment(language).get_template("report.md").render(values) + "\n"

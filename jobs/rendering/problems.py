@@ -21,7 +21,6 @@ from jobs.kinds import (
     QUEUE_FINDINGS,
     Kind,
     badness,
-    fault_severity,
     kind_of,
     lasts,
     worst,
@@ -131,7 +130,7 @@ class Problem:
     faults: list[ShownFault] = field(default_factory=list)
     orphan_minutes: float = 0.0
     duplicate_minutes: float = 0.0
-    #: Over the nights before; None where it passed, or the run does not say it.
+    #: Over the nights before; None where it passed.
     open_since: datetime | None = None
     nights_open: int = 0
 
@@ -340,7 +339,6 @@ def _faults(tables: Tables) -> Iterable[tuple[dict[str, Any], ShownFault]]:
         for names in ("client_ids", "broker_names"):
             values[names] = tuple(row[names] or ())
         client_ids = values["client_ids"] if row["fault"] in OF_ONE_CLIENT else ()
-        values["severity"] = fault_severity(row["severity"], row["fault"], row["persistence"])
         key = (place_of(row), row["fault"], client_ids)
         runs[key].append((row, ShownFault(**values, runs=1)))
     for of_fault in runs.values():

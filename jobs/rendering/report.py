@@ -22,12 +22,7 @@ from jobs.rendering.pictures import (
     number_clients,
     timeline,
 )
-from jobs.rendering.problems import (
-    FINDINGS,
-    Problem,
-    ShownFault,
-    find_problems,
-)
+from jobs.rendering.problems import FINDINGS, Problem, ShownFault, find_problems
 from jobs.rendering.tables import Place, Tables, by_place, place_of
 from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published
@@ -315,15 +310,15 @@ class Report:
 
     @property
     def assumptions(self) -> Mapping[str, int]:
-        """How many groups rest on an assumption, and on which; 0 where a run does not say."""
-        found: Mapping[str, int] = self.published.summary.get("assumptions") or {"groups": 0}
+        """How many groups rest on an assumption, and on which."""
+        found: Mapping[str, int] = self.published.summary["assumptions"]
         return found
 
     @property
     def groups_too_wide(self) -> int:
         """The groups whose rounds of questions take too long to compare what brokers list."""
-        rounds: Mapping[str, int] = self.published.summary.get("rounds") or {}
-        return rounds.get("groups_too_wide", 0)
+        number: int = self.published.summary["rounds"]["groups_too_wide"]
+        return number
 
     @property
     def clusters(self) -> list[str]:

@@ -72,11 +72,10 @@ def write_site(
 
 def to_html(history: History, pages: Sequence[str], language: Language = ENGLISH) -> str:
     """The index; ``pages`` are the nights that it links to."""
-    environment = html_environment(language)
-    environment.globals |= {
-        "history": history,
-        "page": Nights.page,
-        "pages": frozenset(pages),
-        "several_clusters": len({strip.cluster for strip in history.strips}) > 1,
-    }
-    return environment.get_template("nights.html").render()
+    template = html_environment(language).get_template("nights.html")
+    return template.render(
+        history=history,
+        page=Nights.page,
+        pages=frozenset(pages),
+        several_clusters=len({strip.cluster for strip in history.strips}) > 1,
+    )

@@ -37,8 +37,7 @@ class Tables(Protocol):
     ) -> pa.Table:
         """These columns of a table, of all its rows or of those of some places alone.
 
-        A column that the table has not is null in every row, a table that the run has not has no
-        rows: reports of earlier versions are read too.
+        A table that the run has not has no rows, and a column that the table has not is null.
         """
 
 

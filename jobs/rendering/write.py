@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from jobs.languages.language import ENGLISH, Language
 from jobs.output import STANDARD_OUTPUT, Output, output_at
-from jobs.rendering.exports import to_csv, to_json
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import STRIP_NIGHTS, History, Nights, read_history
 from jobs.rendering.page import to_html, to_markdown
@@ -16,7 +14,7 @@ from jobs.rendering.tables import PublishedTables
 from jobs.storage import Location, Published, Reports
 
 #: By format the ending of the file's name.
-_ENDINGS = {"html": "html", "markdown": "md", "csv": "csv", "json": "json"}
+_ENDINGS = {"html": "html", "markdown": "md"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def write_report(
     history: History | None = None,
     language: Language = ENGLISH,
 ) -> Written:
-    """Writes the report of a run as ``html``, ``markdown``, ``csv`` or ``json``.
+    """Writes the report of a run as ``html`` or ``markdown``.
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
     or a folder, by its name or by what is there; None: ``report/`` beside the tables; ``-``:
@@ -50,19 +48,13 @@ def write_report(
     place = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
     report = build_report(published, PublishedTables(reports, published), top)
     root = str(reports.root)
-
-    def html() -> str:
+    if form == "markdown":
+        text = to_markdown(report, root, finding_pages, language)
+    else:
         before = history or read_history(reports, published.date, STRIP_NIGHTS)
         pages = FindingPages.of_this_installation(language)
-        return to_html(report, root, finding_pages, pages, nights, before, language)
-
-    forms: dict[str, Callable[[], str]] = {
-        "html": html,
-        "markdown": lambda: to_markdown(report, root, finding_pages, language),
-        "csv": lambda: to_csv(report),
-        "json": lambda: to_json(report),
-    }
-    place.replace_text(forms[form]())
+        text = to_html(report, root, finding_pages, pages, nights, before, language)
+    place.replace_text(text)
     return Written(published.date, place, report.verdict.sentence)
 
 

@@ -32,13 +32,7 @@ from rebalance_core import (
 )
 from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import agreeing, count, joined, list_of, named_broker, names
-from rebalance_core.findings import (
-    AUDITED,
-    CERTAIN,
-    DUPLICATE,
-    ORPHANED,
-    TOO_MANY_QUEUES,
-)
+from rebalance_core.findings import AUDITED, CERTAIN, DUPLICATE, ORPHANED, TOO_MANY_QUEUES
 from rebalance_core.moves import find_moves, shown_id
 from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text

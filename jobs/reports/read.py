@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,61 +12,26 @@ from jobs.schemas import REPORT_TABLES, Table
 from jobs.storage import Location, Published, Reports
 from rebalance_core.errors import near_names
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 Date = str | datetime.date
 
 #: The column that comes before those of a report table.
 DATE = pa.field("date", pa.date32(), metadata={"comment": "the date of the report"})
 
 
-def read_reports(
-    spark: SparkSession, path: str, table: str, dates: Date | Iterable[Date] | None = None
-) -> DataFrame:
-    """A report table of some dates (None: of all that are published), with the column ``date``.
-
-    Of each date only what its pointer names is read, and it is checked first: a run that is being
-    written, or that died, adds nothing. Columns that an older run has not are null. Where a date is
-    audited again before the rows are read, Spark misses its files: read again.
-
-    Raises InputError where there is no such table or a date has no report, DamagedError where files
-    of one are gone or are others.
-
-    >>> read_reports(spark, "out/reports", "orphaned_queues").groupBy("date").count().show()
-    ... # doctest: +SKIP
-    """
-    from jobs.session import AS_NAMED  # noqa: PLC0415 - Spark takes its time to import
-
-    declared = _declared(table)
-    reports = Reports(Location(path))
-    paths = [
-        each
-        for published in _published(reports, dates)
-        if table in published.tables
-        for each in _paths(reports, published, table)
-    ]
-    schema = declared.spark_schema.add("dt", "date")
-    columns = ["dt AS date", *(f"`{name}`" for name in declared.schema.names)]
-    if not paths:
-        return spark.createDataFrame([], schema).selectExpr(*columns)
-    rows = spark.read.schema(schema).options(**AS_NAMED, basePath=(reports.root / table).uri)
-    return rows.parquet(*paths).selectExpr(*columns)
-
-
 def report_rows(path: str, table: str, dates: Date | Iterable[Date] | None = None) -> pa.Table:
-    """The same as ``read_reports`` without Spark, as a table of PyArrow in memory.
+    """A report table of some dates (None: of all), with the column ``date``, in memory.
 
-    pandas, Polars and DuckDB take it as it is. Raises what ``read_reports`` raises.
+    pandas, Polars and DuckDB take it as it is. InputError where there is no such table or a date
+    has no report, DamagedError where files of one are gone or are others.
 
     >>> report_rows("out/reports", "orphaned_queues").to_pandas().groupby("date").size()
     ... # doctest: +SKIP
     """
-    declared = _declared(table)
+    declared = declared_table(table)
     reports = Reports(Location(path))
     found = [
         reports.read(published.date, lambda run: rows_of(reports, run, declared))
-        for published in _published(reports, dates)
+        for published in published_runs(reports, dates)
     ]
     return pa.concat_tables([dated_schema(declared).empty_table(), *found])
 
@@ -98,23 +62,18 @@ def dated_schema(table: Table) -> pa.Schema:
     return pa.schema([DATE, *(column.with_nullable(True) for column in table.schema)])
 
 
-def _declared(name: str) -> Table:
+def declared_table(name: str) -> Table:
+    """The report table of a name; InputError with those that come near where there is none."""
     tables = {table.name: table for table in REPORT_TABLES}
     if name not in tables:
         raise InputError(f"no report table {name!r}: {near_names(name, tables)}")
     return tables[name]
 
 
-def _published(reports: Reports, dates: Date | Iterable[Date] | None) -> list[Published]:
+def published_runs(reports: Reports, dates: Date | Iterable[Date] | None) -> list[Published]:
+    """The runs that count for some dates; None: for all that are published."""
     if isinstance(dates, str | datetime.date):
         dates = [dates]
     if dates is not None:
         return [reports.resolve(each) for each in sorted({str(each) for each in dates})]
     return reports.published()
-
-
-def _paths(reports: Reports, published: Published, table: str) -> list[str]:
-    reports.dataset(published, table)  # DamagedError where it is not what was published
-    if published.files is None or table not in published.files:
-        return [reports.table(table, published.date, published.run_id).uri]
-    return [(reports.root / file.path).uri for file in published.files[table].files]

@@ -4,7 +4,6 @@ brokers let a group consume: rows of ``client_states``."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -20,9 +19,6 @@ CLIENT_LOG_SOURCE = "CLIENT_LOG"
 #: A pull waits for messages for up to 30 s (``ConsumerPullTimeoutMillis``), and is tried again 3 s
 #: after an error; ``ConsumerRunningInfo.analyzeProcessQueue`` too takes 60 s for too long.
 _IDLE = 60 * SECOND
-
-#: (cluster, process or else client id)
-Log: TypeAlias = tuple[str, str]
 
 #: Zones lie whole quarters of an hour from UTC, from 12 hours behind it to 14 ahead.
 _QUARTER = 15 * 60 * SECOND
@@ -134,23 +130,6 @@ def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None)
         "client_count": line.client_count,
         "queues": [(*queue, False, None) for queue in line.queues],
     }
-
-
-def log_of(statement: Statement, line: LogLine) -> Log:
-    """The log that a line is of: that of its process, where the collector names one."""
-    return statement.cluster, statement.source.process or line.client_id
-
-
-def log_offsets(statements: Iterable[Statement]) -> dict[Log, Instant | None]:
-    """The offset of each log from UTC; the statements are all lines of all logs."""
-    ahead: dict[Log, Instant] = {}
-    for statement in statements:
-        line = statement.content
-        if isinstance(line, LogLine) and line.printed is not None:
-            log = log_of(statement, line)
-            by = line.printed - statement.collected_at
-            ahead[log] = max(ahead.get(log, by), by)
-    return {log: log_offset(by) for log, by in ahead.items()}
 
 
 def log_offset(ahead: Instant) -> Instant | None:

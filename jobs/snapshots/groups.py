@@ -18,11 +18,13 @@ from jobs.dumps.statement import (
     Connections,
     Content,
     HeartbeatOfGroup,
+    Log,
     LogLine,
     RequestMode,
     RunningInfo,
     Statement,
     Stats,
+    log_of,
 )
 from jobs.instants import Instant
 from jobs.judge.dossier import Broker
@@ -36,10 +38,8 @@ from jobs.schemas import (
 )
 from jobs.snapshots.answers import outcome_of_poll
 from jobs.snapshots.clients import (
-    Log,
     SdkOfClient,
     log_line_row,
-    log_of,
     logged_at,
     request_mode_row,
     running_info_row,
@@ -59,11 +59,6 @@ class SnapshotTerms(NamedTuple):
     client_log_time_zone: str | None = None
     #: The offset of each log from UTC: one log may be about several groups.
     log_offsets: Mapping[Log, Instant | None] = {}
-
-
-def in_time(statements: Iterable[Statement]) -> list[Statement]:
-    """The statements in the order of time, as the tables are made of them."""
-    return sorted(statements, key=lambda each: (each.collected_at, each.order))
 
 
 def group_tables(

@@ -14,14 +14,15 @@ from itertools import repeat
 import numpy as np
 import pyarrow as pa
 
-from jobs.contents import HEARD_SECONDS, MEMBER_FACTS, content_id, record_text
+from jobs.contents import MEMBER_FACTS, content_id, record_text
 from jobs.dumps.statement import Connections
 from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import Broker
-from jobs.schemas import HEARTBEATS, MEMBER_LISTS, MEMBERS
+from jobs.member_flags import is_expired, silence_bounds
+from jobs.schemas import GROUP_TABLE, HEARTBEATS, MEMBER_LISTS, MEMBERS
 from jobs.snapshots.group_tables import GroupTables, Shown, share_of_others
 from jobs.snapshots.history import NEVER
-from jobs.snapshots.members import GROUP_TABLE, Member, Members, member_at
+from jobs.snapshots.members import Member, Members, member_at
 from jobs.snapshots.tables import PIECE_ROWS, table_of
 
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
@@ -111,7 +112,7 @@ class ListRows:
         self._stays = stays
         self._members = members
         self._tables = tables
-        self._expiry = heartbeat_expiry_seconds * SECOND
+        self._bounds = silence_bounds(heartbeat_expiry_seconds)
         self._numbers: dict[Member, int] = {}
         self._distinct: list[Member] = []
         self._texts: dict[tuple[int, bool | None], str] = {}
@@ -155,7 +156,8 @@ class ListRows:
             )
             self._last_heartbeats.append(last)
             self._silent.append(is_silent)
-            flags.append(self._is_expired(snapshot_time, last, is_silent=is_silent))
+            silence = None if last is None else snapshot_time - last
+            flags.append(is_expired(silence, self._bounds, is_silent=is_silent))
         self._rows += resolved.numbers
         self._snapshot_times += repeat(snapshot_time, len(resolved.numbers))
         expired = tuple(flags)
@@ -163,20 +165,6 @@ class ListRows:
         if list_id is None:
             list_id = resolved.ids[expired] = self._list_id(resolved.numbers, expired)
         return list_id
-
-    def _is_expired(
-        self, time: Instant, last_heartbeat: Instant | None, *, is_silent: bool
-    ) -> bool | None:
-        """True: silent, or for longer than a broker keeps a connection. False: heard lately. None:
-        neither, or no heartbeat over the connection was collected.
-
-        A flag and not an age, so that a list does not become another one with every poll.
-        """
-        if last_heartbeat is None:
-            return None
-        if is_silent or time - last_heartbeat > self._expiry:
-            return True
-        return False if time - last_heartbeat <= HEARD_SECONDS * SECOND else None
 
     def _holds(
         self, resolved: _Resolved, time: Instant, broker: Broker, answer: Connections

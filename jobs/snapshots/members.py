@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from jobs.contents import HEARD_SECONDS, MEMBER_FACTS
+from jobs.contents import MEMBER_FACTS
 from jobs.dumps.statement import (
     Connection,
     Connections,
@@ -27,6 +27,8 @@ from jobs.dumps.statement import (
 )
 from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import Broker
+from jobs.member_flags import HEARD_SECONDS, chooses_queues
+from jobs.schemas import GROUP_TABLE
 from jobs.snapshots.clients import CLIENT_LOG_SOURCE, RUNNING_INFO_SOURCE
 from jobs.snapshots.group_tables import Doubt, Shown
 from jobs.snapshots.history import NEVER, History
@@ -37,8 +39,7 @@ NEARBY = "MACHINE_ROOM_NEARBY"
 #: (broker name, broker id, client id, address): a connection, as long as it lives.
 ConnectionKey = tuple[str | None, int | None, str, str | None]
 
-#: The source of a subscription of which no word of the client itself is there.
-GROUP_TABLE = "GROUP_TABLE"
+#: The source of a subscription that the member itself reported in a heartbeat.
 HEARTBEAT_SOURCE = "HEARTBEAT"
 
 
@@ -73,19 +74,13 @@ class Member(NamedTuple):
 
     @property
     def chooses_queues(self) -> bool:
-        """Whether it takes its queues by itself, so that no strategy gives it any.
-
-        A ``DefaultMQPullConsumer``, whose application pulls what it likes, or one that pulls and
-        itself reports that it subscribes to nothing: it takes its queues by ``assign()``
-        (``DefaultLitePullConsumerImpl`` 5.3.3). What the group's table has does not count: the
-        last heartbeat of any member wrote it.
-        """
-        assigns = (
-            self.consume_type == "CONSUME_ACTIVELY"
-            and not self.subscriptions
-            and self.subscription_source != GROUP_TABLE
+        """Whether it takes its queues by itself: see ``member_flags``."""
+        return chooses_queues(
+            self.pull_consumer,
+            self.consume_type,
+            self.subscription_source,
+            len(self.subscriptions),
         )
-        return bool(self.pull_consumer) or assigns
 
     def facts(self, *, is_expired: bool | None) -> tuple[Any, ...]:
         """The values of ``contents.MEMBER_FACTS``."""

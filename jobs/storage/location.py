@@ -74,6 +74,10 @@ class Location:
         below.is_local = self.is_local
         return below
 
+    def below(self, base: str) -> Location:
+        """What lies below, by its path on the file system."""
+        return self / base.removeprefix(self._base).strip("/")
+
     def __str__(self) -> str:
         """For a person: neither options nor who may read it."""
         return visible(_CREDENTIALS.sub("://", self._path))

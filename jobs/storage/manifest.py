@@ -118,20 +118,16 @@ def sealed(values: Mapping[str, Any]) -> str:
 
 
 def unsealed(text: str | bytes) -> dict[str, Any]:
-    """The values of a manifest; ValueError, with what is wrong, where it is not as it was written.
-
-    Manifests of version 0.2 and before have no digest.
-    """
+    """The values of a manifest; ValueError, with what is wrong, where it is not as written."""
     try:
         values = json.loads(text)
     except (UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"expected a JSON object, came {type(values).__name__}")
-    digest = values.pop(_DIGEST, None)
-    if digest is None and "files" in values:
+    if _DIGEST not in values:
         raise ValueError("it has no digest")
-    if digest is not None and digest != _digest(values):
+    if values.pop(_DIGEST) != _digest(values):
         raise ValueError("its digest is another than that of its text")
     return values
 

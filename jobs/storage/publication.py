@@ -27,8 +27,6 @@ from jobs.storage.manifest import TableFiles, sealed, unsealed
 
 _LOGGER = logging.getLogger(__name__)
 _RUN = "run="
-#: What the summary of a pointer without a list of files must have: one of version 0.2 or before.
-_OLD_SUMMARY = frozenset({"inputs", "rows", "window"})
 #: Both become a part of paths.
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
@@ -51,12 +49,7 @@ class Publication:
         Where the pointer cannot be read, that of the last run that is whole, with a warning.
         """
         try:
-            data = self._pointer.read_bytes()
-            values = _checked(data)
-            # A run that wrote a manifest wrote a digest: what has none is of another hand.
-            if b'"digest"' not in data and self._manifests.children():
-                raise ValueError("it has no digest, and the runs of the date have one")
-            return values
+            return _checked(self._pointer.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -151,10 +144,8 @@ class Publication:
         for name in reversed(self._manifests.children()):
             try:
                 manifest = _checked((self._manifests / name).read_bytes())
-                for table, files in (manifest["files"] or {}).items():
-                    # State tables are removed before the others, and no reader needs them.
-                    if not table.startswith("_states/"):
-                        TableFiles.from_json(files).check_sizes(self.root)
+                for files in manifest["files"].values():
+                    TableFiles.from_json(files).check_sizes(self.root)
             except (OSError, ValueError, DamagedError):
                 continue
             return manifest
@@ -164,24 +155,17 @@ class Publication:
 def _checked(data: bytes) -> dict[str, Any]:
     """The values of a manifest with the keys that each has; ValueError where it has not."""
     values = unsealed(data)
-    files = values.setdefault("files", None)
-    if not (
-        isinstance(values.get("run_id"), str)
-        and isinstance(values.get("summary"), dict)
-        and isinstance(values.get("tables"), list)
-        and (files is None or isinstance(files, dict))
-    ):
-        raise ValueError("expected run_id, tables and summary")
+    kinds = {"run_id": str, "tables": list, "summary": dict, "files": dict}
+    if not all(isinstance(values.get(key), kind) for key, kind in kinds.items()):
+        raise ValueError(f"expected {', '.join(kinds)}")
     if not _RUN_ID.fullmatch(values["run_id"]):
         raise ValueError("its run_id is no name of a run")
     if not all(isinstance(each, str) and _TABLE.fullmatch(each) for each in values["tables"]):
         raise ValueError("its tables are no names of tables")
-    if files is None and not all(
-        isinstance(values["summary"].get(key), dict) for key in _OLD_SUMMARY
-    ):
-        raise ValueError(f"expected {', '.join(sorted(_OLD_SUMMARY))} in the summary")
+    if not values["files"].keys() >= set(values["tables"]):
+        raise ValueError("it has tables without files")
     try:
-        for each in (files or {}).values():
+        for each in values["files"].values():
             TableFiles.from_json(each)
     except TypeError as error:
         raise ValueError(f"its list of files is none: {error}") from error

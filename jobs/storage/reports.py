@@ -1,7 +1,6 @@
 """The folder of the published reports: by date the run that counts, and its tables.
 
     <reports>/<table>/dt=<date>/run=<run id>/*.parquet     a report table
-    <reports>/_states/<table>/dt=<date>/run=<run id>/      for the run that goes on from this one
     <reports>/summary/dt=<date>/run=<run id>/summary.json
     <reports>/_published/dt=<date>.json                    names the run that counts
 
@@ -25,9 +24,6 @@ from jobs.storage.location import Location
 from jobs.storage.manifest import TableFiles
 from jobs.storage.publication import Publication
 
-#: The folder of the state tables; no report table has such a name.
-_STATES = "_states"
-
 Answer = TypeVar("Answer")
 
 
@@ -46,42 +42,25 @@ def check_date(date: str) -> str:
 class Published:
     """What the pointer of a date has: the run that counts, and its tables.
 
-    ``files``: by table what was published, state tables as ``_states/<table>``; None for a run of
-    version 0.2 or before, of which nothing can be checked.
+    ``files``: by table what was published.
     """
 
     date: str
     run_id: str
     tables: tuple[str, ...]
     summary: dict[str, Any]
-    files: Mapping[str, TableFiles] | None = None
+    files: Mapping[str, TableFiles]
 
     def to_manifest(self) -> dict[str, Any]:
         """As the manifest has it."""
-        files = self.files
-        return {
-            "date": self.date,
-            "run_id": self.run_id,
-            "tables": list(self.tables),
-            "summary": self.summary,
-            "files": None
-            if files is None
-            else {name: of_table.to_json() for name, of_table in files.items()},
-        }
+        files = {name: of_table.to_json() for name, of_table in self.files.items()}
+        return {**vars(self), "tables": list(self.tables), "files": files}
 
     @classmethod
     def of_manifest(cls, date: str, values: Mapping[str, Any]) -> Published:
         """Of a manifest."""
-        files = values["files"]
-        return cls(
-            date,
-            values["run_id"],
-            tuple(values["tables"]),
-            values["summary"],
-            None
-            if files is None
-            else {name: TableFiles.from_json(of_table) for name, of_table in files.items()},
-        )
+        files = {name: TableFiles.from_json(each) for name, each in values["files"].items()}
+        return cls(date, values["run_id"], tuple(values["tables"]), values["summary"], files)
 
 
 class Reports:
@@ -96,20 +75,11 @@ class Reports:
         """Where one table of one run lies."""
         return self.root / name / f"dt={check_date(date)}" / f"run={run_id}"
 
-    def state_table(self, name: str, date: str, run_id: str) -> Location:
-        """Where one state table of one run lies: beside the reports, for the run that goes on."""
-        return self.table(f"{_STATES}/{name}", date, run_id)
-
     def dataset(self, published: Published, name: str) -> ds.Dataset:
         """One table of a published run, as PyArrow reads it.
 
         DamagedError where a file is gone, or is not what was published.
         """
-        location = self.table(name, published.date, published.run_id)
-        if published.files is None or name not in published.files:
-            if not location.files():  # an empty table has a file too
-                raise DamagedError(f"table {name} of run {published.run_id} is gone: {location}")
-            return location.parquet()
         try:
             return published.files[name].dataset(self.root)
         except DamagedError as error:
@@ -143,27 +113,19 @@ class Reports:
         return Publication(self.root, f"dt={check_date(date)}")
 
     def publish(self, published: Published, held: Lease) -> None:
-        """Makes a run the one that counts, then clears what other runs of the date left.
-
-        The state tables of the run that counted before are kept until the next publication: a run
-        that goes on from it may be reading them.
-        """
+        """Makes a run the one that counts, then clears what other runs of the date left."""
         date, run_id = published.date, published.run_id
         publication = self.publication(date)
-        before = self.find(date)
         (self.table("summary", date, run_id) / "summary.json").replace_text(
             json.dumps(published.summary, indent=2, ensure_ascii=False) + "\n"
         )
         publication.publish(published.to_manifest(), held)
-        states = self.root / _STATES
         of_date = [
             self.root / name / f"dt={date}"
             for name in self.root.children()
             if not name.startswith("_")
         ]
         publication.clear(of_date, {run_id}, "run=")
-        of_date = [states / name / f"dt={date}" for name in states.children()]
-        publication.clear(of_date, {run_id} | ({before.run_id} if before else set()), "run=")
 
     def dates(self) -> list[str]:
         """The dates that have a published run, ascending."""

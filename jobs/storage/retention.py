@@ -1,4 +1,4 @@
-"""What is old is removed: published dates, tables of runs that died, state tables, leftovers.
+"""What is old is removed: published dates, tables of runs that died, leftovers.
 
 Only files and folders with the names that runs give them are removed; all others stay. A date goes
 under its lease and its pointer goes first, so that a reader finds the date whole or does not find
@@ -33,8 +33,6 @@ from rebalance_core.english import count
 
 #: What is younger than this may be at work: runs that did not publish, claims, temporary files.
 _AT_WORK = timedelta(days=1)
-#: The next run goes on from the last date; where that is audited again, from the one before.
-_DATES_WITH_STATES = 2
 _MOST_LISTINGS = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -46,7 +44,6 @@ _NAME = "snapshots"
 
 #: What the items are counted as.
 _OLD_DATE = "published dates"
-_OLD_STATES = "state tables of earlier dates"
 _OLD_POINTER = "unreadable pointers"
 _DEAD = "runs that were not published"
 _TEMPORARY = "temporary files"
@@ -57,7 +54,6 @@ class _Kind(Enum):
 
     POINTER = auto()
     MANIFEST = auto()
-    STATES = auto()
     TABLE = auto()
     PAGE_OR_NOTE = auto()
     SET_ASIDE = auto()
@@ -69,12 +65,11 @@ class _Kind(Enum):
 _REPORTS = {
     _Kind.POINTER: rf"_published/{_DATE}\.json\Z",
     _Kind.MANIFEST: rf"_manifests/{_DATE}/{_RUN}\.json\Z",
-    _Kind.STATES: rf"_states/{_TABLE}/{_DATE}/run={_RUN}(?=/|\Z)",
     _Kind.TABLE: rf"{_TABLE}/{_DATE}/run={_RUN}(?=/|\Z)",
-    _Kind.PAGE_OR_NOTE: rf"(?:report|_alerts)/{_DATE}\.(?:html|md|csv|json)\Z",
+    _Kind.PAGE_OR_NOTE: rf"(?:report|_alerts)/{_DATE}\.(?:html|md|json)\Z",
     _Kind.SET_ASIDE: rf"_published/{_DATE}\.unreadable-{_RUN}\Z",
     _Kind.CLAIM: rf"_claims/{_DATE}/[^/]+\.(?:claim|broken)\Z",
-    _Kind.FOLDER: rf"(?:_manifests|_claims|(?:_states/)?{_TABLE})/{_DATE}\Z",
+    _Kind.FOLDER: rf"(?:_manifests|_claims|{_TABLE})/{_DATE}\Z",
 }
 _SNAPSHOTS = {
     _Kind.POINTER: rf"_published/{_NAME}\.json\Z",
@@ -165,17 +160,13 @@ class _Item:
 def prune_reports(reports: Reports, retention: Retention) -> Pruned:
     """Removes what is old or left over below a folder of published reports.
 
-    Of the dates that are kept these go: the state tables, but for those of the last two dates, and
-    the tables of runs that died more than a day ago. A date that a run is writing stays as it is.
+    Of the dates that are kept the tables of runs go that died more than a day ago. A date that a
+    run is writing stays as it is.
     """
     items = _listed(reports.root, _REPORTS)
-    published = sorted(each.name for each in items if each.kind is _Kind.POINTER)
-    past = retention.past(name[3:] for name in published)
+    past = retention.past(each.name[3:] for each in items if each.kind is _Kind.POINTER)
     last = next((each for each in reversed(past) if reports.find(each) is not None), None)
     first_kept = retention.first_kept(last)
-    # Dates in the future are no reason to forget where the next run goes on.
-    latest = set(published[-_DATES_WITH_STATES:])
-    latest |= {f"dt={each}" for each in past[-_DATES_WITH_STATES:]}
     pruned = Pruned()
     for name, of_date in _by_name(items).items():
         day = name[3:]
@@ -184,8 +175,6 @@ def prune_reports(reports: Reports, retention: Retention) -> Pruned:
         else:
             going = _dead(reports.root, name, of_date, retention)
             going += _set_aside(of_date, retention)
-            if name not in latest:
-                going += _states(of_date, retention)
         _remove(reports.root, name, of_date, going, retention, pruned)
     _remove_under_way(reports.root, items, retention, pruned)
     return pruned
@@ -289,15 +278,6 @@ def _dead(root: Location, name: str, items: list[_Item], retention: Retention) -
     ]
 
 
-def _states(items: list[_Item], retention: Retention) -> list[_Going]:
-    """The state tables of a date from which no run goes on any more."""
-    return [
-        _Going(_OLD_STATES, each.name[3:], each)
-        for each in items
-        if each.kind is _Kind.STATES and _is_past(each, retention)
-    ]
-
-
 def _set_aside(items: list[_Item], retention: Retention) -> list[_Going]:
     """Pointers that could not be read and were kept for whoever wanted to know why."""
     if retention.keep_days is None:
@@ -367,7 +347,7 @@ def _remove(
 
 def _delete(root: Location, item: _Item) -> None:
     place = root / item.path
-    if item.kind in (_Kind.STATES, _Kind.TABLE):
+    if item.kind is _Kind.TABLE:
         place.delete()
         return
     place.delete_file()

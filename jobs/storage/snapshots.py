@@ -64,7 +64,7 @@ class Snapshots:
         if values is None:
             _refuse_unfinished(root)
             return cls(root)
-        files = {name: TableFiles.from_json(each) for name, each in (values["files"] or {}).items()}
+        files = {name: TableFiles.from_json(each) for name, each in values["files"].items()}
         opened = cls(root, values["run_id"], values["summary"], files)
         try:
             for name in files:

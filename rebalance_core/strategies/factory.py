@@ -7,11 +7,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from rebalance_core.errors import (
-    InvalidParameterError,
-    MissingParameterError,
-    UnknownStrategyError,
-)
+from rebalance_core.errors import InvalidParameterError, MissingParameterError, UnknownStrategyError
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.base import AllocationStrategy

@@ -190,7 +190,8 @@ def published(tmp_path: Path) -> Path:
 def point_to(reports: Path, orphans: dict[str, Any]) -> None:
     """Publishes a run with so many orphans, as the audit does."""
     none = {"total": 0, "CRITICAL": 0, "WARNING": 0, "INFO": 0}
-    findings = {"orphaned_queues": orphans, "duplicate_queues": none}
+    every = {"orphaned_queues": orphans, "duplicate_queues": none}
+    findings = {table: {"known": none, **counts} for table, counts in every.items()}
     values = {"run_id": "b", "summary": {"findings": findings}}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
     pointer = reports / "_published" / f"dt={DAY}.json"

@@ -1,11 +1,11 @@
-"""How the audit's cost grows: with the rounds, with the churn, and with the members of a group.
+"""How the audit's cost grows: with the rounds, the churn, the groups, and the members of a group.
 
-    python -m tests.bench.curves --runs 3 --picture build/bench/curves.svg
+    python -m tests.bench.curves --runs 3
 
 One thing changes at a time; every run is a fresh process, and the runs alternate. The fleets have
 no faults: those would be changes too. CPU seconds are told as well: they say more than the clock on
 a machine that does other things. The fixed cost of a run (plans, small tables) is in all points.
-The JSON and the picture keep the curves that were measured before and are not measured now.
+The JSON keeps the curves that were measured before and are not measured now.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench.chart import Line, draw
-from tests.bench.fleets import ensure, named, plain
+from tests.bench.fleets import ensure, plain
 from tests.bench.measured import Measured
 from tests.bench.run import Result, median, run_once, say
 from tests.support.fleet import Fleet
@@ -33,6 +32,9 @@ CURVES = {
         f"{churn:.1%}": Fleet(groups=30, rounds=300, churn=churn, faulty=0)
         for churn in (0.001, 0.01, 0.1, 1.0)
     },
+    "groups": {
+        str(groups): Fleet(groups=groups, rounds=100, faulty=0) for groups in (10, 30, 100, 300)
+    },
     "members": {
         str(members): Fleet(
             groups=10_000 // members,
@@ -45,18 +47,21 @@ CURVES = {
     },
 }
 #: The point that the others are told against.
-BASE = {"rounds": "100", "churn": "1.0%", "members": "10"}
+BASE = {"rounds": "100", "churn": "1.0%", "groups": "100", "members": "10"}
+
+AUDITS = ("audit", "audit_ids", "driver", "driver_ids")
 
 
-def measure(folder: Path, curves: Sequence[str], runs: int) -> dict[str, dict[str, Result]]:
+def measure(
+    folder: Path, contender: str, curves: Sequence[str], runs: int
+) -> dict[str, dict[str, Result]]:
     """The medians of each point of some curves."""
-    warm_up = ensure(folder, "plain-S", named("plain", "S"))
     points = [(curve, point) for curve in curves for point in CURVES[curve]]
     measured: dict[tuple[str, str], list[Measured]] = {point: [] for point in points}
     for _ in range(runs):
         for curve, point in points:
             tables = ensure(folder, f"{curve}-{point}", plain(CURVES[curve][point]))
-            run = run_once("audit", tables, warm_up, folder / "output-curves")
+            run = run_once(contender, tables, folder, folder / "output-curves")
             measured[curve, point].append(run)
             say(f"{curve} {point}: {run.seconds:.1f} s, CPU {run.cpu_seconds:.1f} s")
     results: dict[str, dict[str, Result]] = {curve: {} for curve in curves}
@@ -79,7 +84,7 @@ def table_of(curve: str, results: dict[str, Result]) -> list[str]:
     base = results[BASE[curve]]
     lines = [
         f"| {curve} | time, {BASE[curve]} = 1 | CPU | s | CPU s | heartbeats | JVM MiB "
-        "| Python MiB |",
+        "| all Python MiB |",
         "|---|---|---|---|---|---|---|---|",
     ]
     return lines + [
@@ -91,35 +96,21 @@ def table_of(curve: str, results: dict[str, Result]) -> list[str]:
 
 
 def main() -> None:
-    """Measures, prints a table for each curve, writes the JSON and the picture."""
+    """Measures, prints a table for each curve, writes the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--contender", choices=AUDITS, default="audit")
     parser.add_argument("--only", choices=CURVES, nargs="+", default=list(CURVES))
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
-    parser.add_argument("--json", type=Path, default=Path("build/bench/curves.json"))
-    parser.add_argument("--picture", type=Path, default=Path("build/bench/curves.svg"))
+    parser.add_argument("--json", type=Path, help="by default curves-CONTENDER.json there")
     args = parser.parse_args()
-    results = read(args.json) | measure(args.folder, args.only, args.runs)
+    path: Path = args.json or args.folder / f"curves-{args.contender}.json"
+    results = read(path) | measure(args.folder, args.contender, args.only, args.runs)
     lines = []
     for curve in args.only:
         lines += [*table_of(curve, results[curve]), ""]
     told = {c: {p: asdict(each) for p, each in points.items()} for c, points in results.items()}
-    args.json.write_text(json.dumps(told, indent=2) + "\n")
-    args.picture.write_text(
-        draw(
-            "CPU time of the audit, against the point marked 1",
-            [
-                Line(
-                    f"{curve}: {', '.join(points)}",
-                    [
-                        each.cpu_seconds / points[BASE[curve]].cpu_seconds
-                        for each in points.values()
-                    ],
-                )
-                for curve, points in results.items()
-            ],
-        )
-    )
+    path.write_text(json.dumps(told, indent=2) + "\n")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -93,7 +93,7 @@ def main() -> None:
     sys.stdout.write(
         f"{tables.heartbeats():,} heartbeats, {'with ids' if args.with_ids else 'from rows'}: "
         f"{run.seconds:.1f} s, CPU {run.cpu_seconds:.1f} s; JVM {run.jvm:,.0f} MiB; Python: "
-        f"largest worker {run.python:,.0f} MiB, all together {run.workers:,.0f} MiB\n"
+        f"largest process {run.largest:,.0f} MiB, all together {run.python:,.0f} MiB\n"
     )
     sys.stdout.writelines(f"{each}\n" for each in long_stages(event_log))
 

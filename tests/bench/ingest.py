@@ -19,11 +19,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.pipeline.engine import LOCAL, SPARK
-from jobs.settings import Settings
+from jobs.storage import local_bytes
+from tests.bench.engines import LOCAL, SPARK, ingest_on
 from tests.bench.measured import Measured, in_fresh_process, measure, print_measured
 from tests.bench.run import say
-from tests.support.runs import QUIET, writing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -198,21 +197,14 @@ def ingest_once(engine: str, dump: Path, warm_up: Path, snapshots: Path) -> Meas
     """One ingest in this process, after that of the warm-up."""
 
     def work(spark: SparkSession | None, path: Path) -> None:
-        with writing(snapshots / path.stem) as writer:
-            if spark is None:
-                from jobs.pipeline.audit_on_driver import ingest as ingest_locally  # noqa: PLC0415
-
-                ingest_locally([str(path)], writer, Settings(), QUIET)
-            else:
-                from jobs.pipeline.ingest_on_spark import ingest  # noqa: PLC0415
-
-                ingest(spark, [str(path)], writer, Settings(), QUIET)
+        ingest_on(spark, path, snapshots / path.stem)
 
     return measure(
         engine,
         lambda spark: work(spark, dump),
         lambda spark: work(spark, warm_up),
         uses_spark=engine == SPARK,
+        input_bytes=local_bytes([str(dump)]),
     )
 
 
@@ -237,17 +229,16 @@ def compare(folder: Path, names: list[str], engines: list[str], runs: int) -> li
                     best[engine, name] = run
     told = [
         "| ingest | MB of text | MB/s per core (CPU) | CPU s | s | CPU, eighth = 1 | JVM MiB "
-        "| Python MiB |",
+        "| all Python MiB |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for (engine, name), run in best.items():
         size = dumps[name].stat().st_size / 1e6
         base = best.get((engine, "eighth"), run)
-        memory = run.workers if engine == SPARK else run.python
         told.append(
             f"| {name}, {engine} | {size:,.1f} | {size / run.cpu_seconds:.1f} "
             f"| {run.cpu_seconds:.2f} | {run.seconds:.2f} "
-            f"| {run.cpu_seconds / base.cpu_seconds:.1f} | {run.jvm:,.0f} | {memory:,.0f} |"
+            f"| {run.cpu_seconds / base.cpu_seconds:.1f} | {run.jvm:,.0f} | {run.python:,.0f} |"
         )
     return told
 

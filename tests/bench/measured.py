@@ -10,7 +10,6 @@ clock and of CPU of the whole tree of processes, and the peaks of memory, which 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import shlex
@@ -21,7 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.storage import local_bytes
 from tests.bench.contenders import BY_NAME
@@ -43,11 +42,10 @@ class Measured:
     cpu_seconds: float
     session_seconds: float
     warm_up_seconds: float
-    #: MiB. ``python`` is the largest worker, or the process itself where there is no JVM;
-    #: ``workers`` all workers together.
+    #: MiB, the peaks: of the JVM, of all Python together, and of the largest Python process.
     jvm: float
     python: float
-    workers: float
+    largest: float
 
 
 def measure(
@@ -82,15 +80,15 @@ def measure(
         session_seconds=ready - started,
         warm_up_seconds=begun - ready,
         jvm=peaks.jvm,
-        python=peaks.worker if uses_spark else peaks.driver,
-        workers=peaks.workers,
+        python=peaks.python,
+        largest=peaks.largest,
     )
 
 
 def measure_contender(name: str, snapshots: Path, output: Path, warm_up: Path | None) -> Measured:
     """Runs the contender in this process; its findings lie in ``output``."""
     contender = BY_NAME[name]
-    module: Any = importlib.import_module(f"tests.bench.contenders.{contender.module}")
+    module = contender.module()
 
     def work(spark: SparkSession | None) -> None:
         module.run(spark, snapshots, output)
@@ -98,11 +96,10 @@ def measure_contender(name: str, snapshots: Path, output: Path, warm_up: Path | 
     def warm(spark: SparkSession | None) -> None:
         module.run(spark, warm_up, output.parent / "warm-up" / name)
 
-    is_warmed = warm_up is not None and contender.uses_spark
     measured = measure(
         name,
         work,
-        warm if is_warmed else None,
+        None if warm_up is None else warm,
         uses_spark=contender.uses_spark,
         input_bytes=local_bytes([str(snapshots)]),
     )

@@ -1,4 +1,4 @@
-"""What a tree of processes used: CPU seconds, and the highest memory of its JVM and its Python.
+"""What a tree of processes used: CPU seconds, and the peaks of memory of its JVM and its Python.
 
 Read from /proc, so the benches run on Linux. A process that ended counts for its parent, as the
 kernel does it. Spark's daemon of Python workers is the exception: it ignores the end of its workers
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,16 +63,15 @@ def _name(process: int) -> str:
 
 @dataclass
 class Peaks:
-    """MiB: of the JVM, of the largest Python worker under it, and of the Python that started it.
+    """MiB: the most that the JVM had, that all Python had together at a time, and its largest.
 
-    ``workers`` is the most that all workers had together at a time. Pages that they share with the
-    daemon that they come from count for each of them.
+    All Python: the process itself, its workers, and the daemon that they come from. Pages that they
+    share count for each of them.
     """
 
     jvm: float = 0.0
-    worker: float = 0.0
-    workers: float = 0.0
-    driver: float = 0.0
+    python: float = 0.0
+    largest: float = 0.0
 
 
 class Watch:
@@ -90,12 +90,15 @@ class Watch:
         self._looking = threading.Lock()
         #: By process id and start: CPU ticks of the processes whose parents ignore their end.
         self._ignored: dict[tuple[int, str], int] = {}
+        #: What the looks themselves used: they are in the tree that they look at.
+        self._own_seconds = 0.0
 
     def cpu_seconds(self) -> float:
         """CPU seconds of the whole tree since it began."""
         with self._looking:
             others = self._look()
-            return (others + sum(self._ignored.values())) / _TICKS
+            own = self._own_seconds if self._root == os.getpid() else 0.0
+            return (others + sum(self._ignored.values())) / _TICKS - own
 
     def _watch(self) -> None:
         while not self._done.wait(self._seconds):
@@ -104,7 +107,7 @@ class Watch:
 
     def _look(self) -> int:
         """The ticks of all processes but those whose parents ignore their end; these are kept."""
-        peaks, workers, others = self.peaks, 0.0, 0
+        began, peaks, together, others = time.thread_time(), self.peaks, 0.0, 0
         for process in tree(self._root):
             stat = _stat(process)
             if stat is None:
@@ -116,14 +119,14 @@ class Watch:
             else:
                 others += ticks
             name, peak = _name(process), _mib(process, "VmHWM")
-            if process == self._root:
-                peaks.driver = max(peaks.driver, peak)
-            elif name.startswith("java"):
+            if name.startswith("java"):
                 peaks.jvm = max(peaks.jvm, peak)
-            elif name.startswith("python"):
-                peaks.worker = max(peaks.worker, peak)
-                workers += _mib(process, "VmRSS")
-        peaks.workers = max(peaks.workers, workers)
+            elif process == self._root or name.startswith("python"):
+                peaks.largest = max(peaks.largest, peak)
+                together += _mib(process, "VmRSS")
+        # The kernel keeps the highest of one process exactly; of several, what the looks saw.
+        peaks.python = max(peaks.python, together, peaks.largest)
+        self._own_seconds += time.thread_time() - began
         return others
 
     def __enter__(self) -> Watch:

@@ -1,4 +1,4 @@
-"""The audit against its floor and against the other ways to find the same.
+"""The audit against its floors, and against what one would write instead.
 
     python -m tests.bench.run --largest M --json build/bench/comparison.json
 
@@ -26,11 +26,13 @@ from pathlib import Path
 
 from tests.bench.contenders import BY_NAME, CONTENDERS
 from tests.bench.findings import differences, read_findings
-from tests.bench.fleets import TARGET, Tables, ensure, ensure_ids, named
+from tests.bench.fleets import TARGET, Tables, ensure_ids, ensure_size
 from tests.bench.measured import Measured, in_fresh_process
 
-SIZES = ("S", "M", "L")
+SIZES = ("S", "M", "L", "XL")
 FLOORS = ("floor_read", "floor_write")
+#: Each contender runs once on these, whatever the rounds.
+LONG = ("L", "XL")
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,20 @@ class Result:
     warm_up_seconds: float
     jvm: float
     python: float
-    workers: float = 0.0
+    largest: float
 
 
-def run_once(name: str, tables: Tables, warm_up: Tables, output: Path) -> Measured:
-    """One fresh process; what it found lies in the folder of its name in ``output``."""
+def run_once(name: str, tables: Tables, folder: Path, output: Path) -> Measured:
+    """One fresh process; what it found lies in the folder of its name in ``output``.
+
+    Spark is warmed up by S, which lies in ``folder``: a fleet of seconds would warm up too little.
+    What does without Spark is not warmed up.
+    """
     shutil.rmtree(output / name, ignore_errors=True)
     arguments: list[str | Path] = [name, "--snapshots", _read_by(name, tables)]
-    arguments += ["--output", output / name, "--warm-up", _read_by(name, warm_up)]
+    arguments += ["--output", output / name]
+    if BY_NAME[name].uses_spark:
+        arguments += ["--warm-up", _read_by(name, ensure_size(folder, "plain", "S"))]
     return in_fresh_process("tests.bench.measured", *arguments)
 
 
@@ -74,7 +82,7 @@ def check(name: str, tables: Tables, output: Path) -> None:
 def median(runs: Sequence[Measured], size: str, heartbeats: int) -> Result:
     """Each number's own median."""
     numbers: tuple[str, ...] = ("seconds", "cpu_seconds", "session_seconds", "warm_up_seconds")
-    numbers += ("jvm", "python", "workers")
+    numbers += ("jvm", "python", "largest")
     return Result(
         runs[0].contender,
         size,
@@ -84,29 +92,19 @@ def median(runs: Sequence[Measured], size: str, heartbeats: int) -> Result:
     )
 
 
-def times_to_run(name: str, size: str, rounds: int, slow_on_m: int) -> int:
-    """How often a contender runs on a size: slow ones seldom on M, all others once on L."""
-    is_slow = BY_NAME[name].is_slow
-    if size == "L":
-        return 0 if is_slow else 1
-    return slow_on_m if size == "M" and is_slow else rounds
+def contenders_on(size: str, names: Sequence[str]) -> list[str]:
+    """Those of them that run on a size."""
+    return [name for name in names if size != "XL" or BY_NAME[name].on_xl]
 
 
-def compare(
-    folder: Path, size: str, contenders: Sequence[str], rounds: int, slow_on_m: int
-) -> list[Result]:
-    """All contenders on one size, alternating."""
-    tables = ensure(folder, f"plain-{size}", named("plain", size))
-    # Of a tiny fleet the audit takes another path than of a large one: it would warm up too little.
-    tiny, small = (ensure(folder, f"plain-{each}", named("plain", each)) for each in ("TINY", "S"))
+def compare(folder: Path, size: str, contenders: Sequence[str], rounds: int) -> list[Result]:
+    """Some contenders on one size, alternating."""
+    tables = ensure_size(folder, "plain", size)
     output = folder / f"output-{size}"
     runs: dict[str, list[Measured]] = {}
-    for round_ in range(rounds):
+    for _ in range(rounds):
         for name in contenders:
-            if round_ >= times_to_run(name, size, rounds, slow_on_m):
-                continue
-            warm_up = tiny if BY_NAME[name].is_slow else small
-            measured = run_once(name, tables, warm_up, output)
+            measured = run_once(name, tables, folder, output)
             check(name, tables, output)
             runs.setdefault(name, []).append(measured)
             say(f"{size} {name}: {measured.seconds:.1f} s, CPU {measured.cpu_seconds:.1f} s")
@@ -148,7 +146,8 @@ def table_of(results: Sequence[Result], size: str) -> list[str]:
         f"{size}: {of_size[0].heartbeats:,} heartbeats; {name}: {seconds:.2f} s, "
         f"CPU {cpu_seconds:.2f} s",
         "",
-        f"| | CPU, {name} = 1 | time | CPU s | s | heartbeats/s | JVM MiB | Python MiB | runs |",
+        f"| | CPU, {name} = 1 | time | CPU s | s | heartbeats/s | JVM MiB | all Python MiB "
+        "| runs |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for result in of_size:
@@ -160,7 +159,7 @@ def table_of(results: Sequence[Result], size: str) -> list[str]:
             f"{result.seconds:.2f}",
             f"{result.heartbeats / result.seconds:,.0f}",
             f"{result.jvm:,.0f}" if result.jvm else "-",
-            f"{result.python:,.0f}" if result.python > 1 else "-",
+            f"{result.python:,.0f}",
             str(result.runs),
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -187,10 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", choices=SIZES, default="M")
     parser.add_argument("--smallest", choices=SIZES, default="S")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--slow-on-m", type=int, default=1, help="runs on M of those that take minutes there"
-    )
+    parser.add_argument("--rounds", type=int, default=3, help="on L and XL: once")
     parser.add_argument("--only", help="these contenders, separated by commas")
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     parser.add_argument("--json", type=Path, default=Path("build/bench/comparison.json"))
@@ -203,7 +199,10 @@ def main() -> None:
         "",
     ]
     for size in SIZES[SIZES.index(args.smallest) : SIZES.index(args.largest) + 1]:
-        results += compare(args.folder, size, names, args.rounds, args.slow_on_m)
+        on_size = contenders_on(size, names)
+        if not on_size:
+            continue
+        results += compare(args.folder, size, on_size, 1 if size in LONG else args.rounds)
         lines += [*table_of(results, size), ""]
     lines.append(extrapolation(results))
     args.json.parent.mkdir(parents=True, exist_ok=True)

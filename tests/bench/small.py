@@ -18,15 +18,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobs.dumps.files import list_local_files
-from jobs.pipeline.audit_on_spark import audit
-from jobs.pipeline.ingest_on_driver import ingest_locally
-from jobs.progress import Progress
 from jobs.session import spark_session
-from jobs.settings import Settings
 from tests.bench.contenders.audit import task
+from tests.bench.engines import audit_on, ingest_on
 from tests.bench.processes import Watch
-from tests.support.runs import writing
 from tests.support.truth import CAPTURES, SITUATIONS
 
 
@@ -44,14 +39,11 @@ def run_from_prompt(name: str, folder: Path) -> tuple[float, float]:
 def warm_audits(name: str, folder: Path, times: int) -> Iterator[tuple[float, float]]:
     """CPU seconds and seconds of each of some audits on Spark, one after the other."""
     snapshots = folder / f"{name}-snapshots"
-    files = list_local_files([str(CAPTURES / name / "dump.jsonl.gz")])
-    assert files, name
-    with writing(snapshots) as writer:
-        ingest_locally(files, writer, Settings(), Progress(quiet=True))
+    ingest_on(None, CAPTURES / name / "dump.jsonl.gz", snapshots)
     with Watch(os.getpid()) as watch, spark_session("bench small") as spark:
         for _ in range(times):
             before, started = watch.cpu_seconds(), time.perf_counter()
-            audit(spark, task(snapshots, folder / f"{name}-warm"), Progress(quiet=True))
+            audit_on(spark, task(snapshots, folder / f"{name}-warm"))
             yield watch.cpu_seconds() - before, time.perf_counter() - started
 
 

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.bench.fleets import SIZES, ensure, named
+from tests.bench.fleets import COPIED, SIZES, ensure_size
 from tests.support.reports import PublishedReports
 from tests.support.standalone import REPOSITORY, cluster, submit
 
@@ -34,10 +34,12 @@ def audit(master: str, package: Path, snapshots: Path, reports: Path, settings: 
 def main() -> None:
     """Audits twice and compares."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="M")
+    parser.add_argument(
+        "--size", choices=[each for each in SIZES if each not in COPIED], default="M"
+    )
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
-    tables = ensure(args.folder, f"full-{args.size}", named("full", args.size))
+    tables = ensure_size(args.folder, "full", args.size)
     folder = (args.folder / f"standalone-{args.size}").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     make = ["make", "-s", "-C", str(REPOSITORY), "package", f"PYTHON={sys.executable}"]

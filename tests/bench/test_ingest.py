@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.pipeline.audit_on_driver import ingest
-from jobs.settings import Settings
-from jobs.storage import Snapshots
+from jobs.storage import Location, Snapshots
+from tests.bench.engines import ingest_on
 from tests.bench.ingest import BROKERS, DAY, DUMPS, MEMBERS, lines, write_dump
-from tests.support.runs import QUIET, writing
 
 
 def test_every_line_of_a_generated_dump_is_understood(tmp_path: Path) -> None:
     groups, rounds = 2, 3
     dump = write_dump(tmp_path / "dump.jsonl", groups, rounds)
-    with writing(tmp_path / "snapshots") as writer:
-        ingested = ingest([str(dump)], writer, Settings(), QUIET)
-    snapshots = Snapshots.open(writer.root)
+    ingested = ingest_on(None, dump, tmp_path / "snapshots")
+    snapshots = Snapshots.open(Location(tmp_path / "snapshots"))
     beats = 2 * rounds * MEMBERS * BROKERS
     assert (ingested.lines, ingested.quarantined) == (groups * (beats + rounds * (BROKERS + 1)), 0)
     polls = snapshots.parquet("broker_polls").to_table()

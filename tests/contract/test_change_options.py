@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.arguments import parse_arguments
 from jobs.changes import CHANGES
 from rebalance_core import AllocationError, ChangeError
 
@@ -47,12 +46,3 @@ def test_what_is_no_change_is_refused(option: str, value: str, said: str) -> Non
     with pytest.raises((ChangeError, AllocationError)) as raised:
         CHANGES[option](value)
     assert said in str(raised.value)
-
-
-def test_separate_ids_still_go_by_the_name_of_before_0_2_0() -> None:
-    question = ["what-if", "--dumps", "d", "--group", "G", "--topic", "T"]
-    separate, own = (
-        parse_arguments([*question, option]).changes[0]
-        for option in ("--separate-ids", "--own-ids")
-    )
-    assert own.text == separate.text

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
 import jobs
 from jobs.cli import expired_known_issues, fails, main
 from jobs.errors import QuarantineError
+from jobs.pipeline.engine import Choice
 from jobs.pipeline.ingested import Ingested
 from jobs.publish.run import Task
 from jobs.storage import Published
@@ -160,7 +161,7 @@ def test_a_run_fails_on_findings_so_severe_or_worse_that_nobody_knows(
     known = {each: number for each, (_, number) in counts.items()}
     none = dict.fromkeys(counts, 0)
     summary = {"findings": {"a": {**none, "known": none}, "b": {**told, "known": known}}}
-    published = Published("2026-11-20", "run-1", (), summary)
+    published = Published("2026-11-20", "run-1", (), summary, {})
     assert [fails(published, each) for each in counts] == codes
     assert not fails(published, None)
 
@@ -184,32 +185,27 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     @contextmanager
-    def session(name: str, master: str | None, *, is_short: bool, verbose: bool) -> Iterator[None]:
-        names.append(f"{name} on {master}")
+    def engine(
+        choice: Choice, name: str, master: str | None, *_: object, **__: object
+    ) -> Iterator[None]:
+        if choice.engine == "spark":
+            names.append(f"{name} on {master}")
         yield None
 
-    def ingest(dumps: Sequence[str], *_: object) -> Ingested:
+    def ingest(_: None, dumps: Sequence[str], *__: object) -> Ingested:
         names.append("ingest")
         if dumps == ["bad"]:
             raise QuarantineError("half of the lines")
         return Ingested(files=2, bytes=10, lines=1000, quarantined=3)
 
-    def audit(task: Task, *_: object) -> Published:
+    def audit(_: None, task: Task, *__: object) -> Published:
         names.append("audit since last" if task.since_last else "audit")
-        return Published("2026-01-07", "run-1", (), SUMMARY)
+        return Published("2026-01-07", "run-1", (), SUMMARY, {})
 
-    def with_session(job: Callable[..., Any]) -> Callable[..., Any]:
-        def run(spark: None, *arguments: Any) -> Any:
-            return job(*arguments)
-
-        return run
-
-    monkeypatch.setattr("jobs.session.spark_session", session)
+    monkeypatch.setattr("jobs.cli.open_engine", engine)
     monkeypatch.setattr("jobs.cli.check_input", lambda *_: None)
-    monkeypatch.setattr("jobs.pipeline.ingest_on_spark.ingest", with_session(ingest))
-    monkeypatch.setattr("jobs.pipeline.audit_on_spark.audit", with_session(audit))
-    monkeypatch.setattr("jobs.pipeline.audit_on_driver.ingest", ingest)
-    monkeypatch.setattr("jobs.pipeline.audit_on_driver.audit", audit)
+    monkeypatch.setattr("jobs.pipeline.ingest.ingest", ingest)
+    monkeypatch.setattr("jobs.pipeline.audit.audit", audit)
     return names
 
 
@@ -257,9 +253,11 @@ def test_a_job_ends_with_a_line_and_an_exit_code_whichever_engine_runs_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in ("d", "bad"):
+        (tmp_path / name).mkdir()
     assert main([*arguments, "--engine", engine]) == code
     told = capsys.readouterr()
-    started = [f"rebalance-audit {arguments[0]} on None"] if engine == "spark" else []
+    started = [f"{arguments[0]} on None"] if engine == "spark" else []
     assert called == [*started, *jobs]
     assert f"engine {engine}, by --engine\n" in told.err
     assert len(told.out.splitlines()) == (0 if code == 3 and arguments[0] == "ingest" else 1)
@@ -276,12 +274,12 @@ def test_a_small_input_starts_no_session_unless_there_is_a_master(
     assert main(of_dumps) == main(["audit", *TO_R, "--quiet"]) == 0
     assert called == ["ingest", "audit"]
     assert main([*of_dumps, "--master", "local[7]"]) == 0
-    assert called[2:] == ["rebalance-audit ingest on local[7]", "ingest"]
+    assert called[2:] == ["ingest on local[7]", "ingest"]
     # More text than one process reads within seconds; the file has none of its bytes on the disk.
     with (tmp_path / "d" / "dump.jsonl").open("wb") as dump:
-        dump.truncate((64 << 20) + 1)
+        dump.truncate((1 << 30) + 1)
     assert main(of_dumps) == 0
-    assert called[4:] == ["rebalance-audit ingest on None", "ingest"]
+    assert called[4:] == ["ingest on None", "ingest"]
     assert main([*of_dumps, "--engine", "local", "--master", "local"]) == 2
 
 
@@ -290,7 +288,7 @@ def test_only_what_has_expired_is_told_and_on_one_line() -> None:
         {"expires": "2026-01-06", "expired": True, "reason": "OPS-1\n\u202e"},
         {"expires": "2026-01-07", "expired": False, "reason": "OPS-2"},
     ]
-    (line,) = expired_known_issues(Published("2026-01-07", "", (), {"known_issues": entries}))
+    (line,) = expired_known_issues(Published("2026-01-07", "", (), {"known_issues": entries}, {}))
     assert line.startswith("a known issue expired on 2026-01-06, ")
     assert line.endswith(r": OPS-1\n\u202e")
 
@@ -357,7 +355,7 @@ def test_a_failure_in_the_midst_of_sigterm_is_the_sigterm(
             raise ZeroDivisionError
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jobs.pipeline.audit_on_driver.audit", audit)
+    monkeypatch.setattr("jobs.pipeline.audit.audit", audit)
     assert main(["audit", *TO_R, "--engine", "local", "--quiet"]) == 143
     said = f"terminated by SIGTERM; there is no published report at {tmp_path}/r\n"
     assert capsys.readouterr().err == f"rebalance-audit: {said}"
@@ -404,7 +402,7 @@ def test_the_masters_of_spark_are_taken(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["audit", *TO_R, "--master", master, "--quiet"]) == 0
-    assert called[0] == f"rebalance-audit audit on {master}"
+    assert called[0] == f"audit on {master}"
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

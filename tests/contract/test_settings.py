@@ -138,17 +138,6 @@ def test_a_file_that_is_no_toml_is_refused_by_name(tmp_path: Path, text: str) ->
         load_settings(path)
 
 
-def test_names_of_before_0_2_0_still_set_what_they_did_but_not_beside_the_new_ones(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "audit.toml"
-    path.write_text("[alerts]\ntell = 'OPEN'\ngroups_told = 3\n")
-    alerts = load_settings(path).alerts
-    assert (alerts.send, alerts.groups_shown) == ("OPEN", 3)
-    with pytest.raises(SettingsError, match=r"alerts\.tell: Extra inputs are not permitted"):
-        load_settings(path, ["alerts.send=NEW"])
-
-
 def test_equal_settings_have_equal_hashes_and_others_not() -> None:
     assert Settings().fingerprint() == load_settings(None).fingerprint()
     assert Settings().fingerprint() != Settings(persistence_seconds=60).fingerprint()

@@ -70,7 +70,7 @@ def test_no_change_moves_nothing_and_is_safe(state: State) -> None:
         told = what_if(Situation(state, AVG), changes)
         assert told.moves == ()
         assert told.before == told.after
-        assert told.safe_to_roll
+        assert told.safe
         assert told.settling.worst is None
 
 
@@ -132,7 +132,7 @@ def test_the_worst_while_clients_find_out_is_that_of_all_ways_to_know_or_not(
 def test_a_strategy_rolled_out_client_by_client_is_not_safe() -> None:
     told = what_if(plain("a", "b", "c", "d"), [use_strategy("AVG_BY_CIRCLE")])
     assert not told.new_findings
-    assert not told.safe_to_roll
+    assert not told.safe
     assert told.rollout.exhaustive
     assert told.rollout.states == told.rollout.looked_at == 2**4 - 2
     # The worst of them all, counted by hand of every subset through the evaluation itself.
@@ -152,7 +152,7 @@ def test_a_strategy_rolled_out_client_by_client_is_not_safe() -> None:
 def test_separate_ids_one_by_one_only_make_it_better() -> None:
     told = what_if(plain("a", "a", "a", "b"), [separate_ids()])
     assert len(told.steps) == 2
-    assert told.safe_to_roll
+    assert told.safe
     assert told.before.findings
     assert not told.after.findings
 
@@ -161,7 +161,7 @@ def test_a_second_process_of_an_id_is_a_new_finding() -> None:
     told = what_if(plain("a", "b"), [join("a")])
     assert {finding.kind for finding in told.after.findings} == {"DUPLICATE", "ORPHANED"}
     assert told.new_findings
-    assert not told.safe_to_roll
+    assert not told.safe
     assert told.rollout.states == 0
 
 

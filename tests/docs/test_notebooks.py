@@ -11,8 +11,6 @@ import pytest
 
 from tests.support.notebook import NOTEBOOKS, executed, place_in
 
-pytestmark = pytest.mark.e2e
-
 
 def shown(notebook: dict[str, Any]) -> list[list[Any]]:
     """What each cell of code shows: its texts as they are, and that it has a figure."""
@@ -30,6 +28,7 @@ def texts(output: dict[str, Any]) -> str:
     return "".join(output.get("text") or output["data"]["text/plain"])
 
 
+@pytest.mark.house
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_what_is_kept_in_it(path: Path, tmp_path: Path) -> None:
     kept = json.loads(path.read_text())

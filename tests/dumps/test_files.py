@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import main
-from jobs.dumps.files import file_uri, list_files, list_local_files
+from jobs.dumps.files import file_uri, list_local_files
+from jobs.engines.spark import SparkEngine
 from jobs.errors import InputError
 from tests.dumps.samples import line
 
@@ -215,8 +216,26 @@ def test_both_engines_read_every_file_under_the_same_name(
 
 @pytest.mark.spark
 def test_spark_lists_the_very_same_files(spark: SparkSession, dumps: Path) -> None:
+    engine = SparkEngine(spark)
     for paths in ([str(dumps)], [f"{dumps.parent}/dumps ?a?/d[12]*"], [f"file://{dumps}/x*.jsonl"]):
-        assert list_files(spark, paths) == list_local_files(paths)
+        assert engine.list_files(paths) == list_local_files(paths) != []
+    # Other file systems are listed by Spark itself, with globs.
+    plain = dumps.parent / "plain"
+    plain.mkdir()
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("fs.viewfs.mounttable.plain.link./dumps", f"file:{plain}")
+    for name in ("a", "bc", "d", "_hidden"):
+        (plain / f"{name}.jsonl").write_text(name)
+    found = engine.list_files(["viewfs://plain/dumps/{a,bc}.jsonl", f"{dumps}/bc.jsonl"])
+    assert [file.path for file in found] == [
+        f"file:{dumps}/bc.jsonl",
+        "viewfs://plain/dumps/a.jsonl",
+        "viewfs://plain/dumps/bc.jsonl",
+    ]
+    assert [file.size for file in found[1:]] == [1, 2]
+    hidden = "names begin with _ or . are skipped by Spark"
+    with pytest.raises(InputError, match=hidden):
+        engine.list_files(["viewfs://plain/dumps/_hidden.jsonl"])
 
 
 @pytest.mark.spark
@@ -224,6 +243,7 @@ def test_spark_lists_the_very_same_files(spark: SparkSession, dumps: Path) -> No
     ("path", "said"),
     [
         ("odd://a/b", "cannot list odd://a/b: "),
+        ("viewfs://tmp/dumps/nowhere", "no dump at viewfs://tmp/dumps/nowhere"),
         ("file://host/x", "expected file:///PATH on this machine"),
         ("/nowhere[", r"no dump at /nowhere\["),
         ("", "came an empty text"),
@@ -232,6 +252,8 @@ def test_spark_lists_the_very_same_files(spark: SparkSession, dumps: Path) -> No
 def test_what_spark_cannot_list_is_told_in_one_line(
     spark: SparkSession, path: str, said: str
 ) -> None:
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("fs.viewfs.mounttable.tmp.link./dumps", "file:/tmp")
     with pytest.raises(InputError, match=said) as error:
-        list_files(spark, [path])
+        SparkEngine(spark).list_files([path])
     assert str(error.value).isprintable()

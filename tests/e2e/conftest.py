@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.java import find_java
 from tests.support.reports import PublishedReports
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS, SITUATIONS
 
@@ -26,12 +27,12 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def command_environment(java: None) -> dict[str, str]:
+def command_environment() -> dict[str, str]:
     """What a user's shell has: the environment's commands on the PATH, nothing of the checkout."""
     hidden = ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_CONF_DIR")
     environment = {key: value for key, value in os.environ.items() if key not in hidden}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    return environment
+    return environment | find_java(environment)
 
 
 @pytest.fixture(scope="session")

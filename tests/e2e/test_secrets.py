@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from jobs.cli import main
-from jobs.fold.local import fold
-from jobs.judge.dossier import JUDGED_DOSSIER
-from jobs.judge.steps import judgement_batches
+from jobs.engines.local import LocalEngine
 from jobs.masking import Masking
-from jobs.packed import unpack
-from jobs.pipeline.audit_on_driver import find_situations, read_sources
-from jobs.pipeline.continuing import Inputs
+from jobs.pieces import unpack_rows
+from jobs.pipeline.audit import fold_inputs
+from jobs.pipeline.inputs import Inputs
 from jobs.pipeline.terms import terms_of
-from jobs.progress import Progress
 from jobs.schemas import REPORT_TABLES
 from jobs.settings import Settings
-from jobs.storage import Location, Snapshots
-from jobs.window import Window
+from jobs.storage import Snapshots
+from tests.support.runs import task
 
 pytestmark = pytest.mark.e2e
 
@@ -143,27 +140,18 @@ def test_no_published_file_has_it_and_the_masked_id_is_where_it_was(published: P
     }
 
 
-def test_what_leaves_a_worker_of_spark_does_not_have_it(output: Path) -> None:
-    """The step that Spark runs, on the dossiers of this run; only what is saved has the true id."""
+def test_what_the_shards_make_of_tables_does_not_have_it(output: Path) -> None:
+    """Pieces of report tables leave a worker; what goes from worker to worker has the true id."""
     settings = Settings()
-    tables = Snapshots.open(Location(output / "snapshots"))
-    sources = read_sources(Inputs(tables, settings), Window())
-    dossiers = fold(sources.lists, sources.routes, sources.client_states, sources.queue_offsets)
-    evaluated = [
-        {
-            "cluster": group.dossier.cluster,
-            "consumer_group": group.dossier.consumer_group,
-            "evaluated": row | {"situation_id": situation_id, "topic": TOPIC},
-        }
-        for group in find_situations(sources, settings, Progress(quiet=True)).groups
-        for situation_id, row in group.rows.items()
-    ]
-    rows = [*dossiers.to_pylist(), *evaluated]
-    batch = pa.RecordBatch.from_pylist(rows, schema=JUDGED_DOSSIER)
-    step = judgement_batches(terms_of(settings), saves=True)
-    made = [(name, str(rows.to_pylist())) for name, rows in unpack(step([batch]))]
-    assert {name for name, text in made if SECRET in text} == {"evaluated"}
-    showing = {name for name, text in made if SHOWN in text}
+    to_do = task(output / "snapshots", output / "unused", settings=settings)
+    with LocalEngine() as engine:
+        inputs = Inputs(Snapshots.open(to_do.snapshots), settings)
+        judged = fold_inputs(engine, inputs, to_do).judge(terms_of(settings), {}, settings)
+        made: dict[str, str] = defaultdict(str)
+        for piece in engine.collect(judged):
+            made[piece.kind] += str(unpack_rows(piece.data).to_pylist())
+    assert not [name for name, text in made.items() if SECRET in text]
+    showing = {name for name, text in made.items() if SHOWN in text}
     assert showing >= {"duplicate_queues", "group_faults", "stacked_client_ids", "allocations"}
 
 

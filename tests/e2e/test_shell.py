@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.truth import CAPTURES
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
 NOTEBOOK = """
 import sys

@@ -11,7 +11,7 @@ from tests.support.reports import PublishedReports
 from tests.support.standalone import cluster, submit
 from tests.support.truth import CAPTURES
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.house
 
 #: A stacked id, rooms by pattern from the settings, brokers whose lists differ.
 SITUATIONS = ("S2", "S10", "S15")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.conftest import ALL_DUMPS
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
 #: Longer than any of these commands takes on a machine that is busy.
 _LONGEST_SECONDS = 300

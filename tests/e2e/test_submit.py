@@ -34,6 +34,7 @@ def submit(package: Path, entry: Path, *arguments: str) -> list[str]:
     return [*command, str(entry), *arguments]
 
 
+@pytest.mark.spark
 def test_what_is_submitted_publishes_what_one_process_does(
     tmp_path: Path,
     run_command: Run,
@@ -60,6 +61,7 @@ def test_what_is_submitted_publishes_what_one_process_does(
     assert there.summary["findings"] == here.summary["findings"]
 
 
+@pytest.mark.spark
 def test_the_exit_code_of_a_submitted_job_is_that_of_the_command(
     tmp_path: Path, run_command: Run, package: Path, entries: Path
 ) -> None:

@@ -113,7 +113,7 @@ def test_a_run_shows_how_far_it_is(tmp_path: Path) -> None:
     seen = on_terminal([*run, "--output", str(tmp_path)], {})
     assert seen.code == 0
     steps = re.findall(r"rebalance-audit: (\d+) of (\d+): ", seen.text)
-    assert steps == [(str(number), "8") for number in range(1, 9)]
+    assert steps == [(str(number), "7") for number in range(1, 8)]
     # What moved is gone where a line came; lines are those that a log has.
     assert all("\x1b[K" not in line.rpartition("\r\x1b[K")[2] for line in seen.lines)
 
@@ -127,7 +127,7 @@ def test_ctrl_c_while_a_step_moves_leaves_one_line(tmp_path: Path) -> None:
     typed: list[str] = []
 
     def press(seen: str) -> str:
-        if "\x1b[K1 of 8: records" in seen and not typed:
+        if "\x1b[K1 of 7: records" in seen and not typed:
             typed.append("\x03")
             return "\x03"
         return ""

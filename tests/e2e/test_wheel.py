@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.house
 
 
 @pytest.fixture(scope="module")

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 from jobs.instants import to_datetime
-from jobs.judge.evaluation import evaluate_state
+from jobs.judge.allocations import AllocationRows
 from jobs.judge.moment import Moment
 from jobs.judge.tables import to_table
-from jobs.pipeline.moments import Question, moment_of_dumps, moment_of_tables
+from jobs.pipeline.moments import Question, moments_of_dumps, moments_of_tables
 from jobs.pipeline.terms import strategy_rules
 from jobs.schemas import REPORT_TABLES
 from jobs.settings import Settings, load_settings
 from jobs.storage import Location
+from rebalance_core import evaluate
 from tests.support.reports import PublishedReports
 from tests.support.truth import CAPTURES
 
@@ -110,11 +111,11 @@ def find(request: pytest.FixtureRequest, sample_output: Path, settings: Settings
 
     def of_dumps(group: str, topic: str, at: datetime) -> Moment:
         dump = CAPTURES / group.removeprefix("G_")
-        return moment_of_dumps([str(dump)], Question(group, topic, at), settings)
+        return moments_of_dumps([str(dump)], Question(group, topic, at), settings)[0]
 
     def of_tables(group: str, topic: str, at: datetime) -> Moment:
         location = Location(sample_output / "snapshots")
-        return moment_of_tables(location, Question(group, topic, at), settings)
+        return moments_of_tables(location, Question(group, topic, at), settings)[0]
 
     return of_dumps if request.param == "dumps" else of_tables
 
@@ -133,12 +134,11 @@ def test_every_moment_is_answered_with_what_was_published_of_it(
             moment = find(group, topic, at)
             times = (moment.snapshot_time, moment.first_seen, moment.last_seen)
             assert [*map(to_datetime, times)] == [at, run["first_seen"], run["last_seen"]]
-            evaluated = evaluate_state(moment.state, strategy_rules(settings))
-            place = {name: run[name] for name in ("cluster", "consumer_group", "topic", "state_id")}
-            assert sorted(map(str, (place | each for each in evaluated["allocations"]))) == sorted(
-                str({name: row[name] for name in (*place, *evaluated["allocations"][0])})
-                for row in allocations
-                if row["state_id"] == run["state_id"]
+            evaluated = evaluate(moment.state, strategy_rules(settings))
+            made = AllocationRows.builder(run["cluster"], group)
+            made.add(topic, run["state_id"], evaluated.allocations)
+            assert sorted(map(str, made.rows().rows.to_pylist())) == sorted(
+                str(row) for row in allocations if row["state_id"] == run["state_id"]
             )
             for table, rows in moment.episodes.items():
                 told = to_table(TABLES[table], rows).to_pylist()

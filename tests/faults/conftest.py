@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.faults.nights import Nights
-
-_COUNTS: Counter[str] = Counter()
 
 
 @pytest.fixture(scope="session")
@@ -19,11 +18,18 @@ def nights(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Nights
 
 
 @pytest.fixture
-def counts() -> Counter[str]:
-    """What is counted here is printed when all tests have run."""
-    return _COUNTS
+def counts(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
+    """What is counted here is printed when all tests have run, whichever worker ran them."""
+    counted: Counter[str] = Counter()
+    yield counted
+    request.node.user_properties += counted.items()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for name, number in sorted(_COUNTS.items()):
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.getreports(""):
+        if report.when == "teardown":
+            for name, number in report.user_properties:
+                counts[name] += number
+    for name, number in sorted(counts.items()):
         terminalreporter.write_line(f"{number:>8,} {name}")

@@ -18,7 +18,8 @@ import pytest
 from jobs.alerts.digest import read_digest
 from jobs.cli import main
 from jobs.errors import AuditError
-from jobs.pipeline import audit_on_driver as _  # noqa: F401 - before the fork: each child has it
+from jobs.pipeline import audit as _audit  # noqa: F401 - before the fork: each child has it
+from jobs.pipeline import ingest as _ingest  # noqa: F401 - as above
 from jobs.rendering.report import build_report
 from jobs.rendering.tables import PublishedTables
 from jobs.reports.show import read_table

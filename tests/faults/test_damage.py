@@ -13,7 +13,7 @@ import pytest
 from jobs.cli import main
 from tests.faults.nights import DATE, Night, Nights, in_child, is_one_line, read_or_refuse
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.house
 
 FLIPS_OF_REPORTS = 600
 FLIPS_OF_SNAPSHOTS = 150

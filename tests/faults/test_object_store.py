@@ -15,7 +15,7 @@ from jobs.storage import Location, Reports
 from tests.faults.nights import DATE, Nights, read_everything
 from tests.faults.object_store import KEY, SECRET, ObjectStore, command, never, object_store
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.house
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import pytest
 from tests.faults.calls import EVERY, Call
 from tests.faults.nights import Ended, Night, Nights, is_one_line, read_or_refuse
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.house
 
 Fault = Callable[[Call], None]
 KILLED = 137

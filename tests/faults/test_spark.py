@@ -16,7 +16,7 @@ import pytest
 
 from tests.faults.nights import Night, Tables
 
-pytestmark = [pytest.mark.faults, pytest.mark.e2e]
+pytestmark = pytest.mark.house
 
 _LONGEST_SECONDS = 300
 

@@ -15,7 +15,7 @@ from jobs.cli import main
 from jobs.storage import Location, Reports
 from tests.faults.nights import DATE, Night, Nights, in_child, is_one_line, read_or_refuse
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.house
 
 
 def test_a_limit_of_the_size_of_files_leaves_the_night_before(nights: Nights, tmp_path, counts):

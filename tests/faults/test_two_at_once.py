@@ -18,15 +18,17 @@ import pytest
 
 from jobs.errors import InputError, LeaseError
 from jobs.publish.tables import write_table
+from jobs.schemas import Table
 from jobs.storage import Location, Published, Reports, Snapshots, SnapshotWriter, TableFiles
 from jobs.storage.location import parquet_of
 from tests.faults.calls import EVERY, Storage
 from tests.faults.schedules import Turns, plans
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.house
 
 DATE = "2026-11-21"
 TABLE = "heartbeats"
+NUMBERS = Table(TABLE, "number", pa.schema({"n": pa.int64()}))
 #: By run its rows: none has as many as another.
 RUNS = {
     "20261121T000000Z-000000": 5,
@@ -50,7 +52,7 @@ def audit(folder: Path, run_id: str, wait: float = PATIENCE) -> str:
     reports = Reports(Location(folder))
     with reports.publication(DATE).writing(run_id, wait, lambda _: None) as held:
         table = reports.table(TABLE, DATE, run_id)
-        rows = write_table(rows_of(run_id), table)
+        rows = write_table(NUMBERS, rows_of(run_id), table)
         files = {TABLE: TableFiles.written(reports.root, table, rows)}
         reports.publish(Published(DATE, run_id, (TABLE,), {}, files), held)
     return run_id
@@ -70,7 +72,7 @@ def read_reports(folder: Path) -> str:
 
 def ingest(folder: Path, run_id: str, wait: float = PATIENCE) -> str:
     with SnapshotWriter.open(Location(folder), run_id, wait, lambda _: None) as writer:
-        rows = write_table(rows_of(run_id), writer.table(TABLE))
+        rows = write_table(NUMBERS, rows_of(run_id), writer.table(TABLE))
         writer.publish({TABLE: rows}, {})
     return run_id
 

@@ -1,15 +1,17 @@
-"""The fold once more, as slow and plain as it can be said: what both folds are held against."""
+"""The fold once more, as slow and plain as it can be said: what the kernel is held against."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
-from jobs.contents import HEARD_SECONDS, MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
-from jobs.judge.dossier import CLIENT, DOSSIER, PARTS
+from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
+from jobs.judge.dossier import ClientRun, Dossier, PollRun
+from jobs.member_flags import HEARD_SECONDS
 from tests.fold.fleets import EXPIRY_SECONDS, START
 
 Parts = dict[tuple[str, str], set[Any]]
@@ -57,59 +59,63 @@ def fold_plainly(tables: dict[str, pa.Table]) -> dict[tuple[str, str], set[Any]]
     return dict(found)
 
 
-def parts_of(dossiers: pa.Table) -> dict[tuple[str, str], set[Any]]:
+def parts_of(dossiers: Iterable[Dossier]) -> dict[tuple[str, str], set[Any]]:
     """By cluster and group the parts, with all that has no order sorted."""
     found: Parts = defaultdict(set)
-    polls: dict[Any, dict[int, _Answer]] = defaultdict(dict)
-    for row in dossiers.select(DOSSIER.names).to_pylist():
-        group = (row.pop("cluster"), row.pop("consumer_group"))
-        ((name, part),) = [(name, part) for name, part in row.items() if part is not None]
-        if name == "poll":
-            _add_poll(polls[*group, part["broker_name"], part["broker_id"]], part)
-            continue
-        if name == "route":
-            part["times"] = [each["snapshot_time"] for each in part["times"]]
-        values = {key: _tuple(value) for key, value in part.items()}
-        if name == "member_list":
-            connections = zip(values.pop("client_ids"), values.pop("client_addrs"), strict=True)
-            values["connections"] = tuple(sorted(connections))
-        if name in ("client", "offsets"):
-            together = [each for each in _TOGETHER if each in values]
-            said = zip(*[values.pop(each) for each in together], strict=True)
-            values["said"] = tuple(sorted(said, key=repr))
-        else:
-            for each in ("times", "topics", "brokers"):
-                if each in values:
-                    values[each] = tuple(sorted(values[each], key=repr))
-        entry = (name, tuple(values.values()))
-        assert entry not in found[group], "a run is one row"
-        found[group].add(entry)
-    for (cluster, consumer_group, *broker), of_broker in polls.items():
-        if of_broker:
-            entry = ("poll", (*broker, tuple(sorted(of_broker.items()))))
-            found[cluster, consumer_group].add(entry)
+    for dossier in dossiers:
+        parts = [*_polls(dossier), *_contents(dossier), *_reports(dossier)]
+        assert len(set(parts)) == len(parts), "a run is there once"
+        found[dossier.cluster, dossier.consumer_group].update(parts)
     return dict(found)
+
+
+def _polls(dossier: Dossier) -> Iterator[Any]:
+    polls: dict[Any, dict[int, _Answer]] = defaultdict(dict)
+    for run in dossier.polls:
+        _add_poll(polls[run.broker], run)
+    for broker, answers in polls.items():
+        yield "poll", (*broker, tuple(sorted(answers.items())))
+
+
+def _contents(dossier: Dossier) -> Iterator[Any]:
+    for list_id, topics in dossier.list_topics.items():
+        connections = sorted(zip(*dossier.list_members[list_id](), strict=True))
+        yield "member_list", (list_id, tuple(sorted(topics, key=repr)), tuple(connections))
+    for topic, runs in dossier.routes.items():
+        for run in runs:
+            brokers = tuple(sorted(map(tuple, run.brokers), key=repr))
+            yield "route", (topic, run.namesrv_addr, run.route_id, brokers, run.times)
+
+
+def _reports(dossier: Dossier) -> Iterator[Any]:
+    for *values, queues, times in dossier.clients:
+        held = None if queues is None else tuple(map(tuple, queues))
+        yield "client", (*values, held, tuple(sorted(times, key=repr)))
+    for topic_and_mode in dossier.request_modes.items():
+        yield "mode", topic_and_mode
+    for queues_of_topic in dossier.offsets.values():
+        for topic, broker, queue, *lists in queues_of_topic:
+            polls = zip(*[each.tolist() for each in lists], strict=True)
+            yield "offsets", (topic, broker, queue, tuple(sorted(polls, key=repr)))
 
 
 #: The outcome, the id of the list, and when it was collected.
 _Answer = tuple[str, str | None, int]
 
 
-def _add_poll(of_broker: dict[int, _Answer], run: dict[str, Any]) -> None:
+def _add_poll(of_broker: dict[int, _Answer], run: PollRun) -> None:
     """What a broker answered in each snapshot, whichever of its runs says so.
 
     A list counts over another outcome. Of an answer the time may come without the list.
     """
-    for each in run["times"]:
-        time = each["snapshot_time"]
-        collected = each["collected_at"] or time
+    is_list = run.answer not in ("ANSWERED", "NOT_ONLINE", "NO_ANSWER")
+    for time, collected in zip(run.times, run.collected_at, strict=True):
         outcome, list_id, before = of_broker.get(time, ("ANSWERED", None, 0))
-        if run["list_id"] is not None or (run["outcome"] != "ANSWERED" and list_id is None):
-            outcome, list_id = run["outcome"], run["list_id"]
+        if is_list:
+            outcome, list_id = "ANSWERED", run.answer
+        elif run.answer != "ANSWERED" and list_id is None:
+            outcome = run.answer
         of_broker[time] = (outcome, list_id, max(before, collected))
-
-
-_TOGETHER = ("times", "observed_at", "broker_offsets", "consumer_offsets")
 
 
 def _micros(time: datetime | None) -> int | None:
@@ -144,7 +150,10 @@ def _lists(tables: dict[str, pa.Table]) -> dict[Any, list[tuple[Any, ...]]]:
         row["chooses_queues"] = bool(row["pull_consumer"]) or assigns
         key = [row[name] for name in ("cluster", "consumer_group", "broker_name", "broker_id")]
         member = tuple(_tuple(row[fact.name]) for fact in MEMBER_FACTS)
-        lists[*key, _micros(row["snapshot_time"])].append(member)
+        of_broker = lists[*key, _micros(row["snapshot_time"])]
+        # A connection is once in a list.
+        if member not in of_broker:
+            of_broker.append(member)
     return lists
 
 
@@ -156,7 +165,9 @@ def _add_routes(found: Parts, rows: list[Any], subscribed: dict[tuple[str, str],
         if row["broker_name"] is not None:
             ids = row["broker_ids"]
             row["broker_ids"] = None if ids is None else sorted(ids)
-            brokers.append(tuple(_tuple(row[fact.name]) for fact in ROUTE_FACTS))
+            broker = tuple(_tuple(row[fact.name]) for fact in ROUTE_FACTS)
+            if broker not in brokers:
+                brokers.append(broker)
     runs: dict[Any, set[int]] = defaultdict(set)
     for (cluster, topic, namesrv_addr, time), brokers in routes.items():
         route_id = content_id(record_text(ROUTE_FACTS, each) for each in brokers)
@@ -169,27 +180,39 @@ def _add_routes(found: Parts, rows: list[Any], subscribed: dict[tuple[str, str],
 
 
 def _add_clients(found: Parts, rows: list[Any]) -> None:
-    said: dict[Any, list[Any]] = defaultdict(list)
+    said: dict[Any, set[Any]] = defaultdict(set)
+    modes: dict[Any, set[str]] = defaultdict(set)
     for row in rows:
+        group = row["cluster"], row["consumer_group"]
+        if row["source"] == "REQUEST_MODE":
+            modes[*group, row["topic"]].add("PULL" if row["client_rebalance"] else "POP")
+            continue
         at = row["logged_at" if row["source"] == "CLIENT_LOG" else "snapshot_time"]
         row["start_timestamp"] = _micros(row["start_timestamp"])
-        for queue in row["queues"] or ():
-            del queue["last_pull_at"]
-        names = [field.name for field in CLIENT if field.name not in ("times", "observed_at")]
-        key = (row["cluster"], row["consumer_group"], *[_tuple(row[name]) for name in names])
-        said[key].append((_micros(at), _micros(row["observed_at"])))
+        values = [row[name] for name in ClientRun._fields[:-2]]
+        said[*group, *values, _held(row)].add((_micros(at), _micros(row["observed_at"])))
     for (cluster, group, *values), times in said.items():
         found[cluster, group].add(("client", (*values, tuple(sorted(times, key=repr)))))
+    for (cluster, group, topic), of_topic in modes.items():
+        found[cluster, group].add(("mode", (topic, min(of_topic))))
+
+
+def _held(row: Any) -> Any:
+    if row["queues"] is None:
+        return None
+    activities = [*(row["activities"] or []), *[None] * len(row["queues"])]
+    names = ("topic", "broker_name", "queue_id")
+    return tuple(
+        (*[queue[name] for name in names], bool(queue["dropped"]), activity)
+        for queue, activity in zip(row["queues"], activities, strict=False)
+    )
 
 
 def _add_offsets(found: Parts, rows: list[Any]) -> None:
-    polls: dict[Any, list[Any]] = defaultdict(list)
+    polls: dict[Any, set[Any]] = defaultdict(set)
     for row in rows:
         names = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
         poll = (_micros(row["snapshot_time"]), row["broker_offset"], row["consumer_offset"])
-        polls[tuple(row[name] for name in names)].append(poll)
+        polls[tuple(row[name] for name in names)].add(poll)
     for (cluster, group, *queue), of_queue in polls.items():
         found[cluster, group].add(("offsets", (*queue, tuple(sorted(of_queue, key=repr)))))
-
-
-assert set(PARTS) == {"poll", "member_list", "route", "client", "offsets", "earlier"}

@@ -20,7 +20,7 @@ from tests.fuzz.nights import (
     write_dump,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.house
 
 #: Another one is in the environment of `make fuzz`.
 SEED = int(os.environ.get("FUZZ_SEED", "1"))

@@ -6,9 +6,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.dumps.rows import LINES, Decoder, to_rows
+from jobs.bounds import Bounds
+from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, MESSAGE_REQUEST_MODE, Statement
 from jobs.dumps.statements import Reader, Refused
+from jobs.engines.engine import Slice
+from jobs.pieces import all_values
+from jobs.schemas import QUARANTINE
 from tests.dumps.samples import line as sample_line
 from tests.fuzz.mutations import ODD_VALUES, changed_lines
 from tests.fuzz.parsers import none, reading_by, standard
@@ -90,25 +94,25 @@ def test_every_parser_reads_the_same(line: bytes) -> None:
 
 @given(st.lists(ANY_LINE.map(lambda line: line.replace(b"\n", b"")), max_size=5))
 def test_lines_become_statements_or_quarantine_rows_and_are_all_counted(lines: list[bytes]) -> None:
-    numbers = range(len(lines))
-    batch = pa.record_batch([["f"] * len(lines), [0] * len(lines), numbers, lines], schema=LINES)
-    out = list(to_rows([batch], ["f"]))
-    rows = [row for each in out for row in each.to_pylist()]
+    content = b"".join(line + b"\n" for line in lines)
+    slice_ = Slice(0, "dump", "file:/f", len(content))
+    pieces = list(DumpStep(3, Bounds())(slice_, pa.py_buffer(content)))
 
     expected = [Reader().read(line) for line in lines]
     refused = [
-        (at, it.reason, it.kept(lines[at]))
-        for at, it in enumerate(expected)
+        (at, it.reason, it.kept(lines[at - 1]))
+        for at, it in enumerate(expected, 1)
         if isinstance(it, Refused)
     ]
     said = [each for it in expected if not isinstance(it, Refused) for each in it]
     quarantined = [
-        (row["row"], row["reason"], row["line_bytes"] or row["line"].encode())
+        (row["line_number"], row["reason"], row["line_bytes"] or row["line"].encode())
+        for _, rows in all_values(pieces, QUARANTINE.name)
         for row in rows
-        if row["reason"] is not None
     ]
     assert quarantined == refused
-    decoder = Decoder()
-    came = [each._replace(order=0) for it in out for each in decoder.statements(it)]
-    assert repr(came) == repr(said)
-    assert sum(row["lines"] or 0 for row in rows) == len(lines)
+    came = [each for it in statements_of(pieces).values() for each in it]
+    came.sort(key=lambda each: each.order)
+    assert sorted(repr(it._replace(order=0)) for it in came) == sorted(map(repr, said))
+    counts = Counts.of(all_values(pieces, COUNTS))
+    assert (counts.lines[0], counts.refused) == (len(lines), len(refused))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from jobs.contract import check_columns, check_contract
+from jobs.contract import check_columns
 from jobs.errors import ContractError
 from jobs.schemas import HEARTBEATS, REPORT_TABLES, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
 from tests.support.snapshots import frame, heartbeat_row, route_row
@@ -88,6 +88,8 @@ def test_what_cannot_is_refused(types: dict[str, pa.DataType]) -> None:
 
 @pytest.mark.spark
 def test_a_frame_comes_through_with_the_columns_as_declared(spark: SparkSession) -> None:
+    from jobs.pipeline.frames import check_contract, spark_schema  # noqa: PLC0415 - pyspark
+
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row(language=None, version=None)])
     expected = heartbeats.collect()
     assert check_contract(HEARTBEATS, heartbeats).collect() == expected
@@ -101,7 +103,7 @@ def test_a_frame_comes_through_with_the_columns_as_declared(spark: SparkSession)
     came = check_contract(HEARTBEATS, other)
     assert came.collect() == expected
     assert [field.dataType for field in came.schema] == [
-        field.dataType for field in HEARTBEATS.spark_schema
+        field.dataType for field in spark_schema(HEARTBEATS)
     ]
     routes = frame(spark, TOPIC_ROUTES, [route_row()])
     with pytest.raises(ContractError, match="perm: expected int, is missing"):

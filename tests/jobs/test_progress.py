@@ -12,7 +12,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.pipeline.engine import LOCAL, SPARK
 from jobs.pipeline.steps import steps_of
 from jobs.progress import Progress, complain
 from jobs.session import tasks_under_way
@@ -131,10 +130,9 @@ def test_nothing_moves_where_the_cursor_cannot(
     assert lines(screen.getvalue()) == ["rebalance-audit: fold,"]
 
 
-@pytest.mark.parametrize("engine", [LOCAL, SPARK])
-def test_a_run_has_the_steps_of_an_ingest_and_of_an_audit(engine: str) -> None:
-    both = steps_of("ingest", engine) + steps_of("audit", engine)
-    assert steps_of("run", engine) == both
+def test_a_run_has_the_steps_of_an_ingest_and_of_an_audit() -> None:
+    both = steps_of("ingest") + steps_of("audit")
+    assert steps_of("run") == both
     assert len(set(both)) == len(both)
 
 
@@ -150,7 +148,7 @@ def test_every_step_that_is_made_is_planned_and_the_other_way_round() -> None:
         and (node.func.attr, type(node.args[0]) if node.args else None) == ("step", ast.Constant)
         and isinstance(node.args[0], ast.Constant)
     }
-    assert made == {name for engine in (LOCAL, SPARK) for name in steps_of("run", engine)}
+    assert made == set(steps_of("run"))
 
 
 class Tracker:

@@ -34,7 +34,8 @@ XTERM = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
         (Screen(), {"TERM": "dumb", "FORCE_COLOR": "1"}, True),
         (None, XTERM, False),
     ],
-    ids=str,
+    # The address that str() has is another one in each worker.
+    ids=lambda each: type(each).__name__ if isinstance(each, io.StringIO) else str(each),
 )
 def test_colours_are_for_terminals_unless_somebody_says_otherwise(
     stream: io.StringIO | None, environment: dict[str, str], has_colours: bool

@@ -30,8 +30,6 @@ def episode(kind, queue_id, first, last, certainty="CERTAIN", claimants=(), topi
         strategy_source="observed",
         causes=(),
         # The whole episode is longer: what counts is the run of one certainty.
-        episode_first_seen=at(-9999),
-        episode_last_seen=at(9999),
         persistence="PERSISTENT",
         ongoing=False,
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.episodes import fault_episodes, queue_episodes, stacked_id_episodes
+from jobs.judge.episodes import fault_episodes, queue_episodes, stacked_id_rows
 from jobs.judge.evaluated import Claimant, Move
 from tests.judge.phases import at, fault, finding, phase, stacked_id, timeline
 
@@ -125,7 +127,7 @@ def test_an_episode_ends_with_its_watch_for_what_nobody_looked_at_does_not_last(
     for found in (
         queue_episodes(timeline(*phases), 180),
         fault_episodes(timeline(*phases), 180),
-        stacked_id_episodes([timeline(*phases)], 180),
+        stacked(timeline(*phases)),
     ):
         assert [times(each) for each in found] == [
             (0, 0, 1, "TRANSIENT", False),
@@ -136,7 +138,7 @@ def test_an_episode_ends_with_its_watch_for_what_nobody_looked_at_does_not_last(
 def test_a_run_of_lists_that_goes_on_in_the_next_watch_is_two_episodes_of_a_stacked_id():
     one = phase(1, 0, 60, stacked=(stacked_id(),))
     other = phase(2, 28_800, 28_860, stacked=(stacked_id(),), watch=1)
-    found = stacked_id_episodes([timeline(one, other._replace(group_run=1))], 180)
+    found = stacked(timeline(one, other._replace(group_run=1)))
     assert [each.last_seen - each.first_seen for each in found] == [at(60), at(60)]
 
 
@@ -193,7 +195,6 @@ def test_an_episode_is_one_row_whatever_the_certainty_of_its_phases(
     )
 
     assert (row.certainty, row.probability) == (certainty, pytest.approx(probability))
-    assert (row.episode_first_seen, row.episode_last_seen) == (row.first_seen, row.last_seen)
 
 
 def test_the_share_of_the_time_is_that_of_the_snapshots_and_of_the_probability():
@@ -315,7 +316,8 @@ def test_a_fault_that_is_about_one_client_has_an_episode_for_each():
 
 
 def stacked(*timelines):
-    found = stacked_id_episodes(timelines, persistence_seconds=180)
+    rows = stacked_id_rows(timelines, persistence_seconds=180)
+    found = [SimpleNamespace(**row) for row in rows]
     return sorted(found, key=lambda each: (each.client_id, each.first_seen))
 
 

@@ -52,7 +52,7 @@ def dossier(**overrides):
 
 def history(of, terms=TERMS, faulty=FAULTY):
     """All tables; situations of the list ``faulty`` are so, and others healthy."""
-    situations = find_situations(of, terms.heartbeat_expiry_seconds, terms.route_max_age_seconds)
+    situations = find_situations(of, terms)
     by_id = {
         situation_id: faulty if "faulty" in dict(situation.answers).values() else evaluated()
         for situation_id, situation in situations.distinct().items()
@@ -97,7 +97,8 @@ def test_a_finding_that_was_open_in_the_run_before_persists_and_one_that_is_gone
     def before(queue_id):
         id_ = finding_id("c", "G", "T", "broker-a", queue_id, "ORPHANED")
         place = ("ORPHANED", "T", "broker-a", queue_id)
-        return EarlierFinding(id_, *place, at(-900), at(-60), "CRITICAL", ("GHOST_MEMBER",))
+        since = at(-900)
+        return EarlierFinding(id_, *place, since, at(-60), "CRITICAL", ("GHOST_MEMBER",), since, 1)
 
     tables = history(dossier(earlier=[before(0), before(7)]))
 
@@ -126,7 +127,7 @@ def test_members_that_come_and_go_are_a_fault_of_the_group_that_is_told_once():
     of = dossier(polls=polls, list_topics=topics, routes=routes)
     alone, both = [allocated("h@1", range(4))], [allocated("h@1", (0, 1)), allocated("i@1", (2, 3))]
 
-    situations = find_situations(of, TERMS.heartbeat_expiry_seconds, TERMS.route_max_age_seconds)
+    situations = find_situations(of, TERMS)
     by_id = {
         situation_id: evaluated(both if "both" in dict(situation.answers).values() else alone)
         for situation_id, situation in situations.distinct().items()
@@ -164,7 +165,7 @@ def test_a_route_that_nobody_reads_has_a_row_in_the_group_that_it_is_put_with():
 
 
 def test_what_was_open_of_a_group_that_is_not_there_any_more_is_not_audited():
-    open_before = EarlierFinding("id", "ORPHANED", "T", "broker-a", 0, 0, 1, "WARNING", ())
+    open_before = EarlierFinding("id", "ORPHANED", "T", "broker-a", 0, 0, 1, "WARNING", (), 0, 1)
 
     tables = history(Dossier("c", "G", earlier=[open_before]))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.judge.evaluation import listed, offline
 from jobs.judge.situations import find_situations
-from jobs.judge.steps import listed, offline
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
-from tests.judge.phases import at, broker, route
+from tests.judge.phases import TERMS, at, broker, route
 
 ROUTE = {"T": [route([broker("x"), broker("y"), broker("z")], 0)]}
 
@@ -16,7 +18,7 @@ ROUTE = {"T": [route([broker("x"), broker("y"), broker("z")], 0)]}
 def situations(polls, **overrides):
     """By second of the snapshot the situation of T."""
     dossier = group(polls, **{"routes": ROUTE} | overrides)
-    found = find_situations(dossier, 130, 1_000_000)
+    found = find_situations(dossier, replace(TERMS, route_max_age_seconds=1_000_000))
     return {
         second: period.situation
         for period in found.by_topic["T"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from jobs.judge.allocations import AllocationRows
 from jobs.judge.dossier import Dossier, ListedMembers, PollRun
 from jobs.judge.secret_ids import secret_faults
-from jobs.judge.steps import masked_client_ids
 from jobs.kinds import SECRET_IN_CLIENT_ID
 from jobs.masking import Masking
+from jobs.schemas import ALLOCATIONS
 from tests.judge.phases import at
 
 MASKING = Masking()
@@ -56,8 +57,14 @@ def test_it_stands_with_the_first_topic_that_is_no_retry_topic() -> None:
     assert fault.topic == "A"
 
 
-def test_ids_are_masked_in_rows_that_are_made_by_arrow_alone() -> None:
-    rows = pa.table({"client_id": [ONE, PLAIN, ONE], "processes": [1, 2, 3]})
-    masked = masked_client_ids(rows, MASKING)
-    assert masked["client_id"].to_pylist() == [MASKING.mask(ONE), PLAIN, MASKING.mask(ONE)]
-    assert masked.schema == rows.schema
+def test_ids_are_masked_in_the_rows_of_allocations_and_known_to_the_rules() -> None:
+    row = dict.fromkeys(ALLOCATIONS.schema.names, None)
+    values = [row | {"client_id": each, "view_brokers": [], "queues": []} for each in (ONE, PLAIN)]
+    rows = AllocationRows(pa.Table.from_pylist(values, ALLOCATIONS.schema), [1, 2])
+    masked = rows.masked(MASKING)
+    assert masked["client_id"].to_pylist() == [MASKING.mask(ONE), PLAIN]
+    assert masked.schema == ALLOCATIONS.schema
+    assert [allocated.client_id for place in (0, 1) for allocated in rows.of(place)()] == [
+        ONE,
+        PLAIN,
+    ]

@@ -42,6 +42,7 @@ def earlier(finding_id_, topic="T"):
     return EarlierFinding(
         finding_id_,
         *("ORPHANED", topic, "broker-a", 1, at(0), at(600), "CRITICAL", ("GHOST_MEMBER",)),
+        *(at(0), 1),
     )
 
 
@@ -156,10 +157,6 @@ def test_a_night_without_it_begins_anew():
 def test_a_window_that_reaches_behind_the_run_before_shows_an_earlier_beginning():
     was_open = open_before(open_since=at(0), nights_open=1)
     assert marked(row(first_seen=-600), [was_open])[1] == at(-600)
-
-
-def test_a_run_of_an_earlier_version_counts_as_one_night_since_its_first_snapshot():
-    assert marked(row(), [open_before(first_seen=at(-60))]) == ("PERSISTING", at(-60), 2)
 
 
 def test_a_stall_is_resolved_where_its_offsets_were_asked_for():

@@ -10,7 +10,8 @@ from tests.judge.phases import at
 
 def earlier(queue_id=0, *, causes=("GROUP_OFFLINE",), kind="ORPHANED", topic="T"):
     return EarlierFinding(
-        f"id-{queue_id}", kind, topic, "broker-a", queue_id, at(-600), at(-60), "CRITICAL", causes
+        *(f"id-{queue_id}", kind, topic, "broker-a", queue_id, at(-600), at(-60)),
+        *("CRITICAL", causes, at(-600), 1),
     )
 
 

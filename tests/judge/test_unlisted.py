@@ -25,8 +25,6 @@ def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORP
         "claimants": (),
         "strategy_source": "observed",
         "causes": causes,
-        "episode_first_seen": at(0),
-        "episode_last_seen": at(300),
         "persistence": "PERSISTENT",
         "ongoing": True,
     }

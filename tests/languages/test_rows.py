@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.evaluated import Evaluated
-from jobs.judge.evaluation import EVALUATION, evaluate_state
+from jobs.judge.evaluation import to_evaluated
 from jobs.judge.tables import to_table
-from jobs.languages.language import Language
+from jobs.languages.language import Language, language
 from jobs.languages.rows import with_texts
 from jobs.masking import Masking
+from jobs.pieces import pack_value, unpack_value
 from jobs.schemas import REPORT_TABLES, STALLED_QUEUES, Table
-from rebalance_core import StrategyRules
+from rebalance_core import Situation, StrategyRules, evaluate
 from rebalance_core.texts import Text, encode
 from tests.core.test_causes import FAULTY
 
@@ -62,6 +62,9 @@ GERMAN = Language(
         "{why}; {client} does not": "{client} nicht; {why}",
     },
 )
+
+
+CHINESE = language("zh")
 
 
 def published(text: str, masking: Masking | None = None) -> dict[str, object]:
@@ -116,10 +119,9 @@ def test_a_secret_that_no_value_shows_by_itself_leaves_plain_english() -> None:
     assert row["texts"] is None
 
 
-def test_what_an_earlier_version_published_stays_english() -> None:
-    row = {"remedy": "restart a", "client_ids": ["a"], "queues_affected": 1}
+def test_a_row_without_parts_of_texts_stays_english() -> None:
+    row = {"remedy": "restart a", "client_ids": ["a"], "queues_affected": 1, "texts": None}
     assert with_texts(row) == row
-    assert with_texts(row | {"texts": None}) == row | {"texts": None}
 
 
 @pytest.mark.parametrize(
@@ -156,11 +158,10 @@ def test_no_other_column_becomes_a_text() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTY)
-def test_an_evaluation_has_the_same_texts_whether_it_came_through_arrow_or_not(fault: str) -> None:
+def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> None:
     situation = FAULTY[fault]()
-    row = evaluate_state(situation.state, situation.rules)
-    (read,) = pa.array([row], EVALUATION).to_pylist()
-    here, there = (Evaluated.of_row(each, list) for each in (row, read))
+    here = to_evaluated(evaluate(situation.state, situation.rules), situation)
+    there = unpack_value(pack_value(0, "verdict", here).data)
     found = [*here.faults, *here.stacked]
     assert found
     for one, other in zip(found, [*there.faults, *there.stacked], strict=True):
@@ -168,27 +169,18 @@ def test_an_evaluation_has_the_same_texts_whether_it_came_through_arrow_or_not(f
             assert isinstance(text, Text)
             assert isinstance(came, Text)
             assert (came, came.parts()) == (text, text.parts())
+            assert CHINESE.of(came) == CHINESE.of(text) != text
 
 
 def test_so_has_one_of_what_cannot_be_recomputed() -> None:
     state = replace(FAULTY["GHOST_MEMBER"]().state, topic_routes=())
-    row = evaluate_state(state, StrategyRules())
-    (read,) = pa.array([row], EVALUATION).to_pylist()
-    here, there = (Evaluated.of_row(each, list).reason for each in (row, read))
+    rules = StrategyRules()
+    here = to_evaluated(evaluate(state, rules), Situation(state, rules)).reason
+    there = unpack_value(pack_value(0, "reason", here).data)
     assert isinstance(here, Text)
     assert isinstance(there, Text)
     assert (there, there.parts()) == (here, here.parts())
-
-
-def test_a_saved_evaluation_of_an_earlier_version_is_read_in_english() -> None:
-    row = evaluate_state(FAULTY["GHOST_MEMBER"]().state, StrategyRules())
-    (read,) = pa.array([row], EVALUATION).to_pylist()
-    wanted = Evaluated.of_row(read, list)
-    for each in (read, *read["faults"], *read["stacked"]):
-        each["texts"] = None
-    came = Evaluated.of_row(read, list)
-    assert came.faults == wanted.faults
-    assert not any(isinstance(each.evidence, Text) for each in came.faults)
+    assert CHINESE.of(there) == CHINESE.of(here) != here
 
 
 def test_whatever_table_has_texts_has_them_in_one_column() -> None:

@@ -17,6 +17,7 @@ from jobs.dumps.statement import (
     Connection,
     Connections,
     HeartbeatOfGroup,
+    Log,
     LogLine,
     Offset,
     Route,
@@ -26,10 +27,11 @@ from jobs.dumps.statement import (
     Statement,
     Stats,
     Subscriptions,
+    log_of,
 )
 from jobs.instants import SECOND, Instant
-from jobs.snapshots.clients import log_offsets
-from jobs.snapshots.groups import SnapshotTerms, group_tables, in_time
+from jobs.snapshots.clients import log_offset
+from jobs.snapshots.groups import SnapshotTerms, group_tables
 from jobs.snapshots.topics import topic_tables
 
 CLUSTER, GROUP, TOPIC, BROKER, NAMESRV = "C", "G", "T", "broker-a", "ns-1:9876"
@@ -200,6 +202,22 @@ def route(
         subject=TOPIC,
         collected_at=instant(seconds if collected is None else collected),
     )
+
+
+def in_time(statements: Iterable[Statement]) -> list[Statement]:
+    """The statements of one subject in order of time, as its tables are made of them."""
+    return sorted(statements, key=lambda each: (each.collected_at, each.order))
+
+
+def log_offsets(statements: Iterable[Statement]) -> dict[Log, Instant | None]:
+    """By log its offset from UTC, as ``ingest`` finds it over all statements."""
+    ahead: dict[Log, Instant] = {}
+    for each in statements:
+        if isinstance(each.content, LogLine) and each.content.printed is not None:
+            log = log_of(each, each.content)
+            by = each.content.printed - each.collected_at
+            ahead[log] = max(ahead.get(log, by), by)
+    return {log: log_offset(by) for log, by in ahead.items()}
 
 
 def tables(*statements: Statement, expiry: int = 130, time_zone: str | None = None) -> Rows:

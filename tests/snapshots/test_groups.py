@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.dumps.rows import ROWS, encode
-from jobs.packed import unpack
+from jobs.dumps import reading
+from jobs.pieces import all_rows, pack_value
+from jobs.schemas import SNAPSHOT_TABLES
 from jobs.snapshots import tables as pieces
 from jobs.snapshots.group_tables import GroupTables
-from jobs.snapshots.groups import SnapshotTerms, group_tables, in_time
+from jobs.snapshots.groups import SnapshotTerms, group_tables
 from jobs.snapshots.members import Members, member_at
-from jobs.snapshots.steps import table_batches
+from jobs.snapshots.subjects import SubjectTables
 from tests.snapshots import builders
-from tests.snapshots.builders import heartbeat, instant, log_line, poll, running_info, stats
+from tests.snapshots.builders import (
+    heartbeat,
+    in_time,
+    instant,
+    log_line,
+    poll,
+    route,
+    running_info,
+    stats,
+)
 
 CLIENTS = ("a", "b", "c")
 TIMES = st.integers(0, 30).map(lambda number: number * 10)
@@ -153,27 +160,30 @@ def test_pieces_of_a_table_are_the_whole_table(monkeypatch):
     assert pieces.PIECE_ROWS > 7
 
 
-@pytest.mark.parametrize("piece_rows", [1, 2, 1000])
-def test_a_task_makes_the_tables_of_its_groups_of_rows(monkeypatch, piece_rows):
-    monkeypatch.setattr("jobs.snapshots.steps.PIECE_ROWS", piece_rows)
-    statements = [poll("a"), heartbeat("a", "T"), log_line("a", "AVG")]
-    other = [each._replace(subject="H") for each in statements]
-    in_order = [*in_time(statements), *in_time(other)]
-    columns = {
-        **dict(zip(statements[0]._fields, zip(*in_order, strict=True), strict=True)),
-        "source": [encode(each.source) for each in in_order],
-        "content": [encode(each.content) for each in in_order],
-    }
-    rows = [pa.array(columns.get(f.name, [None] * len(in_order)), f.type) for f in ROWS]
-    batch = pa.record_batch(rows, schema=ROWS)
+@pytest.mark.parametrize("bytes_at_once", [1, 1 << 30])
+def test_a_shard_makes_the_tables_of_each_of_its_groups_and_topics(monkeypatch, bytes_at_once):
+    """Statements of one group lie in several pieces; groups and topics may have one name."""
+    monkeypatch.setattr("jobs.snapshots.subjects._BYTES_AT_ONCE", bytes_at_once)
+    of_group = [poll("a"), heartbeat("a", "T"), log_line("a", "AVG")]
+    of_other = [each._replace(subject=builders.TOPIC) for each in of_group]
+    of_topic = [route()]
+    mixed = [*of_other[::-1], *of_topic, *of_group[::-1]]
+    shard = [
+        pack_value(3, reading.STATEMENTS, list(zip(*part, strict=True)))
+        for part in (mixed[:2], mixed[2:])
+    ]
 
-    packed = list(table_batches([batch.slice(0, 2), batch.slice(2)], SnapshotTerms(130, "UTC")))
+    made = list(SubjectTables(SnapshotTerms(130, "UTC")).make(shard))
 
-    made: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for name, piece in unpack(packed):
-        made[name] += piece.to_pylist()
-    counts = {name: len(rows) for name, rows in made.items()}
-    assert counts == {"heartbeats": 2, "broker_polls": 2, "member_lists": 2, "client_states": 2}
-    expected = builders.tables(*statements, time_zone="UTC")
-    here = [row for row in made["heartbeats"] if row["consumer_group"] == "G"]
-    assert here == expected["heartbeats"]
+    assert {piece.shard for piece in made} == {3}
+    expected = [
+        builders.tables(*of_group, time_zone="UTC"),
+        builders.tables(*of_other, time_zone="UTC"),
+        builders.tables_of_topic(*of_topic),
+    ]
+    for table in SNAPSHOT_TABLES:
+        rows = [row for each in expected for row in each.get(table.name, [])]
+        assert all_rows(made, table.name, table.schema).to_pylist() == rows, table.name
+    assert len([piece for piece in made if piece.kind == "heartbeats"]) == (
+        2 if bytes_at_once == 1 else 1
+    )

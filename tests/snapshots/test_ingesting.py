@@ -1,33 +1,29 @@
 """The ingest job over folders of good and bad files: nothing is lost, nothing stops the night.
 
-On Spark and in the driver's own process: the same tables, the same counts, the same quarantine.
+Both engines read by the same reader: what Spark adds is tried once, on files of every kind.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
-from shutil import copy
+from shutil import copy, copytree
 from typing import Any
 
 import pytest
 
-from jobs.dumps.files import list_local_files
+from jobs.engines.engine import Engine
+from jobs.engines.local import LocalEngine
 from jobs.errors import QuarantineError
-from jobs.pipeline.ingest_on_driver import ingest_locally
-from jobs.pipeline.ingested import Ingested, check_quarantine
-from jobs.progress import Progress
+from jobs.pipeline.ingest import ingest as run_ingest
+from jobs.pipeline.ingested import Ingested
 from jobs.schemas import SNAPSHOT_TABLES
 from jobs.settings import Settings
 from jobs.storage import Location, Snapshots
-from tests.support.runs import writing
+from tests.support.runs import QUIET, writing
 
 Rows = list[dict[str, Any]]
-Ingest = Callable[..., Ingested]
-
-QUIET = Progress(quiet=True)
 
 
 def route_line(topic: str = "ORDER", **overrides: object) -> str:
@@ -47,32 +43,14 @@ def route_line(topic: str = "ORDER", **overrides: object) -> str:
     return json.dumps(envelope | overrides)
 
 
-def locally(dumps: Path, output: Path, settings: Settings) -> Ingested:
-    files = list_local_files([str(dumps)]) or []
+def ingest_by(engine: Engine, dumps: Path, output: Path, settings: Settings) -> Ingested:
     with writing(output) as writer:
-        result, tables, snapshots = ingest_locally(files, writer, settings, QUIET)
-    for table in SNAPSHOT_TABLES:
-        assert tables[table.name].schema == table.schema
-        assert tables[table.name].to_pylist() == rows(output, table.name)
-    check_quarantine(result, snapshots, settings)
-    return result
+        return run_ingest(engine, [str(dumps)], writer, settings, QUIET)
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
-def ingest(request: pytest.FixtureRequest) -> Ingest:
-    """``ingest(dumps, output)`` of either engine."""
-
-    def run(dumps: Path, output: Path, allowed_share: float = 1.0) -> Ingested:
-        settings = Settings(allowed_quarantine_share=allowed_share)
-        if request.param == "local":
-            return locally(dumps, output, settings)
-        from jobs.pipeline.ingest_on_spark import ingest as on_spark  # noqa: PLC0415
-
-        spark = request.getfixturevalue("spark")
-        with writing(output) as writer:
-            return on_spark(spark, [str(dumps)], writer, settings, QUIET)
-
-    return run
+def ingest(dumps: Path, output: Path, allowed_share: float = 1.0) -> Ingested:
+    with LocalEngine() as engine:
+        return ingest_by(engine, dumps, output, Settings(allowed_quarantine_share=allowed_share))
 
 
 def rows(output: Path, name: str) -> Rows:
@@ -91,7 +69,7 @@ def dumps(tmp_path: Path) -> Path:
 
 
 def test_every_bad_line_is_quarantined_as_it_came_with_its_number_and_reason(
-    ingest: Ingest, dumps: Path, tmp_path: Path
+    dumps: Path, tmp_path: Path
 ) -> None:
     binary = bytes(range(128, 256))
     lines = [route_line(), "", "17", "  \ufffd half", route_line(kind="rote"), route_line()]
@@ -121,9 +99,7 @@ def test_every_bad_line_is_quarantined_as_it_came_with_its_number_and_reason(
     assert len(rows(tmp_path / "out", "topic_routes")) == 1
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_read(
-    ingest: Ingest, dumps: Path, tmp_path: Path
-) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_read(dumps: Path, tmp_path: Path) -> None:
     text = f"{route_line(topic='A')}\r\n{route_line(topic='B')}\r\n"
     (dumps / "windows.jsonl").write_bytes(b"\xef\xbb\xbf" + text.encode())
 
@@ -133,9 +109,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(
     assert result.lines == len(rows(tmp_path / "out", "topic_routes")) == 2
 
 
-def test_a_truncated_gzip_file_is_read_up_to_the_damage(
-    ingest: Ingest, dumps: Path, tmp_path: Path
-) -> None:
+def test_a_truncated_gzip_file_is_read_up_to_the_damage(dumps: Path, tmp_path: Path) -> None:
     many = [route_line(topic=f"T{number:05d}-{hash(number)}") for number in range(4000)]
     whole = gzip.compress(("\n".join(many) + "\n").encode())
     (dumps / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
@@ -156,7 +130,7 @@ def test_a_truncated_gzip_file_is_read_up_to_the_damage(
 
 
 def test_a_folder_of_nothing_but_broken_archives_is_all_quarantine(
-    ingest: Ingest, dumps: Path, tmp_path: Path
+    dumps: Path, tmp_path: Path
 ) -> None:
     (dumps / "fake.jsonl.gz").write_bytes(b"this is not gzip\n")
     result = ingest(dumps, tmp_path / "out")
@@ -166,7 +140,7 @@ def test_a_folder_of_nothing_but_broken_archives_is_all_quarantine(
 
 
 def test_more_bad_lines_than_allowed_are_an_error_after_everything_was_written(
-    ingest: Ingest, dumps: Path, tmp_path: Path
+    dumps: Path, tmp_path: Path
 ) -> None:
     (dumps / "night.jsonl").write_text(route_line() + "\nbad\n")
 
@@ -183,7 +157,7 @@ def test_more_bad_lines_than_allowed_are_an_error_after_everything_was_written(
     }
 
 
-def test_what_was_there_before_is_replaced(ingest: Ingest, dumps: Path, tmp_path: Path) -> None:
+def test_what_was_there_before_is_replaced(dumps: Path, tmp_path: Path) -> None:
     (dumps / "night.jsonl").write_text(route_line(topic="A") + "\nbad\n")
     ingest(dumps, tmp_path / "out")
     (part,) = (tmp_path / "out" / "topic_routes").glob("*/*.parquet")
@@ -198,7 +172,7 @@ def test_what_was_there_before_is_replaced(ingest: Ingest, dumps: Path, tmp_path
 
 @pytest.mark.parametrize("packed", ["early.jsonl", "late.jsonl"])
 def test_of_what_was_collected_at_one_instant_the_later_file_and_then_the_later_line_counts(
-    ingest: Ingest, dumps: Path, tmp_path: Path, packed: str
+    dumps: Path, tmp_path: Path, packed: str
 ) -> None:
     gone = {"body": None, "error_code": 17}
     files = {
@@ -217,9 +191,7 @@ def test_of_what_was_collected_at_one_instant_the_later_file_and_then_the_later_
     assert found == dict.fromkeys("XYZAB", "broker-a")
 
 
-def test_one_log_of_several_groups_has_one_offset(
-    ingest: Ingest, dumps: Path, tmp_path: Path
-) -> None:
+def test_one_log_of_several_groups_has_one_offset(dumps: Path, tmp_path: Path) -> None:
     """The last line alone tells that the log is in GMT+8; it is about another group."""
 
     def line(group: str, printed: str, collected: str) -> str:
@@ -243,43 +215,67 @@ def test_one_log_of_several_groups_has_one_offset(
     assert found == {"G": "2026-11-20T10:00:00+00:00", "H": "2026-11-20T12:00:00+00:00"}
 
 
-@pytest.mark.spark
-def test_line_numbers_count_on_over_the_blocks_of_a_large_file(
-    spark: Any, dumps: Path, tmp_path: Path
-) -> None:
-    from jobs.pipeline.ingest_on_spark import ingest as on_spark  # noqa: PLC0415
+def write_bad_files(dumps: Path) -> None:
+    """Lines of every kind, archives sound and damaged, and a plain file of several ranges."""
+    binary = bytes(range(128, 256))
+    lines = [route_line(topic=f"T{number}").encode() for number in range(2000)]
+    lines[1500] = b"bad one"
+    lines[700] = binary
+    (dumps / "night.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    text = "\n".join(["", "17", route_line("U"), route_line(collected_at="2100-01-01T00:00:00Z")])
+    (dumps / "small 1%.jsonl").write_text(text)
+    whole = gzip.compress(b"\n".join(lines[:500]))
+    (dumps / "members.jsonl.gz").write_bytes(whole + gzip.compress(route_line("V").encode()))
+    (dumps / "cut.jsonl.gz").write_bytes(whole[:-20])
+    (dumps / "fake.jsonl.gz").write_bytes(b"this is not gzip\n")
 
-    lines = [route_line(topic=f"T{number}") for number in range(2000)]
-    lines[1500] = "bad one"
-    (dumps / "night.jsonl").write_text("\n".join(lines) + "\n")
-    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "65536")
-    try:
+
+@pytest.fixture
+def in_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain files are read in ranges of 64 KB."""
+    monkeypatch.setattr("jobs.dumps.files.MOST_BYTES", 100_000)
+    monkeypatch.setattr("jobs.dumps.files._BYTES_OF_A_RANGE", 65_536)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.usefixtures("in_ranges")
+def test_line_numbers_count_on_over_the_ranges_of_a_large_file(
+    dumps: Path, tmp_path: Path, workers: int
+) -> None:
+    write_bad_files(dumps)
+    for path in dumps.glob("[!n]*"):
+        path.unlink()
+    assert (dumps / "night.jsonl").stat().st_size > 5 * 65_536
+    with LocalEngine(workers) as engine:
         settings = Settings(allowed_quarantine_share=1)
-        with writing(tmp_path / "out") as writer:
-            on_spark(spark, [str(dumps)], writer, settings, QUIET)
-    finally:
-        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
+        result = ingest_by(engine, dumps, tmp_path / "out", settings)
     found = [(row["line_number"], row["line"]) for row in quarantine(tmp_path / "out")]
-    assert found == [(1501, "bad one")]
+    assert found == [(701, "\ufffd" * 128), (1501, "bad one")]
+    assert (result.lines, result.quarantined) == (2000, 2)
+    assert len(rows(tmp_path / "out", "topic_routes")) == 1998
 
 
 @pytest.mark.spark
-def test_both_engines_make_the_same_tables_of_the_captures(
-    spark: Any, repository: Path, tmp_path: Path
+@pytest.mark.usefixtures("in_ranges")
+def test_spark_makes_the_same_tables_of_the_captures_and_of_bad_files(
+    spark: Any, repository: Path, dumps: Path, tmp_path: Path
 ) -> None:
-    from jobs.pipeline.ingest_on_spark import ingest as on_spark  # noqa: PLC0415
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
 
     captures = repository / "tests" / "data" / "captures"
-    settings = Settings()
-    here = locally(captures, tmp_path / "local", settings)
-    with writing(tmp_path / "spark") as writer:
-        there = on_spark(spark, [str(captures)], writer, settings, QUIET)
+    copytree(captures, dumps / "captures")
+    write_bad_files(dumps)
+    settings = Settings(allowed_quarantine_share=1)
+    with LocalEngine() as engine:
+        here = ingest_by(engine, dumps, tmp_path / "local", settings)
+    with SparkEngine(spark) as engine_on_spark:
+        there = ingest_by(engine_on_spark, dumps, tmp_path / "spark", settings)
 
     assert here == there
+    assert here.quarantined == 8
     for table in SNAPSHOT_TABLES:
         of_both = [
             sorted(map(repr, rows(tmp_path / name, table.name))) for name in ("local", "spark")
         ]
         assert of_both[0] == of_both[1], table.name
-        assert of_both[0] or table.name == "quarantine"
+        assert of_both[0]

@@ -1,7 +1,4 @@
-"""What asks for too much, or is of no possible time, is left out by name; the rest is read.
-
-On Spark and in the driver's own process: the same tables, the same counts, the same quarantine.
-"""
+"""What asks for too much, or is of no possible time, is left out by name; the rest is read."""
 
 from __future__ import annotations
 
@@ -13,37 +10,28 @@ from typing import Any
 
 import pytest
 
-from jobs.dumps.files import list_local_files
-from jobs.pipeline.ingest_on_driver import ingest_locally
+from jobs.engines.local import LocalEngine
+from jobs.pipeline.ingest import ingest as run_ingest
 from jobs.pipeline.ingested import Ingested
-from jobs.progress import Progress
 from jobs.settings import Settings
 from jobs.storage import Location, Snapshots
 from tests.dumps.samples import line
-from tests.support.runs import writing
+from tests.support.runs import QUIET, writing
 
-QUIET = Progress(quiet=True)
 #: (file, line number, reason) of each quarantined line, and its text.
 Found = dict[tuple[str, int], tuple[str, str]]
 Ingest = Callable[..., tuple[Ingested, Found, set[str]]]
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
-def ingest(request: pytest.FixtureRequest, tmp_path: Path) -> Ingest:
-    """``ingest(dumps, **bounds)`` of either engine: counts, quarantine, topics of routes."""
+@pytest.fixture
+def ingest(tmp_path: Path) -> Ingest:
+    """``ingest(dumps, **bounds)``: counts, quarantine, topics of routes."""
 
     def run(dumps: Path, **bounds: int) -> tuple[Ingested, Found, set[str]]:
         settings = Settings.model_validate({"allowed_quarantine_share": 1.0, "bounds": bounds})
         output = tmp_path / "out"
-        with writing(output) as writer:
-            if request.param == "local":
-                files = list_local_files([str(dumps)]) or []
-                result, _, _ = ingest_locally(files, writer, settings, QUIET)
-            else:
-                from jobs.pipeline.ingest_on_spark import ingest as on_spark  # noqa: PLC0415
-
-                spark = request.getfixturevalue("spark")
-                result = on_spark(spark, [str(dumps)], writer, settings, QUIET)
+        with writing(output) as writer, LocalEngine() as engine:
+            result = run_ingest(engine, [str(dumps)], writer, settings, QUIET)
         tables = Snapshots.open(Location(output))
         quarantine = {
             (Path(row["file"]).name, row["line_number"]): (row["reason"], row["line"])

@@ -15,12 +15,10 @@ from jobs.collect.retention import prune_dumps
 from jobs.errors import InputError
 from jobs.storage import Location, Reports, Snapshots, SnapshotWriter, new_run_id
 from jobs.storage.retention import Pruned, Retention, prune_reports, prune_snapshots
-from tests.support.reports import edit_pointer
 from tests.support.written_reports import publish, report_row
 
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
 DAYS = ["2026-11-01", "2026-11-18", "2026-11-19", "2026-11-20"]
-STATES = ("list_runs", "states")
 
 
 def run_of(day: str, hours: int = 26) -> str:
@@ -33,8 +31,6 @@ def publish_day(folder: Path, day: str, run_id: str = "") -> None:
     """A date as the audit, ``report`` and ``alert`` leave it."""
     run_id = run_id or run_of(day)
     publish(folder, day, {"orphaned_queues": [report_row("orphaned_queues")]}, run_id=run_id)
-    for name in STATES:
-        put(folder / "_states" / name / f"dt={day}" / f"run={run_id}" / "part-0.parquet")
     put(folder / "report" / f"dt={day}.html")
     put(folder / "_alerts" / f"dt={day}.json", "{}")
 
@@ -120,9 +116,9 @@ def test_nothing_goes_where_no_date_can_be_read(reports: Path) -> None:
         (reports / "_published" / f"dt={day}.json").write_text("")
         for manifest in (reports / "_manifests" / f"dt={day}").iterdir():
             manifest.write_text("{")
-    before = {each for each in files(reports) if not each.startswith("_states")}
-    assert set(prune(reports, 1).names) == {"state tables of earlier dates"}
-    assert before <= files(reports)
+    before = files(reports)
+    assert not prune(reports, 1).names
+    assert before == files(reports)
 
 
 def test_a_last_date_that_cannot_be_read_is_not_the_last_one(reports: Path) -> None:
@@ -143,6 +139,7 @@ def test_what_has_no_name_of_ours_stays(reports: Path) -> None:
         "orphaned_queues/dt=2026-11-01/mine.parquet",
         "orphaned_queues/dt=2026-11-01/run=mine/part-0.parquet",
         "orphaned_queues/date=2026-11-01/run=20261102T020000Z-00000a/part-0.parquet",
+        "_states/mine/dt=2026-11-01/run=20261102T020000Z-00000a/part-0.parquet",
         "_mine/dt=2026-11-01/run=20261102T020000Z-00000a/part-0.parquet",
         "a/b/dt=2026-11-01/run=20261102T020000Z-00000a/part-0.parquet",
     ]
@@ -188,7 +185,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return kill_at
 
 
-@pytest.mark.parametrize("step", range(0, 60, 3))
+@pytest.mark.parametrize("step", range(0, 57, 3))
 def test_killed_at_any_step_a_date_is_whole_or_gone_and_the_next_goes_on(
     reports: Path, killed_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
@@ -256,35 +253,7 @@ def test_a_run_that_lost_its_pointer_stays(reports: Path) -> None:
     (reports / "_published" / "dt=2026-11-19.json").unlink()
     before = of_day(reports, "2026-11-19")
     prune(reports)
-    assert of_day(reports, "2026-11-19") == {each for each in before if "_states" not in each}
-
-
-def test_state_tables_stay_of_the_last_two_dates(reports: Path) -> None:
-    pruned = prune(reports, None)
-    assert dates(reports) == DAYS
-    left = {name.split("dt=")[1][:10] for name in files(reports) if name.startswith("_states")}
-    assert left == set(DAYS[-2:])
-    assert pruned.names == {"state tables of earlier dates": set(DAYS[:2])}
-
-
-def test_state_tables_that_were_written_today_stay(reports: Path) -> None:
-    publish_day(reports, "2026-10-01", f"{NOW - timedelta(hours=1):%Y%m%dT%H%M%S}Z-00000a")
-    prune(reports, None)
-    assert [name for name in of_day(reports, "2026-10-01") if name.startswith("_states")]
-
-
-def test_a_bad_pointer_is_mended_though_the_state_tables_are_gone(reports: Path) -> None:
-    (file,) = (reports / "_states" / "states" / "dt=2026-11-01").rglob("*.parquet")
-    path = str(file.relative_to(reports))
-    (manifest,) = (reports / "_manifests" / "dt=2026-11-01").iterdir()
-    of_states = [{"path": path, "size": 1, "rows": 0, "sha256": ""}]
-    edit_pointer(manifest, lambda values: values["files"].update({"_states/states": of_states}))
-    prune(reports, None)
-    assert not file.exists()
-    (reports / "_published" / "dt=2026-11-01.json").write_text("{")
-    found = Reports(Location(reports)).find("2026-11-01")
-    assert found is not None
-    assert found.run_id == run_of("2026-11-01")
+    assert of_day(reports, "2026-11-19") == before
 
 
 def test_a_date_is_spared_that_was_just_audited(reports: Path) -> None:

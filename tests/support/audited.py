@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.dumps.files import list_local_files
-from jobs.fold.local import member_runs_by_id, route_runs_by_id
-from jobs.pipeline.audit_on_driver import Sources, find_situations, judge_all
-from jobs.pipeline.ingest_on_driver import tables_of_dumps
+from jobs.engines.local import LocalEngine
+from jobs.fold.kernel import Cutting
+from jobs.pieces import unpack_rows
+from jobs.pipeline.audit import fold_pieces
+from jobs.pipeline.ingest import tables_of_dumps
 from jobs.pipeline.terms import terms_of
-from jobs.progress import Progress
 from jobs.settings import Settings
 
 Rows = list[dict[str, Any]]
@@ -21,21 +21,17 @@ Rows = list[dict[str, Any]]
 def audit_dumps(paths: Sequence[Path], settings: Settings | None = None) -> dict[str, Rows]:
     """What an audit of these dumps publishes, and ``quarantine``."""
     settings = settings or Settings()
-    files = list_local_files([str(path) for path in paths])
-    assert files is not None
-    tables = tables_of_dumps(files, settings)
-    sources = Sources(
-        member_runs_by_id(tables["broker_polls"], tables["member_lists"]),
-        route_runs_by_id(tables["route_polls"], tables["route_contents"]),
-        tables["client_states"],
-        tables["queue_offsets"],
-    )
-    found = find_situations(sources, settings, Progress(quiet=True))
-    judged = judge_all(found, terms_of(settings), None)
     rows: dict[str, Rows] = defaultdict(list)
-    for name, parts in judged.pieces.items():
-        for part in parts:
-            rows[name] += part.to_pylist()
+    with LocalEngine() as engine:
+        files = engine.list_files([str(path) for path in paths])
+        tables = tables_of_dumps(engine, files, settings)
+        cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
+        pieces = engine.given(
+            piece for each in cutting.tables() for piece in cutting.pieces(each, tables[each.name])
+        )
+        judged = fold_pieces(engine, pieces, cutting).judge(terms_of(settings), {}, settings)
+        for piece in engine.collect(judged):
+            rows[piece.kind] += unpack_rows(piece.data).to_pylist()
     rows["quarantine"] = tables["quarantine"].to_pylist()
     return rows
 

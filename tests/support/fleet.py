@@ -19,6 +19,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.pipeline.frames import spark_schema
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES, Table
 from jobs.settings import Settings, StrategySetting
 
@@ -380,7 +381,7 @@ def _conform(rows: DataFrame, table: Table) -> DataFrame:
         *[
             f"CAST({f'`{field.name}`' if field.name in rows.columns else 'NULL'}"
             f" AS {field.dataType.simpleString()}) AS `{field.name}`"
-            for field in table.spark_schema
+            for field in spark_schema(table)
         ]
     )
 

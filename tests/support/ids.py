@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTION_FIELDS
-from jobs.fold.local import Contents, member_runs, route_runs
 from jobs.fold.numbers import Source
+from jobs.fold.parts import member_runs, poll_runs, route_runs
+from jobs.fold.runs import Contents, reunite
 from jobs.schemas import (
     BROKER_POLLS,
     MEMBER_LISTS,
@@ -29,10 +30,13 @@ def ids_locally(
 
     One poll for each broker and snapshot that is known to have been asked.
     """
-    lists = member_runs(heartbeats, broker_polls, heartbeat_expiry_seconds)
-    routes = route_runs(topic_routes)
+    lists = reunite(member_runs(heartbeats, heartbeat_expiry_seconds), "list_id")
+    routes = reunite(route_runs(topic_routes), "route_id")
+    runs = lists.runs.to_pylist()
+    if broker_polls is not None:
+        runs += poll_runs(broker_polls, has_ids=False).to_pylist()
     polls: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for run in sorted(lists.runs.to_pylist(), key=lambda each: each["list_id"] is None):
+    for run in sorted(runs, key=lambda each: each["list_id"] is None):
         for time in run["times"]:
             place = {name: run[name] for name in _POLL} | {"snapshot_time": time["snapshot_time"]}
             of_list = {

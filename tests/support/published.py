@@ -41,10 +41,14 @@ def published(**summary: Any) -> Published:
     told = {
         "window": window,
         "previous": None,
-        "inputs": {"ingested": None},
+        "inputs": {"snapshots": "snapshots", "ingested": None},
+        "groups": {"clusters": {}, "left_out": 0},
+        "assumptions": {"groups": 0, "strategy": 0, "subscriptions": 0},
+        "rounds": {"groups_too_wide": 0},
+        "brokers": {},
         "started_at": "2026-11-21T01:00:00Z",
     }
-    return Published("2026-11-20", "run-1", (), {**told, **summary})
+    return Published("2026-11-20", "run-1", (), {**told, **summary}, {})
 
 
 def _row(values: dict[str, Any], **defaults: Any) -> dict[str, Any]:
@@ -79,6 +83,7 @@ def fault(name: str = "DUPLICATE_CLIENT_ID", **values: Any) -> dict[str, Any]:
         last_seen=minute(19),
         persistence="PERSISTENT",
         ongoing=True,
+        severity="WARNING",
         evidence="a is used by 2 processes",
         remedy="give each process its own instanceName",
         client_ids=["a"],

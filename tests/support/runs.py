@@ -1,15 +1,19 @@
-"""Audits of snapshot tables in a folder, by either engine, and what they published."""
+"""Audits of snapshot tables in a folder, by any engine, and what they published."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobs.engines.engine import Engine
+from jobs.engines.local import LocalEngine
 from jobs.known_issues import KnownIssues
-from jobs.pipeline import audit_on_driver
+from jobs.pipeline.audit import audit
+from jobs.pipeline.ingest import ingest
 from jobs.progress import Progress
 from jobs.publish.run import Run, Task
 from jobs.settings import Settings
@@ -82,15 +86,27 @@ def task(
     )
 
 
-def audit_locally(to_do: Task) -> PublishedReports:
-    """What the run publishes, made in this process."""
-    published = audit_on_driver.audit(to_do, QUIET)
+def audit_by(engine: Engine, to_do: Task) -> PublishedReports:
+    """What the run publishes, made by an engine."""
+    published = audit(engine, to_do, QUIET)
     return PublishedReports(Path(to_do.reports.base), date=published.date)
+
+
+def audit_locally(to_do: Task, workers: int = 1) -> PublishedReports:
+    """What the run publishes, made in this process, or in several."""
+    with LocalEngine(workers) as engine:
+        return audit_by(engine, to_do)
 
 
 def audit_by_spark(spark: SparkSession, to_do: Task) -> PublishedReports:
     """What the run publishes, made by Spark."""
-    from jobs.pipeline import audit_on_spark  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
 
-    published = audit_on_spark.audit(spark, to_do, QUIET)
-    return PublishedReports(Path(to_do.reports.base), date=published.date)
+    with SparkEngine(spark) as engine:
+        return audit_by(engine, to_do)
+
+
+def ingest_locally(dumps: Sequence[str], snapshots: Path, settings: Settings | None = None) -> None:
+    """Reads dumps, in this process, into a folder of snapshot tables."""
+    with writing(snapshots) as writer, LocalEngine() as engine:
+        ingest(engine, dumps, writer, settings or Settings(), QUIET)

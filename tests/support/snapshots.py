@@ -297,7 +297,7 @@ def write_tables(folder: Path, tables: Sequence[tuple[Table, Sequence[Row]]]) ->
     """Writes snapshot tables as another job might have; gives the folder."""
     location = Location(folder)
     for of, rows in tables:
-        write_table(table(of, rows), location / of.name)
+        write_table(of, table(of, rows), location / of.name)
     return location
 
 

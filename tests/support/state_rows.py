@@ -1,52 +1,43 @@
-"""Rows of states as the function of the UDF gets them, from records that are easy to write."""
+"""States of the core from records that are easy to write."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from jobs.judge.evaluation import (
-    COUNT_FIELDS,
-    MEMBER_FIELDS,
-    OFFLINE_FIELDS,
-    ROUTE_FIELDS,
-    UNREACHABLE_FIELDS,
-)
+from jobs.judge.evaluation import MEMBER_FIELDS, OFFLINE_FIELDS, ROUTE_FIELDS, make_state
+from rebalance_core import State
+from rebalance_core.state import SURE, ProcessCount
 
 
-def in_columns(of_row: dict[str, Any]) -> dict[str, Any]:
-    """The record of a state, with those of its members and routes, in columns."""
+def state_of_record(of_state: dict[str, Any]) -> State:
+    """The state of a record, with those of its members and routes.
+
+    A member has its subscriptions, of which those to the state's topic count.
+    """
+    topic = of_state["topic"]
 
     def of_member(each: dict[str, Any]) -> dict[str, Any]:
-        own = [s for s in each["subscriptions"] or () if s["topic"] == of_row["topic"]]
+        own = [s for s in each["subscriptions"] or () if s["topic"] == topic]
         first = own[0] if own else {}
         return each | {
             "version": -1 if each["version"] is None else each["version"],
             "subscribed": bool(own),
-            "subscribed_percent": 100,
+            "subscribed_percent": SURE,
             "expression_type": first.get("expression_type"),
             "expression": first.get("expression"),
         }
 
-    members = of_row["members"]
-    records = {
-        "member": (MEMBER_FIELDS, members and [of_member(each) for each in members]),
-        "offline": (OFFLINE_FIELDS, of_row["offline"]),
-        "route": (ROUTE_FIELDS, of_row["routes"]),
-        "count": (COUNT_FIELDS, of_row.get("counts")),
-        "unreachable": (UNREACHABLE_FIELDS, of_row.get("unreachable")),
-    }
-    names = ("consumer_group", "topic", "request_mode")
-    return {name: of_row.get(name) for name in names} | {
-        f"{prefix}_{field}": None if each is None else array([record[field] for record in each])
-        for prefix, (fields, each) in records.items()
-        for field in fields
-    }
+    def records(name: str, fields: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        return [tuple(each[field] for field in fields) for each in of_state.get(name) or ()]
 
-
-def array(values: list[Any]) -> np.ndarray:
-    """One-dimensional, whatever the values: lists among them stay lists."""
-    result = np.empty(len(values), object)
-    result[:] = values
-    return result
+    members = [of_member(each) for each in of_state["members"] or ()]
+    return make_state(
+        of_state["consumer_group"],
+        topic,
+        members=[tuple(each[field] for field in MEMBER_FIELDS) for each in members],
+        offline=records("offline", OFFLINE_FIELDS),
+        routes=records("routes", ROUTE_FIELDS),
+        counts=records("counts", ProcessCount._fields),
+        unreachable=records("unreachable", ("client_id", "broker_name")),
+        request_mode=of_state.get("request_mode"),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,19 +60,14 @@ def publish(
     tables: Mapping[str, Sequence[Row]],
     previous: Published | None = None,
     run_id: str = "run-1",
-    without: Collection[str] = (),
     **summary: Any,
 ) -> Published:
-    """Publishes a run of these rows; the tables that are not given are empty.
-
-    ``without``: columns that no table has, as in a run of an earlier version.
-    """
+    """Publishes a run of these rows; the tables that are not given are empty."""
     reports, files = Reports(Location(folder)), {}
     for name, table in TABLES.items():
         place = Path(reports.table(name, date, run_id).base)
         place.mkdir(parents=True)
         rows = pa.Table.from_pylist(list(tables.get(name, ())), table.schema)
-        rows = rows.drop_columns([each for each in rows.column_names if each in without])
         pq.write_table(rows, place / "part-0.parquet")
         files[name] = TableFiles.written(reports.root, Location(place), rows.num_rows)
     published = Published(
@@ -85,7 +80,14 @@ def publish(
             "window": {"last_snapshot": "2026-11-20T19:59:00.000Z"},
             "rows": {name: len(tables.get(name, ())) for name in TABLES},
             "previous": previous and {"date": previous.date, "run_id": previous.run_id},
-            "inputs": {"ingested": {"files": 1, "lines": 200, "quarantined": 5}},
+            "inputs": {
+                "snapshots": "snapshots",
+                "ingested": {"files": 1, "lines": 200, "quarantined": 5},
+            },
+            "groups": {"clusters": {}, "left_out": 0},
+            "assumptions": {"groups": 0, "strategy": 0, "subscriptions": 0},
+            "rounds": {"groups_too_wide": 0},
+            "brokers": {},
             "known_issues": [],
             **summary,
         },

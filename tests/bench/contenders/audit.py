@@ -1,25 +1,28 @@
-"""The audit itself, end to end, on Spark: snapshot tables in, all report tables published.
+"""The audit itself, end to end: snapshot tables in, all report tables published.
 
 It finds more than the others are asked for (causes, certainty, allocations, reassignments, ...).
 """
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from jobs.known_issues import KnownIssues
-from jobs.pipeline.audit_on_spark import audit
-from jobs.progress import Progress
 from jobs.publish.run import Run, Task
 from jobs.storage import Location, Reports
 from jobs.window import Window
+from tests.bench.engines import audit_on
 from tests.support.fleet import fleet_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _COLUMNS = [
     "consumer_group",
@@ -31,10 +34,14 @@ _COLUMNS = [
 ]
 
 
-def task(snapshots: Path, reports: Path, run_id: str = "bench") -> Task:
-    """An audit of a generated fleet, with its settings."""
+def task(snapshots: Path, reports: Path) -> Task:
+    """An audit of a generated fleet, with its settings; the first of its reports folder.
+
+    Reports of an earlier bench would be taken for those of the night before.
+    """
+    shutil.rmtree(reports, ignore_errors=True)
     return Task(
-        Run(run_id, datetime.now(UTC)),
+        Run("bench", datetime.now(UTC)),
         Location(snapshots),
         Location(reports),
         Window(),
@@ -43,9 +50,9 @@ def task(snapshots: Path, reports: Path, run_id: str = "bench") -> Task:
     )
 
 
-def run(spark: SparkSession, snapshots: Path, output: Path) -> None:
-    """Publishes into ``reports`` of the output."""
-    audit(spark, task(snapshots, output / "reports"), Progress(quiet=True))
+def run(spark: SparkSession | None, snapshots: Path, output: Path) -> None:
+    """Publishes into ``reports`` of the output; without a session in this very process."""
+    audit_on(spark, task(snapshots, output / "reports"))
 
 
 def to_findings(output: Path) -> None:

@@ -55,7 +55,8 @@ def finding(queue_id: int = 0, **values: Any) -> Finding:
         "first_seen": NOON,
         "last_seen": NOON,
     }
-    return Finding(**{**of_queue, **values})
+    over_time = {"share_of_time": 1.0, "open_since": None, "nights_open": None}
+    return Finding(**{**of_queue, **over_time, **values})
 
 
 def message(name: str = "G / T (C)", number: int = 1, explanation: str = "because") -> Message:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from jobs.alerts.digest import read_digest
@@ -42,18 +40,3 @@ def test_the_page_and_the_alerts_take_it_from_the_row(
     row = report_row("group_faults", fault=fault, severity=severity)
     published = publish(tmp_path, "2026-11-20", {"group_faults": [row]})
     assert severities(tmp_path, published) == (severity, severity, told)
-
-
-@pytest.mark.parametrize(
-    ("fault", "severity"), [("EXPRESSION_MISMATCH", "WARNING"), ("ROUTE_CHANGED", "INFO")]
-)
-def test_of_a_run_that_has_no_such_column_what_lasts_is_a_warning(
-    tmp_path: Path, fault: str, severity: str
-) -> None:
-    row = report_row("group_faults", fault=fault)
-    published = publish(tmp_path, "2026-11-20", {"group_faults": [row]})
-    (path,) = tmp_path.glob("group_faults/**/*.parquet")
-    pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["severity"]), path)
-    # Nor has it a list of its files.
-    on_page, to_alerts, _ = severities(tmp_path, replace(published, files=None))
-    assert on_page == to_alerts == severity

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs import audit_frames, explain
-from jobs.pipeline.audit_on_driver import ingest
-from jobs.pipeline.continuing import Inputs
+from jobs import Frames, audit_frames
+from jobs.pipeline.inputs import Inputs
 from jobs.schemas import ROUTE_CONTENTS
 from jobs.settings import Settings
 from jobs.storage import Location, Snapshots
 from tests.support.reports import PublishedReports
-from tests.support.runs import QUIET, as_a_lake, audit_by_spark, audit_locally, task, writing
+from tests.support.runs import as_a_lake, audit_locally, ingest_locally, task
 
 #: Broker c comes between the questions to the two nameservers of the round at 600 s.
 ADDED = 605
@@ -71,9 +70,8 @@ def snapshots(tmp_path: Path) -> Path:
         lines += [member_list(round_, round_ + 10, name) for name in names]
     (tmp_path / "dump.jsonl").write_text("\n".join(lines))
     snapshots = tmp_path / "snapshots"
-    with writing(snapshots) as writer:
-        ingested = ingest([str(tmp_path / "dump.jsonl")], writer, Settings(), QUIET)
-    assert ingested.quarantined == 0
+    ingest_locally([str(tmp_path / "dump.jsonl")], snapshots)
+    assert (Snapshots.open(Location(snapshots)).ingested or {})["quarantined"] == 0
     return snapshots
 
 
@@ -98,22 +96,13 @@ def test_rows_of_lists_with_ids_of_routes_give_what_ids_of_both_give(
 
 
 @pytest.mark.spark
-def test_spark_reads_the_same_ids_of_routes(
-    spark: SparkSession, snapshots: Path, tmp_path: Path
-) -> None:
-    of_rows(snapshots)
-    wanted = tables(audit_locally(task(snapshots, tmp_path / "local")))
-    assert tables(audit_by_spark(spark, task(snapshots, tmp_path / "spark"))) == wanted
-
-
-@pytest.mark.spark
 def test_from_a_shell_the_polls_of_the_routes_say_when_they_were_asked(
     spark: SparkSession, snapshots: Path
 ) -> None:
     names = ("heartbeats", "topic_routes", "broker_polls", "route_polls", "route_contents")
     frames = {name: spark.read.parquet(str(snapshots / name)) for name in names}
     assert audit_frames(**frames)["orphaned_queues"].isEmpty()
-    text = explain(**frames, group="G", topic="T", at=START + timedelta(seconds=600))
+    text = Frames(**frames).explain("G", "T", at=START + timedelta(seconds=600))
     assert "ROUTE_DIVERGENCE" not in str(text)
 
 

@@ -11,18 +11,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.errors import ContractError, InputError
-from jobs.pipeline.continuing import Inputs, continue_from
+from jobs.pipeline.inputs import Inputs
 from jobs.publish.tables import write_table
 from jobs.schemas import (
     ALLOCATION_DRIFT,
     CLIENT_STATES,
     HEARTBEATS,
     REPORT_TABLES,
+    SNAPSHOT_TABLES,
     STALLED_QUEUES,
     TOPIC_ROUTES,
     comment_of,
 )
-from jobs.storage import Location, Reports, Snapshots
+from jobs.storage import Location, Snapshots
 from jobs.window import Window
 from tests.support.ids import ids_locally
 from tests.support.reports import PublishedReports
@@ -30,6 +31,7 @@ from tests.support.runs import as_ingested, audit_locally, table_of, task
 from tests.support.snapshots import CLUSTER, GROUP, TOPIC, at, info_row, table, write_tables
 from tests.support.stacked import STACKED, STACKED_ROUTES, STALLED
 
+_TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 PLACE = {"cluster": CLUSTER, "consumer_group": GROUP, "topic": TOPIC}
 
 
@@ -219,20 +221,12 @@ def test_of_faults_those_are_counted_that_no_finding_of_a_queue_shows(folder: Pa
 
 
 def test_a_run_since_the_last_one_has_the_window_of_that_and_reads_all_of_it(folder: Path) -> None:
-    """The local engine saves nothing to go on from: to read a small input again costs little."""
     audited(folder, Window(since=at(120)))
     again = task(folder / "snapshots", folder / "reports", since_last=True)
     reports = audit_locally(again)
     assert reports.published["run_id"] == again.run.run_id
     assert reports.summary["window"]["since"] == "2026-01-05T00:02:00.000Z"
     assert reports.summary["window"]["first_snapshot"] == "2026-01-05T00:02:00.000Z"
-    assert reports.summary["continued"] is reports.summary["states"] is None
-    inputs = Inputs(Snapshots.open(again.snapshots), again.settings)
-    found = continue_from(
-        Reports(again.reports), Reports(again.reports).last(None), Window(), inputs
-    )
-    assert (found.last, found.until) == (None, None)
-    assert "published no state tables of version" in str(found.reason)
 
 
 @pytest.mark.parametrize("name", ["heartbeats", "topic_routes"])
@@ -271,7 +265,7 @@ def test_lists_of_an_earlier_ingest_without_a_fact_do_not_count_and_the_rows_do(
     seconds = 130
     ids = ids_locally(read["heartbeats"], read.get("broker_polls"), read["topic_routes"], seconds)
     for name, rows in ids.items():
-        write_table(rows, Location(snapshots) / name)
+        write_table(_TABLES[name], rows, Location(snapshots) / name)
     as_ingested(snapshots, files=1, heartbeat_expiry_seconds=seconds)
     settings = task(snapshots, folder / "reports").settings
     assert Inputs(Snapshots.open(Location(snapshots)), settings).has_list_ids()
@@ -285,7 +279,7 @@ def test_lists_of_an_earlier_ingest_without_a_fact_do_not_count_and_the_rows_do(
     lists = pa.ListArray.from_arrays(members.offsets, values)
     place = ids["member_lists"].schema.get_field_index("members")
     earlier = ids["member_lists"].set_column(place, "members", lists)
-    write_table(earlier, Location(table_of(snapshots, "member_lists")))
+    pq.write_table(earlier, table_of(snapshots, "member_lists") / "part-0.parquet")
     as_ingested(snapshots, files=1, heartbeat_expiry_seconds=seconds)
     assert not Inputs(Snapshots.open(Location(snapshots)), settings).has_list_ids()
     assert audited(folder).comparable("orphaned_queues") == expected

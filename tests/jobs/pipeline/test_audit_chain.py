@@ -5,13 +5,10 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
-from jobs.publish.run import Task
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.window import Window
 from tests.support.reports import PublishedReports
-from tests.support.runs import audit_by_spark, audit_locally, task
+from tests.support.runs import audit_locally, task
 from tests.support.snapshots import heartbeat_row, route_row, write_tables
 
 MONDAY = date(2026, 1, 5)
@@ -71,25 +68,3 @@ def test_findings_are_told_against_the_night_before_in_whichever_order_nights_ar
     assert nights(run(2), "duplicate_queues") == {(since, 2)}
     # What has ended says how long it had been open.
     assert nights(run(3), "former_findings") == {(since, 2)}
-
-
-def test_both_engines_take_the_same_over_from_the_night_before(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Faults among it, which have no queue."""
-    write_snapshots(tmp_path / "snapshots")
-
-    def night(day: int, reports: str) -> Task:
-        window = Window.of_date(MONDAY + timedelta(days=day))
-        return task(tmp_path / "snapshots", tmp_path / reports, window)
-
-    def carried(published: PublishedReports) -> list[tuple[object, ...]]:
-        columns = ("finding_id", "status", "open_since", "nights_open")
-        tables = ("duplicate_queues", "orphaned_queues", "group_faults", "former_findings")
-        rows = [row for table in tables for row in published.rows(table)]
-        return sorted(tuple(row[column] for column in columns) for row in rows)
-
-    for day in (1, 2, 3):
-        here = carried(audit_locally(night(day, "here")))
-        assert here
-        assert carried(audit_by_spark(spark, night(day, "spark"))) == here

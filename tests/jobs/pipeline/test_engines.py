@@ -1,137 +1,21 @@
-"""Two engines, one audit: the same tables whichever runs, and which one a job is given."""
+"""Which engine a job is given."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from jobs.errors import InputError, SettingsError
 from jobs.pipeline import engine
-from jobs.pipeline.audit_on_driver import ingest
 from jobs.pipeline.engine import AUTO, LOCAL, SPARK, check_input, choose_engine
 from jobs.publish.tables import write_table
-from jobs.schemas import HEARTBEATS
-from jobs.settings import Settings
+from jobs.schemas import HEARTBEATS, Table
 from jobs.storage import Location
-from tests.fold.fleets import EXPIRY_SECONDS, fleet
-from tests.support.fleet import (
-    FAULTS,
-    Fleet,
-    describe_fleet,
-    fleet_heartbeats,
-    fleet_polls,
-    fleet_routes,
-    fleet_settings,
-    true_faults,
-    true_findings,
-)
-from tests.support.ids import ids_locally
-from tests.support.reports import PublishedReports
-from tests.support.runs import QUIET, audit_by_spark, audit_locally, task, writing
+from tests.support.runs import ingest_locally
 from tests.support.snapshots import heartbeat_row, write_tables
-
-# ---------------------------------------------------------------- the same tables
-
-
-def tables(published: PublishedReports) -> dict[str, list[str]]:
-    return {name: published.comparable(name) for name in published.published["tables"]}
-
-
-def assert_same(local: PublishedReports, spark: PublishedReports) -> None:
-    assert (local.summary["engine"], spark.summary["engine"]) == (LOCAL, SPARK)
-    for name, rows in tables(local).items():
-        assert spark.comparable(name) == rows, name
-    for entry in ("date", "window", "rows", "findings", "known_issues", "inputs", "settings"):
-        assert local.summary[entry] == spark.summary[entry], entry
-    assert local.published["tables"] == spark.published["tables"]
-    # What another language is made of, of every fault; compared with the other columns above.
-    faults = local.rows("group_faults")
-    assert faults
-    assert all({"evidence", "remedy"} <= json.loads(row["texts"] or "{}").keys() for row in faults)
-
-
-GROUPS = 40
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("with_ids", [False, True])
-def test_both_engines_publish_the_same_of_groups_in_which_everything_happens(
-    spark: SparkSession, tmp_path: Path, with_ids: bool
-) -> None:
-    """Hundreds of generated groups, hostile names among them, in one run."""
-    rows = fleet(3, groups=GROUPS)
-    if with_ids:
-        rows |= ids_locally(
-            rows["heartbeats"], rows["broker_polls"], rows["topic_routes"], EXPIRY_SECONDS
-        )
-    for name, of_table in rows.items():
-        write_table(of_table, Location(tmp_path / "snapshots") / name)
-    settings = Settings(heartbeat_expiry_seconds=EXPIRY_SECONDS, persistence_seconds=60)
-    local, by_spark = (
-        task(tmp_path / "snapshots", tmp_path / name, settings=settings)
-        for name in ("local", "spark")
-    )
-    assert_same(audit_locally(local), audit_by_spark(spark, by_spark))
-
-
-#: So long between two faults that they are not one episode with a gap.
-FLEET = Fleet(
-    groups=16,
-    rounds=400,
-    members=5,
-    queues_per_broker=4,
-    churn=0.02,
-    faulty=0.7,
-    healthy=(31, 40),
-)
-
-
-@pytest.mark.spark
-def test_all_faults_of_a_fleet_are_found_by_both_engines_and_nothing_else(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    versions = describe_fleet(spark, FLEET).cache()
-    assert {row.fault for row in versions.select("fault").distinct().collect()} >= set(FAULTS)
-    for name, of_table in (
-        ("heartbeats", fleet_heartbeats(FLEET, versions)),
-        ("topic_routes", fleet_routes(FLEET, versions)),
-        ("broker_polls", fleet_polls(FLEET, versions)),
-    ):
-        of_table.write.parquet(str(tmp_path / "snapshots" / name))
-    local, by_spark = (
-        task(tmp_path / "snapshots", tmp_path / name, settings=fleet_settings())
-        for name in ("local", "spark")
-    )
-    reports = audit_locally(local)
-    assert_same(reports, audit_by_spark(spark, by_spark))
-
-    queue = ["consumer_group", "topic", "broker_name", "queue_id", "certainty"]
-    queue += ["first_seen", "last_seen"]
-    for kind, table in (("ORPHANED", "orphaned_queues"), ("DUPLICATE", "duplicate_queues")):
-        true = true_findings(FLEET, versions).where(F.col("kind") == kind)
-        expected = rows_of(true.select(*queue, F.array("cause").alias("causes")))
-        assert expected
-        assert chosen(reports.rows(table), [*queue, "causes"]) == expected
-    fault = ["consumer_group", "topic", "fault", "first_seen"]
-    assert chosen(reports.rows("group_faults"), fault) == rows_of(
-        true_faults(FLEET, versions).select(*fault)
-    )
-    assert {row["coverage"] for row in reports.rows("group_health")} == {"AUDITED"}
-
-
-def rows_of(frame: DataFrame) -> set[str]:
-    return chosen(frame.toArrow().to_pylist(), frame.columns)
-
-
-def chosen(rows: list[dict[str, object]], columns: list[str]) -> set[str]:
-    return {str([str(row[name]) for name in columns]) for row in rows}
-
 
 # ---------------------------------------------------------------- which engine
 
@@ -176,7 +60,8 @@ def test_a_few_rows_are_folded_here_and_many_by_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tables(tmp_path, [(HEARTBEATS, [heartbeat_row()] * 3)])
-    write_table(pa.table({"line": ["x"] * 2}), Location(tmp_path) / "quarantine")
+    rows = pa.table({"line": ["x"] * 2})
+    write_table(Table("quarantine", "line", rows.schema), rows, Location(tmp_path) / "quarantine")
     monkeypatch.setattr(engine, "_MOST_ROWS", 5)
     choice = chosen_for(None, tmp_path)
     assert choice.engine == LOCAL
@@ -189,7 +74,8 @@ def test_a_few_rows_are_folded_here_and_many_by_spark(
 
 def test_rows_are_counted_by_footers_alone(tmp_path: Path) -> None:
     location = Location(tmp_path) / "heartbeats"
-    write_table(pa.table({"client_id": ["a"] * 10_000}), location)
+    rows = pa.table({"client_id": ["a"] * 10_000})
+    write_table(Table("heartbeats", "client", rows.schema), rows, location)
     (file,) = (path for path, _ in location.files())
     content = bytearray(Path(file).read_bytes())
     footer = pq.read_metadata(file).serialized_size + 8
@@ -236,8 +122,7 @@ def test_the_local_engine_is_refused_where_spark_is_there_already(
 
 def test_the_local_engine_reads_local_dumps_alone(tmp_path: Path) -> None:
     def read(path: str) -> None:
-        with writing(tmp_path / "snapshots") as writer:
-            ingest([path], writer, Settings(), QUIET)
+        ingest_locally([path], tmp_path / "snapshots")
 
     with pytest.raises(InputError, match="expected dumps on this machine with --engine local"):
         read("s3a://bucket/dumps")

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +18,10 @@ from jobs.cli import main
 from jobs.errors import ContractError, InputError
 from jobs.instants import to_datetime
 from jobs.judge.moment import Moment
-from jobs.pipeline.explain import explain, what_if
+from jobs.pipeline.explain import explain_moment
 from jobs.pipeline.moments import (
     Question,
-    moment_of_dumps,
-    moment_of_frames,
-    moment_of_tables,
+    moments_of_dumps,
     moments_of_tables,
 )
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
@@ -120,7 +119,7 @@ def snapshots(tmp_path: Path) -> Location:
 
 def of_tables(snapshots: Location, topic: str, seconds: float | None) -> Moment:
     time = None if seconds is None else at(seconds)
-    return moment_of_tables(snapshots, Question("G", topic, time), SETTINGS)
+    return moments_of_tables(snapshots, Question("G", topic, time), SETTINGS)[0]
 
 
 def test_a_moment_is_that_of_the_last_snapshot_up_to_it(snapshots: Location) -> None:
@@ -153,55 +152,40 @@ def test_of_a_group_there_is_a_moment_for_each_topic(snapshots: Location) -> Non
 
 @pytest.mark.spark
 def test_frames_and_files_give_the_same_moment(spark: SparkSession, snapshots: Location) -> None:
-    frames = [
-        frame(spark, HEARTBEATS, heartbeats()),
-        frame(spark, TOPIC_ROUTES, routes()),
-        frame(spark, BROKER_POLLS, polls()),
-    ]
+    given = ((HEARTBEATS, heartbeats()), (TOPIC_ROUTES, routes()), (BROKER_POLLS, polls()))
+    frames = jobs.Frames(*(frame(spark, of, rows) for of, rows in given))
     for seconds, topic in [(110, "T"), (231, "T2"), (None, "T")]:
-        question = Question("G", topic, None if seconds is None else at(seconds))
-        of_frames = moment_of_frames(*frames, None, None, question, SETTINGS)
-        assert in_order(of_frames) == in_order(of_tables(snapshots, topic, seconds))
-
-
-def in_order(moment: Moment) -> object:
-    """The moment with everything sorted that has no order."""
-    state = moment.state
-    lists = sorted(
-        (e.broker_name, e.broker_id, sorted(map(repr, e.members))) for e in state.client_lists
-    )
-    known = sorted((r.namesrv_addr, sorted(map(repr, r.brokers))) for r in state.topic_routes)
-    times = (moment.snapshot_time, moment.first_seen, moment.last_seen)
-    return lists, known, sorted(state.offline_brokers), state.process_counts, times, moment.episodes
+        time = None if seconds is None else at(seconds)
+        wanted = explain_moment(of_tables(snapshots, topic, seconds), SETTINGS)
+        assert frames.explain("G", topic, at=time, settings=SETTINGS) == wanted
 
 
 @pytest.mark.spark
 def test_from_a_shell(spark: SparkSession) -> None:
-    assert jobs.explain is explain
-    assert jobs.what_if is what_if
-    tables = (frame(spark, HEARTBEATS, heartbeats()), frame(spark, TOPIC_ROUTES, routes()))
-    text = explain(*tables, "G", "T", at=at(231).replace(tzinfo=None))
+    frames = jobs.Frames(
+        frame(spark, HEARTBEATS, heartbeats()), frame(spark, TOPIC_ROUTES, routes())
+    )
+    text = frames.explain("G", "T", at=at(231).replace(tzinfo=None))
     assert repr(text) == str(text)
     assert "DUPLICATE_CLIENT_ID: x is used by 2 processes" in text
-    predicted = what_if(*tables, "G", "T", [separate_ids()], at=at(231))
+    predicted = frames.what_if("G", "T", [separate_ids()], at=at(231))
     assert not predicted.answer.after.findings
-    assert predicted.told is predicted.answer
     assert "every process of the group has its own id" in repr(predicted)
     moves = predicted.moves.collect()
     assert len(moves) == len(predicted.answer.moves) > 0
     assert {tuple(row["after"]) for row in moves} <= {("x",), ("x (process 2)",)}
     with pytest.raises(InputError, match="no group 'H' here: there are 'G'"):
-        explain(*tables, "H", "T")
+        frames.explain("H", "T")
     with pytest.raises(InputError, match="subscribes to the topic 'T3': there are 'T', 'T2'"):
-        explain(*tables, "G", "T3")
+        frames.explain("G", "T3")
     with pytest.raises(InputError, match="no cluster 'C' here with G"):
-        explain(*tables, "G", "T", cluster="C")
+        frames.explain("G", "T", cluster="C")
     with pytest.raises(InputError, match="no snapshot of G up to"):
-        explain(*tables, "G", "T", at=at(0) - timedelta(seconds=1))
+        frames.explain("G", "T", at=at(0) - timedelta(seconds=1))
     with pytest.raises(ChangeError, match="expected a client of G to leave"):
-        what_if(*tables, "G", "T", [leave("z")])
+        frames.what_if("G", "T", [leave("z")])
     with pytest.raises(ContractError, match="client_id"):
-        explain(tables[0].drop("client_id"), tables[1], "G", "T")
+        replace(frames, heartbeats=frames.heartbeats.drop("client_id")).explain("G", "T")
 
 
 def test_explain_tells_who_takes_what_and_why(capsys: pytest.CaptureFixture[str]) -> None:
@@ -368,9 +352,10 @@ def test_a_group_in_two_clusters_needs_the_cluster(tmp_path: Path) -> None:
     dump = tmp_path / "dump.jsonl"
     dump.write_text(f"{poll_line('a')}\n{poll_line('a', cluster='C2')}\n")
     with pytest.raises(InputError, match="in several clusters, 'C2', 'DefaultCluster': say which"):
-        moment_of_dumps([str(dump)], Question("G", "T"), Settings())
+        moments_of_dumps([str(dump)], Question("G", "T"), Settings())
     assert (
-        moment_of_dumps([str(dump)], Question("G", "T", cluster="C2"), Settings()).cluster == "C2"
+        moments_of_dumps([str(dump)], Question("G", "T", cluster="C2"), Settings())[0].cluster
+        == "C2"
     )
 
 
@@ -390,7 +375,7 @@ def test_a_group_whose_members_no_broker_told_is_an_error_in_words(
     dump = tmp_path / "dump.jsonl"
     dump.write_text(f"{line}\n")
     with pytest.raises(InputError) as raised:
-        moment_of_dumps([str(dump)], Question("G", "T"), Settings())
+        moments_of_dumps([str(dump)], Question("G", "T"), Settings())
     assert str(raised.value) == said
 
 

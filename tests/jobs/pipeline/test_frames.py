@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jobs
-from jobs.errors import ContractError
-from jobs.pipeline.frames import audit_frames
-from jobs.schemas import REPORT_TABLES
+from jobs.engines.spark import SparkEngine
+from jobs.errors import ContractError, InputError
+from jobs.pipeline.frames import _staged, audit_frames
+from jobs.schemas import REPORT_TABLES, Table
+from jobs.storage import Location
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import frame, write_tables
 from tests.support.stacked import STALLED
@@ -57,3 +63,44 @@ def test_a_table_that_lacks_columns_is_refused_before_anything_runs(spark: Spark
     )
     with pytest.raises(ContractError, match="perm: expected int, is missing"):
         audit_frames(heartbeats, tables["topic_routes"].drop("perm"))
+
+
+def test_what_is_staged_is_removed_whatever_happens(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary, named = tmp_path / "temporary", tmp_path / "named"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    tables = frames(spark)
+    staged: list[str] = []
+
+    def recorded(given: Mapping[Table, DataFrame], folder: Location, engine: SparkEngine) -> Any:
+        staged.append(folder.uri)
+        return _staged(given, folder, engine)
+
+    monkeypatch.setattr("jobs.pipeline.frames._staged", recorded)
+    assert audit_frames(**tables, staging=str(named)).keys() <= TABLES.keys()
+    assert [str(named) in path for path in staged] == [True]
+    assert list(named.iterdir()) == []
+    error = F.raise_error(F.lit("was read")).cast("string")
+    unreadable = tables | {"topic_routes": tables["topic_routes"].withColumn("topic", error)}
+    for staging, folder in ((None, temporary), (str(named), named)):
+        staged.clear()
+        with pytest.raises(PySparkException, match="was read"):
+            audit_frames(**unreadable, staging=staging)
+        assert [str(folder) in path for path in staged] == [True]
+        assert list(folder.iterdir()) == []
+
+
+def test_on_a_cluster_a_folder_for_staging_is_to_be_named(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = frames(spark)
+    get = type(spark.conf).get
+    monkeypatch.setattr(
+        type(spark.conf),
+        "get",
+        lambda self, key, *default: "yarn" if key == "spark.master" else get(self, key, *default),
+    )
+    with pytest.raises(InputError, match="expected staging=FOLDER"):
+        audit_frames(**tables)

@@ -1,4 +1,4 @@
-"""The dry run: what it tells, that it writes nothing, and that it lists the dumps as Spark does."""
+"""The dry run: what it tells, that it writes nothing, and which dumps paths name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.cli import main
-from jobs.dumps.files import list_files, list_local_files
+from jobs.dumps.files import list_local_files
 from jobs.errors import InputError
 from jobs.schemas import SNAPSHOT_TABLES
 from tests.support.written_reports import publish
@@ -35,42 +35,42 @@ def dumps(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.spark
+A, C, E = "a.jsonl", "b/c.jsonl.gz", "b/d/e.jsonl"
+#: In a folder that a glob names.
+H = "_g/h.jsonl"
+
+
 @pytest.mark.parametrize(
-    "patterns",
+    ("patterns", "names"),
     [
-        ["."],
-        ["b"],
-        ["a.jsonl", "./a.jsonl", "*"],
-        ["*.jsonl", "b/*.gz", "b/?"],
-        ["[!b]*"],
-        ["b/d/"],
-        ["**/*.gz"],
-        ["../dumps/a*"],
-        ["{a.jsonl,b/*.gz}"],
-        ["[^b]*"],
-        [r"b/\d"],
+        (["."], [A, C, E]),
+        (["b"], [C, E]),
+        (["a.jsonl", "./a.jsonl", "*"], [H, A, C, E]),
+        (["*.jsonl", "b/*.gz", "b/?"], [A, C, E]),
+        (["[!b]*"], [H, A]),
+        (["b/d/"], [E]),
+        (["**/*.gz"], [C]),
+        (["../dumps/a*"], [A]),
+        (["{a.jsonl,b/*.gz}"], [A, C]),
+        (["[^b]*"], [H, A]),
+        ([r"b/\d"], [E]),
     ],
 )
-def test_dumps_are_listed_as_spark_lists_them(
-    spark: SparkSession, dumps: Path, monkeypatch: pytest.MonkeyPatch, patterns: list[str]
+def test_globs_mean_what_they_mean_to_hadoop(
+    dumps: Path, monkeypatch: pytest.MonkeyPatch, patterns: list[str], names: list[str]
 ) -> None:
     monkeypatch.chdir(dumps)
-    listed = list_local_files(patterns)
-    assert listed
-    assert listed == list_files(spark, patterns)
+    listed = list_local_files(patterns) or []
+    assert [file.path for file in listed] == [f"file:{dumps}/{name}" for name in names]
+    assert [file.size for file in listed] == [len(name) for name in names]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("path", ["nowhere", "b/_f.jsonl"])
-def test_what_is_no_dump_is_told_as_spark_tells_it(
-    spark: SparkSession, dumps: Path, path: str
-) -> None:
-    with pytest.raises(InputError) as here:
+@pytest.mark.parametrize(
+    ("path", "said"), [("nowhere", "no dump at "), ("b/_f.jsonl", "begin with _ or")]
+)
+def test_what_is_no_dump_is_told(dumps: Path, path: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
         list_local_files([f"{dumps}/{path}"])
-    with pytest.raises(InputError) as there:
-        list_files(spark, [f"{dumps}/{path}"])
-    assert str(here.value) == str(there.value)
 
 
 @pytest.mark.parametrize("path", ["hdfs:///dumps", "s3a://b/dumps"])
@@ -89,7 +89,7 @@ def write_snapshots(folder: Path, rounds: int) -> None:
 
 @pytest.fixture
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str, master: str | None) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a session was started")
 
     monkeypatch.setattr("jobs.session.spark_session", refuse)
@@ -178,7 +178,7 @@ def test_where_footers_tell_no_times_none_are_told(
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_a_run_that_would_go_on_says_from_which(
+def test_a_run_since_the_last_one_shows_the_window_that_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     snapshots, reports = tmp_path / "snapshots", tmp_path / "reports"
@@ -186,17 +186,14 @@ def test_a_run_that_would_go_on_says_from_which(
     command = ["audit", "--snapshots", str(snapshots), "--reports", str(reports), "--dry-run"]
     assert main([*command, "--since", "last"]) == 0
     told = capsys.readouterr().out
-    assert "  goes on  from nothing: no run was published yet\n" in told
     assert "  window   all snapshots\n" in told
     assert "  replaces no run: the date has none\n  compared with no run\n" in told
     publish(reports, "2026-11-20", {}, window={"since": "2026-11-20T22:00:00Z"})
     assert main([*command, "--since", "last"]) == 0
     told = capsys.readouterr().out
-    assert "  goes on  from run run-1 of 2026-11-20, if that answers for the rounds " in told
     assert "  window   2026-11-20T22:00:00Z to the last one\n" in told
     assert main([*command, "--until", "2026-11-21T00:00:00Z"]) == 0
     told = capsys.readouterr().out
-    assert "goes on" not in told
     assert "  window   the first snapshot to 2026-11-21T00:00:00Z, exclusive\n" in told
     assert "/dt=2026-11-20/" in told
     assert "  replaces run run-1\n" in told
@@ -212,7 +209,7 @@ def test_dumps_that_only_hadoop_can_list_are_told_by_a_session(
     started = []
 
     @contextmanager
-    def session(name: str, master: str | None) -> Iterator[SparkSession]:
+    def session(name: str, master: str | None, **_: object) -> Iterator[SparkSession]:
         started.append(master)
         yield spark
 

@@ -9,10 +9,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobs.pipeline.audit_on_driver import ingest
-from jobs.settings import Settings
 from tests.support.reports import PublishedReports
-from tests.support.runs import QUIET, audit_locally, task, writing
+from tests.support.runs import audit_locally, ingest_locally, task
 from tests.support.snapshots import at, poll_line, route_line
 
 RETRY = "%RETRY%G"
@@ -58,8 +56,7 @@ def lines(modes: dict[str, str]) -> Iterator[str]:
 
 def published(folder: Path, modes: dict[str, str]) -> PublishedReports:
     (folder / "dump.jsonl").write_text("".join(f"{each}\n" for each in lines(modes)))
-    with writing(folder / "snapshots") as writer:
-        ingest([str(folder / "dump.jsonl")], writer, Settings(), QUIET)
+    ingest_locally([str(folder / "dump.jsonl")], folder / "snapshots")
     return audit_locally(task(folder / "snapshots", folder / "reports"))
 
 

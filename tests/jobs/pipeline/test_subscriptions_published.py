@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.pipeline.audit_on_driver import ingest
-from jobs.settings import Settings
 from tests.support.reports import PublishedReports
-from tests.support.runs import QUIET, audit_locally, task, writing
+from tests.support.runs import audit_locally, ingest_locally, task
 
 
 @pytest.fixture
 def published(request: pytest.FixtureRequest, repository: Path, tmp_path: Path) -> PublishedReports:
     dumps = repository / "tests" / "data" / "cases" / request.param
-    with writing(tmp_path / "snapshots") as writer:
-        ingest([str(dumps)], writer, Settings(), QUIET)
+    ingest_locally([str(dumps)], tmp_path / "snapshots")
     return audit_locally(task(tmp_path / "snapshots", tmp_path / "reports"))
 
 

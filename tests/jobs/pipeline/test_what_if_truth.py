@@ -14,7 +14,7 @@ from itertools import pairwise
 import pytest
 
 from jobs.instants import to_datetime
-from jobs.pipeline.moments import Question, moment_of_dumps
+from jobs.pipeline.moments import Question, moments_of_dumps
 from jobs.pipeline.terms import strategy_rules
 from jobs.settings import load_settings
 from rebalance_core import Change, Situation, join, leave, resize, what_if
@@ -53,7 +53,7 @@ PAIRS = changed_membership()
 
 def predicted(before: TopicTruth, *changes: Change) -> dict[str, list[list[Queue]]]:
     settings = load_settings(SAMPLE_SETTINGS)
-    moment = moment_of_dumps(
+    (moment,) = moments_of_dumps(
         [str(CAPTURES / before.situation / "dump.jsonl.gz")],
         Question(before.consumer_group, before.topic, before.time),
         settings,

@@ -1,8 +1,7 @@
-"""What of the snapshot tables a window has, in Spark's words and in PyArrow's."""
+"""What of the snapshot tables a window has, by a filter of PyArrow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 import pyarrow.dataset as ds
@@ -27,28 +26,15 @@ STATES = table(
 )
 ALL = set(STATES["client_id"].to_pylist())
 
-Kept = Callable[[Window], set[str]]
 
-
-@pytest.fixture(params=["pyarrow", pytest.param("spark", marks=pytest.mark.spark)])
-def kept(request: pytest.FixtureRequest) -> Kept:
+def kept(window: Window) -> set[str]:
     """The clients whose rows a window has."""
-    if request.param == "pyarrow":
-        rows = ds.dataset(STATES)
-        return lambda window: set(
-            rows.to_table(filter=window.filter_of(CLIENT_STATES, rows.schema))[
-                "client_id"
-            ].to_pylist()
-        )
-    frame = request.getfixturevalue("spark").createDataFrame(STATES)
-    return lambda window: {
-        row["client_id"] for row in frame.where(window.client_states_sql()).collect()
-    }
+    rows = ds.dataset(STATES)
+    filtered = rows.to_table(filter=window.filter_of(CLIENT_STATES, rows.schema))
+    return set(filtered["client_id"].to_pylist())
 
 
-def test_running_infos_are_those_of_the_window_and_log_lines_those_up_to_its_end(
-    kept: Kept,
-) -> None:
+def test_running_infos_are_those_of_the_window_and_log_lines_those_up_to_its_end() -> None:
     lines = {"still in force", "collected later", "of unknown time"}
     assert kept(Window(at(60), at(120))) == {"within"} | lines
     assert kept(Window(until=at(120))) == {"early", "within"} | lines

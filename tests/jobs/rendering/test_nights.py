@@ -59,9 +59,9 @@ def test_a_night_without_a_run_is_missing_and_not_clean() -> None:
 
 
 def test_what_a_summary_does_not_say_is_not_taken_for_clean() -> None:
-    of_an_earlier_version = Night("2026-11-01", is_published=True, summary={"rows": {}})
+    damaged = Night("2026-11-01", is_published=True, summary=None)
     with_others = Night("2026-11-02", is_published=True, summary=summary(7, other="OK"))
-    nights = [of_an_earlier_version, with_others, night(3, other="OK"), night(4, G="WARNING")]
+    nights = [damaged, with_others, night(3, other="OK"), night(4, G="WARNING")]
     strips = {strip.consumer_group: strip.levels for strip in history_of(nights).strips}
     assert strips["G"] == ("UNKNOWN", "UNKNOWN", "NO_GROUP", "WARNING")
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from base64 import b64encode
 from functools import cache
@@ -18,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs import __version__
-from jobs.rendering.exports import COLUMNS, to_csv, to_json
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.report import Report, build_report
@@ -27,7 +23,6 @@ from tests.support.published import (
     fault,
     finding,
     health,
-    minute,
     published,
     two_processes_share_one_client_id,
 )
@@ -105,7 +100,7 @@ def full_report(name: str = "G") -> Report:
     ]
     previous = {"date": "2026-11-19", "run_id": "run-0"}
     ingested = {"lines": 1000, "quarantined": 1}
-    run = published(previous=previous, inputs={"ingested": ingested})
+    run = published(previous=previous, inputs={"snapshots": "snapshots", "ingested": ingested})
     return build_report(run, RowTables(**tables), 10)
 
 
@@ -435,56 +430,6 @@ def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
     told = report(**two_processes_share_one_client_id())
     text = to_markdown(told, "r", "https://docs.example/a (b)/")
     assert "](https://docs.example/a%20%28b%29/duplicate_client_id.md)" in text
-
-
-def test_a_row_of_the_csv_sums_up_a_topic() -> None:
-    tables = two_processes_share_one_client_id()
-    passed = finding(topic="passed", severity="INFO", persistence="TRANSIENT", ongoing=False)
-    rows = csv.reader(
-        io.StringIO(to_csv(report(**tables | {"stalled_queues": [passed]})), newline="")
-    )
-    assert list(rows) == [
-        list(COLUMNS),
-        [
-            *("C", "G", "T", "CRITICAL", "True", '["NEW"]', "[]"),
-            "2 queues consumed by nobody and 2 consumed by several",
-            *("2026-11-20T10:10:00.000Z", "2026-11-20T10:19:00.000Z", "2", "2", "0"),
-            *("20.0", "20.0", '["DUPLICATE_CLIENT_ID"]', "a is used by 2 processes"),
-            "give each process its own instanceName",
-        ],
-        [
-            *("C", "G", "passed", "INFO", "False", '["NEW"]', "[]"),
-            "1 queue stalled, for a moment",
-            *("2026-11-20T10:10:00.000Z", "2026-11-20T10:19:00.000Z", "0", "0", "1"),
-            *("0.0", "0.0", "[]", "", ""),
-        ],
-    ]
-
-
-def test_no_cell_of_the_csv_is_a_formula() -> None:
-    rows = [finding(topic=name) for name in (*HOSTILE, "+1", "-1", "@a", "\tb", "\rc")]
-    text = to_csv(report(orphaned_queues=rows))
-    parsed = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert tuple(parsed[0]) == COLUMNS
-    assert len(parsed) == len(rows)
-    assert not [
-        cell for row in parsed for cell in row.values() if cell.startswith(tuple("=+-@\t\r"))
-    ]
-    assert "'=cmd|' /C calc'!A0" in {row["topic"] for row in parsed}
-
-
-def test_the_json_has_every_problem() -> None:
-    value = json.loads(to_json(full_report()))
-    assert value["verdict"]["level"] == "CRITICAL"
-    assert [problem["severity"] for problem in value["problems"]] == [
-        "CRITICAL",
-        "WARNING",
-        "INFO",
-        "CRITICAL",
-    ]
-    assert value["problems"][0]["first_seen"] == f"{minute(10):%Y-%m-%dT%H:%M:%S.000Z}"
-    assert value["problems"][0]["faults"][0]["fault"] == "DUPLICATE_CLIENT_ID"
-    assert {each["status"] for each in value["former"]} == {"RESOLVED", "NOT_AUDITED"}
 
 
 @settings(max_examples=25, deadline=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from jobs.errors import DamagedError
 from jobs.rendering.page import to_html
 from jobs.rendering.report import build_report
 from jobs.rendering.tables import Place, PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, Published, Reports, TableFiles
 from tests.support.published import (
     RowTables,
     finding,
@@ -24,13 +25,13 @@ from tests.support.published import (
 
 def written(folder: Path, tables: dict[str, list[dict[str, object]]]) -> tuple[Published, Reports]:
     run = published()
-    run = Published(run.date, run.run_id, tuple(tables), run.summary)
-    reports = Reports(Location(folder))
+    reports, files = Reports(Location(folder)), {}
     for name, rows in tables.items():
-        place = Path(reports.table(name, run.date, run.run_id).base)
-        place.mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(rows), place / "part-0.parquet")
-    return run, reports
+        place = reports.table(name, run.date, run.run_id)
+        Path(place.base).mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows), f"{place.base}/part-0.parquet")
+        files[name] = TableFiles.written(reports.root, place, len(rows))
+    return replace(run, tables=tuple(tables), files=files), reports
 
 
 def test_files_and_rows_give_the_same_page(tmp_path: Path) -> None:
@@ -75,5 +76,5 @@ def test_of_a_table_whose_files_are_gone_nobody_can_say_that_nothing_was_found(
     run, reports = written(tmp_path, {"group_health": [health()], "orphaned_queues": [finding()]})
     (file,) = (tmp_path / "orphaned_queues").rglob("*.parquet")
     file.unlink()
-    with pytest.raises(DamagedError, match="table orphaned_queues of run run-1 is gone"):
+    with pytest.raises(DamagedError, match="table orphaned_queues of 2026-11-20 is damaged"):
         build_report(run, PublishedTables(reports, run), 10)

@@ -33,8 +33,8 @@ def reports(tmp_path: Path) -> Path:
         ([], "reports/report/dt=2026-11-20.html"),
         (["--format", "markdown"], "reports/report/dt=2026-11-20.md"),
         (["--output", "there"], "there/dt=2026-11-20.html"),
-        (["--output", "new/", "--format", "csv"], "new/dt=2026-11-20.csv"),
-        (["--output", "new/page.txt", "--format", "json"], "new/page.txt"),
+        (["--output", "new/", "--format", "markdown"], "new/dt=2026-11-20.md"),
+        (["--output", "new/page.txt", "--format", "markdown"], "new/page.txt"),
     ],
 )
 def test_the_file_is_where_it_is_said_to_be(
@@ -56,7 +56,7 @@ def test_the_file_is_where_it_is_said_to_be(
     )
 
 
-@pytest.mark.parametrize("form", ["html", "markdown", "csv", "json"])
+@pytest.mark.parametrize("form", ["html", "markdown"])
 def test_standard_output_has_the_report_and_nothing_else(
     reports: Path,
     tmp_path: Path,

@@ -1,0 +1,186 @@
+"""Slices of dumps -> pieces: statements for the shards of their groups and topics, lines that were
+not understood, and what is counted of all lines.
+
+The one reader of dumps, on every engine. A damaged archive gives what comes before the damage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from jobs.bounds import Bounds
+from jobs.dumps.files import file_uri
+from jobs.dumps.statement import CLIENT_LOG, TOPIC_ROUTE, Log, LogLine, Statement, log_of
+from jobs.dumps.statements import Reader, Refused, as_quarantined, too_long
+from jobs.dumps.times import PlausibleTimes, day_of
+from jobs.dumps.unpacking import Archive, Line, Lines
+from jobs.engines.engine import Slice
+from jobs.instants import Instant
+from jobs.pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
+from jobs.schemas import QUARANTINE
+
+#: Kinds of pieces.
+STATEMENTS, COUNTS = "statements", "counts"
+
+#: What statements are about: a topic or a group, its cluster, its name.
+Subject: TypeAlias = tuple[bool, str, str]
+
+#: Files come one after the other in the order of statements, and lines by their place in a slice:
+#: this many bits hold the place, a size of 16 TiB.
+_PLACE_BITS = 44
+#: So many statements, and so many bytes of refused lines, are held before they leave.
+_STATEMENTS_AT_ONCE = 50_000
+_REFUSED_AT_ONCE = 8 << 20
+
+
+def subject_of(statement: Statement) -> Subject:
+    """What a statement is about."""
+    return statement.kind == TOPIC_ROUTE, statement.cluster, statement.subject
+
+
+@dataclass
+class Counts:
+    """What is counted of lines: by slice how many there are, and how many of them were refused.
+
+    ``days``: the statements by whether they are log lines, and by day of ``collected_at``.
+    ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
+    ``collected_at``.
+    """
+
+    lines: Counter[int] = field(default_factory=Counter)
+    refused: int = 0
+    days: Counter[tuple[bool, int]] = field(default_factory=Counter)
+    ahead: dict[Log, Instant] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, parts: Iterable[Counts]) -> Counts:
+        """Those of all slices."""
+        whole = cls()
+        for part in parts:
+            whole.lines.update(part.lines)
+            whole.refused += part.refused
+            whole.days.update(part.days)
+            for log, by in part.ahead.items():
+                whole.ahead[log] = max(whole.ahead.get(log, by), by)
+        return whole
+
+
+@dataclass(frozen=True)
+class DumpStep:
+    """A slice of a dump -> pieces. It travels to where the slice is read."""
+
+    shards: int
+    bounds: Bounds
+    plausible: PlausibleTimes | None = None
+
+    def __call__(self, slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
+        """The pieces; ``content``: the bytes of the file, where the engine has them."""
+        return _Reading(self, slice_).pieces(Lines(slice_, self.bounds, content))
+
+
+class _Reading:
+    """One slice, while it is read."""
+
+    def __init__(self, step: DumpStep, slice_: Slice) -> None:
+        self._slice = slice_
+        self._bounds = step.bounds
+        self._shards = step.shards
+        self._reader = Reader(step.bounds, step.plausible)
+        self._counts = Counts()
+        self._statements: dict[int, list[Statement]] = defaultdict(list)
+        self._held = 0
+        self._refused: list[dict[str, Any]] = []
+        self._refused_bytes = 0
+        self._shard_of: dict[Subject, int] = {}
+
+    def pieces(self, lines: Lines) -> Iterator[Piece]:
+        archive = Archive(self._slice.size, self._bounds) if lines.is_archive else None
+        place = self._slice.number << _PLACE_BITS
+        number = 0
+        for number, line in enumerate(lines, 1):
+            over = None if archive is None else archive.refuses(line.size)
+            self._read(number, line, place, over)
+            place += line.size + 1
+            if self._held >= _STATEMENTS_AT_ONCE:
+                yield from self._take()
+            if self._refused_bytes >= _REFUSED_AT_ONCE:
+                yield self._take_refused()
+            if over is not None:
+                break
+        if lines.problem is not None and not number:
+            number = 1
+            self._refuse(0, lines.problem, b"")
+        self._counts.lines[self._slice.number] = number
+        yield from self._take()
+        yield self._take_refused()
+        yield pack_value(FOR_ALL, COUNTS, self._counts)
+
+    def _read(self, number: int, line: Line, place: int, over: Refused | None) -> None:
+        if line.size > self._bounds.line_bytes:
+            over = over or too_long(line.size, self._bounds)
+        found = over or self._reader.read(line.text, place)
+        if isinstance(found, Refused):
+            self._refuse(number, found.reason, found.kept(line.text))
+            return
+        for statement in found:
+            self._count(statement)
+            self._statements[self._shard(statement)].append(statement)
+        self._held += len(found)
+
+    def _shard(self, statement: Statement) -> int:
+        subject = subject_of(statement)
+        shard = self._shard_of.get(subject)
+        if shard is None:
+            shard = shard_of(statement.cluster, statement.subject, self._shards)
+            self._shard_of[subject] = shard
+        return shard
+
+    def _count(self, statement: Statement) -> None:
+        line = statement.content
+        self._counts.days[statement.kind == CLIENT_LOG, day_of(statement.collected_at)] += 1
+        if isinstance(line, LogLine) and line.printed is not None:
+            log = log_of(statement, line)
+            by = line.printed - statement.collected_at
+            self._counts.ahead[log] = max(self._counts.ahead.get(log, by), by)
+
+    def _refuse(self, number: int, reason: str, line: bytes) -> None:
+        text, exact = as_quarantined(line)
+        self._counts.refused += 1
+        self._refused_bytes += len(line)
+        self._refused.append(
+            {
+                "file": file_uri(self._slice.path),
+                "line_number": number,
+                "reason": reason,
+                "line": text,
+                "line_bytes": exact,
+            }
+        )
+
+    def _take(self) -> Iterator[Piece]:
+        """The statements so far, column by column: what is the same object is packed once."""
+        for shard, statements in self._statements.items():
+            yield pack_value(shard, STATEMENTS, list(zip(*statements, strict=True)))
+        self._statements.clear()
+        self._held = 0
+
+    def _take_refused(self) -> Piece:
+        piece = pack_value(FOR_ALL, QUARANTINE.name, (self._slice.number, self._refused))
+        self._refused, self._refused_bytes = [], 0
+        return piece
+
+
+def statements_of(pieces: Sequence[Piece]) -> dict[Subject, list[Statement]]:
+    """The statements of a shard's pieces, by subject, each subject's in order of time."""
+    found: dict[Subject, list[Statement]] = defaultdict(list)
+    for columns in all_values(pieces, STATEMENTS):
+        for statement in map(Statement, *columns):
+            found[subject_of(statement)].append(statement)
+    for statements in found.values():
+        statements.sort(key=lambda each: (each.collected_at, each.order))
+    return found

@@ -1,0 +1,100 @@
+"""What the jobs ask of an engine: slices -> pieces -> shards -> pieces.
+
+An engine opens files or has them opened, runs the steps of a job somewhere, and brings each piece
+to the task of its shard. It decides nothing: what a step does with bytes and rows is the same on
+every engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from jobs.pieces import Piece
+
+if TYPE_CHECKING:
+    from jobs.dumps.files import InputFile
+
+#: A file up to this size is read whole, and its bytes handed over. A larger one is opened where it
+#: is read, in ranges: see ``Slice``.
+MOST_BYTES = 256 << 20
+
+
+class Slice(NamedTuple):
+    """A file of the input, or a range of one.
+
+    ``what``: the table, or the dump, that it belongs to. ``number``: its place among all slices.
+    ``size``: the bytes of the file. ``start``, ``stop``: the range, in bytes of a plain dump, in
+    row groups of a Parquet file; a ``stop`` of 0: the whole file.
+    """
+
+    number: int
+    what: str
+    path: str
+    size: int
+    start: int = 0
+    stop: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a file and no range."""
+        return self.stop == 0
+
+
+#: What a slice becomes: the slice, and its file's bytes where the engine has them.
+SliceStep: TypeAlias = Callable[[Slice, pa.Buffer | None], Iterator[Piece]]
+#: What the pieces of a shard become.
+ShardStep: TypeAlias = Callable[[Sequence[Piece]], Iterator[Piece]]
+
+
+class Work(Protocol):
+    """What is done with a shard that has questions: it begins, its questions are answered, on any
+    core, and with the answers it ends. It travels to where it is done, and holds plain values.
+    """
+
+    def begin(self, pieces: Sequence[Piece]) -> Any:
+        """What the questions are about; made again, from the same pieces, for the end."""
+
+    def questions(self, begun: Any) -> Iterable[Any]:
+        """Whatever takes long: values that can be pickled."""
+
+    def answer(self, question: Any) -> Any:
+        """The answer to one question, which can be pickled."""
+
+    def end(self, begun: Any, answers: Iterable[Any]) -> Iterator[Piece]:
+        """What the shard comes to; the answers in any order."""
+
+
+class Engine(Protocol):
+    """An engine, for as long as a job lasts.
+
+    The pieces that it holds are chosen by kind, ``pieces.only(*kinds)``, and put together,
+    ``pieces.and_also(others)``.
+    """
+
+    name: str
+    #: By what it runs on, for the summary.
+    versions: Mapping[str, str]
+
+    def shards(self, input_bytes: int) -> int:
+        """Into how many shards to cut an input of so many bytes."""
+
+    def list_files(self, paths: Sequence[str]) -> list[InputFile]:
+        """Every dump file that the paths name, sorted; InputError for one that names nothing."""
+
+    def map(self, slices: Sequence[Slice], step: SliceStep) -> Any:
+        """The pieces of all slices."""
+
+    def given(self, pieces: Iterable[Piece]) -> Any:
+        """Pieces that the driver has."""
+
+    def by_shard(self, pieces: Any, step: ShardStep) -> Any:
+        """What the pieces of each shard become."""
+
+    def ask(self, pieces: Any, work: Work) -> Any:
+        """What the shards come to whose questions are answered on any core."""
+
+    def collect(self, pieces: Any) -> Iterator[Piece]:
+        """The pieces, one after the other, in the driver."""

@@ -1,0 +1,202 @@
+"""The engine without Spark: this process, or several of them on this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from jobs.dumps.files import InputFile, list_local_files
+from jobs.engines.engine import ShardStep, Slice, SliceStep, Work
+from jobs.errors import InputError
+from jobs.pieces import Piece
+
+LOCAL = "local"
+
+#: Pieces of so many bytes in all are held in memory; those beyond lie in files, one for each shard.
+_MOST_IN_MEMORY = 256 << 20
+#: One shard for so many bytes of input: its groups are held at a time.
+_BYTES_OF_A_SHARD = 64 << 20
+
+_Item = TypeVar("_Item")
+#: Shows how much is done: the items again, and what they are.
+Each = Callable[[Sequence[Any], str], Iterable[Any]]
+
+
+def _silently(items: Sequence[_Item], _: str) -> Iterable[_Item]:
+    return items
+
+
+@dataclass(frozen=True)
+class Spool:
+    """Pieces by shard: in memory, or in files of a temporary folder."""
+
+    shards: Mapping[int, list[Piece]]
+    folder: Path | None
+    kinds: frozenset[str] | None = None
+    others: tuple[Spool, ...] = ()
+
+    def only(self, *kinds: str) -> Spool:
+        """Those of some kinds."""
+        wanted = frozenset(kinds) if self.kinds is None else self.kinds.intersection(kinds)
+        others = tuple(other.only(*kinds) for other in self.others)
+        return Spool(self.shards, self.folder, wanted, others)
+
+    def and_also(self, others: Spool) -> Spool:
+        """These and others."""
+        return Spool(self.shards, self.folder, self.kinds, (*self.others, others))
+
+    def numbers(self) -> list[int]:
+        """The shards of which there are pieces, sorted."""
+        found = set(self.shards)
+        if self.folder is not None:
+            found |= {int(path.name) for path in self.folder.iterdir()}
+        for other in self.others:
+            found.update(other.numbers())
+        return sorted(found)
+
+    def of(self, shard: int) -> Iterator[Piece]:
+        """The pieces of a shard."""
+        if self.folder is not None and (self.folder / str(shard)).exists():
+            with (self.folder / str(shard)).open("rb") as file:
+                while file.peek(1):
+                    yield from self._wanted(pickle.load(file))  # noqa: S301 - written below
+        yield from self._wanted(self.shards.get(shard, ()))
+        for other in self.others:
+            yield from other.of(shard)
+
+    def _wanted(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
+        return [each for each in pieces if self.kinds is None or each.kind in self.kinds]
+
+
+class LocalEngine(AbstractContextManager["LocalEngine"]):
+    """Runs the steps in this process, or in ``workers`` processes.
+
+    ``each`` shows how much of a step is done. What is spilled lies in a temporary folder until the
+    engine is closed.
+    """
+
+    name = LOCAL
+
+    def __init__(self, workers: int = 1, each: Each = _silently) -> None:
+        self.versions: Mapping[str, str] = {"pyarrow": pa.__version__}
+        self.each = each
+        self._most_in_memory = _MOST_IN_MEMORY
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+        self._folder: TemporaryDirectory[str] | None = None
+        self._spilled = 0
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def shards(self, input_bytes: int) -> int:
+        """One for every 64 MB, and some for each worker."""
+        least = 1 if self._workers == 1 else 4 * self._workers
+        return max(least, -(-input_bytes // _BYTES_OF_A_SHARD))
+
+    def list_files(self, paths: Sequence[str]) -> list[InputFile]:
+        """Every dump file on this machine that the paths name."""
+        files = list_local_files(paths)
+        if files is None:
+            raise InputError(f"expected dumps on this machine with --engine local, came {paths}")
+        return files
+
+    def map(self, slices: Sequence[Slice], step: SliceStep) -> Spool:
+        """The pieces of all slices; each file is opened where it is read."""
+        return self._run(partial(_of_slice, step), self.each(slices, "files"))
+
+    def given(self, pieces: Iterable[Piece]) -> Spool:
+        """Pieces that the caller has."""
+        return self._spool([pieces])
+
+    def by_shard(self, pieces: Spool, step: ShardStep) -> Spool:
+        """What the pieces of each shard become."""
+        numbers = self.each(pieces.numbers(), "shards")
+        shards = (found for number in numbers if (found := list(pieces.of(number))))
+        return self._run(step, shards)
+
+    def ask(self, pieces: Spool, work: Work) -> Spool:
+        """A shard after the other: its questions are answered where they come up."""
+        return self.by_shard(pieces, partial(_answered, work))
+
+    def collect(self, pieces: Spool) -> Iterator[Piece]:
+        """The pieces of all shards, in their order."""
+        for shard in pieces.numbers():
+            yield from pieces.of(shard)
+
+    def _run(self, task: Callable[[Any], Iterator[Piece]], items: Iterable[Any]) -> Spool:
+        if self._workers == 1:
+            return self._spool(map(task, items))
+        return self._spool(self._in_workers(partial(_listed, task), items))
+
+    def _in_workers(
+        self, task: Callable[[Any], list[Piece]], items: Iterable[Any]
+    ) -> Iterator[list[Piece]]:
+        """What the items become, in their order; few are under way at a time."""
+        if self._pool is None:
+            # Not forked: Arrow has threads, and what they hold would be held for ever.
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self._workers, context)
+        under_way: deque[Future[list[Piece]]] = deque()
+        for item in items:
+            under_way.append(self._pool.submit(task, item))
+            if len(under_way) > self._workers:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+
+    def _spool(self, made: Iterable[Iterable[Piece]]) -> Spool:
+        shards: dict[int, list[Piece]] = defaultdict(list)
+        folder: Path | None = None
+        held = 0
+        for pieces in made:
+            for piece in pieces:
+                shards[piece.shard].append(piece)
+                held += len(piece.data)
+                if held > self._most_in_memory:
+                    folder = folder or self._new_folder()
+                    _spill(shards, folder)
+                    held = 0
+        return Spool(dict(shards), folder)
+
+    def _new_folder(self) -> Path:
+        if self._folder is None:
+            self._folder = TemporaryDirectory(prefix="rebalance-audit-")
+        self._spilled += 1
+        folder = Path(self._folder.name) / str(self._spilled)
+        folder.mkdir()
+        return folder
+
+
+def _spill(shards: dict[int, list[Piece]], folder: Path) -> None:
+    for shard, pieces in shards.items():
+        with (folder / str(shard)).open("ab") as file:
+            pickle.dump(pieces, file, protocol=pickle.HIGHEST_PROTOCOL)
+    shards.clear()
+
+
+def _of_slice(step: SliceStep, slice_: Slice) -> Iterator[Piece]:
+    return step(slice_, None)
+
+
+def _answered(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    begun = work.begin(pieces)
+    return work.end(begun, map(work.answer, work.questions(begun)))
+
+
+def _listed(task: Callable[[Any], Iterator[Piece]], item: Any) -> list[Piece]:
+    return list(task(item))

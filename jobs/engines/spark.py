@@ -1,0 +1,323 @@
+"""The engine on Spark: it loads the files, brings pieces to their shards, and lends its cores.
+
+No row of Spark has a column of ours: a row is a piece. Files are read by Spark's own source
+``binaryFile``, so with its file systems and credentials, and their bytes are handed to the step.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.dumps.files import InputFile, given_paths, is_local, list_local_files
+from jobs.dumps.on_disk import check_visible
+from jobs.engines.engine import MOST_BYTES, ShardStep, Slice, SliceStep, Work
+from jobs.errors import InputError
+from jobs.failures import sentence_of_spark
+from jobs.pieces import Piece, pack_value, unpack_value
+from jobs.storage import Location
+from jobs.text import visible
+
+SPARK = "spark"
+
+_DDL = "shard int, kind string, data binary"
+_COLUMNS: dict[str, pa.DataType] = {
+    "shard": pa.int32(),
+    "kind": pa.string(),
+    "data": pa.binary(),
+}
+_SCHEMA = pa.schema(_COLUMNS)
+#: Kinds of pieces between a shard's begin and its end.
+_QUESTION, _ANSWER = "question", "answer"
+
+#: Files are read by their very names. Hadoop's usual local file system opens a file of checksums
+#: beside each file, and fails where the name has a colon in it, as times have.
+_BY_NAME = {
+    "__globPaths__": "false",
+    "recursiveFileLookup": "true",
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+#: So many bytes are collected at once; more come partition by partition. What comes of so small an
+#: input is not measured first.
+_COLLECTED_AT_ONCE = 64 << 20
+_SMALL_INPUT = 8 << 20
+#: A task costs as much as a megabyte of input. For each core there are a few, so that none waits
+#: for the last one; of a large input each holds about so many bytes.
+_LEAST_BYTES_OF_A_SHARD = 1 << 20
+_MOST_BYTES_OF_A_SHARD = 32 << 20
+_TASKS_OF_A_CORE = 4
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Pieces as rows."""
+
+    rows: DataFrame
+
+    def only(self, *kinds: str) -> Frame:
+        """Those of some kinds."""
+        return Frame(self.rows.where(F.col("kind").isin(*kinds)))
+
+    def and_also(self, others: Frame) -> Frame:
+        """These and others."""
+        return Frame(self.rows.unionAll(others.rows))
+
+
+class SparkEngine(AbstractContextManager["SparkEngine"]):
+    """Runs the steps in Spark's workers. What is kept between steps is let go when it is closed."""
+
+    name = SPARK
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.versions: Mapping[str, str] = {"spark": spark.version, "pyspark": pyspark.__version__}
+        self._kept: list[DataFrame] = []
+        self._most_tasks = _TASKS_OF_A_CORE * cores_of(spark)
+        self._tasks = self._most_tasks
+        self._is_small = False
+
+    def __exit__(self, *_: object) -> None:
+        for rows in self._kept:
+            rows.unpersist()
+
+    def shards(self, input_bytes: int) -> int:
+        """Some for each core, fewer of a small input, more of a large one: a task holds one."""
+        least = max(1, input_bytes // _LEAST_BYTES_OF_A_SHARD)
+        self._tasks = min(self._most_tasks, least)
+        self._is_small = input_bytes <= _SMALL_INPUT
+        return max(self._tasks, -(-input_bytes // _MOST_BYTES_OF_A_SHARD))
+
+    def list_files(self, paths: Sequence[str]) -> list[InputFile]:
+        """This machine's files as every engine lists them, others as Spark does, with globs."""
+        given = given_paths(paths)
+        files = list_local_files([path for path in given if is_local(path)]) or []
+        for path in given:
+            if not is_local(path):
+                files += self._list(path)
+        return sorted(files, key=lambda file: file.path)
+
+    def list_below(self, path: str) -> list[tuple[str, int]]:
+        """The files below a folder, or those that a glob names, and their sizes."""
+        files = self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+        rows = files.load(path).select("path", "length").collect()
+        return sorted((row[0], row[1]) for row in rows)
+
+    def _list(self, path: str) -> list[InputFile]:
+        check_visible(path, path.rstrip("/").rsplit("/", 1)[-1])
+        try:
+            return [InputFile(*each) for each in self.list_below(path)]
+        except (PySparkException, Py4JError) as error:
+            if "PATH_NOT_FOUND" in str(error):
+                raise InputError(f"no dump at {visible(path)}") from error
+            raise InputError(
+                f"cannot list {visible(path)}: {sentence_of_spark(str(error))}"
+            ) from error
+
+    def map(self, slices: Sequence[Slice], step: SliceStep) -> Frame:
+        """The pieces of all slices; files that cannot be handed over are opened where they are
+        read. InputError, before anything runs, for one that only Spark can open.
+        """
+        frames = []
+        handed = list(filter(_is_handed, slices))
+        opened = [each for each in slices if not _is_handed(each)]
+        for path, size in {each.path: each.size for each in opened if each.size}.items():
+            _check_can_be_opened(path, size)
+        if handed:
+            files = self.spark.read.format("binaryFile").options(**_BY_NAME)
+            contents = files.load([_as_given(each.path) for each in handed])
+            contents = contents.select("path", "content")
+            frames.append(contents.mapInArrow(_of_contents(handed, step), _DDL))
+        if opened:
+            numbers = self.spark.range(0, len(opened), 1, len(opened))
+            frames.append(numbers.mapInArrow(_of_numbers(opened, step), _DDL))
+        return self._keep(reduce(DataFrame.unionAll, frames, *self._none(frames)))
+
+    def _none(self, frames: Sequence[DataFrame]) -> list[DataFrame]:
+        return [] if frames else [self.spark.createDataFrame([], _DDL)]
+
+    def given(self, pieces: Iterable[Piece]) -> Frame:
+        """Pieces that the caller has."""
+        return Frame(self.spark.createDataFrame([tuple(each) for each in pieces], _DDL))
+
+    def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
+        """What the pieces of each shard become."""
+        return self._keep(self._grouped(pieces).mapInArrow(_of_shards(step), _DDL))
+
+    def ask(self, pieces: Frame, work: Work) -> Frame:
+        """Questions are spread by number over all cores: a giant group has all that there are."""
+        asked = self._grouped(pieces).mapInArrow(_of_shards(_questions(work)), _DDL)
+        answer: Any = F.pandas_udf(_answers(work), "binary")  # type: ignore[attr-defined]
+        answered = asked.repartition(self._tasks).select(
+            "shard", F.lit(_ANSWER).alias("kind"), answer("data").alias("data")
+        )
+        return self.by_shard(Frame(pieces.rows.unionAll(answered)), _end(work))
+
+    def collect(self, pieces: Frame) -> Iterator[Piece]:
+        """The pieces; few of them are held in the driver at a time."""
+        at_once = self._is_small or self._size_of(pieces) <= _COLLECTED_AT_ONCE
+        for row in pieces.rows.collect() if at_once else pieces.rows.toLocalIterator():
+            yield Piece(row[0], row[1], bytes(row[2]))
+
+    def _size_of(self, pieces: Frame) -> int:
+        row = pieces.rows.select(F.sum(F.length("data"))).first()
+        return 0 if row is None else row[0] or 0
+
+    def _grouped(self, pieces: Frame) -> DataFrame:
+        """All pieces of a shard next to each other."""
+        return pieces.rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
+
+    def _keep(self, rows: DataFrame) -> Frame:
+        self._kept.append(rows.persist())
+        return Frame(self._kept[-1])
+
+
+#: Names that Spark's listing leaves out, also of files that are named.
+_LEFT_OUT = re.compile(r".*/[._][^/]*|.*\._COPYING_", re.DOTALL)
+
+
+def _is_handed(slice_: Slice) -> bool:
+    """Whether Spark reads the file. It leaves out empty files and some names, and in the locale C
+    Java cannot open a name that is not ASCII.
+    """
+    is_small = slice_.is_whole and 0 < slice_.size <= MOST_BYTES
+    is_named = slice_.path.isascii() or not is_local(slice_.path)
+    return is_small and is_named and not _LEFT_OUT.fullmatch(slice_.path)
+
+
+def _check_can_be_opened(path: str, size: int) -> None:
+    try:
+        Location(path).exists()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(
+            f"{visible(path)} has {size:,} bytes. Spark hands over files of up to {MOST_BYTES:,} "
+            f"bytes; larger ones are opened by PyArrow, which cannot: {error}. Split the file"
+        ) from error
+
+
+def cores_of(spark: SparkSession) -> int:
+    """How many tasks run at a time; of a session of Spark Connect, which does not tell it, some."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:
+        return 4
+
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def _of_contents(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches], Batches]:
+    by_path: dict[str, list[Slice]] = defaultdict(list)
+    for each in slices:
+        by_path[_place(each.path)[1]].append(each)
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            paths: list[Any] = batch.column("path").to_pylist()
+            for path, content in zip(paths, batch.column("content"), strict=True):
+                authority, place = _place(path)
+                slice_ = next(
+                    each for each in by_path[place] if _place(each.path)[0] in ("", authority)
+                )
+                yield from _rows(step(slice_, content.as_buffer()))
+
+    return run
+
+
+_URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://(?P<authority>[^/]*))?(?P<path>/.*)", re.DOTALL)
+
+
+def _as_given(path: str) -> str:
+    """The path as Spark gets it: one without a scheme is on this machine for us."""
+    return f"file:{path}" if path.startswith("/") else path
+
+
+def _place(path: str) -> tuple[str, str]:
+    """The authority and the path of a file, whichever of its names it comes by: Spark adds the host
+    that ``hdfs:///`` leaves out, and takes ``..`` away.
+
+    >>> _place("hdfs:///a/../b"), _place("hdfs://host:8020/b"), _place("file:/b")
+    (('', '/b'), ('host:8020', '/b'), ('', '/b'))
+    """
+    match = _URI.fullmatch(path)
+    authority, place = (match["authority"] or "", match["path"]) if match else ("", path)
+    return authority, "/" + posixpath.normpath(place).lstrip("/")
+
+
+def _of_numbers(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            numbers: list[Any] = batch.column(0).to_pylist()
+            for number in numbers:
+                slice_ = slices[number]
+                yield from _rows(step(slice_, None if slice_.size else pa.py_buffer(b"")))
+
+    return run
+
+
+def _of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        for _, pieces in groupby(_pieces(batches), attrgetter("shard")):
+            yield from _rows(step(list(pieces)))
+
+    return run
+
+
+def _questions(work: Work) -> ShardStep:
+    def step(pieces: Sequence[Piece]) -> Iterator[Piece]:
+        for question in work.questions(work.begin(pieces)):
+            yield pack_value(pieces[0].shard, _QUESTION, question)
+
+    return step
+
+
+def _answers(work: Work) -> Callable[[Iterator[pd.Series]], Iterator[pd.Series]]:
+    """The pandas UDF around what the work answers."""
+
+    def answer(questions: Iterator[pd.Series]) -> Iterator[pd.Series]:
+        for batch in questions:
+            yield pd.Series(
+                [pack_value(0, _ANSWER, work.answer(unpack_value(each))).data for each in batch]
+            )
+
+    # The kind of the UDF follows from its hints, which have to be there as objects.
+    answer.__annotations__ = {"questions": Iterator[pd.Series], "return": Iterator[pd.Series]}
+    return answer
+
+
+def _end(work: Work) -> ShardStep:
+    def step(pieces: Sequence[Piece]) -> Iterator[Piece]:
+        answers = (unpack_value(each.data) for each in pieces if each.kind == _ANSWER)
+        begun = work.begin([each for each in pieces if each.kind != _ANSWER])
+        return work.end(begun, answers)
+
+    return step
+
+
+def _pieces(batches: Batches) -> Iterator[Piece]:
+    for batch in batches:
+        shards: list[Any] = batch.column("shard").to_pylist()
+        kinds: list[Any] = batch.column("kind").to_pylist()
+        for shard, kind, data in zip(shards, kinds, batch.column("data"), strict=True):
+            yield Piece(shard, kind, data.as_py())
+
+
+def _rows(pieces: Iterable[Piece]) -> Batches:
+    for piece in pieces:
+        yield pa.RecordBatch.from_pylist([piece._asdict()], schema=_SCHEMA)

@@ -1,0 +1,213 @@
+"""Runs -> dossiers: all that was reported about each group and the topics that it consumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import zip_longest
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jobs.contents import MEMBER_FACTS, ROUTE_FACTS
+from jobs.fold.numbers import NO_NUMBER, Array, Rows, int64, numbers_or_none, pc
+from jobs.fold.runs import OFFSET_RUNS, POLL_RUNS, ROUTE_RUNS, Contents, Record, Records, Runs
+from jobs.instants import Instant
+from jobs.judge.dossier import (
+    ClientRun,
+    Dossier,
+    HeldQueue,
+    ListedMembers,
+    PollRun,
+    QueueOffsets,
+    RouteBrokerRow,
+    RouteRun,
+)
+from jobs.schemas import REQUEST_MODE
+from rebalance_core.message_queue import RETRY_PREFIX
+from rebalance_core.state import POP, PULL
+
+#: (cluster, consumer group).
+Group: TypeAlias = tuple[str, str]
+#: (cluster, topic).
+Subject: TypeAlias = tuple[str, str]
+
+_GROUP = ("cluster", "consumer_group")
+_CLIENT_ID, CLIENT_ADDR = (
+    [fact.name for fact in MEMBER_FACTS].index(name) for name in ("client_id", "client_addr")
+)
+
+
+def group_of_nobody(topic: str) -> str:
+    """The group to which a topic goes that no group subscribes to: that of its name, of a retry
+    topic, else the empty name.
+
+    >>> group_of_nobody("%RETRY%G"), group_of_nobody("T")
+    ('G', '')
+    """
+    return topic[len(RETRY_PREFIX) :] if topic.startswith(RETRY_PREFIX) else ""
+
+
+def topics_of(records: Iterable[Record]) -> list[str]:
+    """The topics to which some member of a list subscribes."""
+    subscriptions = {each for *_, of_member in records for each in of_member or ()}
+    return sorted({each[0] for each in subscriptions if each is not None and each[0] is not None})
+
+
+def subscribers(
+    polled: Iterable[Group],
+    listed: Mapping[Group, Iterable[str]],
+    offsets: Mapping[Group, Iterable[str]],
+) -> dict[Subject, list[str]]:
+    """By topic the groups that subscribe to it.
+
+    ``polled``: the groups of which brokers were asked. ``listed``: by group the topics of its
+    lists. ``offsets``: by group the topics of its offsets; they count of a group of which no broker
+    ever had a member, for nothing else shows what such a group consumed.
+    """
+    found: dict[Subject, dict[str, None]] = {}
+    unlisted = {group: offsets.get(group, ()) for group in polled if group not in listed}
+    for topics in (listed, unlisted):
+        for (cluster, name), of_group in topics.items():
+            for topic in of_group:
+                found.setdefault((cluster, topic), {})[name] = None
+    return {subject: list(groups) for subject, groups in found.items()}
+
+
+def groups_of(rows: Rows) -> list[Group]:
+    """The groups that the rows are about."""
+    return list(_pairs(rows.group_by(list(_GROUP)).aggregate([]), *_GROUP))
+
+
+def offset_topics(offsets: Rows) -> dict[Group, list[str]]:
+    """By group the topics of its offsets."""
+    found: dict[Group, list[str]] = {}
+    distinct = offsets.group_by([*_GROUP, "topic"]).aggregate([])
+    for cluster, name, topic in _pairs(distinct, *_GROUP, "topic"):
+        found.setdefault((cluster, name), []).append(topic)
+    return found
+
+
+def make_dossiers(runs: Runs) -> list[Dossier]:
+    """The dossiers of the groups, by cluster and name."""
+    dossiers = _Dossiers()
+    listed: dict[Group, dict[str, None]] = {}
+    topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
+    polls = runs.lists.runs
+    columns = [polls[name].to_pylist() for name in (*POLL_RUNS.names[:-1],)]
+    for (*group, broker_name, broker_id, outcome, list_id), times in zip(
+        zip(*columns, strict=True), _polled(polls["times"]), strict=True
+    ):
+        dossier = dossiers.of(*group)
+        dossier.polls.append(PollRun((broker_name, broker_id), list_id or outcome, *times))
+        if list_id is not None and list_id not in dossier.list_topics:
+            dossier.list_topics[list_id] = topics[list_id]
+            dossier.list_members[list_id] = partial(_members, runs.lists.records[list_id])
+            listed.setdefault((group[0], group[1]), {}).update(dict.fromkeys(topics[list_id]))
+    subscribed = subscribers(groups_of(polls), listed, offset_topics(runs.offsets))
+    for cluster, topic, run in _routes(runs.routes):
+        for name in subscribed.get((cluster, topic), [group_of_nobody(topic)]):
+            dossiers.of(cluster, name).routes.setdefault(topic, []).append(run)
+    for row in runs.clients.to_pylist():
+        _add_client(dossiers.of(row.pop("cluster"), row.pop("consumer_group")), row)
+    for cluster, name, offsets in _offsets(runs.offsets):
+        dossiers.of(cluster, name).offsets.setdefault(offsets.topic, []).append(offsets)
+    return [dossiers.by_group[group] for group in sorted(dossiers.by_group)]
+
+
+class _Dossiers:
+    """Dossiers by group, made as they are asked for."""
+
+    def __init__(self) -> None:
+        self.by_group: dict[Group, Dossier] = {}
+
+    def of(self, cluster: str, name: str) -> Dossier:
+        """The dossier of a group."""
+        dossier = self.by_group.get((cluster, name))
+        if dossier is None:
+            dossier = self.by_group[cluster, name] = Dossier(cluster, name)
+        return dossier
+
+
+def _members(records: Records) -> ListedMembers:
+    return ListedMembers(
+        tuple(record[_CLIENT_ID] for record in records),
+        tuple(record[CLIENT_ADDR] for record in records),
+    )
+
+
+def _polled(times: Array) -> Iterator[tuple[tuple[Instant, ...], tuple[Instant, ...]]]:
+    """Of each run, whose times ascend, the snapshots, each once, and when the last answer came."""
+    lists: Array = times.combine_chunks()
+    flat = lists.flatten()
+    snapshots, collected = int64(flat.field(0)), numbers_or_none(flat.field(1))
+    collected = np.where(collected == NO_NUMBER, snapshots, collected)
+    ends = np.cumsum(int64(pc.list_value_length(lists)))
+    is_last = np.append(snapshots[1:] != snapshots[:-1], True)[: len(snapshots)]
+    is_last[ends - 1] = True
+    start = 0
+    for end in ends.tolist():
+        chosen = is_last[start:end]
+        yield (
+            tuple(snapshots[start:end][chosen].tolist()),
+            tuple(collected[start:end][chosen].tolist()),
+        )
+        start = end
+
+
+def _routes(routes: Contents) -> Iterator[tuple[str, str, RouteRun]]:
+    brokers = {
+        id_: tuple(RouteBrokerRow(*_with_sorted_ids(record)) for record in records)
+        for id_, records in routes.records.items()
+    }
+    columns = [routes.runs[name].to_pylist() for name in ROUTE_RUNS.names[:-1]]
+    for (cluster, topic, namesrv_addr, route_id), times in zip(
+        zip(*columns, strict=True), _polled(routes.runs["times"]), strict=True
+    ):
+        yield cluster, topic, RouteRun(namesrv_addr, route_id, brokers[route_id], *times)
+
+
+_BROKER_IDS = [fact.name for fact in ROUTE_FACTS].index("broker_ids")
+
+
+def _with_sorted_ids(record: Record) -> list[Any]:
+    values = list(record)
+    ids = values[_BROKER_IDS]
+    values[_BROKER_IDS] = ids and tuple(sorted(ids))
+    return values
+
+
+def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
+    if values["source"] == REQUEST_MODE:
+        # POP where some broker reported it at some time of the window, else PULL. Who changes the
+        # mode does it on one broker after the other, and clients follow at different times: while
+        # a queue may be shared, that several clients take it is no fault.
+        before = dossier.request_modes.get(values["topic"], PULL)
+        dossier.request_modes[values["topic"]] = before if values["client_rebalance"] else POP
+        return
+    queues, activities = values.pop("queues"), values.pop("activities")
+    times = zip(values.pop("times"), values.pop("observed_at"), strict=True)
+    in_order = sorted(times, key=lambda each: (each[0] is not None, each[0] or 0, each[1]))
+    held = queues and tuple(
+        HeldQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
+        for each, activity in zip_longest(queues, activities or ())
+    )
+    dossier.clients.append(
+        ClientRun(**values, queues=() if queues == [] else held, times=tuple(in_order))
+    )
+
+
+def _offsets(offsets: Rows) -> Iterator[tuple[str, str, QueueOffsets]]:
+    """The offsets of each queue, whose times ascend."""
+    columns = [offsets[name].to_pylist() for name in OFFSET_RUNS.names[:5]]
+    lists = [offsets[name].combine_chunks() for name in OFFSET_RUNS.names[5:]]
+    ends = np.cumsum(int64(pc.list_value_length(lists[0]))).tolist()
+    values = [int64(each.flatten()) for each in lists]
+    start = 0
+    for (cluster, name, *queue), end in zip(zip(*columns, strict=True), ends, strict=True):
+        yield cluster, name, QueueOffsets(*queue, *[each[start:end] for each in values])
+        start = end
+
+
+def _pairs(rows: Rows, *names: str) -> Iterator[Any]:
+    return zip(*[rows[name].to_pylist() for name in names], strict=True)

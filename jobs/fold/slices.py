@@ -1,0 +1,62 @@
+"""A slice of a snapshot table -> pieces: what travels to where the slice is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from jobs.engines.engine import Slice
+from jobs.fold.kernel import Cutting
+from jobs.fold.numbers import Source, only, open_content, open_files
+from jobs.pieces import Piece
+from jobs.schemas import (
+    MEMBER_LISTS,
+    ROUTE_CONTENTS,
+    ROUTE_POLLS,
+    SNAPSHOT_TABLES,
+    TOPIC_ROUTES,
+    Table,
+)
+from jobs.storage import Location
+from jobs.window import Window
+
+_TABLES = {table.name: table for table in SNAPSHOT_TABLES}
+_OF_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
+#: What has no time of its own: it counts where a poll names it.
+_TIMELESS = (MEMBER_LISTS, ROUTE_CONTENTS)
+
+
+@dataclass(frozen=True)
+class TableStep:
+    """Reads slices, cut to a window, and to one group where one is asked for."""
+
+    cutting: Cutting
+    window: Window
+    route_max_age_seconds: int
+    group: str | None = None
+
+    def __call__(self, slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
+        """The pieces; ``content``: the bytes of the file, where the engine has them."""
+        table = _TABLES[slice_.what]
+        if content is not None:
+            rows = open_content(table, content)
+        else:
+            location = Location(slice_.path)
+            groups = range(slice_.start, slice_.stop) if not slice_.is_whole else None
+            rows = open_files(table, [location.base], location.file_system, groups)
+        return self.cutting.pieces(table, self.cut(table, rows))
+
+    def cut(self, table: Table, rows: Source) -> Source:
+        """The rows that count."""
+        # A route that was polled shortly before the window still holds when it begins.
+        is_route = table in _OF_ROUTES
+        window = self.window.earlier(self.route_max_age_seconds) if is_route else self.window
+        if window != Window() and table not in _TIMELESS:
+            dataset = ds.dataset(rows) if isinstance(rows, pa.Table) else rows
+            rows = dataset.filter(window.filter_of(table, dataset.schema))
+        if self.group is not None and "consumer_group" in table.schema.names:
+            rows = only(rows, consumer_group=self.group)
+        return rows

@@ -1,0 +1,124 @@
+"""The audit: snapshot tables -> pieces of groups -> report tables -> a published run.
+
+On every engine the same steps, each of which is plain Python over bytes and columns.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+from jobs.engines.engine import Engine, Slice, SliceStep
+from jobs.fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
+from jobs.fold.slices import TableStep
+from jobs.judge.terms import Terms
+from jobs.pieces import Piece, all_values
+from jobs.pipeline.groups import GroupAudit, earlier_pieces
+from jobs.pipeline.inputs import Inputs, window_of_last
+from jobs.pipeline.terms import strategy_rules, terms_of
+from jobs.progress import Progress
+from jobs.publish.earlier import open_findings
+from jobs.publish.publish import Place, publish
+from jobs.publish.run import Made, Seen, Task
+from jobs.schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES, Table
+from jobs.settings import Settings
+from jobs.storage import Published, Reports, Snapshots
+from jobs.text import visible
+from rebalance_core.english import count, names
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def audit(engine: Engine, task: Task, progress: Progress) -> Published:
+    """Audits the snapshots of a window and publishes the reports under the window's last date.
+
+    With ``since_last`` a window without a beginning begins where that of the last published run
+    did. Findings that an entry of ``known_issues`` matches are marked; whether an entry has expired
+    is judged by the date under which the reports are published.
+
+    Raises InputError where there is nothing to audit, and ContractError where a table has not the
+    columns that it must have. Nothing is published then, and what was published stays.
+    """
+    inputs = Inputs(Snapshots.open(task.snapshots), task.settings)
+    progress.say(inputs.sentence())
+    inputs.warn_of_future(task.window)
+    if task.since_last:
+        last = Reports(task.reports).last(task.window.newest_date)
+        task = replace(task, window=window_of_last(last, task.window))
+    with inputs.snapshots.in_use():
+        with progress.step("fold") as step:
+            folded = fold_inputs(engine, inputs, task)
+            step.rows = len(folded.facts.polled)
+        _warn_of_unaddressed(folded.facts)
+        seen = Seen.of(task.snapshots, folded.facts.first, folded.facts.last)
+        place = Place.of(task, seen)
+        earlier = open_findings(Reports(task.reports), place.previous)
+        with progress.step("judgement"):
+            terms = terms_of(task.settings, place.known_issues)
+            judged = folded.judge(terms, earlier or {}, task.settings)
+            tables = report_tables(has_clients=inputs.snapshots.has(CLIENT_STATES.name))
+            made = Made(tables, engine.collect(judged), engine.name, engine.versions)
+        return publish(task, place, seen, made, inputs.snapshots, progress)
+
+
+def _warn_of_unaddressed(facts: Facts) -> None:
+    groups = sorted(name for _, name in facts.unaddressed)
+    if groups:
+        _LOGGER.warning(
+            "%s of heartbeats without client_addr: two processes with one client id look like one "
+            "there (%s); write the address of each connection",
+            count(len(groups), "group"),
+            visible(names(groups, 3)),
+        )
+
+
+class Folded:
+    """The pieces of all groups, and what the driver has to know of them."""
+
+    def __init__(self, engine: Engine, pieces: Any, facts: Facts, shards: int) -> None:
+        self.facts = facts
+        self._engine = engine
+        self._pieces = pieces
+        self._shards = shards
+
+    def all_pieces(self) -> list[Piece]:
+        """The pieces of all shards, in the driver: of a few groups."""
+        return list(self._engine.collect(self._pieces))
+
+    def judge(self, terms: Terms, earlier: Any, settings: Settings) -> Any:
+        """The pieces of the report tables."""
+        before = self._engine.given(earlier_pieces(earlier, self._shards))
+        work = GroupAudit(terms, strategy_rules(settings), self._shards)
+        return self._engine.ask(self._pieces.and_also(before), work)
+
+
+def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> Folded:
+    """Reads the tables of a task."""
+    cutting = inputs.cutting(1)
+    slices = inputs.slices(cutting.tables())
+    cutting = replace(cutting, shards=engine.shards(sum(each.size for each in slices)))
+    step = TableStep(cutting, task.window, task.settings.route_max_age_seconds)
+    return fold_slices(engine, slices, step, cutting)
+
+
+def fold_slices(engine: Engine, slices: list[Slice], step: SliceStep, cutting: Cutting) -> Folded:
+    """The pieces of groups, with the routes of the topics to which each group subscribes."""
+    return fold_pieces(engine, engine.map(slices, step), cutting)
+
+
+def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> Folded:
+    """The same of pieces that were cut."""
+    facts = Facts.of(all_values(engine.collect(pieces.only(FACTS)), FACTS))
+    dealing = Dealing(cutting.shards, facts.subscribers())
+    routes = engine.by_shard(pieces.only(*OF_TOPICS), dealing.deal)
+    return Folded(engine, pieces.only(*OF_GROUPS).and_also(routes), facts, cutting.shards)
+
+
+def report_tables(*, has_clients: bool) -> tuple[Table, ...]:
+    """The tables that an audit makes; drift needs what clients report of themselves."""
+    return tuple(
+        table
+        for table in REPORT_TABLES
+        if table is not QUARANTINE and (table is not ALLOCATION_DRIFT or has_clients)
+    )

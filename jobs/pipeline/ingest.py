@@ -1,0 +1,128 @@
+"""The ingest job: dumps in, snapshot tables and quarantine out, nothing lost between them."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.dumps.files import InputFile, slices_of
+from jobs.dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
+from jobs.dumps.times import PlausibleTimes
+from jobs.engines.engine import Engine, Slice
+from jobs.errors import InputError
+from jobs.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
+from jobs.pipeline.ingested import Ingested, check_quarantine, publish_ingest
+from jobs.progress import Progress
+from jobs.publish.tables import write_tables
+from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
+from jobs.settings import Settings
+from jobs.snapshots.clients import log_offset
+from jobs.snapshots.groups import SnapshotTerms
+from jobs.snapshots.subjects import SubjectTables
+from jobs.snapshots.tables import table_of_rows
+from jobs.storage import SnapshotWriter
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def ingest(
+    engine: Engine,
+    dumps: Sequence[str],
+    writer: SnapshotWriter,
+    settings: Settings,
+    progress: Progress,
+) -> Ingested:
+    """Reads dumps and writes the snapshot tables, which then count instead of what was there.
+
+    Raises InputError where the dumps are missing, and QuarantineError, after everything was
+    written, where more lines were not understood than the settings allow.
+    """
+    files = engine.list_files(dumps)
+    if not files:
+        raise InputError(f"no dump file below {', '.join(dumps)}")
+    with progress.step("records") as step:
+        read = read_dumps(engine, files, settings)
+        step.rows = read.lines
+    with progress.step("snapshot tables") as step:
+        places = {table.name: writer.table(table.name) for table in SNAPSHOT_TABLES}
+        rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, places)
+        step.rows = sum(rows.values())
+    size = sum(file.size for file in files)
+    result = Ingested(len(files), size, read.lines, read.counts.refused)
+    check_quarantine(result, publish_ingest(result, rows, writer, settings, progress), settings)
+    return result
+
+
+def tables_of_dumps(
+    engine: Engine, files: Sequence[InputFile], settings: Settings
+) -> dict[str, pa.Table]:
+    """The snapshot tables of the files, in memory; nothing is written."""
+    pieces = list(read_dumps(engine, files, settings).tables(settings))
+    return {table.name: all_rows(pieces, table.name, table.schema) for table in SNAPSHOT_TABLES}
+
+
+@dataclass(frozen=True)
+class ReadDumps:
+    """The lines of all dumps: pieces of statements, refused lines, and what is counted."""
+
+    engine: Engine
+    slices: Sequence[Slice]
+    pieces: Any
+    counts: Counts
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are."""
+        return self.counts.lines.total()
+
+    def tables(self, settings: Settings) -> Iterator[Piece]:
+        """The pieces of all snapshot tables, the kind of each its table's name."""
+        offsets = {log: log_offset(by) for log, by in self.counts.ahead.items()}
+        terms = SnapshotTerms(
+            settings.heartbeat_expiry_seconds, settings.client_log_time_zone, offsets
+        )
+        made = self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make)
+        yield from self.engine.collect(made)
+        yield from self._quarantine()
+
+    def _quarantine(self) -> Iterator[Piece]:
+        before = _lines_before(self.slices, self.counts.lines)
+        for piece in self.engine.collect(self.pieces.only(QUARANTINE.name)):
+            number, rows = unpack_value(piece.data)
+            for row in rows:
+                row["line_number"] += before[number]
+            yield from pack_rows(FOR_ALL, QUARANTINE.name, table_of_rows(QUARANTINE, rows))
+
+
+def _lines_before(slices: Sequence[Slice], lines: Mapping[int, int]) -> dict[int, int]:
+    """By slice the lines of its file before it."""
+    found: dict[int, int] = {}
+    of_files: dict[str, int] = defaultdict(int)
+    for each in slices:
+        found[each.number] = of_files[each.path]
+        of_files[each.path] += lines[each.number]
+    return found
+
+
+def read_dumps(engine: Engine, files: Sequence[InputFile], settings: Settings) -> ReadDumps:
+    """Reads all lines; twice where the times of some contradict those of most."""
+    slices = slices_of(files)
+    shards = engine.shards(sum(file.unpacked_size for file in files))
+    bounds = settings.bounds.to_bounds()
+    read = _read(engine, slices, DumpStep(shards, bounds))
+    plausible = PlausibleTimes.of(read.counts.days, bounds)
+    if left_out := plausible.left_out(read.counts.days):
+        _LOGGER.warning(left_out)
+        return _read(engine, slices, DumpStep(shards, bounds, plausible))
+    return read
+
+
+def _read(engine: Engine, slices: Sequence[Slice], step: DumpStep) -> ReadDumps:
+    pieces = engine.map(slices, step)
+    counts = Counts.of(all_values(engine.collect(pieces.only(COUNTS)), COUNTS))
+    return ReadDumps(engine, slices, pieces, counts)

@@ -1,0 +1,192 @@
+"""The snapshot tables of an audit: which of them are read, as which slices, and how each is cut."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from jobs.contract import check_columns, has_columns
+from jobs.engines.engine import MOST_BYTES, Slice
+from jobs.errors import InputError
+from jobs.fold.kernel import Cutting
+from jobs.schemas import (
+    ANSWERED,
+    BROKER_POLLS,
+    HEARTBEATS,
+    MEMBER_LISTS,
+    ROUTE_CONTENTS,
+    ROUTE_POLLS,
+    TOPIC_ROUTES,
+    Table,
+)
+from jobs.settings import Settings
+from jobs.storage import Location, Published, Snapshots
+from jobs.window import Window
+
+_LOGGER = logging.getLogger(__name__)
+#: Without them there is nothing to audit.
+_REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
+
+
+class Inputs:
+    """The snapshot tables at a place, and what they can be read by."""
+
+    def __init__(self, snapshots: Snapshots, settings: Settings) -> None:
+        self.snapshots = snapshots
+        self.settings = settings
+        #: Files, bytes, lines and quarantined lines; None where the tables came from elsewhere.
+        self.ingested = None if snapshots.ingested is None else dict(snapshots.ingested)
+        self._tables: dict[str, ds.Dataset | None] = {}
+        for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES):
+            there = snapshots.has(table.name)
+            self._tables[table.name] = snapshots.parquet(table.name) if there else None
+
+    def sentence(self) -> str:
+        """The line for a person: which tables are read, and whether they could be checked."""
+        place = self.snapshots
+        if place.run_id is None:
+            return f"reads the tables at {place.root}; they have no manifest, and are not checked"
+        return f"reads the tables at {place.root} that run {place.run_id} ingested"
+
+    def slices(self, tables: Sequence[Table]) -> list[Slice]:
+        """The files of the tables, large ones in ranges of their row groups.
+
+        ContractError where a table has not the columns that it must have.
+        """
+        require_tables(self.snapshots)
+        # The rows may be read by their ids: all the same they have to be what the contract says.
+        for table in {*tables, *_REQUIRED}:
+            if self.snapshots.has(table.name):
+                check_columns(table, self.snapshots.parquet(table.name).schema)
+        found: list[Slice] = []
+        for table in tables:
+            for path, size in self.snapshots.files(table.name):
+                root = self.snapshots.root
+                whole = Slice(0, table.name, root.below(path).uri, size)
+                found += [whole] if size <= MOST_BYTES else _row_groups(root, path, whole)
+        return [each._replace(number=number) for number, each in enumerate(found)]
+
+    def warn_of_future(self, window: Window) -> None:
+        """A warning where snapshots are left out because they lie in the future of the window."""
+        if window.future is None or window.end != window.future:
+            return
+        ahead = self.count(Window(since=window.future))
+        if any(ahead.values()) and not any(self.count(Window(until=window.future)).values()):
+            raise InputError(
+                f"every snapshot at {self.snapshots.root} is later than {_iso(window.future)}, "
+                f"which is {self.settings.bounds.future_days} days (bounds.future_days) after this "
+                "machine's clock: nothing was published; set the clock right that is wrong, this "
+                "machine's or the collector's, or ask for a date with --date"
+            )
+        if any(ahead.values()):
+            rows = ", ".join(f"{count:,} of {name}" for name, count in ahead.items() if count)
+            _LOGGER.warning(
+                "snapshots after %s lie in the future and are not audited (rows: %s): mend the "
+                "clock that stamped them, or ask for their date with --date (bounds.future_days "
+                "is %d)",
+                _iso(window.future),
+                rows,
+                self.settings.bounds.future_days,
+            )
+
+    def cutting(self, shards: int) -> Cutting:
+        """How the tables become pieces."""
+        expiry = self.settings.heartbeat_expiry_seconds
+        return Cutting(shards, expiry, self.has_list_ids(), self.has_route_ids())
+
+    def has_list_ids(self) -> bool:
+        """Whether the ids of lists that ``ingest`` wrote are those that this audit would compute.
+
+        An earlier ingest wrote other facts of a member, or none of the tables: then rows count.
+        """
+        polls = self._tables[BROKER_POLLS.name]
+        if not uses_ids(polls, self.ingested, self.settings.heartbeat_expiry_seconds):
+            return False
+        return self._has_all(BROKER_POLLS, MEMBER_LISTS)
+
+    def has_route_ids(self) -> bool:
+        """Whether there are ids of routes: they do not depend on a setting.
+
+        The polls that have them say when each nameserver was asked, which the rows do not.
+        """
+        return self._has_all(ROUTE_POLLS, ROUTE_CONTENTS)
+
+    def _has_all(self, *tables: Table) -> bool:
+        """Whether the tables are there, with all their columns."""
+        there = self.snapshots
+        return all(
+            there.has(table.name) and has_columns(table, there.parquet(table.name).schema)
+            for table in tables
+        )
+
+    def count(self, window: Window) -> dict[str, int]:
+        """The rows of each table in the window.
+
+        The files' footers show most of it; of the other files the one column is read.
+        """
+        # A route that was polled shortly before the window still holds when it begins.
+        of_routes = window.earlier(self.settings.route_max_age_seconds)
+        return {
+            name: _count(table, of_routes if name == TOPIC_ROUTES.name else window)
+            for name, table in self._tables.items()
+        }
+
+
+def _row_groups(root: Location, path: str, whole: Slice) -> list[Slice]:
+    """Ranges of a large file's row groups, each about as large as a file may be."""
+    (fragment,) = ds.dataset([path], format="parquet", filesystem=root.file_system).get_fragments()
+    number = fragment.metadata.num_row_groups
+    ranges = min(number, -(-whole.size // MOST_BYTES))
+    edges = [number * place // ranges for place in range(ranges + 1)]
+    return [whole._replace(start=start, stop=stop) for start, stop in pairwise(edges)]
+
+
+def require_tables(snapshots: Snapshots) -> None:
+    """InputError where a table is missing without which there is nothing to audit."""
+    for table in _REQUIRED:
+        if not snapshots.has(table.name):
+            raise InputError(f"no table {table.name} at {snapshots.table(table.name)}")
+
+
+def uses_ids(
+    broker_polls: ds.Dataset | None,
+    ingested: Mapping[str, Any] | None,
+    heartbeat_expiry_seconds: int,
+) -> bool:
+    """Whether the content ids of the snapshot tables are those that an audit would compute.
+
+    ``ingested`` is the manifest of the ingest job (None: the tables came from elsewhere). Members
+    that were silent for too long make another list, so that ids count for one setting alone. And
+    every list that came must have its id: an older ingest, or another writer, gave none.
+    """
+    if broker_polls is None or ingested is None or "list_id" not in broker_polls.schema.names:
+        return False
+    if ingested.get("heartbeat_expiry_seconds") != heartbeat_expiry_seconds:
+        return False
+    listed = (ds.field("outcome") == ANSWERED) & (ds.field("connections") > 0)
+    return int(broker_polls.count_rows(filter=listed & ds.field("list_id").is_null())) == 0
+
+
+def window_of_last(last: Published | None, window: Window) -> Window:
+    """A window that has no beginning begins with that of the last published run."""
+    if last is None or window.since is not None:
+        return window
+    since = last.summary["window"]["since"]
+    return replace(window, since=since and datetime.fromisoformat(since))
+
+
+def _iso(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _count(table: ds.Dataset | None, window: Window) -> int:
+    if table is None or "snapshot_time" not in table.schema.names:
+        return 0  # the contract's check reports what is missing
+    type_ = table.schema.field("snapshot_time").type
+    return int(table.count_rows(filter=window.filter(ds.field("snapshot_time"), type_)))

@@ -1,0 +1,284 @@
+"""Slices of dumps -> lines -> pieces: in one piece or in ranges, of a file or of its bytes."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.bounds import Bounds
+from jobs.dumps import unpacking
+from jobs.dumps.memory import ENTRY_BYTES, Memory
+from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
+from jobs.dumps.statement import KINDS, Statement
+from jobs.dumps.statements import BEGINNING, Reader, Refused
+from jobs.dumps.unpacking import Line, Lines, split_lines
+from jobs.engines.engine import Slice
+from jobs.pieces import Piece, all_values, shard_of
+from jobs.schemas import QUARANTINE
+from tests.dumps.samples import BODIES, line
+
+HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, LOG = KINDS
+BOUNDS = Bounds()
+
+# ---------------------------------------------------------------- lines
+
+
+def cut(text: bytes, *places: int) -> list[bytes]:
+    edges = [0, *sorted(places), len(text)]
+    return [text[one:two] for one, two in pairwise(edges)]
+
+
+TEXTS = st.lists(st.sampled_from([b"", b"a", b"bc\r", b"x" * 30]), max_size=8).map(b"\n".join)
+
+
+@given(TEXTS, st.booleans(), st.lists(st.integers(0, 100), max_size=4))
+def test_lines_are_the_same_however_the_text_comes(
+    text: bytes, ends: bool, places: list[int]
+) -> None:
+    text += b"\n" * ends
+    chunks = cut(text, *[min(place, len(text)) for place in places])
+    expected = text.split(b"\n")
+    if expected[-1] == b"":
+        expected.pop()
+    assert list(split_lines(chunks, 100)) == [Line(each, len(each)) for each in expected]
+
+
+def test_of_a_line_that_is_too_long_the_beginning_is_kept_and_its_size() -> None:
+    long = b"".join(b"%d," % number for number in range(2 * BEGINNING))
+    chunks = cut(b"a\n" + long + b"\nb\n" + long, 10, 2_000, 2_500, 7_000)
+    most = 2 * BEGINNING
+    short = Line(long[:BEGINNING], len(long))
+    assert list(split_lines(chunks, most)) == [Line(b"a", 1), short, Line(b"b", 1), short]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "_CHUNK", 16)
+
+
+def lines_of(slice_: Slice, content: bytes | None = None) -> tuple[list[bytes], str | None]:
+    lines = Lines(slice_, BOUNDS, None if content is None else pa.py_buffer(content))
+    return [each.text for each in lines], lines.problem
+
+
+def slice_of(path: Path, start: int = 0, stop: int = 0, number: int = 0) -> Slice:
+    return Slice(number, "dump", f"file:{path}", path.stat().st_size, start, stop)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_a_file_and_its_bytes_have_the_same_lines(tmp_path: Path, name: str) -> None:
+    lines = [b"%d" % number * (number % 40) for number in range(200)]
+    text = b"\n".join(lines)
+    packed = gzip.compress(text[:500]) + gzip.compress(b"") + gzip.compress(text[500:])
+    data = packed if name.endswith(".gz") else text
+    (tmp_path / name).write_bytes(data)
+    slice_ = slice_of(tmp_path / name)
+    assert lines_of(slice_) == lines_of(slice_, data) == (lines, None)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_line_is_in_the_range_in_which_it_begins(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [b"", b"a", b"", b"bcdef", b"g" * 40, b"", b"h"]
+    path.write_bytes(b"\n".join(lines))
+    size = path.stat().st_size
+    for first in range(1, size):
+        for second in range(first + 1, size):
+            ranges = [(0, first), (first, second), (second, size)]
+            found = [lines_of(slice_of(path, *each))[0] for each in ranges]
+            assert [each for part in found for each in part] == lines, ranges
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_damaged_archive_has_the_lines_before_the_damage_and_says_what_it_is(
+    tmp_path: Path,
+) -> None:
+    random_ = random.Random(5)  # noqa: S311
+    lines = [str(random_.getrandbits(64)).encode() for _ in range(300)]
+    whole = gzip.compress(b"\n".join(lines) + b"\n")
+    broken = bytearray(whole)
+    broken[len(whole) // 2] ^= 0xFF
+    for data, said in (
+        (whole[: len(whole) // 2], "the gzip stream ends early"),
+        (whole[:-1], "the gzip stream ends early"),
+        (bytes(broken), "the gzip stream is damaged: "),
+        (whole + b"appended", "the gzip stream is damaged: "),
+        (b"this is not gzip\n", "the gzip stream is damaged: "),
+    ):
+        path = tmp_path / "cut.gz"
+        path.write_bytes(data)
+        found, problem = lines_of(slice_of(path))
+        assert (found, problem) == lines_of(slice_of(path), data)
+        assert problem is not None
+        assert problem.startswith(said)
+        # What comes of a byte that is wrong is noticed some lines later.
+        is_cut = said.endswith("early") or data.startswith(whole)
+        whole_lines = max(0, len(found) - 1) if is_cut else min(100, len(found))
+        assert found[:whole_lines] == lines[:whole_lines]
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def pieces_of(path: Path, *lines: str | bytes, number: int = 0, shards: int = 4) -> list[Piece]:
+    texts = [each.encode() if isinstance(each, str) else each for each in lines]
+    path.write_bytes(b"".join(each + b"\n" for each in texts))
+    return list(DumpStep(shards, BOUNDS)(slice_of(path, number=number), None))
+
+
+def said(pieces: Iterable[Piece]) -> list[Statement]:
+    by_subject = statements_of(list(pieces))
+    return sorted(
+        (each for of_subject in by_subject.values() for each in of_subject),
+        key=lambda each: each.order,
+    )
+
+
+def refused(pieces: Iterable[Piece]) -> list[dict[str, object]]:
+    return [row for _, rows in all_values(pieces, QUARANTINE.name) for row in rows]
+
+
+def counted(pieces: Iterable[Piece]) -> Counts:
+    return Counts.of(all_values(pieces, COUNTS))
+
+
+def read(text: str) -> list[Statement]:
+    found = Reader().read(text.encode(), 0)
+    assert not isinstance(found, Refused)
+    return found
+
+
+def test_pieces_have_what_the_reader_says_of_each_line(tmp_path: Path) -> None:
+    lines = [line(kind) for kind in KINDS]
+
+    pieces = pieces_of(tmp_path / "a", *lines)
+
+    found = said(pieces)
+    assert [repr(each._replace(order=0)) for each in found] == [repr(read(it)[0]) for it in lines]
+    assert [each.order for each in found] == sorted({each.order for each in found})
+    for each in pieces:
+        for statement in said([each]):
+            assert each.shard == shard_of(statement.cluster, statement.subject, 4)
+
+
+def test_an_error_has_no_content(tmp_path: Path) -> None:
+    (found,) = said(pieces_of(tmp_path / "a", line(CONNECTION, body=None, error_code=206)))
+
+    assert (found.content, found.source.code) == (None, 206)
+
+
+def test_equal_contents_are_one_object_again(tmp_path: Path) -> None:
+    """What was read of another text, in another order: a million polls hold one list."""
+    connections = [{"clientId": each, "clientAddr": "x:1"} for each in "ab"]
+    lines = [
+        line(CONNECTION, body={"connectionSet": each}) for each in (connections, connections[::-1])
+    ]
+
+    first, second = said(pieces_of(tmp_path / "a", *lines, lines[0]))[::2]
+
+    assert first.content is second.content
+    assert first.source is second.source
+
+
+def test_a_refused_line_is_there_as_it_came_with_its_reason(tmp_path: Path) -> None:
+    path = tmp_path / "night 1%"
+    pieces = pieces_of(path, line(ROUTE), b"\xef\xbb\xbfbad\r", b"\xff\xfe{}", b"", line(ROUTE))
+
+    found = [tuple(row.values()) for row in refused(pieces)]
+
+    file = f"file:{tmp_path}/night%201%25"
+    assert [(*each[:2], *each[3:]) for each in found] == [
+        (file, 2, "\ufeffbad\r", None),
+        (file, 3, "\ufffd\ufffd{}", b"\xff\xfe{}"),
+        (file, 4, "", None),
+    ]
+    assert [each[2] for each in found[:2]] == [
+        "expected one JSON object, came 'bad\r'",
+        "expected UTF-8 text, came bytes that are none",
+    ]
+    counts = counted(pieces)
+    assert (counts.lines, counts.refused) == ({0: 5}, 3)
+
+
+def test_lines_are_counted_whatever_they_say(tmp_path: Path) -> None:
+    groups = {"clientID": "a", "consumerDataSet": [{"groupName": "G"}, {"groupName": "H"}]}
+    first = pieces_of(tmp_path / "a", line(HEARTBEAT, body=groups), "bad", number=0)
+    second = pieces_of(tmp_path / "b", line(LOG, body="chatter"), number=1)
+    third = pieces_of(tmp_path / "c", number=2)
+
+    counts = counted([*first, *second, *third])
+
+    assert counts.lines == {0: 2, 1: 1, 2: 0}
+    assert counts.lines.total() == 3
+    assert counts.refused == 1
+    assert {each.subject for each in said(first)} == {"G", "H"}
+
+
+def test_later_lines_and_later_files_have_a_higher_order(tmp_path: Path) -> None:
+    """Of what was collected twice at one time the line that comes later counts."""
+    text = line(ROUTE)
+    later = pieces_of(tmp_path / "b", text, number=1)
+    earlier = pieces_of(tmp_path / "a", text, "bad" * 1000, text, number=0)
+
+    (found,) = statements_of([*later, *earlier]).values()
+
+    orders = [each.order for each in found]
+    assert orders == sorted(orders)
+    assert orders[2:] == [each.order for each in said(later)]
+    assert len(set(orders)) == 3
+
+
+def test_what_is_held_leaves_in_pieces_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [line(ROUTE, topic=f"T{number}") for number in range(30)] + ["bad"] * 30
+    whole = pieces_of(tmp_path / "a", *lines)
+    monkeypatch.setattr("jobs.dumps.reading._STATEMENTS_AT_ONCE", 4)
+    monkeypatch.setattr("jobs.dumps.reading._REFUSED_AT_ONCE", 10)
+
+    parts = pieces_of(tmp_path / "a", *lines)
+
+    assert len(parts) > 2 * len(whole)
+    assert repr(said(parts)) == repr(said(whole))
+    assert refused(parts) == refused(whole)
+    assert counted(parts) == counted(whole)
+
+
+def test_a_log_line_says_how_far_its_print_is_ahead_and_of_which_log(tmp_path: Path) -> None:
+    printed = BODIES[LOG].replace("09:00:00,000", "17:00:00,000")
+    lines = [
+        line(LOG),
+        line(LOG, body=printed),
+        line(LOG, body=printed, process=None),
+        line(LOG, body=BODIES[LOG].replace("2026-01-05 09:00:00,000", "INFO"), process="other"),
+        line(ROUTE),
+    ]
+
+    counts = counted(
+        [
+            *pieces_of(tmp_path / "a", *lines[:1], number=0),
+            *pieces_of(tmp_path / "b", *lines[1:], number=1),
+        ]
+    )
+
+    ahead = 8 * 3_600_000_000 - 250_000
+    cluster = read(line(LOG))[0].cluster
+    assert counts.ahead == {(cluster, "host-1"): ahead, (cluster, "10.0.0.1@1"): ahead}
+    assert sum(number for (is_log, _), number in counts.days.items() if is_log) == 4
+    assert counts.days.total() == 5
+
+
+def test_a_memory_forgets_when_it_is_full() -> None:
+    memory: Memory[int, int] = Memory(most_bytes=3 * (10 + ENTRY_BYTES))
+    for number in range(4):
+        assert memory.remember(number, number, 10) == number
+    assert memory == {3: 3}

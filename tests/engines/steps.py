@@ -1,0 +1,132 @@
+"""Small steps for engines: each in a module, for they travel to other processes."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from jobs.engines.engine import Slice
+from jobs.pieces import Piece, pack_value, unpack_value
+from jobs.storage import Location
+
+SHARDS = 3
+
+
+def read_lines(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
+    """Each line of the slice, in the shard of its length; and what the slice is, for all.
+
+    A file whose bytes did not come is opened here.
+    """
+    was_handed = content is not None
+    data = content.to_pybytes() if content is not None else Location(slice_.path).read_bytes()
+    if not slice_.is_whole:
+        data = data[slice_.start : slice_.stop]
+    yield pack_value(-1, "slice", (slice_.number, slice_.what, slice_.path, len(data)))
+    if not slice_.is_whole:
+        yield pack_value(-1, "range", was_handed)
+    for line in data.split():
+        yield Piece(len(line) % SHARDS, "line", line)
+
+
+def nothing_at_all(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
+    """A slice that comes to nothing."""
+    return iter(())
+
+
+def fail_on(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
+    """A step with an error of its own, in the middle."""
+    yield Piece(0, "line", b"before")
+    raise StepError(slice_.what)
+
+
+class StepError(Exception):
+    """An error that no engine has."""
+
+
+def count(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """What a shard has: one piece, so that two calls for a shard would show."""
+    (shard,) = {piece.shard for piece in pieces}
+    counts = Counter((piece.kind, piece.data) for piece in pieces)
+    yield pack_value(shard, "counts", sorted(counts.items()))
+
+
+def to_next_shard(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Every piece in the shard beside."""
+    return (piece._replace(shard=(piece.shard + 1) % SHARDS) for piece in pieces)
+
+
+def of_even_shards(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces of the even shards; of others nothing."""
+    return (piece for piece in pieces if piece.shard % 2 == 0)
+
+
+def fail_on_shard(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """An error in a step over shards."""
+    raise StepError(pieces[0].kind)
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Work: the squares of a shard's numbers, asked one by one, each plus ``more``."""
+
+    more: int
+
+    def begin(self, pieces: Sequence[Piece]) -> list[int]:
+        """The numbers; an error where the pieces are not those of one shard's numbers."""
+        assert {piece.kind for piece in pieces} == {"number"}
+        assert len({piece.shard for piece in pieces}) == 1
+        return sorted(int(unpack_value(piece.data)) for piece in pieces)
+
+    def questions(self, begun: list[int]) -> Iterable[tuple[str, int]]:
+        """One for each number that is not negative."""
+        return (("square of", number) for number in begun if number >= 0)
+
+    def answer(self, question: tuple[str, int]) -> tuple[int, int, int]:
+        """The number, its square, and the process that found it."""
+        asked, number = question
+        assert asked == "square of"
+        return number, number * number + self.more, _task()
+
+    def end(self, begun: list[int], answers: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+        """The numbers with their squares, and how many tasks were at it."""
+        found = list(answers)
+        squares = sorted((number, square) for number, square, _ in found)
+        yield pack_value(len(begun) % SHARDS, "squares", (begun, squares))
+        yield pack_value(-1, "tasks", sorted({task for *_, task in found}))
+
+
+def _task() -> int:
+    from pyspark import TaskContext  # noqa: PLC0415 - of the test on Spark alone
+
+    context = TaskContext.get()
+    return os.getpid() if context is None else context.partitionId()
+
+
+@dataclass(frozen=True)
+class Failing(Squares):
+    """Work that fails at one of its steps."""
+
+    where: str = "answer"
+
+    def begin(self, pieces: Sequence[Piece]) -> list[int]:
+        """Fails at ``begin``."""
+        self._fail("begin")
+        return super().begin(pieces)
+
+    def answer(self, question: tuple[str, int]) -> tuple[int, int, int]:
+        """Fails at ``answer``."""
+        self._fail("answer")
+        return super().answer(question)
+
+    def end(self, begun: list[int], answers: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+        """Fails at ``end``."""
+        self._fail("end")
+        return super().end(begun, answers)
+
+    def _fail(self, where: str) -> None:
+        if where == self.where:
+            raise StepError(where)

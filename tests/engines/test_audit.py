@@ -1,0 +1,149 @@
+"""One audit: the same report tables from every engine, whatever is read and whatever was before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.publish.run import Task
+from jobs.settings import Settings
+from jobs.window import Window
+from tests.fold.fleets import EXPIRY_SECONDS, START, fleet
+from tests.support.ids import ids_locally
+from tests.support.reports import PublishedReports
+from tests.support.runs import (
+    as_a_lake,
+    as_ingested,
+    audit_by_spark,
+    audit_locally,
+    ingest_locally,
+    task,
+)
+from tests.support.truth import CAPTURES
+
+pc: Any = pyarrow.compute
+Run = Callable[[Task], PublishedReports]
+
+
+def of_content(reports: PublishedReports) -> dict[str, list[str]]:
+    """By table its rows, sorted."""
+    return {name: reports.comparable(name) for name in reports.published["tables"]}
+
+
+#: What a summary has of the run itself.
+OF_THE_RUN = {"run_id", "started_at", "duration_seconds", "engine", "versions", "sources"}
+
+
+def assert_same(one: PublishedReports, other: PublishedReports) -> None:
+    assert other.published["tables"] == one.published["tables"]
+    for name, rows in of_content(one).items():
+        assert other.comparable(name) == rows, name
+    of_summary = [
+        {key: value for key, value in each.summary.items() if key not in OF_THE_RUN}
+        for each in (one, other)
+    ]
+    of_summary[1]["previous"] = of_summary[1]["previous"] and one.summary["previous"]
+    assert of_summary[0] == of_summary[1]
+
+
+#: All groups in which everything happens; hostile names among them.
+GENERATED = Settings(heartbeat_expiry_seconds=EXPIRY_SECONDS, persistence_seconds=60)
+#: The fleet's third round: midnight, so that what was open before it is of another date.
+MIDDLE = START
+BEFORE_MIDNIGHT = 120 * 1_000_000
+
+
+def across_midnight(rows: pa.Table) -> pa.Table:
+    """All times earlier, so that the third round is that of midnight."""
+    for place, column in enumerate(rows.schema):
+        if pa.types.is_timestamp(column.type):
+            earlier = pc.subtract(rows.column(place), pa.scalar(BEFORE_MIDNIGHT, pa.duration("us")))
+            rows = rows.set_column(place, column, earlier.cast(column.type))
+    return rows
+
+
+def write_fleet(snapshots: Path, *, has_ids: bool, groups: int) -> None:
+    rows = {name: across_midnight(each) for name, each in fleet(3, groups=groups).items()}
+    if has_ids:
+        rows |= ids_locally(
+            rows["heartbeats"], rows["broker_polls"], rows["topic_routes"], EXPIRY_SECONDS
+        )
+    for name, of_table in rows.items():
+        # Two files each: what is about one group lies in both.
+        folder, half = snapshots / name, of_table.num_rows // 2
+        folder.mkdir(parents=True)
+        pq.write_table(of_table.slice(0, half), folder / "a.parquet")
+        pq.write_table(of_table.slice(half), folder / "b.parquet")
+    if has_ids:
+        as_ingested(snapshots, heartbeat_expiry_seconds=EXPIRY_SECONDS)
+
+
+def runs_of_fleet(snapshots: Path, reports: Path, run: Run) -> list[PublishedReports]:
+    """The fleet as a whole, a window of it, and the window after it."""
+    windows = [Window(), Window(until=MIDDLE), Window(since=MIDDLE)]
+    places = ["whole", "nights", "nights"]
+    return [
+        run(task(snapshots, reports / place, window, GENERATED))
+        for window, place in zip(windows, places, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("has_ids", [False, True])
+def test_several_processes_publish_what_one_does(tmp_path: Path, has_ids: bool) -> None:
+    write_fleet(tmp_path / "snapshots", has_ids=has_ids, groups=8)
+    one, two = (
+        runs_of_fleet(
+            tmp_path / "snapshots",
+            tmp_path / str(workers),
+            lambda to_do, workers=workers: audit_locally(to_do, workers),  # type: ignore[misc]
+        )
+        for workers in (1, 2)
+    )
+    for each, other in zip(one, two, strict=True):
+        assert_same(each, other)
+    made = {name for name, rows in of_content(one[0]).items() if rows}
+    assert made >= {"group_faults", "orphaned_queues", "allocations", "state_runs", "group_health"}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("has_ids", [False, True])
+def test_spark_publishes_what_this_process_does(spark: Any, tmp_path: Path, has_ids: bool) -> None:
+    """Generated groups, as a whole and in windows, the second one after a run of the first."""
+    write_fleet(tmp_path / "snapshots", has_ids=has_ids, groups=20)
+    here = runs_of_fleet(tmp_path / "snapshots", tmp_path / "here", audit_locally)
+    there = runs_of_fleet(
+        tmp_path / "snapshots", tmp_path / "spark", lambda to_do: audit_by_spark(spark, to_do)
+    )
+    for one, other in zip(here, there, strict=True):
+        assert_same(one, other)
+    # What a night takes over from the one before: tests/jobs/pipeline/test_audit_chain.py.
+    assert here[2].summary["previous"] is not None
+    faults = here[0].rows("group_faults")
+    assert all({"evidence", "remedy"} <= json.loads(row["texts"] or "{}").keys() for row in faults)
+
+
+def test_the_rows_of_a_capture_give_what_its_ids_give(tmp_path: Path) -> None:
+    for name in ("ids", "rows"):
+        ingest_locally([str(CAPTURES / "S2")], tmp_path / name)
+    as_a_lake(tmp_path / "rows")
+    ids, rows = (
+        audit_locally(task(tmp_path / name, tmp_path / f"{name}-reports"))
+        for name in ("ids", "rows")
+    )
+    assert of_content(rows) == of_content(ids)
+
+
+@pytest.mark.spark
+def test_a_capture_gives_the_same_on_every_engine(spark: Any, tmp_path: Path) -> None:
+    ingest_locally([str(CAPTURES / "S2")], tmp_path / "snapshots")
+    first = audit_locally(task(tmp_path / "snapshots", tmp_path / "one"))
+    assert first.rows("allocations")
+    assert_same(first, audit_locally(task(tmp_path / "snapshots", tmp_path / "two"), workers=2))
+    assert_same(first, audit_by_spark(spark, task(tmp_path / "snapshots", tmp_path / "spark")))

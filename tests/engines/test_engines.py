@@ -1,0 +1,384 @@
+"""What every engine does: slices -> pieces -> shards -> pieces, the same on each."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chispa import assert_df_equality
+
+from jobs.engines.engine import Slice
+from jobs.engines.local import LocalEngine
+from jobs.pieces import FOR_ALL, Piece, pack_value, unpack_value
+from tests.engines.conftest import LOCAL, local_engine
+from tests.engines.steps import (
+    SHARDS,
+    Failing,
+    Squares,
+    StepError,
+    count,
+    fail_on,
+    fail_on_shard,
+    nothing_at_all,
+    of_even_shards,
+    read_lines,
+    to_next_shard,
+)
+
+LINES = b"a bb ccc a dddd"
+
+
+def slices_of(folder: Path, **contents: bytes) -> list[Slice]:
+    return [written(folder, f"{name}.txt", data, name) for name, data in contents.items()]
+
+
+def written(folder: Path, name: str, data: bytes, what: str) -> Slice:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return Slice(len(list(folder.iterdir())), what, str(path), len(data))
+
+
+def collected(engine: Any, pieces: Any) -> list[Piece]:
+    found = list(engine.collect(pieces))
+    assert all(type(piece) is Piece and type(piece.data) is bytes for piece in found)
+    return sorted(found)
+
+
+def values(pieces: list[Piece], kind: str) -> list[Any]:
+    return sorted(unpack_value(piece.data) for piece in pieces if piece.kind == kind)
+
+
+# ---------------------------------------------------------------- slices to pieces
+
+
+def test_every_slice_becomes_its_pieces(engine: Any, tmp_path: Path) -> None:
+    slices = slices_of(tmp_path, x=LINES, y=b"eeeee", blank=b"\n")
+    found = collected(engine, engine.map(slices, read_lines))
+    lines = [(piece.shard, piece.data) for piece in found if piece.kind == "line"]
+    assert lines == sorted((len(each) % SHARDS, each) for each in [*LINES.split(), b"eeeee"])
+    assert values(found, "slice") == sorted(
+        (each.number, each.what, each.path, each.size) for each in slices
+    )
+
+
+ODD_NAMES = [
+    "two words",
+    "100%",
+    "a%20b",
+    "主题-\u00e9-\U0001f600",
+    "2026-11-20T10:00:00Z",
+    "a#b",
+    "a?b=c",
+    "a+b&c",
+    "{a,b}",
+    "[a]*",
+    "back\\slash",
+    "'quoted\"",
+    "new\nline",
+    "name._SUCCESS",
+]
+
+
+def test_a_file_of_any_name_is_read_by_that_name(engine: Any, tmp_path: Path) -> None:
+    slices = [written(tmp_path, f"{name}/{name}.x", name.encode(), name) for name in ODD_NAMES]
+    slices += [written(tmp_path, f"{name}/x", b"-", name) for name in (".hidden", "_under")]
+    # What a name must not be taken for.
+    for other in ("a b.x", "a.x", "b.x", "a"):
+        (tmp_path / other).write_bytes(b"another")
+    found = collected(engine, engine.map(slices, read_lines))
+    assert values(found, "slice") == sorted(
+        (each.number, each.what, each.path, each.size) for each in slices
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("empty", b""), (".hidden", b"a"), ("_under", b"a"), ("a._COPYING_", b"a")]
+)
+def test_no_slice_is_left_out(engine: Any, tmp_path: Path, name: str, data: bytes) -> None:
+    """Whoever names a file wants it read: what is hidden is left out where files are listed."""
+    slices = [written(tmp_path, "plain", b"a", "plain"), written(tmp_path, name, data, "odd")]
+    found = collected(engine, engine.map(slices, read_lines))
+    assert [each[1] for each in values(found, "slice")] == ["plain", "odd"]
+
+
+def test_a_path_may_be_a_uri(engine: Any, tmp_path: Path) -> None:
+    (slice_,) = slices_of(tmp_path, x=LINES)
+    as_uri = slice_._replace(path=f"file://{slice_.path}")
+    found = collected(engine, engine.map([as_uri], read_lines))
+    assert len([piece for piece in found if piece.kind == "line"]) == len(LINES.split())
+
+
+def test_ranges_of_a_file_are_opened_where_they_are_read(engine: Any, tmp_path: Path) -> None:
+    (whole,) = slices_of(tmp_path, x=LINES)
+    ranges = [whole._replace(number=n, start=2 * n, stop=2 * n + 2) for n in range(3)]
+    found = collected(engine, engine.map([*ranges, whole._replace(number=3)], read_lines))
+    # None of the three was given the bytes of the file.
+    assert values(found, "range") == [False] * 3
+    assert [each[0::3] for each in values(found, "slice")] == [(0, 2), (1, 2), (2, 2), (3, 15)]
+    lines = sorted(piece.data for piece in found if piece.kind == "line")
+    assert lines == sorted([b"a", b"bb", b"c", *LINES.split()])
+
+
+def test_nothing_comes_to_nothing(engine: Any, tmp_path: Path) -> None:
+    for pieces in (
+        engine.map([], read_lines),
+        engine.map(slices_of(tmp_path, x=LINES), nothing_at_all),
+        engine.given([]),
+    ):
+        assert collected(engine, pieces) == []
+        assert collected(engine, engine.by_shard(pieces, count)) == []
+        assert collected(engine, engine.ask(pieces, Squares(0))) == []
+        assert collected(engine, pieces.only("line").and_also(pieces)) == []
+
+
+# ---------------------------------------------------------------- pieces
+
+
+SOME = [
+    Piece(0, "a", b""),
+    Piece(0, "a", b"\x00\xff"),
+    Piece(0, "a", b"\x00\xff"),
+    Piece(1, "b", b"1"),
+    Piece(FOR_ALL, "c", b"2" * 100_000),
+    Piece(1 << 30, "\U0001f600", b"3"),
+]
+
+
+def test_pieces_that_are_given_are_there_again(engine: Any) -> None:
+    assert collected(engine, engine.given(iter(SOME))) == sorted(SOME)
+
+
+def test_some_kinds_and_others_beside_them(engine: Any) -> None:
+    some, more = engine.given(SOME), engine.given([Piece(1, "a", b"more"), Piece(7, "d", b"")])
+    of = {kind: [piece for piece in SOME if piece.kind == kind] for kind in "abc"}
+    assert collected(engine, some.only("a")) == sorted(of["a"])
+    assert collected(engine, some.only("a", "c", "none")) == sorted([*of["a"], *of["c"]])
+    assert collected(engine, some.only()) == []
+    both = some.only("b").and_also(more)
+    assert collected(engine, both) == sorted([*of["b"], Piece(1, "a", b"more"), Piece(7, "d", b"")])
+    three = both.and_also(some.only("c"))
+    assert len(collected(engine, three)) == 4
+    assert collected(engine, three.only("d", "c")) == sorted([*of["c"], Piece(7, "d", b"")])
+    assert collected(engine, three.only("d", "a").only("d", "c")) == [Piece(7, "d", b"")]
+    # What it was made of is as it was.
+    assert collected(engine, some) == sorted(SOME)
+    assert collected(engine, more.and_also(more)) == sorted(2 * collected(engine, more))
+
+
+# ---------------------------------------------------------------- shards
+
+
+def test_a_shard_has_all_its_pieces_at_once_wherever_they_were_made(
+    engine: Any, tmp_path: Path
+) -> None:
+    slices = slices_of(tmp_path, **{f"x{number}": LINES for number in range(5)})
+    lines = engine.map(slices, read_lines).only("line")
+    shards = collected(engine, engine.by_shard(lines, count))
+    assert [piece.shard for piece in shards] == [0, 1, 2]
+    assert [unpack_value(piece.data) for piece in shards] == [
+        [(("line", b"ccc"), 5)],
+        [(("line", b"a"), 10), (("line", b"dddd"), 5)],
+        [(("line", b"bb"), 5)],
+    ]
+
+
+def test_steps_over_shards_follow_each_other(engine: Any) -> None:
+    pieces = engine.given([Piece(number % SHARDS, "n", bytes([number])) for number in range(9)])
+    moved = engine.by_shard(pieces, to_next_shard)
+    even = engine.by_shard(moved.and_also(engine.given([Piece(1, "n", b"odd")])), of_even_shards)
+    wanted = [Piece((n + 1) % SHARDS, "n", bytes([n])) for n in range(9) if (n + 1) % SHARDS != 1]
+    assert collected(engine, even) == sorted(wanted)
+    counted = collected(engine, engine.by_shard(even, count))
+    assert [piece.shard for piece in counted] == [0, 2]
+
+
+def test_the_questions_of_a_shard_are_answered_and_it_ends_with_the_answers(engine: Any) -> None:
+    numbers = {0: [3, 1, 2], 5: [-1], 7: list(range(100)), 8: [0, 0]}
+    pieces = [
+        pack_value(shard, "number", number) for shard, each in numbers.items() for number in each
+    ]
+    found = collected(engine, engine.ask(engine.given(pieces), Squares(more=7)))
+    assert values(found, "squares") == sorted(
+        (sorted(each), sorted((number, number**2 + 7) for number in each if number >= 0))
+        for each in numbers.values()
+    )
+    assert {piece.shard for piece in found if piece.kind == "squares"} == {0, 1, 2}
+
+
+def test_more_input_makes_more_shards(engine: Any) -> None:
+    few, many = engine.shards(0), engine.shards(10 << 30)
+    assert 1 <= few < many
+    assert few == engine.shards(1) <= engine.shards(1 << 20)
+    # A task holds one shard at a time.
+    assert (10 << 30) / many <= 64 << 20
+
+
+def test_an_engine_has_a_name_and_versions(engine: Any) -> None:
+    assert engine.name in ("local", "spark")
+    assert all(engine.versions.values())
+
+
+# ---------------------------------------------------------------- what only one of them has
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_a_step_fails_with_its_own_error(
+    name: str, local_engines: dict[str, LocalEngine], tmp_path: Path
+) -> None:
+    engine = local_engines[name]
+    with pytest.raises(StepError, match=r"^x$"):
+        engine.map(slices_of(tmp_path, x=LINES), fail_on)
+    numbers = engine.given([pack_value(0, "number", 1)])
+    with pytest.raises(StepError, match=r"^number$"):
+        engine.by_shard(numbers, fail_on_shard)
+    for where in ("begin", "answer", "end"):
+        with pytest.raises(StepError, match=f"^{where}$"):
+            engine.ask(numbers, Failing(0, where))
+    with pytest.raises(FileNotFoundError):
+        engine.map([Slice(0, "x", str(tmp_path / "gone"), 1)], read_lines)
+    # It goes on after an error.
+    assert collected(engine, engine.ask(numbers, Squares(0)))
+
+
+@pytest.mark.spark
+def test_the_error_of_a_step_is_in_that_of_spark(spark: Any, tmp_path: Path) -> None:
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+
+    with SparkEngine(spark) as engine:
+        frame = engine.map(slices_of(tmp_path, x=LINES), fail_on)
+        with pytest.raises(PySparkException, match="StepError: x"):
+            list(engine.collect(frame))
+
+
+@pytest.mark.parametrize("name", [name for name in LOCAL if "spill" in name])
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_was_spilled_is_gone_when_the_engine_is_closed(
+    name: str, fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    slices = slices_of(tmp_path / "input", x=LINES, y=LINES)
+
+    def files() -> list[Path]:
+        return [path for path in (tmp_path / "temporary").rglob("*") if path.is_file()]
+
+    def run() -> None:
+        with local_engine(name) as engine:
+            lines = engine.map(slices, read_lines)
+            assert {path.name for path in files()} >= {"0", "1"}
+            spilled = len(files())
+            counted = engine.by_shard(lines, count)
+            assert len(files()) > spilled
+            assert len(collected(engine, counted.and_also(lines))) == 2 * (5 + 1) + 4
+            if fails:
+                engine.by_shard(lines, fail_on_shard)
+        # The engine is there yet, so that no end of its life did it.
+        assert not files()
+
+    if fails:
+        with pytest.raises(StepError):
+            run()
+    else:
+        run()
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_little_is_held_in_memory_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    with LocalEngine() as engine:
+        assert collected(engine, engine.given(SOME)) == sorted(SOME)
+    assert not (tmp_path / "temporary").exists()
+
+
+def test_an_engine_shows_what_it_goes_through(tmp_path: Path) -> None:
+    shown: list[tuple[str, list[Any]]] = []
+
+    def each(items: Any, what: str) -> Any:
+        shown.append((what, []))
+        for item in items:
+            shown[-1][1].append(item)
+            yield item
+
+    slices = slices_of(tmp_path, x=LINES, y=b"")
+    with LocalEngine(1, each) as engine:
+        engine.by_shard(engine.map(slices, read_lines).only("line"), count)
+    assert shown[0] == ("files", slices)
+    assert shown[1][0] == "shards"
+    assert set(shown[1][1]) >= {0, 1, 2}
+
+
+@pytest.mark.spark
+def test_pieces_are_rows_of_three_columns_and_let_go_with_the_engine(
+    spark: Any, tmp_path: Path
+) -> None:
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+
+    wanted = spark.createDataFrame(
+        [(len(each) % SHARDS, "line", bytearray(each)) for each in LINES.split()],
+        "shard int, kind string, data binary",
+    )
+    with SparkEngine(spark) as engine:
+        kept = engine.map(slices_of(tmp_path, x=LINES), read_lines)
+        lines = kept.only("line")
+        assert_df_equality(lines.rows, wanted, ignore_row_order=True, ignore_nullable=True)
+        moved = engine.by_shard(lines, to_next_shard)
+        assert_df_equality(
+            moved.rows,
+            wanted.selectExpr(f"pmod(shard + 1, {SHARDS}) AS shard", "kind", "data"),
+            ignore_row_order=True,
+            ignore_nullable=True,
+        )
+        assert kept.rows.storageLevel.useMemory
+        assert moved.rows.storageLevel.useMemory
+    assert not kept.rows.storageLevel.useMemory
+    assert not moved.rows.storageLevel.useMemory
+
+
+@pytest.mark.spark
+def test_the_questions_of_one_shard_are_spread_over_all_cores(spark: Any) -> None:
+    from jobs.engines.spark import SparkEngine, cores_of  # noqa: PLC0415
+
+    with SparkEngine(spark) as engine:
+        pieces = engine.given(pack_value(0, "number", number) for number in range(100))
+        (tasks,) = values(collected(engine, engine.ask(pieces, Squares(0))), "tasks")
+    assert len(tasks) >= cores_of(spark) == 2
+
+
+@pytest.mark.spark
+def test_a_file_that_is_too_large_to_be_handed_over_is_opened_where_it_is_read(
+    spark: Any, tmp_path: Path
+) -> None:
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+
+    with SparkEngine(spark) as engine:
+        (small,) = slices_of(tmp_path, x=LINES)
+        # Its content would have another size than the slice says, were it asked for.
+        large = small._replace(number=1, size=1 << 40)
+        found = collected(engine, engine.map([small, large], read_lines))
+    assert [each[0] for each in values(found, "slice")] == [1, 1]
+
+
+@pytest.mark.spark
+def test_much_is_collected_part_by_part(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jobs.engines import spark as on_spark  # noqa: PLC0415
+
+    with on_spark.SparkEngine(spark) as engine:
+        pieces = engine.given(SOME)
+        calls: list[int] = []
+        by_parts = type(pieces.rows).toLocalIterator
+
+        def counted(rows: Any) -> Any:
+            calls.append(1)
+            return by_parts(rows)
+
+        monkeypatch.setattr(type(pieces.rows), "toLocalIterator", counted)
+        assert collected(engine, pieces) == sorted(SOME)
+        assert not calls
+        monkeypatch.setattr(on_spark, "_COLLECTED_AT_ONCE", 10)
+        assert collected(engine, pieces) == sorted(SOME)
+        assert calls

@@ -1,0 +1,125 @@
+"""What goes to another process comes there as it was."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from typing import Any
+
+import pytest
+
+from jobs.fold.kernel import Cutting, runs_of
+from jobs.fold.slices import TableStep
+from jobs.judge.dossier import EarlierFinding
+from jobs.judge.evaluation import Question, Verdicts, answer, questions
+from jobs.judge.situations import find_situations
+from jobs.judge.terms import KnownIssueTerms, Terms
+from jobs.languages.language import language
+from jobs.masking import Masking
+from jobs.pieces import pack_value, unpack_value
+from jobs.pipeline.groups import GroupAudit, earlier_pieces
+from jobs.window import Window
+from rebalance_core import StrategyRule, StrategyRules
+from rebalance_core.texts import Text
+from tests.fold.fleets import EXPIRY_SECONDS, START, fleet
+from tests.support.folding import FoldedShards, fold_slices, whole
+
+ISSUE = KnownIssueTerms("OPS-1", (("groups", re.compile("G.*")),), None, frozenset({"ORPHANED"}))
+TERMS = Terms(
+    persistence_seconds=60,
+    heartbeat_expiry_seconds=EXPIRY_SECONDS,
+    route_max_age_seconds=90,
+    warning_probability=0.1,
+    critical_probability=0.5,
+    masking=Masking(key=b"of this test"),
+    topic_queues=100_000,
+    known_issues=(ISSUE,),
+)
+RULES = StrategyRules([StrategyRule(groups="G1", name="AVG_BY_CIRCLE", params={})], "AVG")
+
+
+def travelled(value: Any) -> Any:
+    """As a piece, and as an argument of a task."""
+    return unpack_value(pack_value(0, "value", pickle.loads(pickle.dumps(value))).data)  # noqa: S301
+
+
+@pytest.fixture(scope="module")
+def folded() -> FoldedShards:
+    cutting = Cutting(1, EXPIRY_SECONDS)
+    return fold_slices(whole(fleet(4, groups=4), cutting), cutting)
+
+
+@pytest.fixture(scope="module")
+def asked(folded: FoldedShards) -> list[Question]:
+    """The questions about a fleet in which everything happens."""
+    records = runs_of(folded.pieces[0]).lists.records
+    return [
+        question
+        for dossier in folded.all()
+        for question in questions(
+            dossier.cluster,
+            dossier.consumer_group,
+            find_situations(dossier, TERMS).distinct().values(),
+            records,
+        )
+    ]
+
+
+def test_a_question_is_answered_alike_wherever_it_is_asked(asked: list[Question]) -> None:
+    for question in asked:
+        there = travelled(question)
+        assert there == question
+        here, far = (answer(each, RULES) for each in (question, there))
+        assert here.evaluated == far.evaluated
+        assert here.allocations.rows.equals(far.allocations.rows)
+        assert here.allocations.ends == far.allocations.ends
+
+
+def texts_of(verdicts: Verdicts) -> list[Text]:
+    found = [each.reason for _, each in verdicts.evaluated]
+    for _, each in verdicts.evaluated:
+        for of_group in (*each.faults, *each.stacked):
+            found += [of_group.evidence, of_group.remedy]
+    return [text for text in found if isinstance(text, Text)]
+
+
+def test_verdicts_keep_what_their_texts_are_made_of(asked: list[Question]) -> None:
+    chinese = language("zh")
+    number = 0
+    for question in asked:
+        here = answer(question, RULES)
+        there = travelled(here)
+        assert there.evaluated == here.evaluated
+        texts, came = texts_of(here), texts_of(there)
+        assert [each.parts() for each in came] == [each.parts() for each in texts]
+        assert [chinese.of(each) for each in came] == [chinese.of(each) for each in texts]
+        assert any(chinese.of(each) != each for each in came) or not came
+        number += len(texts)
+        wanted, by_id = here.by_id(), there.by_id()
+        assert by_id.keys() == wanted.keys()
+        for situation_id, each in by_id.items():
+            assert each.allocations() == wanted[situation_id].allocations()
+    assert number > 50
+
+
+def test_the_work_on_a_shard_does_the_same_wherever_it_is_done(folded: FoldedShards) -> None:
+    work = GroupAudit(TERMS, RULES, shards=1)
+    before = EarlierFinding("1", "ORPHANED", "T", "b", 0, 1, 2, "CRITICAL", ("GHOST_MEMBER",), 1, 1)
+    pieces = [*folded.pieces[0], *earlier_pieces({("c", "G_GONE"): [before]}, 1)]
+    made = []
+    for each in (work, travelled(work)):
+        begun = each.begin(pieces)
+        answers = [each.answer(question) for question in each.questions(begun)]
+        # What ends a shard begins it again, and has the answers in another order.
+        made.append(sorted(each.end(each.begin(pieces), answers)))
+        assert sorted(each.end(begun, answers[::-1]))
+    assert made[0] == made[1]
+    assert {"group_health", "allocations", "group_faults"} <= {piece.kind for piece in made[0]}
+
+
+def test_the_step_over_slices_is_the_same_wherever_it_is_taken() -> None:
+    for step in (
+        TableStep(Cutting(3, 130), Window(), 900),
+        TableStep(Cutting(3, 130, True, True), Window(START, None, START), 900, group="G'\n"),
+    ):
+        assert travelled(step) == step

@@ -1,0 +1,427 @@
+"""The kernel: however the snapshot tables are cut into slices, the dossiers are those of the plain
+fold, each in its shard.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from jobs.engines.engine import Slice
+from jobs.fold import kernel, numbers
+from jobs.fold.dossiers import group_of_nobody
+from jobs.fold.kernel import Cutting, Facts, runs_of
+from jobs.fold.slices import TableStep
+from jobs.pieces import FOR_ALL, pack_rows, shard_of, unpack_rows
+from jobs.schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES
+from jobs.window import Window
+from tests.fold.fleets import EXPIRY_SECONDS, START, fleet
+from tests.fold.plain import fold_plainly, parts_of
+from tests.support.folding import fold_slices, whole
+from tests.support.ids import ids_locally
+
+pc: Any = pyarrow.compute
+seeds = st.integers(0, 1 << 32)
+
+
+class Cuts(NamedTuple):
+    """How tables are cut: into so many slices at most, where, and in what order."""
+
+    seed: int
+    slices: int
+    #: ``rows``: at any row; ``scattered``: each row anywhere; ``rounds``: in time, the round at a
+    #: cut on both sides.
+    how: str
+    #: Some slices come twice, as a file that lies in a folder under two names.
+    has_copies: bool
+    shards: int
+
+
+cuttings = st.builds(
+    Cuts,
+    seeds,
+    st.integers(1, 5),
+    st.sampled_from(["rows", "scattered", "rounds"]),
+    st.booleans(),
+    st.integers(1, 7),
+)
+
+
+def cut(rows: pa.Table, cuts: Cuts, random_: random.Random) -> list[pa.Table]:
+    number = random_.randint(1, cuts.slices)
+    if cuts.how == "scattered":
+        owners = [random_.randrange(number) for _ in range(rows.num_rows)]
+        slices = [rows.filter(pa.array([o == each for o in owners])) for each in range(number)]
+    elif cuts.how == "rounds" and "snapshot_time" in rows.schema.names:
+        times = sorted(set(rows["snapshot_time"].drop_null().to_pylist()))
+        edges = sorted(random_.choices(times, k=number - 1)) if times else []
+        slices = _by_time(rows, edges)
+    else:
+        edges = sorted(random_.randint(0, rows.num_rows) for _ in range(number - 1))
+        pairs = zip([0, *edges], [*edges, rows.num_rows], strict=True)
+        slices = [rows.slice(start, stop - start) for start, stop in pairs]
+    if cuts.has_copies:
+        slices += random_.sample(slices, k=random_.randint(0, len(slices)))
+    random_.shuffle(slices)
+    return slices
+
+
+def _by_time(rows: pa.Table, edges: list[Any]) -> list[pa.Table]:
+    """The rows between the edges, of both; what has no time is in all."""
+    slices = []
+    time = rows["snapshot_time"]
+    for since, until in zip([None, *edges], [*edges, None], strict=True):
+        chosen = pc.is_null(time)
+        after = pa.scalar(True) if since is None else pc.greater_equal(time, since)
+        before = pa.scalar(True) if until is None else pc.less_equal(time, until)
+        here = pc.and_(after, before)
+        if since is None and until is None:
+            slices.append(rows)
+            continue
+        slices.append(rows.filter(pc.or_(chosen, here.fill_null(False))))
+    return slices
+
+
+def sliced(tables: dict[str, pa.Table], cuts: Cuts, cutting: Cutting) -> list[tuple[str, pa.Table]]:
+    random_ = random.Random(cuts.seed)  # noqa: S311
+    found = [
+        (table.name, rows)
+        for table in cutting.tables()
+        for rows in cut(tables[table.name], cuts, random_)
+    ]
+    random_.shuffle(found)
+    return found
+
+
+def with_ids(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    return tables | ids_locally(
+        tables["heartbeats"], tables["broker_polls"], tables["topic_routes"], EXPIRY_SECONDS
+    )
+
+
+# ---------------------------------------------------------------- any cutting, the same dossiers
+
+
+@given(seeds, cuttings)
+@hypothesis_settings(max_examples=100)
+def test_however_the_rows_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
+    tables = fleet(seed, groups=2)
+    cutting = Cutting(cuts.shards, EXPIRY_SECONDS)
+    came = fold_slices(sliced(tables, cuts, cutting), cutting)
+    assert parts_of(came.all()) == fold_plainly(tables)
+
+
+@given(seeds, cuttings)
+@hypothesis_settings(max_examples=50)
+def test_however_tables_with_ids_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
+    tables = fleet(seed, groups=2)
+    cutting = Cutting(cuts.shards, EXPIRY_SECONDS, list_ids=True, route_ids=True)
+    came = fold_slices(sliced(with_ids(tables), cuts, cutting), cutting)
+    assert parts_of(came.all()) == fold_plainly(tables)
+
+
+@pytest.mark.parametrize(("list_ids", "route_ids"), [(True, False), (False, True)])
+def test_lists_may_come_by_ids_and_routes_by_rows_or_the_other_way_round(list_ids, route_ids):
+    tables = fleet(7, groups=2)
+    cutting = Cutting(3, EXPIRY_SECONDS, list_ids, route_ids)
+    came = fold_slices(whole(with_ids(tables), cutting), cutting)
+    assert parts_of(came.all()) == fold_plainly(tables)
+
+
+@pytest.mark.parametrize("rows_at_a_time", [1, 3, 50])
+@pytest.mark.parametrize("has_ids", [False, True])
+def test_small_batches_and_small_pieces_are_put_together(monkeypatch, rows_at_a_time, has_ids):
+    tables = fleet(1, groups=2)
+    monkeypatch.setattr(numbers, "_ROWS_AT_A_TIME", rows_at_a_time)
+    monkeypatch.setattr(kernel, "_MOST_RECORDS", rows_at_a_time)
+    monkeypatch.setattr("jobs.pieces._MOST_BYTES", 200)
+    cutting = Cutting(3, EXPIRY_SECONDS, has_ids, has_ids)
+    came = fold_slices(whole(with_ids(tables) if has_ids else tables, cutting), cutting)
+    assert parts_of(came.all()) == fold_plainly(tables)
+
+
+@given(seeds, st.integers(1, 40), st.booleans(), st.booleans())
+@hypothesis_settings(max_examples=15)
+def test_files_are_cut_as_tables_are_by_row_groups_or_by_their_bytes(
+    tmp_path_factory, seed, row_group_size, has_content, has_ids
+):
+    folder = tmp_path_factory.mktemp("tables")
+    tables = fleet(seed, groups=2)
+    cutting = Cutting(3, EXPIRY_SECONDS, has_ids, has_ids)
+    of_files = with_ids(tables) if has_ids else tables
+    slices = []
+    for table in cutting.tables():
+        path = str(folder / f"{table.name}.parquet")
+        pq.write_table(of_files[table.name], path, row_group_size=row_group_size)
+        if has_content:
+            content = pa.py_buffer((folder / f"{table.name}.parquet").read_bytes())
+            slices.append((table.name, numbers.open_content(table, content)))
+            continue
+        groups = pq.read_metadata(path).num_row_groups
+        for edges in (range(groups // 2), range(groups // 2, groups)):
+            slices.append((table.name, numbers.open_files(table, [path], row_groups=edges)))
+    assert parts_of(fold_slices(slices, cutting).all()) == fold_plainly(tables)
+
+
+def test_nothing_at_all_gives_no_dossier():
+    for has_ids in (False, True):
+        cutting = Cutting(2, EXPIRY_SECONDS, has_ids, has_ids)
+        empty = {table.name: table.schema.empty_table() for table in SNAPSHOT_TABLES}
+        came = fold_slices(whole(empty, cutting), cutting)
+        assert came.all() == []
+        assert (came.facts.first, came.facts.last) == (None, None)
+        assert fold_slices([], cutting).all() == []
+
+
+# ---------------------------------------------------------------- shards
+
+
+@given(seeds, cuttings, st.booleans())
+@hypothesis_settings(max_examples=30)
+def test_a_group_is_in_the_shard_of_its_name_and_a_route_where_a_group_subscribes(
+    seed, cuts, has_ids
+):
+    tables = fleet(seed, groups=3)
+    cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)
+    slices = sliced(with_ids(tables) if has_ids else tables, cuts, cutting)
+    came = fold_slices(slices, cutting)
+    for shard, dossiers in came.dossiers.items():
+        names = [(each.cluster, each.consumer_group) for each in dossiers]
+        assert {shard_of(*name, cuts.shards) for name in names} <= {shard}
+    subscribers = came.facts.subscribers()
+    dealt = came.topics()
+    subjects = {(row["cluster"], row["topic"]) for row in tables["topic_routes"].to_pylist()}
+    for cluster, topic in subjects:
+        groups = subscribers.get((cluster, topic), [group_of_nobody(topic)])
+        wanted = {shard_of(cluster, group, cuts.shards) for group in groups}
+        assert {shard for shard, topics in dealt.items() if (cluster, topic) in topics} == wanted
+
+
+@given(seeds, cuttings, st.booleans())
+@hypothesis_settings(max_examples=30)
+def test_a_topic_of_no_group_is_in_one_dossier_of_all_shards(seed, cuts, has_ids):
+    tables = fleet(seed, groups=1)
+    cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)
+    came = fold_slices(sliced(with_ids(tables) if has_ids else tables, cuts, cutting), cutting)
+    routed = Counter(
+        (dossier.cluster, topic, dossier.consumer_group)
+        for dossiers in came.dossiers.values()
+        for dossier in dossiers
+        for topic in dossier.routes
+    )
+    assert set(routed.values()) == {1}
+    subscribers = came.facts.subscribers()
+    nobody = [each for each in routed if each[:2] not in subscribers]
+    assert nobody, "%RETRY%nobody at least"
+    assert len({each[:2] for each in nobody}) == len(nobody)
+    assert all(name == group_of_nobody(topic) for _, topic, name in nobody)
+
+
+def test_a_topic_that_its_groups_of_two_shards_have_comes_once_to_each():
+    names = {shard_of("c", f"G{number}", 4): f"G{number}" for number in range(40)}
+    groups = [names[0], names[1]]
+    heartbeats = pa.Table.from_pylist(
+        [row for group in groups for row in [heartbeat(consumer_group=group)]], HEARTBEATS.schema
+    )
+    routes = fleet(1)["topic_routes"]
+    of_topic = routes.filter(
+        pc.and_(pc.equal(routes["topic"], "T"), pc.equal(routes["cluster"], "c"))
+    )
+    cutting = Cutting(4, EXPIRY_SECONDS)
+    came = fold_slices([("heartbeats", heartbeats), ("topic_routes", of_topic)], cutting)
+    assert came.topics() == {0: {("c", "T")}, 1: {("c", "T")}}
+    runs = [runs_of(came.pieces[shard]).routes for shard in (0, 1)]
+    assert runs[0].runs.num_rows == runs[1].runs.num_rows > 0
+    assert runs[0].records == runs[1].records
+
+
+def test_a_shard_has_the_contents_that_its_runs_name_and_no_other():
+    tables = with_ids(fleet(6, groups=4))
+    early = tables["broker_polls"]["snapshot_time"].to_pylist()
+    tables["broker_polls"] = tables["broker_polls"].filter(
+        pa.array([each < START + timedelta(seconds=60) for each in early])
+    )
+    cutting = Cutting(3, EXPIRY_SECONDS, list_ids=True, route_ids=True)
+    came = fold_slices(whole(tables, cutting), cutting)
+    kept = 0
+    for pieces in came.pieces.values():
+        runs = runs_of(pieces)
+        named = set(runs.lists.runs["list_id"].to_pylist()) - {None}
+        assert set(runs.lists.records) == named
+        assert set(runs.routes.records) == set(runs.routes.runs["route_id"].to_pylist())
+        kept += len(named)
+    assert 0 < kept < tables["member_lists"].num_rows
+
+
+def test_a_shard_is_the_same_in_every_process_and_its_names_are_not_run_together():
+    # hash() would give another one in each process.
+    names = [("c", "G_PAY"), ("", ""), ("\U0001f600", "主")]
+    assert [shard_of(*name, 8) for name in names] == [3, 6, 7]
+    apart = [shard_of("a", "bc", 1 << 30), shard_of("ab", "c", 1 << 30)]
+    assert apart[0] != apart[1]
+    assert {shard_of("c", f"G{number}", 16) for number in range(400)} == set(range(16))
+
+
+# ---------------------------------------------------------------- what the driver has to know
+
+
+@given(seeds, cuttings, st.booleans())
+@hypothesis_settings(max_examples=20)
+def test_the_facts_of_slices_are_those_of_the_whole(seed, cuts, has_ids):
+    tables = fleet(seed, groups=3)
+    cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)
+    tables = with_ids(tables) if has_ids else tables
+    came = fold_slices(sliced(tables, cuts, cutting), cutting).facts
+    wanted = fold_slices(whole(tables, cutting), cutting).facts
+    assert came == wanted
+    asked = {(row["cluster"], row["consumer_group"]) for row in tables["broker_polls"].to_pylist()}
+    if not has_ids:
+        asked |= {
+            (row["cluster"], row["consumer_group"]) for row in tables["heartbeats"].to_pylist()
+        }
+    assert came.polled <= asked
+    times = [micros(row["snapshot_time"]) for row in tables["broker_polls"].to_pylist()]
+    assert min(times) <= came.first <= came.last <= max(times)
+
+
+def micros(time):
+    return int(time.timestamp()) * 1_000_000
+
+
+def test_facts_of_nothing_and_of_one_part():
+    assert Facts.of([]) == Facts()
+    part = Facts(3, 5, {("c", "G")}, {("c", "G"): {"T"}})
+    assert Facts.of([part]) == part
+    assert Facts.of([part, Facts(4, 9), Facts()]).last == 9
+    assert part.subscribers() == {("c", "T"): ["G"]}
+
+
+def test_a_group_that_no_broker_ever_listed_has_the_routes_of_its_offsets_topics():
+    cutting = Cutting(3, EXPIRY_SECONDS)
+    came = fold_slices(whole(fleet(2, groups=4), cutting), cutting)
+    dossiers = {
+        (each.cluster, each.consumer_group): each
+        for of_shard in came.dossiers.values()
+        for each in of_shard
+    }
+    never_listed = dossiers["c", "G3"]
+    assert not never_listed.list_topics
+    assert "T" in never_listed.offsets
+    assert "T" in never_listed.routes
+
+
+def test_the_dossiers_of_a_shard_come_by_the_names_of_their_groups():
+    cutting = Cutting(2, EXPIRY_SECONDS)
+    for dossiers in fold_slices(whole(fleet(2, groups=3), cutting), cutting).dossiers.values():
+        found = [(each.cluster, each.consumer_group) for each in dossiers]
+        assert found == sorted(set(found))
+
+
+# ---------------------------------------------------------------- the window, and one group
+
+
+def heartbeat(**values):
+    row = {
+        "cluster": "c",
+        "snapshot_time": START,
+        "broker_name": "b",
+        "broker_id": 0,
+        "consumer_group": "G",
+        "client_id": "i",
+        "client_addr": "h:1",
+        "subscriptions": [{"topic": "T", "expression_type": "TAG", "expression": "*"}],
+    }
+    return row | values
+
+
+def written(tmp_path, tables):
+    """Each table as a file, and the slice that is this file."""
+    slices = []
+    for number, (name, rows) in enumerate(tables.items()):
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(rows, path)
+        slices.append(Slice(number, name, str(path), path.stat().st_size))
+    return slices
+
+
+@pytest.mark.parametrize("has_content", [False, True])
+@pytest.mark.parametrize("has_ids", [False, True])
+def test_a_window_and_a_group_are_cut_out_where_a_slice_is_read(tmp_path, has_content, has_ids):
+    tables = fleet(5, groups=3)
+    since, until = START + timedelta(seconds=60), START + timedelta(seconds=180)
+    chosen = {}
+    for name, rows in tables.items():
+        kept = [
+            row
+            for row in rows.to_pylist()
+            if _is_in(row, since - timedelta(seconds=90) * (name == "topic_routes"), until)
+            and row.get("consumer_group", "G1") == "G1"
+        ]
+        chosen[name] = pa.Table.from_pylist(kept, rows.schema)
+    cutting = Cutting(2, EXPIRY_SECONDS, has_ids, has_ids)
+    step = TableStep(cutting, Window(since, until), 90, group="G1")
+    every = with_ids(tables) if has_ids else tables
+    pieces = []
+    read = {table.name: every[table.name] for table in cutting.tables()}
+    for slice_ in written(tmp_path, read):
+        content = None
+        if has_content:
+            content = pa.py_buffer((tmp_path / f"{slice_.what}.parquet").read_bytes())
+        pieces += step(slice_, content)
+
+    class Once:
+        """Pieces that are there already."""
+
+        shards = cutting.shards
+
+        def pieces(self, *_):
+            return pieces
+
+    came = fold_slices([("heartbeats", pa.table({}))], Once())
+    assert parts_of(came.all()) == fold_plainly(chosen)
+
+
+def _is_in(row, since, until):
+    if row.get("source") == "CLIENT_LOG":
+        # What a client wrote before the window is in force in it.
+        return (row["logged_at"] or row["observed_at"]) < until
+    return since <= row["snapshot_time"] < until
+
+
+def test_one_group_alone_is_read_from_tables_and_files(tmp_path):
+    rows = fleet(5, groups=3)["heartbeats"]
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    for source in (rows, numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")])):
+        chosen = numbers.only(source, cluster="c", consumer_group=["G1"])
+        runs = fold_slices([("heartbeats", chosen)], Cutting(1, EXPIRY_SECONDS))
+        assert {*runs.facts.polled} == {("c", "G1")}
+
+
+def test_lists_alone_are_enough_where_nothing_shows_the_polls():
+    tables = fleet(3)
+    alone = {name: rows.schema.empty_table() for name, rows in tables.items()}
+    alone["heartbeats"] = tables["heartbeats"]
+    came = fold_slices([("heartbeats", tables["heartbeats"])], Cutting(2, EXPIRY_SECONDS))
+    assert parts_of(came.all()) == fold_plainly(alone)
+    assert came.facts.polled
+
+
+def test_pieces_are_packed_rows_and_nothing_is_packed_of_none(monkeypatch):
+    rows = fleet(1)["broker_polls"]
+    monkeypatch.setattr("jobs.pieces._MOST_BYTES", 1000)
+    pieces = list(pack_rows(3, "polls", rows))
+    assert len(pieces) > 1
+    assert {(each.shard, each.kind) for each in pieces} == {(3, "polls")}
+    assert pa.concat_tables([unpack_rows(each.data) for each in pieces]).equals(rows)
+    assert list(pack_rows(3, "polls", BROKER_POLLS.schema.empty_table())) == []
+    assert FOR_ALL < 0
