@@ -88,7 +88,7 @@ def publish(
     masking = task.settings.masking.to_masking()
     wait = task.settings.publishing.wait_seconds
     writing = folder.publication(place.date).writing(run_id, wait, progress.say)
-    with writing as held:
+    with writing as number:
         with progress.step("report tables") as step:
             places = {t.name: folder.table(t.name, place.date, run_id) for t in made.tables}
             counts = write_tables(made.pieces, made.tables, places)
@@ -138,7 +138,7 @@ def publish(
             },
             files=files,
         )
-        folder.publish(published, held)
+        folder.publish(published, number)
     return published
 
 

@@ -25,6 +25,25 @@ def write_new(path: Path, data: bytes, mode: int = 0o666) -> None:
         raise
 
 
+def create(path: Path, data: bytes) -> None:
+    """Writes a file that is not there yet, in one step; FileExistsError where there is one.
+
+    By a hard link, so that nobody reads a part of it; where the file system has none, in place.
+    """
+    under_way = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        write_new(under_way, data)
+        try:
+            os.link(under_way, path, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:
+            write_new(path, data)
+        sync(path.parent)
+    finally:
+        under_way.unlink(missing_ok=True)
+
+
 def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Writes a file in one step: who reads it sees the old bytes or the new.
 

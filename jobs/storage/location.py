@@ -17,6 +17,7 @@ import pyarrow.fs as pafs
 
 from jobs.errors import InputError
 from jobs.storage import disk
+from jobs.storage.conditional import put_if_absent
 from jobs.text import visible
 
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
@@ -133,6 +134,36 @@ class Location:
             disk.write_new(Path(self._base), data)
         else:
             self._put(data)
+
+    def create_text(self, text: str) -> None:
+        """Writes a file that is not there yet; FileExistsError where there is one.
+
+        Of several writers one creates it: on a local disk, on HDFS, whose rename refuses a name
+        that is there, and in S3, where boto3 is installed and the store knows If-None-Match.
+        Elsewhere it is looked for, written and read back: of two in one moment the last counts,
+        and the other one has FileExistsError unless it read back before.
+        """
+        data = text.encode("utf-8")
+        parent, name = self._base.rsplit("/", 1)
+        self._fs.create_dir(parent, recursive=True)
+        if self.is_local:
+            disk.create(Path(self._base), data)
+        elif self._fs.type_name == "hdfs":
+            beside = self._beside(f"{parent}/_{name}.{secrets.token_hex(6)}.tmp")
+            beside._put(data)
+            try:
+                self._fs.move(beside.base, self._base)
+            except OSError as error:
+                beside.delete_file()
+                if self.exists():
+                    raise FileExistsError(str(self)) from error
+                raise
+        elif not (self._fs.type_name == "s3" and put_if_absent(self.uri, self._base, data)):
+            if self.exists():
+                raise FileExistsError(str(self))
+            self._put(data)
+            if self.read_bytes() != data:
+                raise FileExistsError(str(self))
 
     def replace_text(self, text: str) -> None:
         """Writes the file so that a reader sees the old text or the new, never a part.
