@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from jobs.arguments import LAST_RUN, parse_arguments
 from jobs.errors import AuditError, DamagedError, InputError, QuarantineError, SettingsError
 from jobs.failures import is_of_the_machine, sentence_of
+from jobs.incomplete import INCOMPLETE, sentences_of
 from jobs.instants import to_instant
 from jobs.kinds import QUEUE_FINDINGS
 from jobs.known_issues import (
@@ -238,7 +239,7 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
         if late_error is not None:
             complain(str(late_error))
         if published is not None:
-            for text in expired_known_issues(published):
+            for text in (*expired_known_issues(published), *what_is_missing(published)):
                 complain(text)
             say(sum_up(published, reports))
             _clear_away(published, _needed(task), progress)
@@ -462,6 +463,10 @@ def _new_run() -> Run:
     return Run(new_run_id(now), now)
 
 
+#: So many sentences on what is missing are shown after a run.
+_MOST_MISSING = 5
+
+
 def sum_up(published: Published, reports: Location | None) -> str:
     """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
@@ -494,14 +499,25 @@ def sum_up(published: Published, reports: Location | None) -> str:
 
 
 def fails(published: Published, fail_on: str | None) -> bool:
-    """Whether the run has findings that are so severe or worse, and no known issues."""
-    if fail_on is None:
-        return False
+    """Whether the run has findings that are so severe or worse, and no known issues.
+
+    Of INCOMPLETE: whether something is missing of its input.
+    """
+    if fail_on in (None, INCOMPLETE):
+        return fail_on is not None and bool(sentences_of(published.summary))
     severe = SEVERITIES[SEVERITIES.index(fail_on) :]
     findings = published.summary["findings"].values()
     return any(
         counts[severity] > counts["known"][severity] for counts in findings for severity in severe
     )
+
+
+def what_is_missing(published: Published) -> list[str]:
+    """A line for each thing that is missing of the input; of many the first ones."""
+    texts = sentences_of(published.summary)
+    lines = [f"the input is not complete: {visible(each)}" for each in texts[:_MOST_MISSING]]
+    more = len(texts) - _MOST_MISSING
+    return [*lines, f"and {more} more, which the page has"] if more > 0 else lines
 
 
 def expired_known_issues(published: Published) -> list[str]:

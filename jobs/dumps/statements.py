@@ -105,11 +105,13 @@ BEGINNING = 1_000
 class Refused(NamedTuple):
     """A line that is no statement: what was expected and what came.
 
-    ``keeps``: how many of its bytes are to be kept; None: all.
+    ``keeps``: how many of its bytes are to be kept; None: all. ``kind``: that of the line; empty
+    where it has none.
     """
 
     reason: str
     keeps: int | None = None
+    kind: str = ""
 
     def kept(self, line: bytes) -> bytes:
         """What the quarantine is to have of the line."""
@@ -195,9 +197,12 @@ class Reader:
                 return Refused("expected a JSON object, came an empty line")
             return Refused(expected("one JSON object", text))
         try:
-            return self._statements(envelope, order)
+            found = self._statements(envelope, order)
         except RecursionError:  # brackets that nest so deeply that they cannot be written again
             return Refused(expected("one JSON object", text))
+        if isinstance(found, Refused) and envelope.get("kind") in KINDS:
+            return found._replace(kind=envelope["kind"])
+        return found
 
     def _statements(self, envelope: dict[str, Any], order: int) -> list[Statement] | Refused:
         name = envelope.get("kind")

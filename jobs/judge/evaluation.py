@@ -122,18 +122,39 @@ def offline(situation: Situation) -> list[tuple[str, int]]:
     ]
 
 
+class Subscribed:
+    """What members subscribe to, by topic: who has 20,000 of them is asked for each."""
+
+    def __init__(self) -> None:
+        #: By identity, with what has it, which nothing else has for as long.
+        self._found: dict[int, tuple[Any, dict[str, tuple[Any, ...]]]] = {}
+
+    def expression(self, member: MemberFacts, topic: str) -> tuple[Any, ...] | None:
+        """Type and text of the expression; None where the member does not subscribe."""
+        subscriptions = member[-1] or ()
+        if id(subscriptions) not in self._found:
+            by_topic = {each[0]: tuple(each[1:]) for each in reversed(subscriptions)}
+            self._found[id(subscriptions)] = subscriptions, by_topic
+        return self._found[id(subscriptions)][1].get(topic)
+
+
 def state_of(
     consumer_group: str,
     situation: Situation,
     members: Mapping[str, Sequence[MemberFacts]],
+    subscribed: Subscribed | None = None,
 ) -> State:
-    """The core's state of a situation; ``members`` by list id."""
+    """The core's state of a situation; ``members`` by list id.
+
+    ``subscribed``: the same for all situations of these members.
+    """
     topic = situation.topic
+    by_topic = subscribed or Subscribed()
     return make_state(
         consumer_group,
         topic,
         members=(
-            (*part.broker, *_of_topic(member, topic))
+            (*part.broker, *_of_topic(member, topic, by_topic))
             for part in listed(situation)
             for member in members[part.list_id]
             if part.has(member[_CLIENT_ID])
@@ -156,16 +177,16 @@ _LISTED_VERSION = ANY_TOPIC_FIELDS.index("version")
 _CLIENT_ID = ANY_TOPIC_FIELDS.index("client_id")
 
 
-def _of_topic(member: MemberFacts, topic: str) -> tuple[Any, ...]:
+def _of_topic(member: MemberFacts, topic: str, subscribed: Subscribed) -> tuple[Any, ...]:
     """The facts as ``evaluation.MEMBER_FIELDS`` has them, but for the broker."""
-    *any_topic, doubtful_topics, subscriptions = member
+    *any_topic, doubtful_topics, _ = member
     if any_topic[_LISTED_VERSION] is None:
         any_topic[_LISTED_VERSION] = -1
-    for of_topic, expression_type, expression in subscriptions or ():
-        if of_topic == topic:
-            percent = dict(doubtful_topics).get(topic, SURE) if doubtful_topics else SURE
-            return (*any_topic, True, percent, expression_type, expression)
-    return (*any_topic, False, SURE, None, None)
+    expression = subscribed.expression(member, topic)
+    if expression is None:
+        return (*any_topic, False, SURE, None, None)
+    percent = dict(doubtful_topics).get(topic, SURE) if doubtful_topics else SURE
+    return (*any_topic, True, percent, *expression)
 
 
 #: What _of_topic relies on.
@@ -302,8 +323,9 @@ def answer(question: Question, rules: StrategyRules) -> Verdicts:
     """The core's verdicts on the situations of a question."""
     found: list[tuple[str, Evaluated]] = []
     allocations = AllocationRows.builder(question.cluster, question.consumer_group)
+    subscribed = Subscribed()
     for situation in question.situations:
-        state = state_of(question.consumer_group, situation, question.members)
+        state = state_of(question.consumer_group, situation, question.members, subscribed)
         evaluation = evaluate(state, rules)
         found.append(
             (situation.situation_id, to_evaluated(evaluation, CoreSituation(state, rules)))

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+_SCHEMES = ("s3", "s3a", "s3n")
 #: What a store answers where the object is there (412), or is being created (409).
 _IS_THERE = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 #: What a store answers that has no conditional writes.
@@ -13,11 +14,13 @@ _UNKNOWN = {"NotImplemented", "501"}
 
 
 def put_if_absent(uri: str, base: str, data: bytes) -> bool:
-    """Creates the object, by boto3; False where that, or the store, cannot do it.
+    """Creates the object, by boto3; False where that, or the store, cannot do it, or it is no S3.
 
     ``uri``: with PyArrow's options; ``base``: bucket and key. Raises FileExistsError where it is
     there, OSError for whatever else fails.
     """
+    if urlsplit(uri).scheme not in _SCHEMES:
+        return False
     try:
         boto3: Any = import_module("boto3")
     except ImportError:

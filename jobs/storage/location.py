@@ -158,7 +158,7 @@ class Location:
                 if self.exists():
                     raise FileExistsError(str(self)) from error
                 raise
-        elif not (self._fs.type_name == "s3" and put_if_absent(self.uri, self._base, data)):
+        elif not put_if_absent(self.uri, self._base, data):
             if self.exists():
                 raise FileExistsError(str(self))
             self._put(data)

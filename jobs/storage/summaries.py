@@ -21,6 +21,7 @@ _SHAPE: Any = {
     "window": {"last_snapshot": _is_time},
     "rows": {...: int},
     "inputs": {"snapshots": str, "ingested": (dict, type(None))},
+    "incomplete": [list],
     "brokers": {...: {...: str}},
     "groups": {"clusters": {...: {...: {"level": str}}}, "left_out": int},
     "assumptions": {"groups": int},

@@ -1,4 +1,4 @@
-"""An object store with conditional writes, whose listings show late what others did."""
+"""An object store, with conditional writes or not, whose listings show late what others did."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from tests.faults.calls import Handler, Hook, Storage
 class LateStore(Storage):
     """Who lists sees what another thread made only so many calls after it was made."""
 
-    def __init__(self, root: Path, hook: Hook, late: int) -> None:
+    def __init__(self, root: Path, hook: Hook, late: int, *, is_conditional: bool = True) -> None:
         super().__init__(root, hook)
+        self._is_conditional = is_conditional
         self._late = late
         self._made: dict[str, tuple[int, int]] = {}
 
@@ -47,7 +48,10 @@ class LateStore(Storage):
             return True
 
         patch.setattr(location, "file_system_of", file_system_of)
-        patch.setattr(location, "put_if_absent", put_if_absent)
+        if self._is_conditional:
+            patch.setattr(location, "put_if_absent", put_if_absent)
+        else:
+            patch.setattr(location, "put_if_absent", lambda *_: False)
 
 
 class _LateHandler(Handler):

@@ -67,6 +67,7 @@ SUMMARY: dict[str, Any] = {
     "groups": {"clusters": {}, "left_out": 0},
     "assumptions": {"groups": 0, "strategy": 0, "subscriptions": 0},
     "rounds": {"groups_too_wide": 0},
+    "incomplete": [],
     "brokers": {},
     "known_issues": [],
 }
