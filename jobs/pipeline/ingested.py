@@ -30,9 +30,9 @@ class Ingested:
     bytes: int
     lines: int
     quarantined: int
-    kinds: Mapping[str, int] = field(default_factory=dict)
-    quarantined_kinds: Mapping[str, int] = field(default_factory=dict)
-    incomplete: Sequence[Text] = ()
+    kinds: Mapping[str, int] = field(default_factory=dict, compare=False)
+    quarantined_kinds: Mapping[str, int] = field(default_factory=dict, compare=False)
+    incomplete: Sequence[Text] = field(default=(), compare=False)
 
     @property
     def quarantined_share(self) -> float:
@@ -45,7 +45,7 @@ class Ingested:
         return [
             kind
             for kind, lines in sorted(self.quarantined_kinds.items())
-            if lines > max(self.kinds.get(kind, 0), 1)
+            if lines > self.kinds.get(kind, 0)
         ]
 
     def summary(self) -> dict[str, Any]:

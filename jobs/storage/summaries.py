@@ -18,7 +18,7 @@ def _is_time(value: Any) -> bool:
 _SHAPE: Any = {
     "started_at": _is_time,
     "duration_seconds": (int, float),
-    "window": {"last_snapshot": _is_time},
+    "window": {"since": lambda value: value is None or _is_time(value), "last_snapshot": _is_time},
     "rows": {...: int},
     "inputs": {"snapshots": str, "ingested": (dict, type(None))},
     "incomplete": [list],
