@@ -228,18 +228,15 @@ class RemotingClient:
             return self._failed(address, NO_ANSWER, reason)
         except _RequestError as error:
             return self.not_asked(address, f"the request cannot be written: {error}")
-        except FrameError as error:
-            reason = f"{address}: the answer to {code.name} ({code:d}) is no frame: {error}"
-            self._give_up(address, reason)
-            return self._failed(address, NOT_UNDERSTOOD, reason)
-        except (OSError, ValueError, OverflowError) as error:
-            reason = f"{address}: cannot connect: {_reason(error)}"
-            self._give_up(address, reason)
-            return self._failed(address, NOT_REACHED, reason)
-        except _ClosedError as error:
-            reason = f"{address}: closed the connection twice, at {code.name} ({code:d}): {error}"
-            self._give_up(address, reason)
-            return self._failed(address, NOT_REACHED, reason)
+        except (FrameError, OSError, ValueError, OverflowError, _ClosedError) as error:
+            code_of_error, what = NOT_REACHED, f"cannot connect: {_reason(error)}"
+            if isinstance(error, FrameError):
+                code_of_error = NOT_UNDERSTOOD
+                what = f"the answer to {code.name} ({code:d}) is no frame: {error}"
+            elif isinstance(error, _ClosedError):
+                what = f"closed the connection twice, at {code.name} ({code:d}): {error}"
+            self._give_up(address, f"{address}: {what}")
+            return self._failed(address, code_of_error, f"{address}: {what}")
 
     async def _asked_twice(self, address: str, question: Question) -> Answer:
         """The answer; a question whose connection ended is asked once more over a new one."""

@@ -21,13 +21,12 @@ import json
 import struct
 from asyncio import IncompleteReadError, StreamReader
 from collections.abc import Callable, Mapping
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 #: No frame is shorter: it has at least the mark.
 _SHORTEST = 4
 #: ``LanguageCode``, by its number; what comes later than these is OTHER.
-_LANGUAGES = (
+LANGUAGES = (
     *("JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO"),
     *("PHP", "OMS", "RUST", "NODE_JS"),
 )
@@ -38,20 +37,15 @@ _LONGEST_HEADER = 1 << 16
 #: A frame is taken from its stream in such pieces.
 _PIECE = 1 << 16
 
-_FIXED = struct.Struct(">hBhii")
+#: How a header is written (``SerializeType``). The collector writes JSON, and reads both.
+_JSON, ROCKETMQ = 0, 1
+FIXED = struct.Struct(">hBhii")
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 
 
 class FrameError(ValueError):
     """Bytes that are no frame, or a frame that cannot be written so."""
-
-
-class Serialization(IntEnum):
-    """How a header is written (``SerializeType``)."""
-
-    JSON = 0
-    ROCKETMQ = 1
 
 
 class Frame(NamedTuple):
@@ -69,7 +63,6 @@ class Frame(NamedTuple):
     remark: str | None = None
     fields: Mapping[str, str] = {}
     body: bytes = b""
-    serialization: Serialization = Serialization.JSON
 
     @property
     def is_answer(self) -> bool:
@@ -83,16 +76,18 @@ def encode(frame: Frame) -> bytes:
     Raises FrameError for what its header cannot hold.
     """
     try:
-        if frame.serialization is Serialization.JSON:
-            header = _json_header(frame)
-        else:
-            header = _binary_header(frame)
-    except (struct.error, UnicodeEncodeError) as error:
+        header = _json_header(frame)
+    except UnicodeEncodeError as error:
         raise FrameError(f"cannot be written as a header: {error}") from error
     if len(header) >= 1 << 24:
         raise FrameError(f"expected a header below 16 MiB, came {len(header)} bytes")
-    mark = frame.serialization << 24 | len(header)
-    return struct.pack(">II", 4 + len(header) + len(frame.body), mark) + header + frame.body
+    return framed(_JSON, header, frame.body)
+
+
+def framed(form: int, header: bytes, body: bytes) -> bytes:
+    """A header of a form and a body behind their lengths."""
+    mark = form << 24 | len(header)
+    return struct.pack(">II", 4 + len(header) + len(body), mark) + header + body
 
 
 def decode(payload: bytes) -> Frame:
@@ -108,9 +103,9 @@ def decode(payload: bytes) -> Frame:
         raise FrameError(f"expected a header of {end - 4} bytes, came {len(payload) - 4}")
     header, body = payload[4:end], payload[end:]
     try:
-        if mark >> 24 == Serialization.JSON:
+        if mark >> 24 == _JSON:
             return _from_json(header, body)
-        if mark >> 24 == Serialization.ROCKETMQ:
+        if mark >> 24 == ROCKETMQ:
             return _from_binary(header, body)
     except (ValueError, RecursionError, struct.error) as error:
         raise FrameError(f"the header cannot be read: {error}") from error
@@ -150,7 +145,7 @@ def _json_header(frame: Frame) -> bytes:
         "language": frame.language,
         "opaque": frame.opaque,
         **({} if frame.remark is None else {"remark": frame.remark}),
-        "serializeTypeCurrentRPC": frame.serialization.name,
+        "serializeTypeCurrentRPC": "JSON",
         "version": frame.version,
     }
     return json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
@@ -190,27 +185,9 @@ def _text(values: dict[str, Any], name: str) -> str | None:
     return None if value is None else value.encode(errors="replace").decode()
 
 
-def _binary_header(frame: Frame) -> bytes:
-    language = frame.language if frame.language in _LANGUAGES else _OTHER
-    remark = (frame.remark or "").encode()
-    fields = b"".join(
-        _SHORT.pack(len(name)) + name + _INT.pack(len(value)) + value
-        for name, value in ((name.encode(), it.encode()) for name, it in frame.fields.items())
-    )
-    return b"".join(
-        (
-            _FIXED.pack(
-                frame.code, _LANGUAGES.index(language), frame.version, frame.opaque, frame.flag
-            ),
-            _INT.pack(len(remark)) + remark,
-            _INT.pack(len(fields)) + fields,
-        )
-    )
-
-
 def _from_binary(header: bytes, body: bytes) -> Frame:
-    code, language, version, opaque, flag = _FIXED.unpack_from(header)
-    remark, place = _counted(header, _FIXED.size, _INT)
+    code, language, version, opaque, flag = FIXED.unpack_from(header)
+    remark, place = _counted(header, FIXED.size, _INT)
     packed, place = _counted(header, place, _INT)
     if place != len(header):
         raise FrameError(f"expected {place} bytes, came {len(header)}")
@@ -225,11 +202,10 @@ def _from_binary(header: bytes, body: bytes) -> Frame:
         opaque=opaque,
         flag=flag,
         version=version,
-        language=_LANGUAGES[language] if language < len(_LANGUAGES) else _OTHER,
+        language=LANGUAGES[language] if language < len(LANGUAGES) else _OTHER,
         remark=remark.decode() or None,
         fields=fields,
         body=body,
-        serialization=Serialization.ROCKETMQ,
     )
 
 

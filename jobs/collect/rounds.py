@@ -36,7 +36,7 @@ from typing import Any
 from jobs.collect import questions, reading
 from jobs.collect.client import NO_ANSWER, NOT_REACHED, NOT_UNDERSTOOD, OK, Answer, RemotingClient
 from jobs.collect.memory import Broker, GroupMemory, Memory
-from jobs.collect.questions import Question
+from jobs.collect.questions import Question, RequestCode
 from jobs.collect.reading import Listed, Named
 from jobs.collect.shares import Shares, Walk
 from jobs.instants import SECOND, Instant, to_datetime
@@ -65,6 +65,8 @@ _NAME = re.compile(r"[A-Za-z0-9_%-]+")
 EXPECTED = {OK, 17, 206, 3}
 #: A server that does not have the request (``RequestCode`` of a later version).
 _NOT_SUPPORTED = 3
+#: What brokers before 5.0 do not have.
+_SINCE_5 = {RequestCode.QUERY_TOPICS_BY_CONSUMER, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE}
 #: A broker that lists nobody of the group.
 _NOT_ONLINE = 206
 
@@ -303,7 +305,11 @@ class Round:
             answer = await self._asked(address, job)
             self._not_asked += answer.code == NOT_REACHED
             try:
-                job.then(answer, await self._read(job, answer))
+                if answer.code == _NOT_SUPPORTED and job.question.code in _SINCE_5:
+                    refused = (address, int(job.question.code))
+                    self._memory.refused.setdefault(refused, self._snapshot_time)
+                else:
+                    job.then(answer, await self._read(job, answer))
                 if self._unwritten > _BATCH:
                     await self._flush()
             finally:
@@ -423,9 +429,8 @@ class Round:
             then = partial(self._on_groups, broker)
             self._put(broker.address, questions.groups(), then, reading.groups_in)
             if REQUEST_MODES not in self._target.without:
-                self._put_if_supported(
-                    broker, questions.request_modes(), partial(self._on_request_modes, broker)
-                )
+                modes = partial(self._on_request_modes, broker)
+                self._put(broker.address, questions.request_modes(), modes, urgency=_SECOND)
         for group in self._target.named_groups:
             self._add_group((broker.cluster, group), "")
         # Groups that are named anew wake the others, too.
@@ -437,7 +442,8 @@ class Round:
     def _on_groups(self, broker: Broker, answer: Answer, found: Named | None) -> None:
         self._write("subscription_group", broker.cluster, answer, **_of(broker))
         self._is_doubtful |= not answer.is_ok
-        self._leave_out_long(broker, found)
+        if found and found.too_long:
+            self._leave_out(broker.address, "groups with names that are too long", found.too_long)
         for group in self._groups.within(found.names) if found else ():
             key = broker.cluster, group
             if len(self._known) < self._target.most_groups:
@@ -472,32 +478,13 @@ class Round:
         if OFFSETS not in self._target.without:
             self._put_offsets(broker, key)
         if self._of_group(key).is_due:
-            then = partial(self._on_topics_of, broker, key)
-            self._put_if_supported(
-                broker, questions.topics_of(key[1]), then, reading.topics_in_list
-            )
+            then = partial(self._on_topics, "consumer_topics", broker, key)
+            question = questions.topics_of(key[1])
+            self._put(broker.address, question, then, reading.topics_in_list, _SECOND)
 
     def _put_offsets(self, broker: Broker, key: _Group) -> None:
         then = partial(self._on_offsets, broker, key)
         self._put(broker.address, questions.offsets(key[1]), then, reading.topics_in, _SECOND)
-
-    def _put_if_supported(
-        self,
-        broker: Broker,
-        question: Question,
-        then: Callable[[Answer, Any], None],
-        read: Callable[[Answer], Any] = _nothing,
-    ) -> None:
-        """Asks what brokers before 5.0 do not answer, unless this one has already refused it."""
-        key = (broker.address, int(question.code))
-
-        def remember(answer: Answer, found: Any) -> None:
-            if answer.code == _NOT_SUPPORTED:
-                self._memory.refused.setdefault(key, self._snapshot_time)
-            else:
-                then(answer, found)
-
-        self._put(broker.address, question, remember, read, _SECOND)
 
     def _on_request_modes(self, broker: Broker, answer: Answer, _: None) -> None:
         self._write("message_request_mode", broker.cluster, answer, **_of(broker))
@@ -536,10 +523,16 @@ class Round:
         # A list that changed makes all members due, those that other brokers list too.
         self._ask_members(group, members, members.brokers if members.is_due else found.ids)
 
-    def _on_offsets(self, broker: Broker, key: _Group, answer: Answer, found: Named | None) -> None:
+    def _on_topics(
+        self, kind: str, broker: Broker, key: _Group, answer: Answer, found: Named | None
+    ) -> None:
         cluster, group = key
-        self._write("consume_stats", cluster, answer, **_of(broker), consumer_group=group)
+        self._write(kind, cluster, answer, **_of(broker), consumer_group=group)
         self._add_topics(cluster, found, broker.address, key)
+
+    def _on_offsets(self, broker: Broker, key: _Group, answer: Answer, found: Named | None) -> None:
+        _, group = key
+        self._on_topics("consume_stats", broker, key, answer, found)
         if found and found.names:
             self._known.add(group)
         if answer.code < OK:
@@ -551,13 +544,6 @@ class Round:
             ]
             if others and not (other := min(others, key=lambda each: each.broker_id)).is_master:
                 self._put_offsets(other, key)
-
-    def _on_topics_of(
-        self, broker: Broker, key: _Group, answer: Answer, found: Named | None
-    ) -> None:
-        cluster, group = key
-        self._write("consumer_topics", cluster, answer, **_of(broker), consumer_group=group)
-        self._add_topics(cluster, found, broker.address, key)
 
     def _add_topics(
         self,
@@ -614,21 +600,17 @@ class Round:
         self._ask_members(group[1], members, members.brokers)
 
     def _ask_members(self, group: str, members: _Members, client_ids: Iterable[str]) -> None:
-        if RUNNING_INFOS not in self._target.without:
-            for client_id in client_ids:
-                self._ask_member(group, members, client_id)
-
-    def _ask_member(self, group: str, members: _Members, client_id: str) -> None:
-        """Has a member's running info asked, if it is wanted: of one broker that lists it, of an id
-        that is listed twice of every one.
+        """Has the running infos asked that are wanted: each of one broker that lists the member, of
+        an id that is listed twice of every one.
         """
-        unanswered = members.memory.unanswered
-        if not members.is_due and client_id not in unanswered:
+        if RUNNING_INFOS in self._target.without:
             return
-        brokers = members.brokers.get(client_id, [])
-        is_of_each = client_id in members.twice or self._target.infos_of_each_broker
-        for broker in brokers if is_of_each else brokers[:1]:
-            self._ask_member_at(broker, group, members, client_id)
+        for client_id in client_ids:
+            if members.is_due or client_id in members.memory.unanswered:
+                brokers = members.brokers.get(client_id, [])
+                is_of_each = client_id in members.twice or self._target.infos_of_each_broker
+                for broker in brokers if is_of_each else brokers[:1]:
+                    self._ask_member_at(broker, group, members, client_id)
 
     def _ask_member_at(self, broker: Broker, group: str, members: _Members, client_id: str) -> None:
         if (client_id, broker.address) not in members.asked:
@@ -738,10 +720,6 @@ class Round:
         broker = self._brokers.get(address)
         cluster = broker.cluster if broker else self._target.name
         self._left_out[cluster, address, what] += number
-
-    def _leave_out_long(self, broker: Broker, found: Named | None) -> None:
-        if found and found.too_long:
-            self._leave_out(broker.address, "groups with names that are too long", found.too_long)
 
     def _say_what_was_left_out(self) -> None:
         """A line and a trouble for each reason."""
