@@ -11,16 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import quantiles
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from jobs.schemas import BROKER_POLLS
 from jobs.text import iso
 from jobs.window import Window
 from rebalance_core.texts import Text, from_parts
+
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
 
 #: The word for ``--fail-on``, and the key of the summary.
 INCOMPLETE, _KEY = "INCOMPLETE", "incomplete"

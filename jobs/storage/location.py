@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from jobs.errors import InputError
 from jobs.storage import disk
 from jobs.storage.conditional import put_if_absent
 from jobs.text import visible
+
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
 
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 #: The names that Spark has for a file system and PyArrow has not.
@@ -281,15 +283,15 @@ def file_system_of(uri: str, scheme: str) -> tuple[pafs.FileSystem, str]:
     return file_system, str(base)
 
 
-#: A flipped bit in a page is an error, and no other value.
-_VERIFIED = ds.ParquetFileFormat(
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-)
-
-
 def parquet_of(paths: Sequence[str], file_system: pafs.FileSystem) -> ds.Dataset:
     """Parquet files as one table; page checksums are verified where a file has them."""
-    return ds.dataset(list(paths), format=_VERIFIED, filesystem=file_system)
+    import pyarrow.dataset as ds  # noqa: PLC0415 - see above
+
+    # A flipped bit in a page is an error, and no other value.
+    verified = ds.ParquetFileFormat(
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    )
+    return ds.dataset(list(paths), format=verified, filesystem=file_system)
 
 
 def local_bytes(paths: Sequence[str]) -> int | None:

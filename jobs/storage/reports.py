@@ -14,9 +14,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow.dataset as ds
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
+
 
 from jobs.errors import DamagedError, InputError
 from jobs.storage.location import Location

@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from jobs.errors import DamagedError, InputError
@@ -25,6 +24,9 @@ from jobs.storage import disk
 from jobs.storage.location import Location, StoredFile
 from jobs.storage.manifest import TableFiles
 from jobs.storage.publication import Publication
+
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
 
 _NAME = "snapshots"
 #: A folder that an ingest wrote; a lake may have other folders that begin with run=.
