@@ -475,11 +475,11 @@ def test_an_account_is_refused_by_name(cluster: RemoteCluster) -> None:
 
 @pytest.mark.e2e
 def test_twenty_hostile_servers_at_once_cost_no_honest_line(tmp_path: Path) -> None:
-    every = 12.0
+    every = 20.0
     outcome = run(tmp_path, every, 2)
     assert len(outcome.rounds) == 2, outcome.said
     assert [each.honest - each.expected for each in outcome.rounds] == [0, 0]
     assert max(each.seconds for each in outcome.rounds) < every + 5
-    # By itself on a quiet machine it is some 290.
-    assert outcome.most_mib < 350
+    # By itself on a quiet machine it is some 250.
+    assert outcome.most_mib < 300
     assert outcome.exit_code == 0
