@@ -15,6 +15,7 @@ from jobs import __version__
 from jobs.changes import CHANGES
 from jobs.environment import SPARK_PACKAGE
 from jobs.errors import SettingsError
+from jobs.incomplete import INCOMPLETE
 from jobs.known_issues import DEFAULT_KNOWN_ISSUES
 from jobs.languages.language import LANGUAGES
 from jobs.output import STANDARD_OUTPUT, write
@@ -646,8 +647,9 @@ def _add_window(command: argparse.ArgumentParser) -> None:
 def _add_fail_on(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--fail-on",
-        choices=SEVERITIES,
-        help="exit with 1 where a finding is so severe or worse, and no known issue",
+        choices=(*SEVERITIES, INCOMPLETE),
+        help="exit with 1 where a finding is so severe or worse, and no known issue; "
+        f"{INCOMPLETE}: where the input is not complete",
     )
 
 

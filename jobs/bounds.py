@@ -21,8 +21,10 @@ class Bounds:
     topic_queues: int = MOST_QUEUES
     route_brokers: int = 10_000
     group_members: int = 200_000
+    group_topics: int = 50_000
     archive_lines: int = 100_000_000
     archive_expansion: int = 300
+    quarantined_lines: int = 10_000
     round_hours: int = 24
     dump_days: int = 366
     future_days: int = 1

@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from jobs.arguments import LAST_RUN, parse_arguments
 from jobs.errors import AuditError, DamagedError, InputError, QuarantineError, SettingsError
 from jobs.failures import is_of_the_machine, sentence_of
+from jobs.incomplete import INCOMPLETE, sentences_of
 from jobs.instants import to_instant
 from jobs.kinds import QUEUE_FINDINGS
 from jobs.known_issues import (
@@ -237,7 +239,7 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
         if late_error is not None:
             complain(str(late_error))
         if published is not None:
-            for text in expired_known_issues(published):
+            for text in (*expired_known_issues(published), *what_is_missing(published)):
                 complain(text)
             say(sum_up(published, reports))
             _clear_away(published, _needed(task), progress)
@@ -461,6 +463,10 @@ def _new_run() -> Run:
     return Run(new_run_id(now), now)
 
 
+#: So many sentences on what is missing are shown after a run.
+_MOST_MISSING = 5
+
+
 def sum_up(published: Published, reports: Location | None) -> str:
     """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
@@ -493,14 +499,25 @@ def sum_up(published: Published, reports: Location | None) -> str:
 
 
 def fails(published: Published, fail_on: str | None) -> bool:
-    """Whether the run has findings that are so severe or worse, and no known issues."""
-    if fail_on is None:
-        return False
+    """Whether the run has findings that are so severe or worse, and no known issues.
+
+    Of INCOMPLETE: whether something is missing of its input.
+    """
+    if fail_on in (None, INCOMPLETE):
+        return fail_on is not None and bool(sentences_of(published.summary))
     severe = SEVERITIES[SEVERITIES.index(fail_on) :]
     findings = published.summary["findings"].values()
     return any(
         counts[severity] > counts["known"][severity] for counts in findings for severity in severe
     )
+
+
+def what_is_missing(published: Published) -> list[str]:
+    """A line for each thing that is missing of the input; of many the first ones."""
+    texts = sentences_of(published.summary)
+    lines = [f"the input is not complete: {visible(each)}" for each in texts[:_MOST_MISSING]]
+    more = len(texts) - _MOST_MISSING
+    return [*lines, f"and {more} more, which the page has"] if more > 0 else lines
 
 
 def expired_known_issues(published: Published) -> list[str]:
@@ -540,7 +557,7 @@ def _collect_from(args: argparse.Namespace, given: dict[str, Any]) -> None:
 
     asked = {"timeout_seconds": args.timeout, "parallel": args.parallel, "rate": args.rate}
     cluster = {
-        "namesrv": args.namesrv and [each for text in args.namesrv for each in text.split(";")],
+        "namesrv": args.namesrv,
         "name": args.name,
         "clusters": args.cluster,
         "groups": args.group,
@@ -558,34 +575,43 @@ def _collect_from(args: argparse.Namespace, given: dict[str, Any]) -> None:
     asyncio.run(collect(options, os.environ, lambda: to_instant(datetime.now(UTC)), say, complain))
 
 
-#: So many rounds are collected while ``live`` watches.
-_LIVE_ROUNDS = 6
+#: So many rounds are collected while ``live`` watches, each so many seconds after the one before:
+#: clients commit their offsets every 5 s, so that what is asked sooner seems not to move.
+_LIVE_ROUNDS, _LIVE_APART = 6, 10.0
+
+
+#: The highest exit code of a command that was not stopped.
+_LAST_OF_A_COMMAND = 4
 
 
 def _live(args: argparse.Namespace, settings: Settings) -> int:
     place = f"{args.output}/{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
     seconds = settings.persistence_seconds if args.watch is None else args.watch
-    every = max(1.0, seconds / _LIVE_ROUNDS)
+    every = max(_LIVE_APART, seconds / _LIVE_ROUNDS)
     given = {
         "dumps": f"{place}/dumps",
         "every_seconds": None,
         "for_seconds": None,
         "running_infos_seconds": int(every) // 2,
     }
+    began = time.monotonic()
     _collect_from(args, given)
     say("first verdict, from one round: nothing can be seen to last yet")
     code = _judge(args, place)
-    if not seconds:
+    if not seconds or code > _LAST_OF_A_COMMAND:
         return code
+    seconds = max(seconds, every)
     say(f"watching for {seconds:g} s, a round every {every:g} s")
-    _collect_from(args, {**given, "every_seconds": every, "for_seconds": seconds + every / 2})
+    time.sleep(max(0.0, began + every - time.monotonic()))
+    _collect_from(args, {**given, "every_seconds": every, "for_seconds": seconds - every / 2})
     say(f"second verdict, from {seconds:g} s")
     return _judge(args, place)
 
 
 def _judge(args: argparse.Namespace, place: str) -> int:
     """Audits the dumps of a place and writes the page: what two commands do."""
-    settings = [f"--set={each}" for each in args.set]
+    # What one odd member sends must not take the page away, which says what was not understood.
+    settings = [f"--set={each}" for each in ("allowed_quarantine_share=1", *args.set)]
     settings += [f"--settings={args.settings}"] if args.settings else []
     in_language = [f"--language={args.language}"] if args.language else []
     settings += ["--quiet", *(["--verbose"] if args.verbose else [])]

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 
 from jobs.schemas import CLIENT_STATES, Table
 
@@ -70,9 +70,9 @@ class Window:
 
         def moment(bound: datetime) -> Any:
             value: Any = pa.scalar(bound.astimezone(UTC), pa.timestamp("us", "UTC"))
-            return ds.scalar(value.cast(type_, safe=False))
+            return pc.scalar(value.cast(type_, safe=False))
 
-        holds: Any = ds.scalar(True)
+        holds: Any = pc.scalar(True)
         if self.since is not None:
             holds &= time >= moment(self.since)
         if self.end is not None:
@@ -86,15 +86,15 @@ class Window:
         line belongs to no snapshot, and one that was written before the window is still in force in
         it. Without a time of its writing it counts as of when it was collected.
         """
-        at_snapshot = self.filter(ds.field("snapshot_time"), came.field("snapshot_time").type)
+        at_snapshot = self.filter(pc.field("snapshot_time"), came.field("snapshot_time").type)
         if table is not CLIENT_STATES:
             return at_snapshot
         written = replace(self, since=None)
-        logged, observed = ds.field("logged_at"), ds.field("observed_at")
+        logged, observed = pc.field("logged_at"), pc.field("observed_at")
         lines = (logged.is_valid() & written.filter(logged, came.field("logged_at").type)) | (
             logged.is_null() & written.filter(observed, came.field("observed_at").type)
         )
-        is_line = ds.field("snapshot_time").is_null()
+        is_line = pc.field("snapshot_time").is_null()
         return (is_line & lines) | (~is_line & at_snapshot)
 
 

@@ -223,7 +223,7 @@ def gate(reports: str, date: str, verdict: str, fail_on: str) -> dict[str, int]:
             f"expected gate as one of {VERDICTS} and fail_on as one of {SEVERITIES}, "
             f"came {verdict!r} and {fail_on!r}"
         )
-    pointer = ObjectStoragePath(reports) / "_published" / f"dt={date}.json"
+    pointer = _last_pointer(ObjectStoragePath(reports) / "_published", date)
     severe = SEVERITIES[SEVERITIES.index(fail_on) :]
     findings = _findings(pointer.read_bytes(), str(pointer))
     counts = {table: _count(of_table, severe) for table, of_table in findings.items()}
@@ -234,6 +234,14 @@ def gate(reports: str, date: str, verdict: str, fail_on: str) -> dict[str, int]:
         raise AirflowSkipException(message)
     logging.getLogger(__name__).info(message)
     return counts
+
+
+def _last_pointer(folder: ObjectStoragePath, date: str) -> ObjectStoragePath:
+    """Which run of a date counts: see ``jobs.storage.publication``."""
+    named = [each for each in folder.iterdir() if each.name.startswith(f"dt={date}.")]
+    if not named:
+        raise AirflowFailException(f"no published report of {date} below {folder}")
+    return max(named, key=lambda each: each.name)
 
 
 def _findings(text: bytes, place: str) -> dict[str, Any]:

@@ -8,6 +8,6 @@ rounds.py      one round: what is asked of whom, and what follows from an answer
 memory.py      what a round leaves for the next one
 files.py       the folder of dumps: a round's file is there whole, or not there
 collector.py   round after round, with the figures of each
-planned.py     a round in two parts: what is to be asked, and then each address by itself
-spark_source.py  such a round as a DataFrame, asked by Spark's executors
+reading.py     what an answer shows that is still to be asked
+shares.py      names that servers give, at most so many, by turns
 """

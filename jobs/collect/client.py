@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from ssl import CERT_NONE, SSLContext, create_default_context
+from threading import Thread
 from typing import NamedTuple
 
 from jobs.collect.frames import Frame, FrameError, encode, read_frame
@@ -38,7 +41,14 @@ IN_ALL = 64
 #: without a word, and a server closes it after 120 s.
 _IDLE_SECONDS = 30.0
 #: Bytes that a stream keeps before it makes the server wait.
-_STREAM_BYTES = 1 << 20
+_STREAM_BYTES = 1 << 16
+#: A shorter answer is always taken; of longer ones as much at a time as so many of the longest, and
+#: of one address in a round as so many.
+_SHORT_BYTES, _MOST_HELD, _MOST_LONGEST = 1 << 18, 2, 16
+
+_MOST_OF_A_REMARK = 4_096
+
+Network = IPv4Network | IPv6Network
 
 
 class Answer(NamedTuple):
@@ -65,17 +75,21 @@ class ClientOptions:
 
     ``seconds`` for an answer, connecting and asking again included. ``per_address`` questions at a
     time at one address, ``rate`` questions a second at one address (None: as they come).
-    ``connect_to``: where an address is reached, if not by itself.
+    ``connect_to``: where an address is reached, if not by itself. ``namesrvs``: the addresses that
+    nobody but the operator has chosen. ``brokers``: where the others may lie; without it anywhere
+    but on this machine or its link, unless a nameserver lies there.
     """
 
     seconds: float = 5.0
     per_address: int = 4
     rate: float | None = None
-    most_bytes: int = 32 << 20
+    most_bytes: int = 8 << 20
     version: int = VERSION
     account: Account | None = None
     tls: SSLContext | None = None
     connect_to: Mapping[str, str] = field(default_factory=dict)
+    namesrvs: frozenset[str] = frozenset()
+    brokers: tuple[Network, ...] = ()
 
 
 @dataclass
@@ -87,12 +101,14 @@ class Traffic:
     received_bytes: int = 0
     #: By address and code: the answers that were not OK.
     errors: Counter[tuple[str, int]] = field(default_factory=Counter)
-    #: By address and code: the remark of the last of them.
-    last_errors: dict[tuple[str, int], str] = field(default_factory=dict)
 
 
 class _ClosedError(Exception):
     """The connection ended before the answer came."""
+
+
+class _RequestError(Exception):
+    """The request cannot be written."""
 
 
 class RemotingClient:
@@ -105,6 +121,8 @@ class RemotingClient:
         self.traffic = Traffic()
         self._clock = clock
         self._slots = slots or Semaphore(IN_ALL)
+        #: Those that do not answer must not take the places of those that do.
+        self._first_slots = Semaphore(IN_ALL)
         self._lanes: defaultdict[str, Semaphore] = defaultdict(
             lambda: Semaphore(options.per_address)
         )
@@ -116,6 +134,11 @@ class RemotingClient:
         self._given_up: dict[str, str] = {}
         self._next_at: dict[str, float] = {}
         self._opaque = 0
+        #: Bytes of long answers that are under way or not handled yet; and of each address.
+        self._held = 0
+        self._received: Counter[str] = Counter()
+        #: Where nameservers lie: on this machine, on its link.
+        self._own_places: set[str] = set()
 
     async def __aenter__(self) -> RemotingClient:
         return self
@@ -129,8 +152,38 @@ class RemotingClient:
 
     def forget(self) -> None:
         """Asks again what was given up: at the begin of a round."""
-        self._given_up.clear()
-        self._answered.clear()
+        for of_address in (self._given_up, self._answered, self._lanes, self._opening, self._first):
+            of_address.clear()
+        self._next_at.clear()
+        self._received.clear()
+        self._held = 0
+        for address, connection in list(self._connections.items()):
+            if connection.is_closed:
+                del self._connections[address]
+
+    def now(self) -> Instant:
+        """The time by the clock of the answers."""
+        return self._clock()
+
+    def handled(self, answer: Answer) -> None:
+        """Makes room for others: nobody holds this answer any more."""
+        if len(answer.body) > _SHORT_BYTES:
+            self._held -= len(answer.body)
+
+    def take(self, address: str, size: int, *, is_long: bool) -> None:
+        """Counts bytes that came; FrameError where they are too many to be kept."""
+        self._received[address] += size
+        self._held += size * is_long
+        most = _MOST_LONGEST * self.options.most_bytes
+        if self._received[address] > most:
+            raise FrameError(f"more than {most >> 20} MiB came in this round")
+        most = _MOST_HELD * self.options.most_bytes
+        if is_long and self._held > most:
+            raise FrameError(f"more than {most >> 20} MiB are under way at once")
+
+    def untake(self, size: int) -> None:
+        """Takes back what was counted of an answer that nobody gets."""
+        self._held -= size
 
     @property
     def given_up(self) -> Mapping[str, str]:
@@ -144,14 +197,12 @@ class RemotingClient:
             if address in self._given_up:
                 return self._answer_for_given_up(address)
             await self._pace(address)
-            async with self._slots:
+            async with self._slots if address in self._answered else self._first_slots:
                 answer = await self._asked(address, code, question)
             if answer.code >= OK:
                 self._answered.add(address)
         if not answer.is_ok:
-            what = f"{address}: {code.name} ({code:d}): error {answer.code}: {answer.remark}"
             self.traffic.errors[address, answer.code] += 1
-            self.traffic.last_errors[address, answer.code] = what
         return answer
 
     @asynccontextmanager
@@ -175,18 +226,17 @@ class RemotingClient:
             if code is not RequestCode.GET_CONSUMER_RUNNING_INFO:
                 self._give_up(address, reason)
             return self._failed(address, NO_ANSWER, reason)
-        except FrameError as error:
-            reason = f"{address}: the answer to {code.name} ({code:d}) is no frame: {error}"
-            self._give_up(address, reason)
-            return self._failed(address, NOT_UNDERSTOOD, reason)
-        except (OSError, ValueError, OverflowError) as error:
-            reason = f"{address}: cannot connect: {_reason(error)}"
-            self._give_up(address, reason)
-            return self._failed(address, NOT_REACHED, reason)
-        except _ClosedError as error:
-            reason = f"{address}: closed the connection twice, at {code.name} ({code:d}): {error}"
-            self._give_up(address, reason)
-            return self._failed(address, NOT_REACHED, reason)
+        except _RequestError as error:
+            return self.not_asked(address, f"the request cannot be written: {error}")
+        except (FrameError, OSError, ValueError, OverflowError, _ClosedError) as error:
+            code_of_error, what = NOT_REACHED, f"cannot connect: {_reason(error)}"
+            if isinstance(error, FrameError):
+                code_of_error = NOT_UNDERSTOOD
+                what = f"the answer to {code.name} ({code:d}) is no frame: {error}"
+            elif isinstance(error, _ClosedError):
+                what = f"closed the connection twice, at {code.name} ({code:d}): {error}"
+            self._give_up(address, f"{address}: {what}")
+            return self._failed(address, code_of_error, f"{address}: {what}")
 
     async def _asked_twice(self, address: str, question: Question) -> Answer:
         """The answer; a question whose connection ended is asked once more over a new one."""
@@ -198,19 +248,25 @@ class RemotingClient:
             return await self._asked_once(address, question)
 
     async def _asked_once(self, address: str, question: Question) -> Answer:
+        self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
+        data = self._encoded(question, opaque)
         connection = await self._connected(address)
-        self._opaque = (self._opaque + 1) & 0x7FFFFFFF
-        fields = dict(question.fields)
-        if self.options.account is not None:
-            fields = self.options.account.sign(fields)
-        request = Frame(
-            code=question.code, opaque=self._opaque, version=self.options.version, fields=fields
-        )
-        data = encode(request)
         self.traffic.requests += 1
         self.traffic.sent_bytes += len(data)
-        frame = await connection.ask(self._opaque, data)
-        return Answer(address, frame.code, frame.remark, frame.body, self._clock())
+        frame = await connection.ask(opaque, data)
+        if frame.code < OK:
+            raise FrameError(f"expected a code of 0 or more, came {frame.code}")
+        remark = frame.remark and frame.remark[:_MOST_OF_A_REMARK]
+        return Answer(address, frame.code, remark, frame.body, self._clock())
+
+    def _encoded(self, question: Question, opaque: int) -> bytes:
+        try:
+            fields = dict(question.fields)
+            if self.options.account is not None:
+                fields = self.options.account.sign(fields)
+            return encode(Frame(question.code, opaque, 0, self.options.version, fields=fields))
+        except ValueError as error:
+            raise _RequestError(str(error)) from error
 
     async def _connected(self, address: str) -> _Connection:
         async with self._opening[address]:
@@ -218,13 +274,43 @@ class RemotingClient:
             if connection is not None and connection.is_idle:
                 connection.close()
             if connection is None or connection.is_closed:
-                host, port = split_address(self.options.connect_to.get(address, address))
-                reader, writer = await asyncio.open_connection(
-                    host, port, ssl=self.options.tls, limit=_STREAM_BYTES
-                )
-                connection = _Connection(reader, writer, self.options.most_bytes, self.traffic)
+                reader, writer = await self._opened(address)
+                connection = _Connection(reader, writer, address, self)
                 self._connections[address] = connection
             return connection
+
+    async def _opened(self, address: str) -> tuple[StreamReader, StreamWriter]:
+        """A connection to the first of its host's addresses that takes one."""
+        host, port = split_address(self.options.connect_to.get(address, address))
+        tls = self.options.tls
+        *others, last = await _resolved(host, port)
+        for at in (*others, last):
+            self._check_place(address, at)
+            try:
+                return await asyncio.open_connection(
+                    str(at),
+                    port,
+                    ssl=tls,
+                    server_hostname=host if tls else None,
+                    limit=_STREAM_BYTES,
+                )
+            except OSError:
+                if at is last:
+                    raise
+        raise AssertionError  # the last one returns or raises
+
+    def _check_place(self, address: str, at: IPv4Address | IPv6Address) -> None:
+        """ValueError for an address of a nameserver's choice where no broker may lie."""
+        place = _place(at)
+        if address in self.options.namesrvs:
+            self._own_places.add(place)
+        elif address in self.options.connect_to:
+            return
+        elif self.options.brokers:
+            if not any(at in each for each in self.options.brokers):
+                raise ValueError(f"{at} is in none of the networks that brokers = [...] names")
+        elif place and place not in self._own_places:
+            raise ValueError(f"{at} is {place}; brokers = [...] in the options can allow it")
 
     async def _pace(self, address: str) -> None:
         if self.options.rate is not None:
@@ -254,10 +340,10 @@ class _Connection:
     """A connection and the questions that wait on it."""
 
     def __init__(
-        self, reader: StreamReader, writer: StreamWriter, most_bytes: int, traffic: Traffic
+        self, reader: StreamReader, writer: StreamWriter, address: str, client: RemotingClient
     ) -> None:
         self._reader, self._writer = reader, writer
-        self._most_bytes, self._traffic = most_bytes, traffic
+        self._address, self._client = address, client
         self._waiting: dict[int, asyncio.Future[Frame]] = {}
         self.is_closed = False
         self._used_at = asyncio.get_running_loop().time()
@@ -294,16 +380,36 @@ class _Connection:
                 waiting.set_exception(reason)
         self._writer.close()
 
+    async def _next_frame(self) -> Frame:
+        held = 0
+
+        def take(size: int, length: int) -> None:
+            nonlocal held
+            is_long = length > _SHORT_BYTES
+            held += size * is_long
+            self._client.take(self._address, size, is_long=is_long)
+
+        frame = None
+        try:
+            frame = await read_frame(self._reader, self._client.options.most_bytes, take)
+            return frame
+        finally:
+            # What remains counted is the body, until it is handled.
+            is_kept = frame is not None and len(frame.body) > _SHORT_BYTES
+            self._client.untake(held - (len(frame.body) if frame and is_kept else 0))
+
     async def _read(self) -> None:
         try:
             while True:
-                frame = await read_frame(self._reader, self._most_bytes)
-                self._traffic.received_bytes += len(frame.body)
+                frame = await self._next_frame()
+                self._client.traffic.received_bytes += len(frame.body)
                 self._used_at = asyncio.get_running_loop().time()
                 # Servers send requests too, and answers to what nobody waits for any more.
                 waiting = self._waiting.get(frame.opaque) if frame.is_answer else None
                 if waiting is not None and not waiting.done():
                     waiting.set_result(frame)
+                elif len(frame.body) > _SHORT_BYTES:
+                    self._client.untake(len(frame.body))
         except FrameError as error:
             self._end(error)
         except IncompleteReadError as error:
@@ -327,6 +433,53 @@ def tls_context(
     if verify == "none":
         context.verify_mode = CERT_NONE
     return context
+
+
+async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
+    """The addresses of a host. Nobody waits for a resolver that hangs: its thread is a daemon."""
+    try:
+        return [ip_address(host)]
+    except ValueError:
+        pass
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[list[str]] = loop.create_future()
+
+    def finish(addresses: list[str], error: Exception | None) -> None:
+        if found.done():
+            return
+        if error is None:
+            found.set_result(addresses)
+        else:
+            found.set_exception(error)
+
+    def resolve() -> None:
+        addresses: list[str] = []
+        error: Exception | None = None
+        try:
+            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = [str(at[0]) for *_, at in infos]
+        except (OSError, UnicodeError) as failed:
+            error = failed
+        # The loop may be closed by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(finish, addresses, error)
+
+    Thread(target=resolve, daemon=True).start()
+    return [ip_address(each) for each in await found]
+
+
+def _place(at: IPv4Address | IPv6Address) -> str:
+    """Where on this machine or its link an address lies; empty where it lies elsewhere.
+
+    >>> [_place(ip_address(each)) for each in ("127.0.0.1", "::ffff:169.254.169.254", "10.0.0.1")]
+    ['on this machine', 'on the link of this machine', '']
+    """
+    at = getattr(at, "ipv4_mapped", None) or at
+    if at.is_loopback or at.is_unspecified:
+        return "on this machine"
+    if at.is_link_local:
+        return "on the link of this machine"
+    return "no address of a machine" if at.is_multicast else ""
 
 
 def split_address(address: str) -> tuple[str, int]:

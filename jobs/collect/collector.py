@@ -10,19 +10,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.collect.client import OK, ClientOptions, RemotingClient
+from jobs.collect.client import ClientOptions, RemotingClient
 from jobs.collect.files import DumpFolder
 from jobs.collect.metrics import Figures, metrics_text
 from jobs.collect.options import CollectOptions
-from jobs.collect.rounds import Round, Target
-from jobs.errors import AuditError
+from jobs.collect.rounds import EXPECTED, Round, Target
+from jobs.collect.signature import ACCESS_KEY, SECRET_KEY
+from jobs.errors import AuditError, SettingsError
 from jobs.instants import SECOND, Instant, to_datetime
 from jobs.output import Output, text_file_at
 from jobs.text import iso, visible
 
-#: Answers that are no trouble: no route, nobody of the group, a request that brokers
-#: of this version do not have.
-_EXPECTED = {OK, 17, 206, 3}
 #: So many troubles of a round are shown; the metrics count all.
 _MOST_TROUBLES = 5
 
@@ -42,6 +40,8 @@ class Collected:
     received_bytes: int
     seconds: float
     troubles: tuple[str, ...]
+    #: By a group that no broker knows: those that may have been meant.
+    unknown_groups: Mapping[str, Sequence[str]]
 
     def summary(self) -> str:
         """A line about the round, and one for each trouble."""
@@ -89,25 +89,22 @@ class Collector:
         """One round. CollectError where it brought nothing or cannot be written."""
         loop, traffic = asyncio.get_running_loop(), self._client.traffic
         began, requests, received = loop.time(), traffic.requests, traffic.received_bytes
-        errors = traffic.errors.copy()
-        traffic.last_errors.clear()
+        traffic.errors.clear()
         snapshot_time = self._clock()
         try:
             with self._folder.new_round(snapshot_time, self.target.name) as file:
-                await Round(
-                    self.target, self._client, self._memory, snapshot_time, file.write
-                ).run()
-                if not file.lines:
-                    raise CollectError(self._nothing())
+                asked = Round(self.target, self._client, self._memory, snapshot_time, file.write)
+                await asked.run()
+                self._check(asked)
         except OSError as error:
             raise CollectError(
                 f"the round of {iso(to_datetime(snapshot_time))} cannot be written to "
                 f"{self._folder.root}: {error}; nothing of it was kept"
             ) from error
         finally:
-            for (address, code), times in (traffic.errors - errors).items():
-                if code not in _EXPECTED:
-                    self.figures.errors[address, code] += times
+            self.figures.count_errors(
+                {key: times for key, times in traffic.errors.items() if key[1] not in EXPECTED}
+            )
             self.figures.requests += traffic.requests - requests
             self.figures.received_bytes += traffic.received_bytes - received
         # What cannot be remembered is asked again; the round itself is there.
@@ -125,7 +122,8 @@ class Collector:
             traffic.requests - requests,
             traffic.received_bytes - received,
             seconds,
-            self._troubles(),
+            self._troubles(asked),
+            asked.unknown_groups(),
         )
 
     async def keep_collecting(
@@ -151,25 +149,44 @@ class Collector:
                 at += every
             after(done)
 
-    def _nothing(self) -> str:
-        given_up = self._client.given_up
-        if all(namesrv in given_up for namesrv in self.target.namesrvs):
-            return f"no nameserver answers: {'; '.join(given_up.values())}"
-        troubles = "; ".join(self._troubles())
-        return "nothing to collect: no broker names a group that is wanted" + (
-            f" ({troubles})" if troubles else ""
+    def _check(self, asked: Round) -> None:
+        """CollectError where a round has no list of a group, and can have none."""
+        given_up, namesrvs = self._client.given_up, set(self.target.namesrvs)
+        if asked.is_worth_keeping:
+            return
+        if namesrvs <= set(asked.no_namesrvs):
+            raise SettingsError(_no_namesrv(asked.no_namesrvs))
+        if not namesrvs - given_up.keys() - set(asked.no_namesrvs):
+            raise CollectError(f"no nameserver answers: {'; '.join(self._troubles(asked))}")
+        troubles = "; ".join(self._troubles(asked)[:_MOST_TROUBLES])
+        if asked.refusing:
+            raise CollectError(troubles)
+        raise CollectError(
+            "nothing to collect: no broker names a group that is wanted"
+            + (f" ({troubles})" if troubles else "")
         )
 
-    def _troubles(self) -> tuple[str, ...]:
-        errors = dict(self._client.traffic.last_errors)
+    def _troubles(self, asked: Round) -> tuple[str, ...]:
+        refusing = asked.refusing.values()
         return (
-            *self._client.given_up.values(),
-            *(
-                text
-                for (address, code), text in sorted(errors.items())
-                if code not in _EXPECTED and address not in self._client.given_up
-            ),
+            *([_WITHOUT_ACCOUNT.format(first=next(iter(refusing)))] if refusing else []),
+            *([_no_namesrv(asked.no_namesrvs)] if asked.no_namesrvs else []),
+            *(asked.given_up()),
+            *asked.troubles,
         )
+
+
+_WITHOUT_ACCOUNT = (
+    "refused for want of an account that may ask: {first}; "
+    f"{ACCESS_KEY} and {SECRET_KEY}, or --account FILE, name one"
+)
+
+
+def _no_namesrv(addresses: Sequence[str]) -> str:
+    return (
+        f"{', '.join(addresses)}: no nameserver, for it does not know the brokers (request 106); "
+        "--namesrv is not the address of a broker or of a proxy: nameservers mostly have port 9876"
+    )
 
 
 async def collect(
@@ -191,14 +208,22 @@ async def collect(
     targets = [
         (options.target(each), options.client(each, environment)) for each in options.clusters
     ]
+    for each, how in targets:
+        if how.account is not None and how.tls is None:
+            complain(
+                f"{', '.join(each.namesrvs)}: the account is used without TLS: a server that a "
+                "nameserver names, and whoever listens, gets signatures that can be sent again"
+            )
     with _locked(folder):
         collectors = [Collector(*each, folder, clock, slots) for each in targets]
         try:
-            with _until_terminated():
+            with _until_terminated() as terminated:
                 if options.every_seconds is None:
                     return await _once(collectors, metrics, say)
                 await _again_and_again(collectors, options, metrics, say, complain)
         except asyncio.CancelledError:
+            if not terminated:  # Ctrl-C
+                raise
             if options.every_seconds is None:
                 raise CollectError("stopped; nothing of the round was kept") from None
             say("stopped; a round under way was not kept")
@@ -216,6 +241,14 @@ async def _once(
     for each in done:
         if isinstance(each, Collected):
             say(each.summary())
+    unknown = {
+        name: near
+        for each in done
+        if isinstance(each, Collected)
+        for name, near in each.unknown_groups.items()
+    }
+    if unknown:
+        raise SettingsError("; ".join(_unknown(*each) for each in unknown.items()))
     failed = [each for each in done if isinstance(each, BaseException)]
     if len(failed) > 1 and all(isinstance(each, AuditError) for each in failed):
         raise CollectError("\n".join(str(each) for each in failed))
@@ -251,6 +284,11 @@ async def _again_and_again(
             )
 
 
+def _unknown(group: str, near: Sequence[str]) -> str:
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"no such group: no broker knows {group}{meant}"
+
+
 def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> None:
     if metrics is None:
         return
@@ -262,15 +300,21 @@ def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> N
 
 
 @contextmanager
-def _until_terminated() -> Iterator[None]:
-    """Cancels the task of the block on SIGTERM."""
+def _until_terminated() -> Iterator[list[bool]]:
+    """Cancels the task of the block on SIGTERM; what it gives is not empty then."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in one
+    terminated: list[bool] = []
+
+    def terminate() -> None:
+        terminated.append(True)
+        task.cancel()
+
     # Signals reach the main thread alone.
     with suppress(ValueError, RuntimeError, NotImplementedError):
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        loop.add_signal_handler(signal.SIGTERM, terminate)
     try:
-        yield
+        yield terminated
     finally:
         with suppress(ValueError, RuntimeError, NotImplementedError):
             loop.remove_signal_handler(signal.SIGTERM)

@@ -19,35 +19,33 @@ from __future__ import annotations
 
 import json
 import struct
-from asyncio import StreamReader
-from collections.abc import Mapping
-from enum import IntEnum
+from asyncio import IncompleteReadError, StreamReader
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 #: No frame is shorter: it has at least the mark.
 _SHORTEST = 4
 #: ``LanguageCode``, by its number; what comes later than these is OTHER.
-_LANGUAGES = (
+LANGUAGES = (
     *("JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO"),
     *("PHP", "OMS", "RUST", "NODE_JS"),
 )
 _OTHER = "OTHER"
 _RESPONSE = 1
+#: What a server answers is in the body; a header has no more than a message.
+_LONGEST_HEADER = 1 << 16
+#: A frame is taken from its stream in such pieces.
+_PIECE = 1 << 16
 
-_FIXED = struct.Struct(">hBhii")
+#: How a header is written (``SerializeType``). The collector writes JSON, and reads both.
+_JSON, ROCKETMQ = 0, 1
+FIXED = struct.Struct(">hBhii")
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 
 
 class FrameError(ValueError):
     """Bytes that are no frame, or a frame that cannot be written so."""
-
-
-class Serialization(IntEnum):
-    """How a header is written (``SerializeType``)."""
-
-    JSON = 0
-    ROCKETMQ = 1
 
 
 class Frame(NamedTuple):
@@ -65,7 +63,6 @@ class Frame(NamedTuple):
     remark: str | None = None
     fields: Mapping[str, str] = {}
     body: bytes = b""
-    serialization: Serialization = Serialization.JSON
 
     @property
     def is_answer(self) -> bool:
@@ -79,16 +76,18 @@ def encode(frame: Frame) -> bytes:
     Raises FrameError for what its header cannot hold.
     """
     try:
-        if frame.serialization is Serialization.JSON:
-            header = _json_header(frame)
-        else:
-            header = _binary_header(frame)
-    except (struct.error, UnicodeEncodeError) as error:
+        header = _json_header(frame)
+    except UnicodeEncodeError as error:
         raise FrameError(f"cannot be written as a header: {error}") from error
     if len(header) >= 1 << 24:
         raise FrameError(f"expected a header below 16 MiB, came {len(header)} bytes")
-    mark = frame.serialization << 24 | len(header)
-    return struct.pack(">II", 4 + len(header) + len(frame.body), mark) + header + frame.body
+    return framed(_JSON, header, frame.body)
+
+
+def framed(form: int, header: bytes, body: bytes) -> bytes:
+    """A header of a form and a body behind their lengths."""
+    mark = form << 24 | len(header)
+    return struct.pack(">II", 4 + len(header) + len(body), mark) + header + body
 
 
 def decode(payload: bytes) -> Frame:
@@ -104,25 +103,38 @@ def decode(payload: bytes) -> Frame:
         raise FrameError(f"expected a header of {end - 4} bytes, came {len(payload) - 4}")
     header, body = payload[4:end], payload[end:]
     try:
-        if mark >> 24 == Serialization.JSON:
+        if mark >> 24 == _JSON:
             return _from_json(header, body)
-        if mark >> 24 == Serialization.ROCKETMQ:
+        if mark >> 24 == ROCKETMQ:
             return _from_binary(header, body)
     except (ValueError, RecursionError, struct.error) as error:
         raise FrameError(f"the header cannot be read: {error}") from error
     raise FrameError(f"expected a header of type 0 (JSON) or 1 (ROCKETMQ), came {mark >> 24}")
 
 
-async def read_frame(reader: StreamReader, most_bytes: int) -> Frame:
-    """The next frame of a stream.
+async def read_frame(
+    reader: StreamReader,
+    most_bytes: int,
+    take: Callable[[int, int], None] = lambda _size, _length: None,
+) -> Frame:
+    """The next frame of a stream; ``take`` gets the size of each piece, and the frame's length.
 
     Raises FrameError for one that is longer than ``most_bytes`` or is none, IncompleteReadError
-    where the stream ends.
+    where the stream ends, and what ``take`` raises.
     """
     length = int.from_bytes(await reader.readexactly(4), "big")
     if not _SHORTEST <= length <= most_bytes:
         raise FrameError(f"expected a frame of 4 to {most_bytes} bytes, came {length}")
-    return decode(await reader.readexactly(length))
+    payload = bytearray()
+    while len(payload) < length:
+        piece = await reader.read(min(length - len(payload), _PIECE))
+        if not piece:
+            raise IncompleteReadError(bytes(payload), length)
+        take(len(piece), length)
+        payload += piece
+    if int.from_bytes(payload[1:_SHORTEST], "big") > _LONGEST_HEADER:
+        raise FrameError(f"expected a header of at most {_LONGEST_HEADER} bytes")
+    return decode(bytes(payload))
 
 
 def _json_header(frame: Frame) -> bytes:
@@ -133,7 +145,7 @@ def _json_header(frame: Frame) -> bytes:
         "language": frame.language,
         "opaque": frame.opaque,
         **({} if frame.remark is None else {"remark": frame.remark}),
-        "serializeTypeCurrentRPC": frame.serialization.name,
+        "serializeTypeCurrentRPC": "JSON",
         "version": frame.version,
     }
     return json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
@@ -160,8 +172,8 @@ def _from_json(header: bytes, body: bytes) -> Frame:
 
 def _integer(values: dict[str, Any], name: str, default: int | None = None) -> int:
     value = values.get(name, default)
-    if type(value) is not int:
-        raise FrameError(f"expected {name} to be an integer")
+    if type(value) is not int or not -(1 << 31) <= value < 1 << 31:
+        raise FrameError(f"expected {name} to be an integer of 32 bits")
     return value
 
 
@@ -169,30 +181,13 @@ def _text(values: dict[str, Any], name: str) -> str | None:
     value = values.get(name)
     if value is not None and not isinstance(value, str):
         raise FrameError(f"expected {name} to be a text")
-    return value
-
-
-def _binary_header(frame: Frame) -> bytes:
-    language = frame.language if frame.language in _LANGUAGES else _OTHER
-    remark = (frame.remark or "").encode()
-    fields = b"".join(
-        _SHORT.pack(len(name)) + name + _INT.pack(len(value)) + value
-        for name, value in ((name.encode(), it.encode()) for name, it in frame.fields.items())
-    )
-    return b"".join(
-        (
-            _FIXED.pack(
-                frame.code, _LANGUAGES.index(language), frame.version, frame.opaque, frame.flag
-            ),
-            _INT.pack(len(remark)) + remark,
-            _INT.pack(len(fields)) + fields,
-        )
-    )
+    # No file in UTF-8 can have half a surrogate pair.
+    return None if value is None else value.encode(errors="replace").decode()
 
 
 def _from_binary(header: bytes, body: bytes) -> Frame:
-    code, language, version, opaque, flag = _FIXED.unpack_from(header)
-    remark, place = _counted(header, _FIXED.size, _INT)
+    code, language, version, opaque, flag = FIXED.unpack_from(header)
+    remark, place = _counted(header, FIXED.size, _INT)
     packed, place = _counted(header, place, _INT)
     if place != len(header):
         raise FrameError(f"expected {place} bytes, came {len(header)}")
@@ -207,11 +202,10 @@ def _from_binary(header: bytes, body: bytes) -> Frame:
         opaque=opaque,
         flag=flag,
         version=version,
-        language=_LANGUAGES[language] if language < len(_LANGUAGES) else _OTHER,
+        language=LANGUAGES[language] if language < len(LANGUAGES) else _OTHER,
         remark=remark.decode() or None,
         fields=fields,
         body=body,
-        serialization=Serialization.ROCKETMQ,
     )
 
 

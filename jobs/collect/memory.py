@@ -8,7 +8,7 @@ topics nowhere: both are asked for another hour. It is kept beside the dumps, so
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -37,7 +37,8 @@ class GroupMemory:
 
     ``lists``: by broker name and id a digest of the last list. ``infos_at``: when its running infos
     were asked last. ``changed_at``: when a list of it changed last. ``unanswered``: the members
-    whose running info is still to be had, with when they were asked last.
+    whose running info is still to be had, with when they were asked last. ``giver``: the address of
+    the broker that named it first.
     """
 
     seen_at: Instant = 0
@@ -45,6 +46,7 @@ class GroupMemory:
     infos_at: Instant | None = None
     changed_at: Instant | None = None
     unanswered: dict[str, Instant] = field(default_factory=dict)
+    giver: str = ""
 
     def is_due(self, now: Instant, refresh: Instant) -> bool:
         """Whether the running infos of all members are asked in the round that begins now."""
@@ -59,13 +61,16 @@ class Memory:
 
     The keys of ``groups`` and ``topics`` are (cluster, name). ``brokers``: with when a nameserver
     gave them last. ``refused``: by address and request code what a broker does not know (3), with
-    when it was asked.
+    when it was asked. ``answered``: by address when it answered last. ``routes``: by cluster, topic
+    and nameserver a digest of the last route.
     """
 
     brokers: dict[Broker, Instant] = field(default_factory=dict)
     groups: dict[tuple[str, str], GroupMemory] = field(default_factory=dict)
     topics: dict[tuple[str, str], Instant] = field(default_factory=dict)
     refused: dict[tuple[str, int], Instant] = field(default_factory=dict)
+    answered: dict[str, Instant] = field(default_factory=dict)
+    routes: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def group(self, cluster: str, name: str) -> GroupMemory:
         """What is remembered of the group, which is remembered from now on."""
@@ -80,8 +85,9 @@ class Memory:
         >>> [broker.address for broker in memory.brokers]
         ['10.0.0.2:10911']
         """
-        brokers = list(given)
-        places = {(each.cluster, each.broker_name, each.broker_id) for each in brokers}
+        # Who claims the address of one that is known comes after it, and is not asked.
+        brokers = sorted(given, key=lambda each: each not in self.brokers)
+        places = {each[:3] for each in brokers}
         addresses = {each.address for each in brokers}
         self.brokers = {
             broker: seen_at
@@ -96,6 +102,17 @@ class Memory:
         self.groups = {each: of for each, of in self.groups.items() if of.seen_at >= since}
         self.topics = {each: at for each, at in self.topics.items() if at >= since}
         self.refused = {each: at for each, at in self.refused.items() if at >= since}
+        self.answered = {each: at for each, at in self.answered.items() if at >= since}
+
+    def keep(
+        self,
+        is_group: Callable[[tuple[str, str]], bool],
+        is_topic: Callable[[tuple[str, str]], bool],
+    ) -> None:
+        """Drops the groups and topics that are none of these, and the routes of topics."""
+        self.groups = {key: of for key, of in self.groups.items() if is_group(key)}
+        self.topics = {key: at for key, at in self.topics.items() if is_topic(key)}
+        self.routes = {key: of for key, of in self.routes.items() if key[:2] in self.topics}
 
     def to_json(self) -> str:
         """It as one line of JSON; ``from_json`` reads it."""
@@ -105,6 +122,8 @@ class Memory:
                 "groups": [[*key, asdict(of)] for key, of in self.groups.items()],
                 "topics": [[*key, at] for key, at in self.topics.items()],
                 "refused": [[*key, at] for key, at in self.refused.items()],
+                "answered": [[*each] for each in self.answered.items()],
+                "routes": [[*key, digest] for key, digest in self.routes.items()],
             },
             ensure_ascii=False,
         )
@@ -119,6 +138,8 @@ class Memory:
                 {(cluster, name): GroupMemory(**of) for cluster, name, of in values["groups"]},
                 {(cluster, name): at for cluster, name, at in values["topics"]},
                 {(address, code): at for address, code, at in values["refused"]},
+                dict(values["answered"]),
+                {(*key,): digest for *key, digest in values["routes"]},
             )
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"no memory of a collector: {error}") from error

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from jobs.text import visible
 
+_MOST_LABELS = 2_000
 _PREFIX = "rebalance_audit_collect_"
 
 
@@ -32,6 +33,12 @@ class Figures:
     last_seconds: float | None = None
     last_at_seconds: float | None = None
     errors: Count[tuple[str, int]] = field(default_factory=Count)
+
+    def count_errors(self, errors: Mapping[tuple[str, int], int]) -> None:
+        """Adds errors; who makes up codes and addresses cannot make labels without end."""
+        for key, times in errors.items():
+            is_label = key in self.errors or len(self.errors) < _MOST_LABELS
+            self.errors[key if is_label else ("others", 0)] += times
 
 
 def metrics_text(figures: Mapping[str, Figures]) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from jobs.collect.client import IN_ALL, ClientOptions, split_address, tls_context
 from jobs.collect.rounds import PARTS, Target
@@ -29,12 +30,48 @@ _LONGEST_SECONDS = 10_000 * 86_400
 _SECRETS = {"access_key", "secret_key", "accesskey", "secretkey", "security_token", "password"}
 
 
+#: Where nameservers listen if nobody says otherwise.
+_NAMESRV_PORT = 9876
+
+
 def _is_address(address: str) -> str:
     split_address(address)
     return address
 
 
+def namesrvs_of(text: str) -> list[str]:
+    """The addresses of a text as operators have them; without a port they get the usual one.
+
+    >>> namesrvs_of("10.0.0.1:9876;10.0.0.2, [::1]")
+    ['10.0.0.1:9876', '10.0.0.2:9876', '[::1]:9876']
+    """
+    if "://" in text:
+        raise ValueError(
+            f"expected host:port of a nameserver, came {text!r}: it is asked over RocketMQ's own "
+            "protocol, without http://"
+        )
+    found = []
+    for each in re.split(r"[;,\s]+", text.strip(";, \t")):
+        has_port = ":" in each.rpartition("]")[2]
+        is_bare = each.count(":") > 1 and not each.startswith("[")
+        address = each if has_port or not each else f"{each}:{_NAMESRV_PORT}"
+        if is_bare:
+            raise ValueError(f"expected an IPv6 address in brackets, as [::1]:9876, came {each!r}")
+        found.append(_is_address(address))
+    return found
+
+
 Address = Annotated[str, AfterValidator(_is_address)]
+
+
+def _network(text: Any) -> Any:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"expected a network as 10.0.0.0/8, came {text!r}: {error}") from error
+
+
+BrokerNetwork = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
 
 
 class Tls(Section):
@@ -58,7 +95,10 @@ class Tls(Section):
 
 
 class Cluster(Section):
-    """What one list of nameservers gives, and how it is asked."""
+    """What one list of nameservers gives, and how it is asked.
+
+    ``brokers``: the networks in which brokers may lie, for a nameserver names what it likes.
+    """
 
     namesrv: tuple[Address, ...] = Field(min_length=1)
     name: str = ""
@@ -69,6 +109,15 @@ class Cluster(Section):
     account_file: str | None = None
     tls: Tls | None = None
     connect_to: dict[Address, Address] = Field(default_factory=dict)
+    brokers: tuple[BrokerNetwork, ...] = ()
+
+    @field_validator("namesrv", mode="before")
+    @classmethod
+    def _are_namesrvs(cls, given: Any) -> Any:
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list | tuple) or not all(isinstance(it, str) for it in texts):
+            return given
+        return [address for text in texts for address in namesrvs_of(text)]
 
     @field_validator("without")
     @classmethod
@@ -92,7 +141,11 @@ class CollectOptions(Section):
     running_infos_seconds: WholeNumber = Field(default=300, ge=0)
     running_infos_of_each_broker: bool = False
     round_seconds: Number | None = Field(default=None, gt=0)
-    most_bytes: WholeNumber = Field(default=32 << 20, ge=1 << 16)
+    most_bytes: WholeNumber = Field(default=8 << 20, ge=1 << 16)
+    most_brokers: WholeNumber = Field(default=1_000, ge=1)
+    most_groups: WholeNumber = Field(default=10_000, ge=1)
+    most_topics: WholeNumber = Field(default=20_000, ge=1)
+    most_members: WholeNumber = Field(default=20_000, ge=1)
     clusters: tuple[Cluster, ...] = Field(min_length=1)
 
     @field_validator("clusters")
@@ -115,6 +168,10 @@ class CollectOptions(Section):
             refresh=self.running_infos_seconds * SECOND,
             infos_of_each_broker=self.running_infos_of_each_broker,
             longest=self.round_seconds or max(self.every_seconds or 300, 3 * self.timeout_seconds),
+            most_brokers=self.most_brokers,
+            most_groups=self.most_groups,
+            most_topics=self.most_topics,
+            most_members=self.most_members,
         )
 
     def client(self, cluster: Cluster, environment: Mapping[str, str]) -> ClientOptions:
@@ -127,6 +184,8 @@ class CollectOptions(Section):
             account=find_account(environment, cluster.account_file),
             tls=None if cluster.tls is None else cluster.tls.to_context(),
             connect_to=cluster.connect_to,
+            namesrvs=frozenset(cluster.namesrv),
+            brokers=cluster.brokers,
         )
 
 
@@ -140,7 +199,11 @@ def load_options(
     if path is None:
         if not cluster.get("namesrv"):
             raise SettingsError("expected --namesrv HOST:PORT, or --config FILE, came neither")
-        values: dict[str, Any] = {"clusters": [dict(cluster)]}
+        try:
+            namesrvs = [each for text in cluster["namesrv"] for each in namesrvs_of(text)]
+        except ValueError as error:
+            raise SettingsError(f"--namesrv: {error}") from error
+        values: dict[str, Any] = {"clusters": [{**cluster, "namesrv": namesrvs}]}
     elif cluster:
         options = ", ".join(sorted(cluster))
         raise SettingsError(f"expected clusters from --config {path} alone, came also {options}")

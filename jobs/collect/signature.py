@@ -11,7 +11,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import logging
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +25,7 @@ ACCESS_KEY = "REBALANCE_AUDIT_ACCESS_KEY"
 SECRET_KEY = "REBALANCE_AUDIT_SECRET_KEY"  # noqa: S105 - the name of a variable
 SECURITY_TOKEN = "REBALANCE_AUDIT_SECURITY_TOKEN"  # noqa: S105 - the name of a variable
 
+_LOGGER = logging.getLogger(__name__)
 _KEY_LINE = re.compile(r"\s*(accessKey|secretKey|securityToken)\s*[:=]\s*(.*?)\s*")
 
 
@@ -76,6 +79,8 @@ def find_account(environment: Mapping[str, str], file: str | None) -> Account | 
 
 def _read(file: str) -> dict[str, str]:
     try:
+        if Path(file).stat().st_mode & stat.S_IROTH:
+            _LOGGER.warning("account file %s: everybody on this machine may read it", file)
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"account file {file}: {type(error).__name__}") from None

@@ -23,6 +23,7 @@ from jobs.engines.engine import Slice
 from jobs.instants import Instant
 from jobs.pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from jobs.schemas import QUARANTINE
+from rebalance_core.texts import Text
 
 #: Kinds of pieces.
 STATEMENTS, COUNTS = "statements", "counts"
@@ -47,6 +48,8 @@ def subject_of(statement: Statement) -> Subject:
 class Counts:
     """What is counted of lines: by slice how many there are, and how many of them were refused.
 
+    ``kinds``: of the lines that have statements, and ``refused_kinds`` of those that were refused,
+    how many there are of each kind. ``endings``: by slice why its file has not all its lines.
     ``days``: the statements by whether they are log lines, and by day of ``collected_at``.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
     ``collected_at``.
@@ -54,6 +57,9 @@ class Counts:
 
     lines: Counter[int] = field(default_factory=Counter)
     refused: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    refused_kinds: Counter[str] = field(default_factory=Counter)
+    endings: dict[int, Text] = field(default_factory=dict)
     days: Counter[tuple[bool, int]] = field(default_factory=Counter)
     ahead: dict[Log, Instant] = field(default_factory=dict)
 
@@ -64,6 +70,9 @@ class Counts:
         for part in parts:
             whole.lines.update(part.lines)
             whole.refused += part.refused
+            whole.kinds.update(part.kinds)
+            whole.refused_kinds.update(part.refused_kinds)
+            whole.endings |= part.endings
             whole.days.update(part.days)
             for log, by in part.ahead.items():
                 whole.ahead[log] = max(whole.ahead.get(log, by), by)
@@ -113,9 +122,18 @@ class _Reading:
                 yield self._take_refused()
             if over is not None:
                 break
-        if lines.problem is not None and not number:
-            number = 1
-            self._refuse(0, lines.problem, b"")
+        if lines.problem is not None:
+            self._counts.endings[self._slice.number] = lines.problem
+            if not number:
+                number = 1
+                self._refuse(0, Refused(lines.problem), b"")
+        more = self._counts.refused - self._bounds.quarantined_lines
+        if more > 0:
+            reason = (
+                f"{more:,} more lines of this file, up to this one, were not understood "
+                "(bounds.quarantined_lines)"
+            )
+            self._keep(number, reason, b"")
         self._counts.lines[self._slice.number] = number
         yield from self._take()
         yield self._take_refused()
@@ -126,8 +144,10 @@ class _Reading:
             over = over or too_long(line.size, self._bounds)
         found = over or self._reader.read(line.text, place)
         if isinstance(found, Refused):
-            self._refuse(number, found.reason, found.kept(line.text))
+            self._refuse(number, found, found.kept(line.text))
             return
+        if found:
+            self._counts.kinds[found[0].kind] += 1
         for statement in found:
             self._count(statement)
             of_shard = self._of_shard.get(statement[:3])
@@ -146,9 +166,14 @@ class _Reading:
             by = line.printed - statement.collected_at
             self._counts.ahead[log] = max(self._counts.ahead.get(log, by), by)
 
-    def _refuse(self, number: int, reason: str, line: bytes) -> None:
-        text, exact = as_quarantined(line)
+    def _refuse(self, number: int, refused: Refused, line: bytes) -> None:
         self._counts.refused += 1
+        self._counts.refused_kinds[refused.kind] += 1
+        if self._counts.refused <= self._bounds.quarantined_lines:
+            self._keep(number, refused.reason, line)
+
+    def _keep(self, number: int, reason: str, line: bytes) -> None:
+        text, exact = as_quarantined(line)
         self._refused_bytes += len(line)
         self._refused.append(
             {

@@ -16,6 +16,12 @@ CONSUMER_RUNNING_INFO = "consumer_running_info"
 CONSUME_STATS = "consume_stats"
 MESSAGE_REQUEST_MODE = "message_request_mode"
 CLIENT_LOG = "client_log"
+#: The brokers that a nameserver knows, the configurations of groups with their flags, the topics of
+#: which a broker has offsets, and what a collector left out.
+CLUSTER_INFO = "cluster_info"
+SUBSCRIPTION_GROUP = "subscription_group"
+CONSUMER_TOPICS = "consumer_topics"
+LEFT_OUT = "left_out"
 
 #: (topic, expression type, expression), as ``contents.SUBSCRIPTION_FIELDS``; a member's are sorted
 #: and each there once.
@@ -156,6 +162,8 @@ CONTENT_TYPES: dict[str, type[tuple[object, ...]]] = {
     CLIENT_LOG: LogLine,
 }
 KINDS = tuple(CONTENT_TYPES)
+#: Understood too, but no statement of a subject: no rule asks for them.
+WITHOUT_STATEMENTS = (CLUSTER_INFO, SUBSCRIPTION_GROUP, CONSUMER_TOPICS, LEFT_OUT)
 
 
 class Source(NamedTuple):

@@ -19,13 +19,18 @@ from jobs.dumps.parsing import parse_json
 from jobs.dumps.repeated import Timeless, without_times
 from jobs.dumps.statement import (
     CLIENT_LOG,
+    CLUSTER_INFO,
     CONSUME_STATS,
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
+    CONSUMER_TOPICS,
     HEARTBEAT,
     KINDS,
+    LEFT_OUT,
     MESSAGE_REQUEST_MODE,
+    SUBSCRIPTION_GROUP,
     TOPIC_ROUTE,
+    WITHOUT_STATEMENTS,
     Content,
     Source,
     Statement,
@@ -76,9 +81,18 @@ _KINDS = {
     CONSUME_STATS: _Kind(("snapshot_time", "consumer_group"), "consumer_group", _BROKER),
     MESSAGE_REQUEST_MODE: _Kind(("snapshot_time", "broker_name", "broker_id"), None, _BROKER),
     CLIENT_LOG: _Kind((), None, ("process",)),
+    CLUSTER_INFO: _Kind(("snapshot_time", "namesrv_addr"), None, ("namesrv_addr",)),
+    SUBSCRIPTION_GROUP: _Kind(("snapshot_time", "broker_name", "broker_id"), None, _BROKER),
+    CONSUMER_TOPICS: _Kind(
+        ("snapshot_time", "broker_name", "broker_id", "consumer_group"), "consumer_group", _BROKER
+    ),
+    LEFT_OUT: _Kind(("snapshot_time",), None, ()),
 }
 #: These come again and again; the others hold counters and times that always move.
-REPEATED = (HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, MESSAGE_REQUEST_MODE)
+REPEATED = (
+    *(HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, MESSAGE_REQUEST_MODE),
+    *(CLUSTER_INFO, SUBSCRIPTION_GROUP, CONSUMER_TOPICS),
+)
 
 _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")
@@ -92,11 +106,13 @@ BEGINNING = 1_000
 class Refused(NamedTuple):
     """A line that is no statement: what was expected and what came.
 
-    ``keeps``: how many of its bytes are to be kept; None: all.
+    ``keeps``: how many of its bytes are to be kept; None: all. ``kind``: that of the line; empty
+    where it has none.
     """
 
     reason: str
     keeps: int | None = None
+    kind: str = ""
 
     def kept(self, line: bytes) -> bytes:
         """What the quarantine is to have of the line."""
@@ -197,7 +213,8 @@ class Reader:
         """The statements of a line, or why it has none.
 
         A heartbeat has one for each of its groups. A line that was understood and is about no
-        group (a log line of something else, a heartbeat of a producer) has none.
+        group (a log line of something else, a heartbeat of a producer) has none, nor has one of a
+        kind of ``WITHOUT_STATEMENTS``.
         """
         if len(line) > self._bounds.line_bytes:
             return too_long(len(line), self._bounds)
@@ -218,7 +235,9 @@ class Reader:
                 return None
         times = _Times(snapshot_time, collected_at)
         impossible = self._impossible(meaning.kind, meaning.is_polled, times)
-        return meaning.at(times, order) if impossible is None else Refused(impossible)
+        if impossible is not None:
+            return Refused(impossible, kind=meaning.kind)
+        return meaning.at(times, order)
 
     def _anew(
         self, line: bytes | str, timeless: Timeless | None, order: int
@@ -243,7 +262,8 @@ class Reader:
         except RecursionError:  # brackets that nest so deeply that they cannot be written again
             return Refused(expected("one JSON object", text))
         if isinstance(read, Refused):
-            return read
+            is_known = envelope.get("kind") in KINDS
+            return read._replace(kind=envelope["kind"]) if is_known else read
         meaning, times = read
         if meaning.kind in REPEATED and timeless is not None and timeless.is_of(envelope):
             self._meanings.remember(timeless.rest, meaning, len(timeless.rest))
@@ -279,6 +299,8 @@ class Reader:
             source = self._failed(source, read)
         if who.failed or read.code is not None:
             contents = ((None, None),)
+        if name in WITHOUT_STATEMENTS:
+            contents = ()
         of_subjects = [(who.subject or subject or "", content) for subject, content in contents]
         return _Meaning(name, kind.is_polled, who.cluster, source, tuple(of_subjects)), times
 

@@ -20,11 +20,15 @@ from jobs.dumps.parsing import parse_body
 from jobs.dumps.queue_maps import is_list_of_topics, read_queue_map, read_topics
 from jobs.dumps.statement import (
     CLIENT_LOG,
+    CLUSTER_INFO,
     CONSUME_STATS,
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
+    CONSUMER_TOPICS,
     HEARTBEAT,
+    LEFT_OUT,
     MESSAGE_REQUEST_MODE,
+    SUBSCRIPTION_GROUP,
     TOPIC_ROUTE,
     Connection,
     Connections,
@@ -49,6 +53,9 @@ MAY_FAIL = (
     CONSUMER_RUNNING_INFO,
     CONSUME_STATS,
     MESSAGE_REQUEST_MODE,
+    CLUSTER_INFO,
+    SUBSCRIPTION_GROUP,
+    CONSUMER_TOPICS,
 )
 
 #: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
@@ -81,6 +88,10 @@ _CLASSES = {
     CONSUMER_RUNNING_INFO: "ConsumerRunningInfo",
     CONSUME_STATS: "ConsumeStats",
     MESSAGE_REQUEST_MODE: "MessageRequestModeSerializeWrapper",
+    CLUSTER_INFO: "ClusterInfo",
+    SUBSCRIPTION_GROUP: "SubscriptionGroupWrapper",
+    CONSUMER_TOPICS: "TopicList",
+    LEFT_OUT: "what was left out",
 }
 #: Hardly any of these bodies is JSON: where one cannot be read, the tokenizer reports the place.
 _KEYED_BY_QUEUE = (CONSUMER_RUNNING_INFO, CONSUME_STATS)
@@ -461,6 +472,18 @@ def _request_modes(body: Fields, _: str) -> Read:
     return Read(tuple(modes))
 
 
+def _unused(field: str, is_type: Callable[[Any], Any]) -> Callable[[Fields, str], Read]:
+    """Reads a body that makes no statement: one without its field is none of its class."""
+
+    def read(body: Fields, _: str) -> Read:
+        if body.get(field) is None:
+            raise _WrongTypeError
+        is_type(body[field])
+        return Read(())
+
+    return read
+
+
 #: ``MessageRequestMode`` of RocketMQ.
 _MODES = ("PULL", "POP")
 
@@ -520,4 +543,8 @@ _READERS: Mapping[str, Callable[[Fields, str], Read]] = {
     CONSUMER_RUNNING_INFO: _running_info,
     CONSUME_STATS: _consume_stats,
     MESSAGE_REQUEST_MODE: _request_modes,
+    CLUSTER_INFO: _unused("brokerAddrTable", _map),
+    SUBSCRIPTION_GROUP: _unused("subscriptionGroupTable", _map),
+    CONSUMER_TOPICS: _unused("topicList", _list),
+    LEFT_OUT: _unused("what", as_text),
 }

@@ -12,6 +12,7 @@ from jobs.bounds import Bounds
 from jobs.dumps.statements import BEGINNING, Refused
 from jobs.engines.engine import Slice
 from jobs.storage import Location
+from rebalance_core.texts import Text
 
 _CHUNK = 1 << 20
 #: A line of an archive counts as so many bytes at least: the shortest envelope has more.
@@ -60,11 +61,12 @@ class Lines:
 
     They end at a line feed alone, the last one also where there is none. A range has the lines that
     begin in it. Of a damaged archive come the lines before the damage, and ``problem`` is what it
-    is. ``content``: the bytes of the file, where they are there.
+    is; also where the file is not as long as it was when it was listed. ``content``: the bytes of
+    the file, where they are there.
     """
 
     def __init__(self, slice_: Slice, bounds: Bounds, content: pa.Buffer | None = None) -> None:
-        self.problem: str | None = None
+        self.problem: Text | None = None
         self.is_archive = slice_.path.endswith(".gz")
         self._slice = slice_
         self._bounds = bounds
@@ -77,9 +79,18 @@ class Lines:
         return split_lines(chunks, self._bounds.line_bytes)
 
     def _chunks(self) -> Iterator[bytes]:
-        if self._content is None:
-            yield from _chunks(self._slice.path, 0)
-            return
+        """All that was listed of the file: what was added meanwhile may end in half a line."""
+        left = self._slice.size
+        for data in _chunks(self._slice.path, 0) if self._content is None else self._held():
+            yield data[:left]
+            left -= len(data)
+            if left < 0:
+                self.problem = Text("it grew while it was read")
+                return
+        if left:
+            self.problem = Text("it became shorter while it was read")
+
+    def _held(self) -> Iterator[bytes]:
         with pa.BufferReader(self._content) as stream:
             while data := stream.read(_CHUNK):
                 yield data
@@ -92,9 +103,13 @@ class Lines:
             place += next(lines, Line(b"", 0)).size + 1
         for line in lines:
             if place >= self._slice.stop:
+                if self._slice.stop == self._slice.size:
+                    self.problem = Text("it grew while it was read")
                 return
             yield line
             place += line.size + 1
+        if self._slice.stop == self._slice.size < place - 1:
+            self.problem = Text("it grew while it was read")
 
     def _unpacked(self) -> Iterator[bytes]:
         """The text of a .gz of any number of members, up to where it is damaged."""
@@ -108,7 +123,7 @@ class Lines:
                 try:
                     text = member.decompress(packed, _CHUNK)
                 except zlib.error as error:
-                    self.problem = f"the gzip stream is damaged: {error}"
+                    self.problem = Text("the gzip stream is damaged: {error}", error=str(error))
                     return
                 yield text
                 packed = member.unconsumed_tail
@@ -116,7 +131,7 @@ class Lines:
                     packed, is_begun = member.unused_data, False
                     member = zlib.decompressobj(wbits=31)
         if is_begun:
-            self.problem = "the gzip stream ends early"
+            self.problem = self.problem or Text("the gzip stream ends early")
 
 
 def split_lines(chunks: Iterable[bytes], most_bytes: int) -> Iterator[Line]:

@@ -41,6 +41,10 @@ def problem_of_content(content: Content, size: int, bounds: Bounds) -> str | Non
     if isinstance(content, Connections) and len(content.connections) > bounds.group_members:
         most, came = bounds.group_members, len(content.connections)
         return beyond("group_members", most, "connections in a broker's list of a group", came)
+    topics = getattr(content, "subscriptions", None) or ()
+    if len(topics) > bounds.group_topics:
+        most = bounds.group_topics
+        return beyond("group_topics", most, "topics that a group subscribes to", len(topics))
     if isinstance(content, Route):
         brokers = content.brokers
         if len(brokers) > bounds.route_brokers:

@@ -87,20 +87,45 @@ def offline(situation: Situation) -> list[tuple[str, int]]:
     ]
 
 
+class Subscribed:
+    """What members subscribe to, by topic: who has 20,000 of them is asked for each."""
+
+    def __init__(self) -> None:
+        #: By identity, with what has it, which nothing else has for as long.
+        self._found: dict[int, tuple[Any, dict[str, tuple[Any, ...]]]] = {}
+
+    def of(self, topic: str, subscriptions: Any, doubtful: Any) -> tuple[bool, int, str | None]:
+        """Whether a member subscribes to the topic, in which percentage of polls, its filter."""
+        found = self._found.get(id(subscriptions))
+        if found is None:
+            # Of equal topics the first one counts.
+            by_topic = {each[0]: tuple(each[1:]) for each in reversed(subscriptions or ())}
+            found = self._found[id(subscriptions)] = subscriptions, by_topic
+        expression = found[1].get(topic)
+        if expression is None:
+            return False, SURE, None
+        return True, dict(doubtful or ()).get(topic, SURE), normalise_expression(*expression)
+
+
 def state_of(
     consumer_group: str,
     situation: Situation,
     members: Mapping[str, Sequence[MemberFacts]],
+    subscribed: Subscribed | None = None,
 ) -> State:
-    """The core's state of a situation; ``members`` by list id."""
+    """The core's state of a situation; ``members`` by list id.
+
+    ``subscribed``: the same for all situations of these members.
+    """
+    topic, subscribed = situation.topic, subscribed or Subscribed()
     lists: dict[Broker, list[Member]] = {}
     for part in listed(situation):
         chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
         if chosen:
-            lists.setdefault(part.broker, []).extend(_of_topic(chosen, situation.topic))
+            lists.setdefault(part.broker, []).extend(_of_topic(chosen, topic, subscribed))
     return State(
         consumer_group=consumer_group,
-        topic=situation.topic,
+        topic=topic,
         # In order, for the order in which rows come, or a broker prints a set, has no meaning.
         client_lists=tuple(
             ClientList(*broker, _each_once(of_list)) for broker, of_list in sorted(lists.items())
@@ -123,12 +148,14 @@ def state_of(
 _CLIENT_ID = [fact.name for fact in MEMBER_FACTS].index("client_id")
 
 
-def _of_topic(records: Iterable[MemberFacts], topic: str) -> Iterator[Member]:
+def _of_topic(
+    records: Iterable[MemberFacts], topic: str, subscribed: Subscribed
+) -> Iterator[Member]:
     """The members, with what they subscribe to narrowed to the topic.
 
     There are millions of them, and equal subscriptions are one object as a rule.
     """
-    subscribed_to: dict[tuple[int, int], tuple[bool, int, str | None]] = {}
+    found: dict[tuple[int, int], tuple[bool, int, str | None]] = {}
     for (
         client_id,
         client_addr,
@@ -144,14 +171,14 @@ def _of_topic(records: Iterable[MemberFacts], topic: str) -> Iterator[Member]:
         subscriptions,
     ) in records:
         key = id(subscriptions), id(doubtful_topics)
-        found = subscribed_to.get(key)
-        if found is None:
-            found = subscribed_to[key] = _subscribed(topic, subscriptions, doubtful_topics)
-        subscribed, percent, expression = found
+        of_topic = found.get(key)
+        if of_topic is None:
+            of_topic = found[key] = subscribed.of(topic, subscriptions, doubtful_topics)
+        is_subscribed, percent, expression = of_topic
         yield Member(
             client_id,
             client_addr,
-            subscribed,
+            is_subscribed,
             message_model or CLUSTERING,
             strategy,
             client_rebalance,
@@ -164,15 +191,6 @@ def _of_topic(records: Iterable[MemberFacts], topic: str) -> Iterator[Member]:
             subscription_source,
             percent,
         )
-
-
-def _subscribed(topic: str, subscriptions: Any, doubtful_topics: Any) -> tuple[bool, int, Any]:
-    """Whether a member subscribes to the topic, in how many percent of the polls, its filter."""
-    for of_topic, expression_type, expression in subscriptions or ():
-        if of_topic == topic:
-            percent = dict(doubtful_topics or ()).get(topic, SURE)
-            return True, percent, normalise_expression(expression_type, expression)
-    return False, SURE, None
 
 
 def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
@@ -260,8 +278,9 @@ def answer(question: Question, rules: StrategyRules) -> Verdicts:
     """The core's verdicts on the situations of a question."""
     found: list[tuple[str, Evaluated]] = []
     allocations = AllocationBuilder()
+    subscribed = Subscribed()
     for cluster, consumer_group, situation in question.situations:
-        state = state_of(consumer_group, situation, question.members)
+        state = state_of(consumer_group, situation, question.members, subscribed)
         evaluation = evaluate(state, rules)
         state_id = situation.situation_id
         found.append((state_id, to_evaluated(evaluation, CoreSituation(state, rules))))

@@ -13,7 +13,6 @@ from jobs.engines.engine import Engine
 from jobs.engines.local import LocalEngine
 from jobs.environment import check_packages
 from jobs.errors import InputError, SettingsError
-from jobs.pipeline.inputs import require_tables
 from jobs.progress import Progress
 from jobs.schemas import SNAPSHOT_TABLES
 from jobs.storage import Location, Snapshots
@@ -106,6 +105,8 @@ def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
     """
     if dumps is None:
         if snapshots.is_local:
+            from jobs.pipeline.inputs import require_tables  # noqa: PLC0415 - only what is used
+
             require_tables(Snapshots.open(snapshots))
     elif list_local_files(dumps) == []:
         raise InputError(f"no dump file below {', '.join(dumps)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from jobs.dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
 from jobs.dumps.times import PlausibleTimes
 from jobs.engines.engine import Engine, Slice
 from jobs.errors import InputError
+from jobs.incomplete import dumps_that_lack_lines
 from jobs.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
 from jobs.pipeline.ingested import Ingested, check_quarantine, publish_ingest
 from jobs.progress import Progress
@@ -26,6 +27,7 @@ from jobs.snapshots.groups import SnapshotTerms
 from jobs.snapshots.subjects import SubjectTables
 from jobs.snapshots.tables import table_of_rows
 from jobs.storage import SnapshotWriter
+from rebalance_core.texts import Text
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -53,7 +55,16 @@ def ingest(
         rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, places)
         step.rows = sum(rows.values())
     size = sum(file.size for file in files)
-    result = Ingested(len(files), size, read.lines, read.counts.refused)
+    counts = read.counts
+    result = Ingested(
+        len(files),
+        size,
+        read.lines,
+        counts.refused,
+        counts.kinds,
+        counts.refused_kinds,
+        read.incomplete,
+    )
     check_quarantine(result, publish_ingest(result, rows, writer, settings, progress), settings)
     return result
 
@@ -79,6 +90,18 @@ class ReadDumps:
     def lines(self) -> int:
         """How many lines there are."""
         return self.counts.lines.total()
+
+    @property
+    def incomplete(self) -> list[Text]:
+        """Of which files lines are missing."""
+        lines: Counter[str] = Counter()
+        for each in self.slices:
+            lines[each.path.removeprefix("file:")] += self.counts.lines[each.number]
+        endings = {
+            self.slices[number].path.removeprefix("file:"): why
+            for number, why in self.counts.endings.items()
+        }
+        return dumps_that_lack_lines(endings, lines)
 
     def tables(self, settings: Settings) -> Iterator[Piece]:
         """The pieces of all snapshot tables, the kind of each its table's name."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from jobs.errors import InputError
+from jobs.incomplete import packed, polls_that_lack, sentences_of
 from jobs.known_issues import KnownIssue, KnownIssues
 from jobs.masking import Masking
 from jobs.progress import Progress
@@ -20,11 +21,19 @@ from jobs.publish.addresses import broker_addresses
 from jobs.publish.nights import group_levels
 from jobs.publish.run import Made, Seen, Task
 from jobs.publish.tables import copy_table, write_tables
-from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH, QUARANTINE, REPORT_TABLES, SNAPSHOT_TABLES
+from jobs.schemas import (
+    BROKER_POLLS,
+    GROUP_FAULTS,
+    GROUP_HEALTH,
+    QUARANTINE,
+    REPORT_TABLES,
+    SNAPSHOT_TABLES,
+)
 from jobs.settings import SEVERITIES
 from jobs.storage import Published, Reports, Snapshots, TableFiles
 from jobs.text import iso
 from jobs.window import future_after
+from rebalance_core.texts import Text
 
 #: Of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
@@ -88,7 +97,7 @@ def publish(
     masking = task.settings.masking.to_masking()
     wait = task.settings.publishing.wait_seconds
     writing = folder.publication(place.date).writing(run_id, wait, progress.say)
-    with writing as held:
+    with writing as number:
         with progress.step("report tables") as step:
             places = {t.name: folder.table(t.name, place.date, run_id) for t in made.tables}
             counts = write_tables(made.pieces, made.tables, places)
@@ -130,6 +139,7 @@ def publish(
                     "sizes": _sizes(inputs),
                     "ingested": inputs.ingested,
                 },
+                **packed(_incomplete(inputs, task, masking)),
                 "brokers": broker_addresses(inputs, seen.last, masking),
                 "versions": dict(made.versions),
                 "settings": task.settings.fingerprint(),
@@ -138,8 +148,17 @@ def publish(
             },
             files=files,
         )
-        folder.publish(published, held)
+        folder.publish(published, number)
     return published
+
+
+def _incomplete(inputs: Snapshots, task: Task, masking: Masking) -> list[Text]:
+    """What is not in the input: of dumps as ingest said it, of rounds and brokers by the polls."""
+    texts = sentences_of(inputs.ingested)
+    if inputs.has(BROKER_POLLS.name):
+        texts += polls_that_lack(inputs.parquet(BROKER_POLLS.name), task.window)
+    masked = map(masking.mask_all, texts)
+    return [each if isinstance(each, Text) else Text("{text}", text=each) for each in masked]
 
 
 def _files(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from jobs.incomplete import sentences_of
 from jobs.kinds import SEVERITIES, Kind, worst
 from jobs.languages.rows import TEXTS, with_texts
 from jobs.rendering.drawings import NARROW, Drawing, colour, draw_allocation, draw_timeline
@@ -307,6 +308,11 @@ class Report:
         }
         found |= {each.problem.place[:2]: each.anchor for each in reversed(self.details)}
         return found
+
+    @property
+    def missing(self) -> list[Text]:
+        """What is not in the input."""
+        return sentences_of(self.published.summary)
 
     @property
     def assumptions(self) -> Mapping[str, int]:
@@ -737,6 +743,6 @@ def _quarantine(published: Published, tables: Tables) -> Quarantine:
         reasons = [(row["reason"], row["lines_sum"], row["file_min"]) for row in totals]
     return Quarantine(
         lines_in=ingested["lines"] if ingested else None,
-        lines=rows.num_rows,
+        lines=ingested["quarantined"] if ingested else rows.num_rows,
         reasons=tuple(sorted(reasons, key=lambda each: (-each[1], each[0]))[:20]),
     )

@@ -5,7 +5,6 @@ run the one that counts, under a lease, by a manifest and a pointer; ``Reports``
 are the two folders that are published so.
 """
 
-from jobs.storage.lease import Lease
 from jobs.storage.location import Location, StoredFile, absolute_paths, local_bytes
 from jobs.storage.manifest import TableFile, TableFiles
 from jobs.storage.publication import Publication
@@ -13,7 +12,6 @@ from jobs.storage.reports import Published, Reports, check_date
 from jobs.storage.snapshots import Snapshots, SnapshotWriter, new_run_id
 
 __all__ = [
-    "Lease",
     "Location",
     "Publication",
     "Published",

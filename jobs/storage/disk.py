@@ -7,13 +7,13 @@ import secrets
 from pathlib import Path
 
 
-def write_new(path: Path, data: bytes) -> None:
+def write_new(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Writes a file that is not there yet, and waits until it is on the disk.
 
     FileExistsError where there is one, a symbolic link among them: who can write into the folder
     cannot make this process write elsewhere.
     """
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
         with open(number, "wb") as file:  # noqa: PTH123 - by its number
             file.write(data)
@@ -25,17 +25,43 @@ def write_new(path: Path, data: bytes) -> None:
         raise
 
 
-def replace(path: Path, data: bytes) -> None:
+def create(path: Path, data: bytes) -> None:
+    """Writes a file that is not there yet, in one step; FileExistsError where there is one.
+
+    By a hard link, so that nobody reads a part of it; where the file system has none, in place.
+    """
+    under_way = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        write_new(under_way, data)
+        try:
+            os.link(under_way, path, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:
+            write_new(path, data)
+        sync(path.parent)
+    finally:
+        under_way.unlink(missing_ok=True)
+
+
+def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Writes a file in one step: who reads it sees the old bytes or the new.
 
     Each temporary file has another name, so that two writers never write into one.
     """
     under_way = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        write_new(under_way, data)
+        write_new(under_way, data, mode)
         rename(under_way, path)
     finally:
         under_way.unlink(missing_ok=True)
+
+
+def make_private(folder: Path) -> None:
+    """Makes a folder that its owner alone may enter, and those above it, where there are none."""
+    for each in reversed([folder, *folder.parents]):
+        if not each.exists():
+            each.mkdir(mode=0o700, exist_ok=True)
 
 
 def rename(source: Path, target: Path) -> None:

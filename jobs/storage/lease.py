@@ -1,10 +1,9 @@
-"""At most one writer at a time: a lease on a name, on any file system that lists what was written.
+"""A courtesy among writers: who finds another one at work waits for it, instead of losing to it.
 
-Whoever wants to write puts a claim into the folder of claims, then lists the folder. It
-holds the lease where it sees no other claim; else it takes its claim back and tries again later. Of
-two that write at a time at least one sees the other, so that two never hold the lease. That needs
-no more of a file system than that a listing has what was written before it, which local disks, HDFS
-and the object stores of today give.
+Whoever wants to write puts a claim into the folder of claims, then lists the folder. It holds the
+lease where it sees no other claim; else it takes its claim back and tries again later. Where
+listings are late two may hold it: then the pointer decides (``publication.py``), for that is
+created once.
 
 A claim that nobody renews lapses. The times that the file system itself gave the two claims show
 whether it did: no clock of this machine is compared with one of another.
@@ -13,6 +12,7 @@ whether it did: no clock of this machine is compared with one of another.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import secrets
@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,8 @@ from jobs.storage.location import Location
 #: more. A process may stop for minutes: a laptop that sleeps, a full disk on NFS.
 _RENEWAL = 20.0
 _LAPSE = timedelta(minutes=5)
-#: A broken claim is remembered for so long: until then its writer must not publish, and what it
-#: wrote is not cleared away under it.
-_BROKEN_FOR = timedelta(days=1)
-_CLAIM, _BROKEN = ".claim", ".broken"
+_CLAIM = ".claim"
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -79,77 +77,46 @@ def _started(pid: int) -> str:
     return ""
 
 
-class Lease:
-    """A lease that this process holds, until it is given back."""
-
-    def __init__(self, claims: Location, name: str) -> None:
-        self._claims = claims
-        self._name = name
-        self._ended = threading.Event()
-        self._renewal = threading.Thread(target=self._renew, name="lease", daemon=True)
-        self._renewal.start()
-
-    def check(self) -> None:
-        """LeaseError where another writer broke the claim, because it was not renewed in time."""
-        names = self._claims.children()
-        # A broken claim is forgotten after a day; the claim itself is gone even then.
-        if f"{self._name}{_BROKEN}" in names or f"{self._name}{_CLAIM}" not in names:
-            raise LeaseError(
-                f"another run took over {self._claims} from this one, which had not given a sign "
-                f"of life for {_LAPSE.seconds // 60} minutes: nothing was published; run it again"
-            )
-
-    def give_back(self) -> None:
-        """Lets others write."""
-        self._ended.set()
-        self._renewal.join()
-        (self._claims / f"{self._name}{_CLAIM}").delete_file()
-
-    def _renew(self) -> None:
-        claim = self._claims / f"{self._name}{_CLAIM}"
-        while not self._ended.wait(_RENEWAL):
-            # What cannot be renewed lapses, and ``check`` finds out.
-            with suppress(OSError):
-                claim.replace_text(claim.read_text())
-
-
 @contextmanager
 def lease(
     claims: Location,
     run_id: str,
     wait_seconds: float,
     say: Callable[[str], None],
-) -> Iterator[Lease]:
+) -> Iterator[None]:
     """Holds the lease of a folder of claims while the block runs.
 
     Where another process holds it, it waits up to ``wait_seconds``, which ``say`` gets a line of.
     Raises LeaseError where it did not get it.
     """
-    held = _acquire(claims, run_id, wait_seconds, say)
+    claim = _acquire(claims, run_id, wait_seconds, say)
+    ended = threading.Event()
+    renewal = threading.Thread(target=_renew, args=(claim, ended), name="lease", daemon=True)
+    renewal.start()
     try:
-        yield held
+        yield
     finally:
-        held.give_back()
+        ended.set()
+        renewal.join()
+        claim.delete_file()
 
 
-def broken_runs(claims: Location) -> frozenset[str]:
-    """The runs whose claims were broken of late: they may still be alive, and write."""
-    return _runs(claims, _BROKEN)
+def _renew(claim: Location, ended: threading.Event) -> None:
+    while not ended.wait(_RENEWAL):
+        # What cannot be renewed lapses.
+        with suppress(OSError):
+            claim.replace_text(claim.read_text())
 
 
 def claimed_runs(claims: Location) -> frozenset[str]:
-    """The runs that may be writing: those with a claim, and those whose claim was broken."""
-    return _runs(claims, _CLAIM, _BROKEN)
-
-
-def _runs(claims: Location, *endings: str) -> frozenset[str]:
-    names = [name for name in claims.children() if name.endswith(endings)]
+    """The runs that may be writing."""
+    names = [name for name in claims.children() if name.endswith(_CLAIM)]
     return frozenset(name.rpartition("~")[0] for name in names)
 
 
 def _acquire(
     claims: Location, run_id: str, wait_seconds: float, say: Callable[[str], None]
-) -> Lease:
+) -> Location:
     began, has_reported = time.monotonic(), False
     while True:
         name = f"{run_id}~{secrets.token_hex(4)}"
@@ -161,7 +128,7 @@ def _acquire(
             mine.delete_file()
             raise
         if other is None:
-            return Lease(claims, name)
+            return mine
         mine.delete_file()
         if time.monotonic() - began >= wait_seconds:
             raise LeaseError(
@@ -181,41 +148,39 @@ def _other_claim(claims: Location, name: str) -> str | None:
     mine = infos.get(f"{name}{_CLAIM}")
     if mine is None:
         return "another run, which began at the same time,"
-    now = mine.mtime
     for each, info in infos.items():
-        if each.endswith(_BROKEN) and _age(info, now) > _BROKEN_FOR:
-            (claims / each).delete_file()
-        if not each.endswith(_CLAIM) or each == f"{name}{_CLAIM}":
+        if not each.endswith(_CLAIM) or info is mine:
             continue
-        owner = _owner(claims / each)
-        if owner is None or owner.is_dead():
-            (claims / each).delete_file()
-        elif _age(info, now) > _LAPSE:
-            (claims / f"{each.removesuffix(_CLAIM)}{_BROKEN}").replace_text("")
-            (claims / each).delete_file()
+        owner = _owner(claims / each, info)
+        if owner is None or owner.is_dead() or _age(info, mine.mtime) > _LAPSE:
+            _remove(claims / each, info)
         else:
             return f"run {owner.run_id} (process {owner.pid} on {owner.host})"
     return None
 
 
+def _remove(claim: Location, info: pafs.FileInfo) -> None:
+    claim.delete_file() if info.type == pafs.FileType.File else claim.delete()
+
+
 def _age(info: pafs.FileInfo, now: datetime | None) -> timedelta:
     if info.mtime is None or now is None:
         return timedelta()
-    return now.astimezone(UTC) - info.mtime.astimezone(UTC)
+    return now - info.mtime
 
 
-def _owner(claim: Location) -> Owner | None:
-    """Whose claim it is; None where it was taken back, or is the half of one that died."""
+def _owner(claim: Location, info: pafs.FileInfo) -> Owner | None:
+    """Whose claim it is; None where it was taken back, or nobody wrote it so."""
     try:
+        if info.type != pafs.FileType.File:
+            raise ValueError("it is no file")
         values: Any = claim.read_json()
         return Owner(**values)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError) as error:
         # A writer lists the claims when its claim is whole: one that is being written now finds
-        # this process's claim beside its own. On HDFS a claim that is renewed may be read by
-        # half: there it counts until it lapses.
-        return None if claim.is_local else _UNREADABLE
-
-
-_UNREADABLE = Owner("?", "?", 0, "")
+        # this process's claim beside its own.
+        if info.size != 0:
+            _LOGGER.warning("%s is no claim of a run (%s), and counts no more", claim, error)
+        return None

@@ -10,14 +10,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from jobs.errors import InputError
 from jobs.storage import disk
+from jobs.storage.conditional import put_if_absent
 from jobs.text import visible
+
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
 
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 #: The names that Spark has for a file system and PyArrow has not.
@@ -133,6 +136,36 @@ class Location:
             disk.write_new(Path(self._base), data)
         else:
             self._put(data)
+
+    def create_text(self, text: str) -> None:
+        """Writes a file that is not there yet; FileExistsError where there is one.
+
+        Of several writers one creates it: on a local disk, on HDFS, whose rename refuses a name
+        that is there, and in S3, where boto3 is installed and the store knows If-None-Match.
+        Elsewhere it is looked for, written and read back: of two in one moment the last counts,
+        and the other one has FileExistsError unless it read back before.
+        """
+        data = text.encode("utf-8")
+        parent, name = self._base.rsplit("/", 1)
+        self._fs.create_dir(parent, recursive=True)
+        if self.is_local:
+            disk.create(Path(self._base), data)
+        elif self._fs.type_name == "hdfs":
+            beside = self._beside(f"{parent}/_{name}.{secrets.token_hex(6)}.tmp")
+            beside._put(data)
+            try:
+                self._fs.move(beside.base, self._base)
+            except OSError as error:
+                beside.delete_file()
+                if self.exists():
+                    raise FileExistsError(str(self)) from error
+                raise
+        elif not put_if_absent(self.uri, self._base, data):
+            if self.exists():
+                raise FileExistsError(str(self))
+            self._put(data)
+            if self.read_bytes() != data:
+                raise FileExistsError(str(self))
 
     def replace_text(self, text: str) -> None:
         """Writes the file so that a reader sees the old text or the new, never a part.
@@ -250,15 +283,15 @@ def file_system_of(uri: str, scheme: str) -> tuple[pafs.FileSystem, str]:
     return file_system, str(base)
 
 
-#: A flipped bit in a page is an error, and no other value.
-_VERIFIED = ds.ParquetFileFormat(
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-)
-
-
 def parquet_of(paths: Sequence[str], file_system: pafs.FileSystem) -> ds.Dataset:
     """Parquet files as one table; page checksums are verified where a file has them."""
-    return ds.dataset(list(paths), format=_VERIFIED, filesystem=file_system)
+    import pyarrow.dataset as ds  # noqa: PLC0415 - see above
+
+    # A flipped bit in a page is an error, and no other value.
+    verified = ds.ParquetFileFormat(
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    )
+    return ds.dataset(list(paths), format=verified, filesystem=file_system)
 
 
 def local_bytes(paths: Sequence[str]) -> int | None:

@@ -10,14 +10,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from jobs.errors import DamagedError
 from jobs.storage.location import Location, StoredFile, parquet_of
+
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
 
 _DIGEST = "digest"
 #: Digests of tables on other machines are compared up to so many bytes; above it names, sizes and

@@ -1,12 +1,15 @@
 """A run becomes the one that counts: manifest, pointer, and what is cleared away afterwards.
 
-    <root>/<tables>/.../run=<run id>/      the tables of a run; nobody reads them yet
-    <root>/_manifests/<name>/<run id>.json what the run wrote; then
-    <root>/_published/<name>.json          the pointer: the same text. Replacing it publishes
-    <root>/_claims/<name>/                 who is writing
+    <root>/<tables>/.../run=<run id>/            the tables of a run; nobody reads them yet
+    <root>/_manifests/<name>/<run id>.json       what the run wrote; then
+    <root>/_published/<name>.<number>.json       the pointer: the same text. It publishes
+    <root>/_claims/<name>/                       who is writing
 
-Until the pointer is replaced a reader sees the run before. A run that dies leaves it so, and the
-next one clears what it left. A pointer that cannot be read is as good as the last whole manifest.
+The pointer with the highest number counts. A writer takes the number after it when it begins, and
+creates its pointer last, once: who finds its number taken has lost to another writer, and nothing
+of its run counts. So neither a lapsed lease nor a late listing lets two runs into one place. A run
+that dies leaves the run before as it was, and the next one clears what it left. A pointer that
+cannot be read is as good as the last whole manifest.
 """
 
 from __future__ import annotations
@@ -14,31 +17,39 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
 import pyarrow.fs as pafs
 
-from jobs.errors import DamagedError
-from jobs.storage.lease import Lease, claimed_runs, lease
+from jobs.errors import DamagedError, LeaseError
+from jobs.storage.lease import claimed_runs, lease
 from jobs.storage.location import Location
 from jobs.storage.manifest import TableFiles, sealed, unsealed
 
 _LOGGER = logging.getLogger(__name__)
 _RUN = "run="
+#: What is younger may be at work, or be read.
+AT_WORK = timedelta(days=1)
 #: Both become a part of paths.
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Publication:
-    """What is published under one name below a root: a date's reports, or the snapshot tables."""
+    """What is published under one name below a root: a date's reports, or the snapshot tables.
 
-    def __init__(self, root: Location, name: str) -> None:
+    ``check`` raises ValueError for a summary that nobody can read.
+    """
+
+    def __init__(
+        self, root: Location, name: str, check: Callable[[Any], None] = lambda _summary: None
+    ) -> None:
         self.root = root
+        self._check_summary = check
         self._published = root / "_published"
-        self._pointer = self._published / f"{name}.json"
         self._name = name
         self._manifests = root / "_manifests" / name
         self._claims = root / "_claims" / name
@@ -48,76 +59,123 @@ class Publication:
 
         Where the pointer cannot be read, that of the last run that is whole, with a warning.
         """
+        number = self._last()
+        return self._at(number) if number else None
+
+    def _at(self, number: int) -> dict[str, Any] | None:
+        pointer = self._pointer(number)
         try:
-            return _checked(self._pointer.read_bytes())
+            values = self._checked(pointer.read_bytes())
+            if values["number"] != number:
+                raise ValueError(f"it is pointer {values['number']}")
+            return values
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             # A disk or a server that does not answer does not show whether there is a pointer.
-            if isinstance(error, OSError) and not self._pointer.is_folder():
+            if isinstance(error, OSError) and not pointer.is_folder():
                 raise
             last = self._last_whole()
             _warn(
-                f"{self._pointer} cannot be read ({error}): "
+                f"{pointer} cannot be read ({error}): "
                 + (f"run {last['run_id']} counts" if last else "nothing counts as published there")
                 + "; the next run mends it"
             )
             return last
 
+    def _pointer(self, number: int) -> Location:
+        return self._published / f"{self._name}.{number:06}.json"
+
+    def _last(self) -> int:
+        """The number of the last pointer; 0 where there is none."""
+        number = max(self._infos(), default=0)
+        # A listing may be late; a file that is asked for by its name is not.
+        while self._pointer(number + 1).exists():
+            number += 1
+        return number
+
+    def _infos(self) -> dict[int, pafs.FileInfo]:
+        """What is listed of the pointers, by number."""
+        pattern = re.compile(rf"{re.escape(self._name)}\.(\d{{6,18}})\.json")
+        named = [(pattern.fullmatch(info.base_name), info) for info in self._published.infos()]
+        return {int(match.group(1)): info for match, info in named if match}
+
     @contextmanager
     def writing(
         self, run_id: str, wait_seconds: float, say: Callable[[str], None]
-    ) -> Iterator[Lease]:
-        """Keeps other writers of the name out; LeaseError where one does not end in time."""
-        with lease(self._claims, run_id, wait_seconds, say) as held:
-            yield held
+    ) -> Iterator[int]:
+        """Waits for other writers of the name; LeaseError where one does not end in time.
 
-    def publish(self, manifest: Mapping[str, Any], held: Lease) -> None:
+        What it gives is the number of the pointer that the writer may create.
+        """
+        with lease(self._claims, run_id, wait_seconds, say):
+            number = self._last() + 1
+            try:
+                yield number
+            except (OSError, DamagedError) as error:
+                # Who published has cleared away what this one wrote.
+                if self._run_of(number) not in (None, run_id):
+                    raise self._lost() from error
+                raise
+
+    def publish(self, manifest: Mapping[str, Any], number: int) -> None:
         """Makes the run of the manifest the one that counts; its tables are written already.
 
-        LeaseError where another writer took over meanwhile.
+        LeaseError where another writer published meanwhile.
         """
-        text = sealed(manifest)
-        (self._manifests / f"{manifest['run_id']}.json").write_new_text(text)
-        self._set_aside(manifest["run_id"])
-        held.check()
+        text = sealed({**manifest, "name": self._name, "number": number})
+        copy = self._manifests / f"{manifest['run_id']}.json"
+        copy.write_new_text(text)
+        pointer = self._pointer(number)
         try:
-            self._pointer.replace_text(text)
-        except FileNotFoundError:
-            # Of two writers, one of which took over from the other, one cleared away what the
-            # other was about to put in its place.
-            held.check()
-            self._pointer.replace_text(text)
+            pointer.create_text(text)
+        except FileExistsError:
+            # Of a server that died after it had created the file the same is asked again.
+            if pointer.is_folder() or pointer.read_bytes() != text.encode():
+                copy.delete_file()
+                raise self._lost() from None
         self._clear_half_files()
 
-    def clear(self, tables: Iterable[Location], keep: Iterable[str], prefix: str = "") -> None:
+    def _lost(self) -> LeaseError:
+        return LeaseError(
+            f"another run published {self._name} below {self.root} while this one was at work: "
+            "nothing of this one was published; run it again"
+        )
+
+    def _run_of(self, number: int) -> str | None:
+        """The run that a pointer names, whether its tables are there or not."""
+        with suppress(OSError, ValueError):
+            return str(unsealed(self._pointer(number).read_bytes()).get("run_id"))
+        return None
+
+    def clear(self, tables: Iterable[Location], prefix: str = "") -> None:
         """Removes what other runs left in the folders of tables, their manifests with it.
 
-        Runs that may still be alive are kept, and the one that counts: it need not be this one any
-        more. With a ``prefix`` only names that begin so are removed; else all that is there is a
-        run's.
+        Kept are the run that counts and the one before it, for who reads that one, and runs that
+        may be at work. With a ``prefix`` only names that begin so are removed; else all that is
+        there is a run's.
         """
         there = [(table, info) for table in tables for info in table.infos()]
-        manifests = self._manifests.children()
-        # After the listing, and in this order: a run that was listed has a claim until it has
+        manifests = self._manifests.infos()
+        # After the listings, and in this order: a run that was listed has a claim until it has
         # published, and from then on counts.
-        kept = {*keep, *claimed_runs(self._claims), *self._counting()}
-        for table, info in there:
-            run_id = info.base_name.removeprefix(_RUN)
-            if run_id in kept or not info.base_name.startswith(prefix):
-                continue
-            child = table / info.base_name
-            if info.type == pafs.FileType.Directory:
-                child.delete()
-            else:
-                child.delete_file()
-        for name in manifests:
-            if name.removesuffix(".json") not in kept:
-                (self._manifests / name).delete_file()
-
-    def _counting(self) -> list[str]:
-        values = self.find()
-        return [] if values is None else [values["run_id"]]
+        claimed = claimed_runs(self._claims)
+        last = self._last()
+        counting = (self._at(last) or {}).get("run_id", "")
+        kept = {*claimed, counting, self._run_of(last - 1)}
+        # Elsewhere a late listing of the claims may hide that a run is at work.
+        since = None if self.root.is_local else began(counting) - AT_WORK
+        for folder, info in [*there, *((self._manifests, info) for info in manifests)]:
+            run_id = info.base_name.removeprefix(_RUN).removesuffix(".json")
+            is_of_run = folder is self._manifests or info.base_name.startswith(prefix)
+            if is_of_run and run_id not in kept and (not since or began(run_id) < since):
+                _delete(folder / info.base_name, info)
+        pointers = self._infos()
+        now = last in pointers and pointers[last].mtime
+        for number, info in pointers.items():
+            # Of several in a row a late listing may show none but the first.
+            if now and info.mtime and number < last - 1 and now - info.mtime > AT_WORK:
+                _delete(self._pointer(number), info)
 
     def _clear_half_files(self) -> None:
         """Removes what a writer left that died while it wrote the pointer."""
@@ -125,51 +183,55 @@ class Publication:
             if name.startswith((f".{self._name}.", f"_{self._name}.")) and name.endswith(".tmp"):
                 (self._published / name).delete_file()
 
-    def _set_aside(self, run_id: str) -> None:
-        """Keeps a pointer that cannot be read, for whoever wants to know what happened to it."""
-        aside = self._published / f"{self._name}.unreadable-{run_id}"
-        if self._pointer.is_folder():
-            self.root.file_system.move(self._pointer.base, aside.base)
-            return
-        try:
-            data = self._pointer.read_bytes()
-            _checked(data)
-        except FileNotFoundError:
-            return
-        except ValueError:
-            aside.replace_text(data.decode("utf-8", "backslashreplace"))
-
     def _last_whole(self) -> dict[str, Any] | None:
-        """The last manifest, by the time in a run's id, of which all files are there."""
-        for name in reversed(self._manifests.children()):
+        """The manifest with the highest number of which all files are there."""
+        whole = []
+        for name in self._manifests.children():
             try:
-                manifest = _checked((self._manifests / name).read_bytes())
+                manifest = self._checked((self._manifests / name).read_bytes())
                 for files in manifest["files"].values():
                     TableFiles.from_json(files).check_sizes(self.root)
             except (OSError, ValueError, DamagedError):
                 continue
-            return manifest
-        return None
+            whole.append(manifest)
+        return max(whole, key=lambda each: (each["number"], each["run_id"]), default=None)
+
+    def _checked(self, data: bytes) -> dict[str, Any]:
+        """The values of a manifest with the keys that each has; ValueError where it has not."""
+        values = unsealed(data)
+        kinds = {"run_id": str, "tables": list, "summary": dict, "files": dict, "number": int}
+        if not all(isinstance(values.get(key), kind) for key, kind in kinds.items()):
+            raise ValueError(f"expected {', '.join(kinds)}")
+        if values.get("name") != self._name:
+            raise ValueError(f"it is of {values.get('name')}")
+        if not _RUN_ID.fullmatch(values["run_id"]):
+            raise ValueError("its run_id is no name of a run")
+        self._check_summary(values["summary"])
+        if not all(isinstance(each, str) and _TABLE.fullmatch(each) for each in values["tables"]):
+            raise ValueError("its tables are no names of tables")
+        if not values["files"].keys() >= set(values["tables"]):
+            raise ValueError("it has tables without files")
+        try:
+            files = [TableFiles.from_json(each) for each in values["files"].values()]
+        except TypeError as error:
+            raise ValueError(f"its list of files is none: {error}") from error
+        paths = [f"{self.root.base}/{file.path}" for table in files for file in table.files]
+        found = self.root.file_system.get_file_info(paths[:1] + paths[-1:])
+        if found and all(info.type == pafs.FileType.NotFound for info in found):
+            raise ValueError("its tables are not here: it is of another folder")
+        return values
 
 
-def _checked(data: bytes) -> dict[str, Any]:
-    """The values of a manifest with the keys that each has; ValueError where it has not."""
-    values = unsealed(data)
-    kinds = {"run_id": str, "tables": list, "summary": dict, "files": dict}
-    if not all(isinstance(values.get(key), kind) for key, kind in kinds.items()):
-        raise ValueError(f"expected {', '.join(kinds)}")
-    if not _RUN_ID.fullmatch(values["run_id"]):
-        raise ValueError("its run_id is no name of a run")
-    if not all(isinstance(each, str) and _TABLE.fullmatch(each) for each in values["tables"]):
-        raise ValueError("its tables are no names of tables")
-    if not values["files"].keys() >= set(values["tables"]):
-        raise ValueError("it has tables without files")
+def began(run_id: str) -> datetime:
+    """When a run began, by its id; never, where it is nothing that a run wrote."""
     try:
-        for each in values["files"].values():
-            TableFiles.from_json(each)
-    except TypeError as error:
-        raise ValueError(f"its list of files is none: {error}") from error
-    return values
+        return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def _delete(place: Location, info: pafs.FileInfo) -> None:
+    place.delete_file() if info.type == pafs.FileType.File else place.delete()
 
 
 @cache

@@ -2,9 +2,9 @@
 
     <reports>/<table>/dt=<date>/run=<run id>/*.parquet     a report table
     <reports>/summary/dt=<date>/run=<run id>/summary.json
-    <reports>/_published/dt=<date>.json                    names the run that counts
+    <reports>/_published/dt=<date>.<number>.json           names a run; the last one counts
 
-Of a date one run has report tables, so that whoever reads them by a pattern counts nothing twice.
+Of a date the run that counts has report tables, and the one before it until the next run.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow.dataset as ds
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
+
 
 from jobs.errors import DamagedError, InputError
-from jobs.storage.lease import Lease
 from jobs.storage.location import Location
 from jobs.storage.manifest import TableFiles
 from jobs.storage.publication import Publication
+from jobs.storage.summaries import check_summary
 
 Answer = TypeVar("Answer")
 
@@ -110,28 +112,31 @@ class Reports:
 
     def publication(self, date: str) -> Publication:
         """What is published of a date."""
-        return Publication(self.root, f"dt={check_date(date)}")
+        return Publication(self.root, f"dt={check_date(date)}", check_summary)
 
-    def publish(self, published: Published, held: Lease) -> None:
-        """Makes a run the one that counts, then clears what other runs of the date left."""
+    def publish(self, published: Published, number: int) -> None:
+        """Makes a run the one that counts, then clears what other runs of the date left.
+
+        ``number``: that of its pointer, which ``Publication.writing`` has given.
+        """
         date, run_id = published.date, published.run_id
         publication = self.publication(date)
         (self.table("summary", date, run_id) / "summary.json").replace_text(
             json.dumps(published.summary, indent=2, ensure_ascii=False) + "\n"
         )
-        publication.publish(published.to_manifest(), held)
+        publication.publish(published.to_manifest(), number)
         of_date = [
             self.root / name / f"dt={date}"
             for name in self.root.children()
             if not name.startswith("_")
         ]
-        publication.clear(of_date, {run_id}, "run=")
+        publication.clear(of_date, "run=")
 
     def dates(self) -> list[str]:
         """The dates that have a published run, ascending."""
         names = (self.root / "_published").children()
-        found = (re.fullmatch(r"dt=(\d{4}-\d{2}-\d{2})\.json", name) for name in names)
-        return [match.group(1) for match in found if match]
+        found = (re.fullmatch(r"dt=(\d{4}-\d{2}-\d{2})\.\d{6,18}\.json", name) for name in names)
+        return sorted({match.group(1) for match in found if match})
 
     def find(self, date: str) -> Published | None:
         """The run that counts for a date, if any."""

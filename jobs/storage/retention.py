@@ -25,14 +25,11 @@ import pyarrow.fs as pafs
 from jobs.errors import LeaseError
 from jobs.failures import sentence_of
 from jobs.storage import disk
-from jobs.storage.lease import broken_runs
 from jobs.storage.location import Location
-from jobs.storage.publication import Publication
+from jobs.storage.publication import AT_WORK, Publication, began
 from jobs.storage.reports import Reports
 from rebalance_core.english import count
 
-#: What is younger than this may be at work: runs that did not publish, claims, temporary files.
-_AT_WORK = timedelta(days=1)
 _MOST_LISTINGS = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -44,7 +41,6 @@ _NAME = "snapshots"
 
 #: What the items are counted as.
 _OLD_DATE = "published dates"
-_OLD_POINTER = "unreadable pointers"
 _DEAD = "runs that were not published"
 _TEMPORARY = "temporary files"
 
@@ -56,27 +52,24 @@ class _Kind(Enum):
     MANIFEST = auto()
     TABLE = auto()
     PAGE_OR_NOTE = auto()
-    SET_ASIDE = auto()
     CLAIM = auto()
     FOLDER = auto()
     UNDER_WAY = auto()
 
 
 _REPORTS = {
-    _Kind.POINTER: rf"_published/{_DATE}\.json\Z",
+    _Kind.POINTER: rf"_published/{_DATE}\.\d{{6,18}}\.json\Z",
     _Kind.MANIFEST: rf"_manifests/{_DATE}/{_RUN}\.json\Z",
     _Kind.TABLE: rf"{_TABLE}/{_DATE}/run={_RUN}(?=/|\Z)",
     _Kind.PAGE_OR_NOTE: rf"(?:report|_alerts)/{_DATE}\.(?:html|md|json)\Z",
-    _Kind.SET_ASIDE: rf"_published/{_DATE}\.unreadable-{_RUN}\Z",
-    _Kind.CLAIM: rf"_claims/{_DATE}/[^/]+\.(?:claim|broken)\Z",
+    _Kind.CLAIM: rf"_claims/{_DATE}/[^/]+\.claim\Z",
     _Kind.FOLDER: rf"(?:_manifests|_claims|{_TABLE})/{_DATE}\Z",
 }
 _SNAPSHOTS = {
-    _Kind.POINTER: rf"_published/{_NAME}\.json\Z",
+    _Kind.POINTER: rf"_published/{_NAME}\.\d{{6,18}}\.json\Z",
     _Kind.MANIFEST: rf"_manifests/{_NAME}/{_RUN}\.json\Z",
     _Kind.TABLE: rf"(?:{_TABLE}/run=|_staging/){_RUN}(?=/|\Z)",
-    _Kind.SET_ASIDE: rf"_published/{_NAME}\.unreadable-{_RUN}\Z",
-    _Kind.CLAIM: rf"_claims/{_NAME}/[^/]+\.(?:claim|broken)\Z",
+    _Kind.CLAIM: rf"_claims/{_NAME}/[^/]+\.claim\Z",
 }
 #: What ``Location.replace_text`` writes before it gives it its name.
 _UNDER_WAY = {_Kind.UNDER_WAY: r"(?:[^/]+/)*[._][^/]+\.[0-9a-f]{12}\.tmp\Z"}
@@ -174,7 +167,6 @@ def prune_reports(reports: Reports, retention: Retention) -> Pruned:
             going = [_Going(_OLD_DATE, day, each) for each in of_date]
         else:
             going = _dead(reports.root, name, of_date, retention)
-            going += _set_aside(of_date, retention)
         _remove(reports.root, name, of_date, going, retention, pruned)
     _remove_under_way(reports.root, items, retention, pruned)
     return pruned
@@ -188,7 +180,7 @@ def prune_snapshots(root: Location, retention: Retention) -> Pruned:
     items = _listed(root, _SNAPSHOTS)
     pruned = Pruned()
     for name, of_name in _by_name(items).items():
-        going = _dead(root, name, of_name, retention) + _set_aside(of_name, retention)
+        going = _dead(root, name, of_name, retention)
         _remove(root, name, of_name, going, retention, pruned)
     _remove_under_way(root, items, retention, pruned)
     return pruned
@@ -268,7 +260,7 @@ def _dead(root: Location, name: str, items: list[_Item], retention: Retention) -
     in_force = _run_in_force(root, name) if has_pointer else None
     if has_pointer and in_force is None:
         return []
-    kept = {in_force, *broken_runs(root / "_claims" / name)}
+    kept = {in_force}
     if not has_pointer:
         kept |= {each.run_id for each in items if each.kind is _Kind.MANIFEST}
     return [
@@ -278,29 +270,9 @@ def _dead(root: Location, name: str, items: list[_Item], retention: Retention) -
     ]
 
 
-def _set_aside(items: list[_Item], retention: Retention) -> list[_Going]:
-    """Pointers that could not be read and were kept for whoever wanted to know why."""
-    if retention.keep_days is None:
-        return []
-    kept = timedelta(days=retention.keep_days)
-    return [
-        _Going(_OLD_POINTER, each.name, each)
-        for each in items
-        if each.kind is _Kind.SET_ASIDE and retention.now - _began(each) > kept
-    ]
-
-
 def _is_past(item: _Item, retention: Retention) -> bool:
     """Whether the run of an item began so long ago that it is at work no more."""
-    return retention.now - _began(item) > _AT_WORK
-
-
-def _began(item: _Item) -> datetime:
-    """When the run of an item began, by its id."""
-    try:
-        return datetime.strptime(str(item.run_id)[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    except ValueError:  # digits that are no time: nothing that a run wrote
-        return datetime.max.replace(tzinfo=UTC)
+    return retention.now - began(str(item.run_id)) > AT_WORK
 
 
 def _run_in_force(root: Location, name: str) -> str | None:
@@ -325,14 +297,13 @@ def _remove(
         return
     # Whoever takes the lease clears old claims away.
     has_old_claims = any(
-        each.kind is _Kind.CLAIM and retention.now - each.changed > _AT_WORK for each in items
+        each.kind is _Kind.CLAIM and retention.now - each.changed > AT_WORK for each in items
     )
     try:
         if contents or has_old_claims:
-            with Publication(root, name).writing(retention.run_id, 0, lambda _: None) as held:
+            with Publication(root, name).writing(retention.run_id, 0, lambda _: None):
                 in_force = _run_in_force(root, name)
                 for each in contents:
-                    held.check()
                     if each.what != _DEAD or each.item.run_id != in_force:
                         _delete(root, each.item)
                         each.counted(pruned)
@@ -370,7 +341,7 @@ def _remove_under_way(
 ) -> None:
     """Removes the temporary files of whoever was killed while it wrote a file."""
     for item in items:
-        if item.kind is _Kind.UNDER_WAY and retention.now - item.changed > _AT_WORK:
+        if item.kind is _Kind.UNDER_WAY and retention.now - item.changed > AT_WORK:
             try:
                 if not retention.dry_run:
                     _delete(root, item)

@@ -1,7 +1,7 @@
 """The folder of the snapshot tables: those of one ingest, or those of a lake.
 
     <snapshots>/<table>/run=<run id>/*.parquet    what the last ingest wrote
-    <snapshots>/_published/snapshots.json         names it, and every file
+    <snapshots>/_published/snapshots.<n>.json     names it, and every file; the last one counts
 
 A lake has tables without a manifest: whatever lies there is read, and nothing can be checked.
 """
@@ -14,16 +14,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from jobs.errors import DamagedError, InputError
-from jobs.storage.lease import Lease
+from jobs.storage import disk
 from jobs.storage.location import Location, StoredFile
 from jobs.storage.manifest import TableFiles
 from jobs.storage.publication import Publication
+
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
 
 _NAME = "snapshots"
 #: A folder that an ingest wrote; a lake may have other folders that begin with run=.
@@ -143,7 +146,8 @@ class SnapshotWriter:
 
     root: Location
     run_id: str
-    held: Lease
+    #: Of the pointer that it will create.
+    number: int
 
     @classmethod
     @contextmanager
@@ -154,9 +158,9 @@ class SnapshotWriter:
 
         What a run that died was writing is removed.
         """
-        with Publication(root, _NAME).writing(run_id, wait_seconds, say) as held:
+        with Publication(root, _NAME).writing(run_id, wait_seconds, say) as number:
             (root / "_staging").delete()
-            writer = cls(root, run_id, held)
+            writer = cls(root, run_id, number)
             try:
                 yield writer
             finally:
@@ -171,11 +175,13 @@ class SnapshotWriter:
         return self.root / "_staging" / self.run_id
 
     def table(self, name: str) -> Location:
-        """Where a table of this run is to be written."""
+        """Where a table of this run is to be written: it has the true ids of clients."""
+        if self.root.is_local:
+            disk.make_private(Path((self.root / name).base))
         return self.root / name / f"run={self.run_id}"
 
     def publish(self, rows: Mapping[str, int], summary: Mapping[str, Any]) -> Snapshots:
-        """Makes these tables those that are read, and removes all others in their folders.
+        """Makes these tables those that are read, and removes all others but the ones before.
 
         ``rows``: of each table the rows that were written; DamagedError where others are there.
         """
@@ -190,6 +196,6 @@ class SnapshotWriter:
             "summary": dict(summary),
             "files": {name: of_table.to_json() for name, of_table in files.items()},
         }
-        publication.publish(manifest, self.held)
-        publication.clear([self.root / name for name in rows], {self.run_id})
+        publication.publish(manifest, self.number)
+        publication.clear([self.root / name for name in rows])
         return Snapshots(self.root, self.run_id, dict(summary), files)

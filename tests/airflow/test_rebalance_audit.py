@@ -194,7 +194,7 @@ def point_to(reports: Path, orphans: dict[str, Any]) -> None:
     findings = {table: {"known": none, **counts} for table, counts in every.items()}
     values = {"run_id": "b", "summary": {"findings": findings}}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
-    pointer = reports / "_published" / f"dt={DAY}.json"
+    pointer = reports / "_published" / f"dt={DAY}.000001.json"
     pointer.parent.mkdir(exist_ok=True)
     pointer.write_text(json.dumps({**values, "digest": digest}))
 
@@ -230,7 +230,7 @@ def test_the_gate_lets_a_day_pass_without_findings(dag: Any, published: Path) ->
 
 
 def test_the_gate_lets_no_day_pass_whose_pointer_is_damaged(dag: Any, published: Path) -> None:
-    pointer = published / "_published" / f"dt={DAY}.json"
+    pointer = published / "_published" / f"dt={DAY}.000001.json"
     whole = pointer.read_text()
     for damaged in (whole.replace('"CRITICAL": 2', '"CRITICAL": 0'), whole[:-9], "[]", ""):
         pointer.write_text(damaged)
@@ -256,7 +256,7 @@ def test_a_night_is_audited_reported_and_judged_and_may_be_run_again(
 ) -> None:
     done = airflow("dags", "test", "rebalance_audit", "2026-11-22", expect=1)
     assert "findings of 2026-11-21 that are CRITICAL" in done.stdout + done.stderr
-    pointer = night / "reports" / "_published" / f"dt={DAY}.json"
+    pointer = night / "reports" / "_published" / f"dt={DAY}.000001.json"
     first = json.loads(pointer.read_text())
     assert first["summary"]["rows"]["stacked_client_ids"] == 1
     assert first["summary"]["findings"]["orphaned_queues"]["CRITICAL"] == 4
@@ -268,7 +268,7 @@ def test_a_night_is_audited_reported_and_judged_and_may_be_run_again(
     known.write_text("# none\n")
     params = json.dumps({"date": DAY, "gate": "pass", "known_issues": str(known)})
     airflow("dags", "test", "rebalance_audit", "--conf", params)
-    second = json.loads(pointer.read_text())
+    second = json.loads(pointer.with_name(f"dt={DAY}.000002.json").read_text())
     assert second["run_id"] != first["run_id"]
     assert str(known) in second["summary"]["sources"].values()
     assert second["summary"]["rows"] == first["summary"]["rows"]

@@ -21,9 +21,10 @@ from jobs.collect.client import (
     ClientOptions,
     RemotingClient,
 )
-from jobs.collect.frames import Frame, Serialization, decode, encode
+from jobs.collect.frames import Frame, decode, encode
 from jobs.collect.questions import Question, RequestCode
 from jobs.collect.signature import Account
+from tests.support.binary_frames import encode_binary
 from tests.support.replay import Answering, Manners, Replay, answer_frame, answering, recorded
 
 Result = TypeVar("Result")
@@ -129,9 +130,7 @@ def test_each_gets_its_own_answer_whatever_the_order() -> None:
 
 
 def test_an_answer_in_the_binary_form_is_read() -> None:
-    binary = encode(
-        Frame(206, 1, flag=1, remark="not online", serialization=Serialization.ROCKETMQ)
-    )
+    binary = encode_binary(Frame(206, 1, flag=1, remark="not online"))
 
     async def ask(client: RemotingClient, _: Replay) -> Answer:
         return await client.ask(AT, questions.members("G"))

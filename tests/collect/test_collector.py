@@ -264,7 +264,10 @@ def table(output: Path, name: str, capsys: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_live_gives_a_first_verdict_and_a_second_one(tmp_path: Path, capsys: Any) -> None:
+def test_live_gives_a_first_verdict_and_a_second_one(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "_LIVE_APART", 1.0)
     exchanges = [each for each in recorded("494") if each.asked.version == 401]
     namesrvs = ("127.0.0.1:9876", "127.0.0.1:9877")
     # What a file for a loop says of rounds does not count here.
@@ -295,6 +298,7 @@ def test_the_file_that_is_shown_has_every_option_with_its_default() -> None:
     models: list[BaseModel] = [options, cluster, cluster.tls]
     for model in models:
         assert model.model_fields_set == set(type(model).model_fields)
+    assert [str(each) for each in cluster.brokers] == ["10.0.0.0/8", "192.168.0.0/16"]
 
     plain = CollectOptions.model_validate({**tomllib.loads(text), "dumps": "d"})
     least = {"dumps": "d", "clusters": [{"namesrv": plain.clusters[0].namesrv}]}
@@ -314,7 +318,7 @@ def test_options_of_a_file_and_of_the_command_line(tmp_path: Path) -> None:
     [
         (None, {"dumps": "d"}, {}, "expected --namesrv"),
         (None, {}, {"namesrv": ["a:1"]}, "expected --dumps"),
-        (None, {"dumps": "d"}, {"namesrv": ["a"]}, "expected host:port, came 'a'"),
+        (None, {"dumps": "d"}, {"namesrv": ["a:b"]}, "expected host:port, came 'a:b'"),
         (None, {"dumps": "d"}, {"namesrv": ["a:1"], "groups": ["("]}, "regular expression"),
         (None, {"dumps": "d"}, {"namesrv": ["a:1"], "without": ["lists"]}, "expected some of"),
         ("[[clusters]]\nnamesrv=['a:1']\n", {"dumps": "d"}, {"name": "x"}, "came also name"),

@@ -17,6 +17,7 @@ from pyiceberg.utils.config import Config
 from jobs.cli import main
 from jobs.schemas import REPORT_TABLES
 from tests.support.blocks import ROOT, blocks
+from tests.support.reports import last_pointer
 from tests.support.written_reports import publish, report_row
 
 if TYPE_CHECKING:
@@ -40,13 +41,11 @@ def block(*words: str) -> str:
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with the reports of two dates; one of them was audited three times."""
+    """The working directory, with the reports of two dates."""
     reports = tmp_path / "lake" / "reports"
     monkeypatch.chdir(tmp_path)
     for day, number in ROWS.items():
-        # A re-audit may find less than the run before.
-        for run_number, rows in enumerate((3, 4, number) if day == "2026-11-20" else (number,)):
-            publish_rows(reports, day, run_number, rows)
+        publish_rows(reports, day, 0, number)
     return reports
 
 
@@ -57,8 +56,10 @@ def publish_rows(reports: Path, day: str, run_number: int, number: int) -> None:
 
 
 def died(lake: Path) -> None:
-    """A run of the last date was killed while it wrote."""
-    (of_run,) = (lake / "orphaned_queues" / "dt=2026-11-20").iterdir()
+    """The last date was audited again, which may find less, and a run was killed while it wrote."""
+    for run_number, rows in ((1, 4), (2, ROWS["2026-11-20"])):
+        publish_rows(lake, "2026-11-20", run_number, rows)
+    of_run, _ = (lake / "orphaned_queues" / "dt=2026-11-20").iterdir()
     dead = of_run.with_name("run=20261121T030000Z-00000d")
     dead.mkdir()
     (dead / "part-0.parquet").write_bytes((of_run / "part-0.parquet").read_bytes())
@@ -117,7 +118,7 @@ def test_the_pointer_has_the_keys_that_the_guide_names(lake: Path) -> None:
     section = GUIDE.split("## The pointer")[1].split("## ")[0]
     rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row[1])}
-    pointer = json.loads((lake / "_published" / "dt=2026-11-20.json").read_text())
+    pointer = json.loads(last_pointer(lake, "dt=2026-11-20").read_text())
     assert named == set(pointer)
     ((of_files,),) = [[row[2]] for row in rows if "files" in row[1]]
     (file,) = pointer["files"]["orphaned_queues"]

@@ -9,7 +9,10 @@ from pathlib import Path
 def test_every_test_that_the_page_about_failures_names_is_there(repository: Path) -> None:
     page = (repository / "docs" / "reliability.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+)`", page))
-    files = [*(repository / "tests").glob("faults/*.py"), *(repository / "tests").glob("e2e/*.py")]
+    tests = repository / "tests"
+    files = [
+        file for folder in ("faults", "e2e", "storage") for file in tests.glob(f"{folder}/*.py")
+    ]
     defined = {
         name
         for file in files

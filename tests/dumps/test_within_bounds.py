@@ -62,6 +62,18 @@ def test_brokers_and_connections_are_bounded() -> None:
     )
 
 
+def test_a_group_of_too_many_topics_is_refused_by_the_name_of_the_bound() -> None:
+    table = {topic: {"topic": topic, "subString": "*"} for topic in ("T", "U")}
+    text = line(
+        "consumer_connection", body=json.dumps({"connectionSet": [], "subscriptionTable": table})
+    )
+    assert is_read(text, group_topics=2)
+    assert reason(text, group_topics=1) == (
+        "body of 'G': expected at most 1 topics that a group subscribes to (bounds.group_topics), "
+        "came 2"
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [

@@ -23,7 +23,9 @@ from jobs.storage import disk, location
 EVERY = int(os.environ.get("EVERY", "1"))
 
 #: What changes the disk. Before any other call the disk is as it was before the last of these.
-CHANGING = frozenset({"create", "write", "close", "create_dir", "delete", "delete_dir", "rename"})
+CHANGING = frozenset(
+    {"create", "write", "close", "create_dir", "delete", "delete_dir", "rename", "link"}
+)
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,18 @@ class Storage:
 
         def file_system_of(uri: str, scheme: str) -> tuple[pafs.FileSystem, str]:
             file_system, base = original(uri, scheme)
-            return pafs.PyFileSystem(_Handler(file_system, self)), base
+            return pafs.PyFileSystem(self.handler(file_system)), base
 
         patch.setattr(location, "file_system_of", file_system_of)
         self._install_into_os(patch)
 
+    def handler(self, file_system: pafs.FileSystem) -> pafs.FileSystemHandler:
+        """What PyArrow calls instead of the file system."""
+        return Handler(file_system, self)
+
     def _install_into_os(self, patch: pytest.MonkeyPatch) -> None:
         opened: dict[int, str] = {}
-        os_open, os_replace, os_unlink = os.open, os.replace, os.unlink
+        os_open, os_replace, os_unlink, os_link = os.open, os.replace, os.unlink, os.link
 
         def open_number(path: Any, flags: int, *rest: Any, **named: Any) -> int:
             if flags & os.O_CREAT:
@@ -87,6 +93,10 @@ class Storage:
         def replace(source: Any, target: Any, **named: Any) -> None:
             self.before("rename", target)
             os_replace(source, target, **named)
+
+        def link(source: Any, target: Any, **named: Any) -> None:
+            self.before("link", target)
+            os_link(source, target, **named)
 
         def unlink(path: Any, **named: Any) -> None:
             self.before("delete", path)
@@ -101,6 +111,7 @@ class Storage:
 
         patch.setattr(os, "open", open_number)
         patch.setattr(os, "replace", replace)
+        patch.setattr(os, "link", link)
         patch.setattr(os, "unlink", unlink)
         patch.setattr(os, "fsync", fsync)
         patch.setattr(disk, "open", open_file, raising=False)
@@ -147,7 +158,7 @@ class _Writer:
         self.close()
 
 
-class _Handler(pafs.FileSystemHandler):
+class Handler(pafs.FileSystemHandler):
     """A local file system, every call of which goes by a ``Storage``."""
 
     def __init__(self, file_system: pafs.FileSystem, storage: Storage) -> None:
@@ -155,7 +166,7 @@ class _Handler(pafs.FileSystemHandler):
         self._storage = storage
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Handler)
+        return isinstance(other, Handler)
 
     def __hash__(self) -> int:
         return 0

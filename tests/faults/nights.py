@@ -104,8 +104,12 @@ class Night:
         return self.reports.read(date, lambda published: read_everything(self.reports, published))
 
     def files(self) -> list[str]:
-        """All files and folders, without what differs from run to run in their names."""
-        paths = (str(path.relative_to(self.output)) for path in self.output.rglob("*"))
+        """All files and folders, without what differs from run to run in their names.
+
+        Pointers stay for a day: their numbers are left out.
+        """
+        paths = [str(path.relative_to(self.output)) for path in self.output.rglob("*")]
+        paths = [each for each in paths if not re.search(r"/_published/.*\.\d{6}\.json", each)]
         return sorted(re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{6}", "RUN", path) for path in paths)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from jobs.cli import main
 from tests.faults.nights import DATE, Night, Nights, in_child, is_one_line, read_or_refuse
+from tests.support.reports import last_pointer
 
 pytestmark = pytest.mark.house
 
@@ -112,8 +113,9 @@ def swap(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [delete, empty, truncate, swap])
 def test_a_damaged_table_is_no_all_clear(night, nights, counts, damage):
+    counting = f"run={night.reports.resolve(None).run_id}"
     for path in files_below(night.output / "reports"):
-        if path.suffix != ".parquet":
+        if path.suffix != ".parquet" or path.parent.name != counting:
             continue
         whole = path.read_bytes()
         damage(path)
@@ -167,7 +169,7 @@ POINTERS = sorted(pointers(b'{"run_id": "x"}'))
 
 @pytest.mark.parametrize("name", POINTERS)
 def test_a_bad_pointer_is_named_in_one_line_and_the_next_run_mends_it(night, nights, counts, name):
-    pointer = night.output / "reports" / "_published" / f"dt={DATE}.json"
+    pointer = last_pointer(night.output / "reports", f"dt={DATE}")
     pointer.write_bytes(pointers(pointer.read_bytes())[name])
     assert night.read(None) == night.read(DATE) == nights.new
     for command in commands_that_read(night):
@@ -180,15 +182,16 @@ def test_a_bad_pointer_is_named_in_one_line_and_the_next_run_mends_it(night, nig
     ended = night.run()
     assert ended.code == 0, ended
     assert night.read() == nights.new
-    assert json.loads(pointer.read_bytes())["date"] == DATE
-    assert list(pointer.parent.glob(f"dt={DATE}.unreadable-*"))
+    mended = last_pointer(night.output / "reports", f"dt={DATE}")
+    assert mended != pointer
+    assert json.loads(mended.read_bytes())["date"] == DATE
     counts["bad pointers"] += 1
 
 
 @pytest.mark.parametrize("name", POINTERS)
 def test_a_bad_pointer_of_an_earlier_date_does_not_stop_later_ones(night, nights, counts, name):
-    pointer = night.output / "reports" / "_published" / f"dt={DATE}.json"
-    earlier = pointer.with_name("dt=2026-11-19.json")
+    pointer = last_pointer(night.output / "reports", f"dt={DATE}")
+    earlier = pointer.with_name("dt=2026-11-19.000001.json")
     earlier.write_bytes(pointers(pointer.read_bytes())[name])
     assert night.run().code == 0
     command = [*night.command("audit"), "--since", "last"]
@@ -202,12 +205,12 @@ def test_a_bad_pointer_of_an_earlier_date_does_not_stop_later_ones(night, nights
 def test_a_bad_pointer_of_the_snapshots_is_as_good_as_the_last_whole_ingest(
     night, nights, counts, name
 ):
-    pointer = night.output / "snapshots" / "_published" / "snapshots.json"
+    pointer = last_pointer(night.output / "snapshots", "snapshots")
     pointer.write_bytes(pointers(pointer.read_bytes())[name])
     ended = night.run(command="audit")
     assert ended.code == 0, ended
     assert ended.text.count("cannot be read") == 1
     assert night.read() == nights.new
     assert night.run().code == 0
-    json.loads(pointer.read_bytes())
+    json.loads(last_pointer(night.output / "snapshots", "snapshots").read_bytes())
     counts["bad pointers"] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pyarrow.fs as pafs
@@ -68,21 +69,22 @@ def test_every_command_works_on_an_object_store_and_shows_no_secret(
         shown += [ended.stdout, ended.stderr]
     assert b"rebalance_audit" in Location(metrics).read_bytes()
     assert Location(store.uri(f"all/reports/report/dt={DATE}.html")).read_bytes()
-    pointer = Location(store.uri(f"all/reports/_published/dt={DATE}.json")).read_text()
+    pointer = Location(store.uri(f"all/reports/_published/dt={DATE}.000001.json")).read_text()
     for text in [*shown, pointer]:
         assert SECRET not in text
         assert KEY not in text
 
 
-def test_a_run_that_replaces_another_leaves_no_object_of_it(nights, store, tmp_path):
+def test_a_run_that_replaces_another_leaves_the_tables_of_both_and_no_more(nights, store, tmp_path):
+    runs_of = []
     for _again in range(2):
         assert run(store, "again", nights.dumps, tmp_path).returncode == 0
-    counting = reports(store, "again").resolve(DATE).run_id
+        runs_of.append(reports(store, "again").resolve(DATE).run_id)
     there = Location(store.uri("again/reports"))
     files = there.file_system.get_file_info(pafs.FileSelector(there.base, recursive=True))
     runs = {info.path for info in files if "run=" in info.path}
     assert runs
-    assert all(f"run={counting}" in path for path in runs)
+    assert all(any(f"run={each}" in path for each in runs_of) for path in runs)
     assert not [info.path for info in files if info.path.endswith((".tmp", ".claim"))]
 
 
@@ -116,6 +118,26 @@ def test_a_connection_that_dies_leaves_the_old_run_whole(
     assert ended.returncode == 0, ended.stderr
     assert without_paths(read(store, folder)) == without_paths(nights.new)
     counts["object store: connections that die"] += 1
+
+
+def test_of_two_that_create_a_pointer_one_does(store):
+    uri = store.uri("exclusive/_published/dt=2026-11-21.000001.json")
+    made: list[str] = []
+
+    def create(text: str) -> None:
+        try:
+            Location(uri).create_text(text)
+        except FileExistsError:
+            return
+        made.append(text)
+
+    writers = [threading.Thread(target=create, args=(str(number),)) for number in range(8)]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
+    assert [Location(uri).read_text()] == made
+    assert SECRET not in str(Location(uri))
 
 
 def test_an_exception_while_the_pointer_is_written_leaves_the_old_one(store, monkeypatch):

@@ -13,9 +13,7 @@ from tests.faults.test_one_night import calls_of
 @pytest.mark.long
 def test_all_files_are_on_the_disk_before_the_pointer_is_replaced(nights, tmp_path):
     calls = calls_of(nights, tmp_path)
-    pointers = [
-        call for call in calls if call.operation == "rename" and "/_published/" in call.path
-    ]
+    pointers = [call for call in calls if call.operation == "link" and "/_published/" in call.path]
     assert len(pointers) == 2
     for pointer in pointers:
         root = pointer.path.split("/", maxsplit=1)[0]

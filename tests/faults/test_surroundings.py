@@ -14,6 +14,7 @@ import pytest
 from jobs.cli import main
 from jobs.storage import Location, Reports
 from tests.faults.nights import DATE, Night, Nights, in_child, is_one_line, read_or_refuse
+from tests.support.reports import last_pointer
 
 pytestmark = pytest.mark.house
 
@@ -96,7 +97,7 @@ def test_a_claim_of_a_dead_run_is_broken_whatever_its_time(nights, tmp_path, cou
     night = nights.begin(tmp_path / "night")
 
     def die(call):
-        if call.operation == "rename" and call.path.endswith(f"dt={DATE}.json"):
+        if call.operation == "link" and f"/dt={DATE}." in call.path:
             os._exit(137)
 
     assert night.run(die).code == 137
@@ -113,14 +114,10 @@ def test_a_claim_of_a_dead_run_is_broken_whatever_its_time(nights, tmp_path, cou
 
 
 def test_the_last_whole_run_is_found_although_the_clock_went_backward(nights, tmp_path):
-    """Manifests are in the order of the runs' ids; of a date one is kept, whatever its id."""
+    """Manifests are in the order of their pointers, whatever the runs' ids."""
     night = nights.begin(tmp_path / "night")
-    manifests = night.output / "reports" / "_manifests" / f"dt={DATE}"
-    (before,) = manifests.iterdir()
     assert night.run().code == 0
-    (now,) = manifests.iterdir()
-    assert now != before
-    (night.output / "reports" / "_published" / f"dt={DATE}.json").write_text("")
+    last_pointer(night.output / "reports", f"dt={DATE}").write_text("")
     assert night.read() == nights.new
 
 
@@ -128,11 +125,11 @@ def test_a_link_at_the_name_of_a_file_is_replaced_and_not_followed(nights, tmp_p
     night = nights.begin(tmp_path / "night")
     precious = tmp_path / "precious"
     precious.write_text("precious")
-    pointer = night.output / "reports" / "_published" / f"dt={DATE}.json"
+    pointer = last_pointer(night.output / "reports", f"dt={DATE}")
     pointer.unlink()
     pointer.symlink_to(precious)
     assert night.run().code == 0
-    assert not pointer.is_symlink()
+    assert night.read() == nights.new
     metrics = tmp_path / "metrics.prom"
     for name in ("metrics.prom", "metrics.prom.new", ".metrics.prom.tmp"):
         (tmp_path / name).symlink_to(precious)
@@ -146,8 +143,8 @@ def test_a_link_at_the_name_of_a_file_is_replaced_and_not_followed(nights, tmp_p
 @pytest.mark.parametrize(
     "name",
     [
-        f"reports/_published/dt={DATE}.json",
-        "snapshots/_published/snapshots.json",
+        f"reports/_published/dt={DATE}.000002.json",
+        "snapshots/_published/snapshots.000002.json",
         "reports/_claims",
         "reports/_manifests",
         "reports/group_health",
@@ -186,7 +183,7 @@ def test_a_folder_where_a_file_should_be_or_the_other_way_round_is_one_line(
 
 def test_a_later_date_is_audited_although_a_pointer_is_a_folder(nights, tmp_path):
     night = nights.begin(tmp_path / "night")
-    (night.output / "reports" / "_published" / "dt=2026-11-19.json").mkdir()
+    (night.output / "reports" / "_published" / "dt=2026-11-19.000001.json").mkdir()
     ended = night.run()
     assert ended.code == 0, ended
     assert Reports(Location(night.output / "reports")).last(None) is not None

@@ -6,11 +6,13 @@ The writers do what the jobs do: a lease, tables, a manifest, the pointer, and c
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,10 +21,20 @@ import pytest
 from jobs.errors import InputError, LeaseError
 from jobs.publish.tables import write_table
 from jobs.schemas import Table
-from jobs.storage import Location, Published, Reports, Snapshots, SnapshotWriter, TableFiles
+from jobs.storage import (
+    Location,
+    Published,
+    Reports,
+    Snapshots,
+    SnapshotWriter,
+    TableFiles,
+    publication,
+)
 from jobs.storage.location import parquet_of
 from tests.faults.calls import EVERY, Storage
+from tests.faults.late_store import LateStore
 from tests.faults.schedules import Turns, plans
+from tests.support.written_reports import SUMMARY
 
 pytestmark = pytest.mark.house
 
@@ -47,14 +59,14 @@ def rows_of(run_id: str) -> pa.Table:
     return pa.table({"n": list(range(RUNS[run_id]))})
 
 
-def audit(folder: Path, run_id: str, wait: float = PATIENCE) -> str:
+def audit(folder: Path | str, run_id: str, wait: float = PATIENCE) -> str:
     """Publishes a run of the date, as ``publish.publish`` does."""
     reports = Reports(Location(folder))
-    with reports.publication(DATE).writing(run_id, wait, lambda _: None) as held:
+    with reports.publication(DATE).writing(run_id, wait, lambda _: None) as number:
         table = reports.table(TABLE, DATE, run_id)
         rows = write_table(NUMBERS, rows_of(run_id), table)
         files = {TABLE: TableFiles.written(reports.root, table, rows)}
-        reports.publish(Published(DATE, run_id, (TABLE,), {}, files), held)
+        reports.publish(Published(DATE, run_id, (TABLE,), SUMMARY, files), number)
     return run_id
 
 
@@ -70,7 +82,7 @@ def read_reports(folder: Path) -> str:
     return run_id
 
 
-def ingest(folder: Path, run_id: str, wait: float = PATIENCE) -> str:
+def ingest(folder: Path | str, run_id: str, wait: float = PATIENCE) -> str:
     with SnapshotWriter.open(Location(folder), run_id, wait, lambda _: None) as writer:
         rows = write_table(NUMBERS, rows_of(run_id), writer.table(TABLE))
         writer.publish({TABLE: rows}, {})
@@ -111,6 +123,8 @@ def explore(tmp_path, counts):
         switches: int,
         by_chance: int,
         pauses: bool = False,
+        late: int = 0,
+        is_conditional: bool = True,
     ) -> Counter[str]:
         folder = tmp_path / "folder"
         prepared = tmp_path / "prepared"
@@ -127,7 +141,10 @@ def explore(tmp_path, counts):
 
             turns = Turns(first, places, on_switch)
             with pytest.MonkeyPatch.context() as patch:
-                Storage(folder, turns.before).install(patch)
+                storage = Storage(folder, turns.before)
+                if late:
+                    storage = LateStore(folder, turns.before, late, is_conditional=is_conditional)
+                storage.install(patch)
                 turns.install(patch)
                 results = turns.run(works(folder))
             try:
@@ -159,12 +176,19 @@ def check_whole(kind: str, folder: Path, results: list[object]) -> str:
     return f"{len(published)} published"
 
 
+def check_pointers(folder: Path, results: list[object]) -> None:
+    """Each run that believes that it was published has a pointer."""
+    pointers = (folder / "_published").glob("*.json")
+    named = {json.loads(each.read_text())["run_id"] for each in pointers}
+    assert {each for each in results if isinstance(each, str)} <= named
+
+
 def check_mends(kind: str, folder: Path) -> None:
     """The next run leaves its files alone."""
     WRITE[kind](folder, NEXT, 0)
     assert READ[kind](folder) == NEXT
-    others = [path for path in folder.rglob("*.parquet") if NEXT not in str(path)]
-    assert not others
+    others = {path.parent for path in folder.rglob("*.parquet") if NEXT not in str(path)}
+    assert len(others) <= 1, "the run before, and no other"
 
 
 @pytest.mark.parametrize("kind", ["audit", "ingest"])
@@ -195,6 +219,30 @@ def test_a_writer_that_wakes_up_after_its_lease_has_lapsed_breaks_nothing(explor
 
     outcomes = explore(kind, two_writers_that_sleep, check, switches=2, by_chance=500, pauses=True)
     assert outcomes["1 published"], outcomes
+
+
+@pytest.mark.parametrize("is_conditional", [True, False])
+@pytest.mark.parametrize("late", [10, 40, 10_000])
+@pytest.mark.parametrize("kind", ["audit", "ingest"])
+def test_of_two_writers_one_publishes_where_listings_are_late(
+    explore, monkeypatch, kind, late, is_conditional
+):
+    """A store without conditional writes may not say who lost; nothing is torn there either."""
+    monkeypatch.setattr(publication, "AT_WORK", timedelta(days=36_500))
+
+    def two_late_writers(folder: Path) -> list[Work]:
+        store = f"s3://{folder}"
+        return [lambda: WRITE[kind](store, ONE), lambda: WRITE[kind](store, OTHER)]
+
+    def check(folder: Path, results: list[object]) -> str:
+        if is_conditional:
+            check_pointers(folder, results)
+        return check_whole(kind, folder, results)
+
+    options = {"late": late, "is_conditional": is_conditional}
+    outcomes = explore(kind, two_late_writers, check, switches=1, by_chance=300, **options)
+    assert "0 published" not in outcomes, outcomes
+    assert outcomes["1 published"] or late == 10, outcomes
 
 
 @pytest.mark.parametrize("kind", ["audit", "ingest"])

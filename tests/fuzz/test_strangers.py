@@ -10,7 +10,7 @@ from functools import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.collect.frames import FrameError, Serialization, decode, encode
+from jobs.collect.frames import FrameError, decode, encode
 from jobs.dumps.client_log import ClientLogError, parse_rebalance_line
 from jobs.dumps.queue_maps import parse_message_queue
 from jobs.masking import Masking
@@ -18,6 +18,7 @@ from jobs.text import visible
 from rebalance_core import parse_client_id
 from tests.dumps.test_client_log import BY_BROKER, V4, V5
 from tests.fuzz.mutations import changed_bytes, changed_texts
+from tests.support.binary_frames import encode_binary
 from tests.support.replay import recorded
 
 # ------------------------------------------------------------------ log lines
@@ -100,7 +101,7 @@ def _payloads() -> tuple[bytes, ...]:
     exchanges = [each for name in ("494", "514", "mqadmin_wire") for each in recorded(name)]
     payloads = [data[4:2_000] for each in exchanges for data in (each.request, each.response)]
     frames = [decode(data) for data in payloads[:40] if data]
-    binary = [encode(each._replace(serialization=Serialization.ROCKETMQ))[4:] for each in frames]
+    binary = [encode_binary(each)[4:] for each in frames]
     return tuple(payloads + binary)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from datetime import timedelta
@@ -13,7 +14,7 @@ import pytest
 from jobs.errors import LeaseError
 from jobs.storage import Location
 from jobs.storage import lease as module
-from jobs.storage.lease import Owner, broken_runs, claimed_runs, lease
+from jobs.storage.lease import Owner, claimed_runs, lease
 
 
 def quiet(_text: str) -> None:
@@ -78,36 +79,32 @@ def test_a_claim_that_was_written_by_half_counts_no_more(claims, text):
         assert not left.exists()
 
 
-def test_a_claim_of_another_machine_counts_until_it_lapses_and_is_remembered(claims):
+def test_a_claim_of_another_machine_counts_until_it_lapses(claims):
     claim(claims, "far~1", of("elsewhere", 1, "boot ns 1"), timedelta(minutes=4))
     with pytest.raises(LeaseError), lease(Location(claims), "b", 0, quiet):
         pass
     claim(claims, "far~1", of("elsewhere", 1, "boot ns 1"), timedelta(minutes=6))
     with lease(Location(claims), "b", 0, quiet):
-        # It may be alive, and write: what it wrote is not cleared away under it.
-        assert broken_runs(Location(claims)) == {"far"}
-        assert claimed_runs(Location(claims)) == {"far", "b"}
+        assert claimed_runs(Location(claims)) == {"b"}
 
 
-def test_what_was_broken_is_forgotten_after_a_day(claims):
-    claim(claims, "far~1", "")
-    old = (claims / "far~1.claim").rename(claims / "far~1.broken")
-    then = time.time() - 86_400 - 60
-    os.utime(old, (then, then))
-    with lease(Location(claims), "b", 0, quiet):
-        assert broken_runs(Location(claims)) == set()
+@pytest.mark.parametrize("text", ["[" * 100_000, "\x00", "9" * 5_000])
+def test_a_claim_that_nobody_wrote_is_named_once_and_blocks_nobody(claims, caplog, text):
+    forged = claim(claims, "forged~1", text)
+    with caplog.at_level(logging.WARNING), lease(Location(claims), "b", 0, quiet):
+        assert not forged.exists()
+    (record,) = caplog.records
+    assert f"{forged} is no claim of a run (" in record.getMessage()
+    assert "\n" not in record.getMessage()
 
 
-@pytest.mark.parametrize("is_remembered", [True, False])
-def test_a_writer_whose_claim_was_broken_finds_out_also_when_that_is_forgotten(
-    claims, is_remembered
-):
-    with lease(Location(claims), "a", 0, quiet) as held:
-        held.check()
-        (mine,) = claims.iterdir()
-        mine.rename(mine.with_suffix(".broken")) if is_remembered else mine.unlink()
-        with pytest.raises(LeaseError, match="nothing was published; run it again"):
-            held.check()
+def test_a_claim_that_is_a_folder_blocks_nobody(claims, caplog):
+    forged = claims / "forged~1.claim"
+    (forged / "below").mkdir(parents=True)
+    with caplog.at_level(logging.WARNING), lease(Location(claims), "b", 0, quiet):
+        assert not forged.exists()
+    (record,) = caplog.records
+    assert record.getMessage().endswith("is no claim of a run (it is no file), and counts no more")
 
 
 def test_a_claim_is_renewed_while_it_is_held(claims, monkeypatch):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from jobs.errors import DamagedError, InputError
+from jobs.errors import DamagedError, InputError, LeaseError
 from jobs.publish.tables import write_table
 from jobs.schemas import Table
 from jobs.storage import Location, Published, Reports, Snapshots, TableFiles
 from jobs.storage.manifest import sealed, unsealed
+from tests.support import written_reports
+from tests.support.reports import edit_pointer, last_pointer
 
 DATE = "2026-11-21"
 
@@ -26,12 +29,12 @@ def write(place: Location, rows: int = 1) -> int:
 
 def publish(folder: Path, run_id: str, rows: int = 3) -> Published:
     reports = Reports(Location(folder))
-    with reports.publication(DATE).writing(run_id, 0, lambda _: None) as held:
+    with reports.publication(DATE).writing(run_id, 0, lambda _: None) as number:
         place = reports.table("group_health", DATE, run_id)
         count = write(place, rows)
         files = {"group_health": TableFiles.written(reports.root, place, count)}
-        published = Published(DATE, run_id, ("group_health",), {}, files)
-        reports.publish(published, held)
+        published = Published(DATE, run_id, ("group_health",), written_reports.SUMMARY, files)
+        reports.publish(published, number)
     return published
 
 
@@ -39,40 +42,72 @@ def runs_below(folder: Path) -> set[str]:
     return {path.name.removeprefix("run=") for path in folder.glob("*/dt=*/run=*")}
 
 
-def test_the_run_that_was_published_last_counts_and_the_one_before_is_cleared_away(tmp_path):
+def pointers(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "_published").iterdir())
+
+
+def test_the_run_that_was_published_last_counts_and_the_one_before_stays_readable(tmp_path):
+    reports = Reports(Location(tmp_path))
     publish(tmp_path, "a")
-    assert publish(tmp_path, "b") == Reports(Location(tmp_path)).find(DATE)
-    assert runs_below(tmp_path) == {"b"}
-    assert [each.stem for each in (tmp_path / "_manifests" / f"dt={DATE}").iterdir()] == ["b"]
+    first = publish(tmp_path, "b")
+    assert publish(tmp_path, "c") == reports.find(DATE)
+    assert runs_below(tmp_path) == {"b", "c"}
+    assert reports.dataset(first, "group_health").count_rows() == 3
+    manifests = (tmp_path / "_manifests" / f"dt={DATE}").iterdir()
+    assert {each.stem for each in manifests} == {"b", "c"}
+    assert pointers(tmp_path) == [f"dt={DATE}.{number:06}.json" for number in (1, 2, 3)]
+    assert reports.dates() == [DATE]
+
+
+def test_pointers_go_after_a_day(tmp_path):
+    for run_id in "abc":
+        publish(tmp_path, run_id)
+    for path in (tmp_path / "_published").iterdir():
+        os.utime(path, (0, 0))
+    publish(tmp_path, "d")
+    assert pointers(tmp_path) == [f"dt={DATE}.{number:06}.json" for number in (3, 4)]
 
 
 def test_of_a_run_that_died_nothing_is_left_by_the_next(tmp_path):
     place = Reports(Location(tmp_path)).table("group_health", DATE, "dead")
     write(place)
-    half = tmp_path / "_published" / f".dt={DATE}.json.0123456789ab.tmp"
+    half = tmp_path / "_published" / f".dt={DATE}.000001.json.0123456789ab.tmp"
     half.parent.mkdir()
     half.write_text("{")
     publish(tmp_path, "a")
     assert runs_below(tmp_path) == {"a"}
-    assert [each.name for each in half.parent.iterdir()] == [f"dt={DATE}.json"]
+    assert [each.name for each in half.parent.iterdir()] == [f"dt={DATE}.000001.json"]
 
 
 def test_a_run_with_a_claim_is_not_cleared_away(tmp_path):
-    """A writer that lost its lease and wakes up publishes at worst; it removes nobody's tables."""
     place = Reports(Location(tmp_path)).table("group_health", DATE, "at-work")
     write(place)
-    claims = tmp_path / "_claims" / f"dt={DATE}"
-    claims.mkdir(parents=True)
-    (claims / "at-work~1.broken").write_text("")
-    publish(tmp_path, "a")
-    assert runs_below(tmp_path) == {"a", "at-work"}
+    with Reports(Location(tmp_path)).publication(DATE).writing("at-work", 0, lambda _: None):
+        Reports(Location(tmp_path)).publication(DATE).clear([tmp_location(tmp_path)], "run=")
+    assert runs_below(tmp_path) == {"at-work"}
 
 
-def test_the_run_that_counts_is_not_cleared_away_by_another(tmp_path):
-    publish(tmp_path, "a")
+def test_a_writer_that_lost_sees_it_at_that_moment(tmp_path):
     reports = Reports(Location(tmp_path))
-    reports.publication(DATE).clear([tmp_location(tmp_path)], {"late"}, "run=")
-    assert runs_below(tmp_path) == {"a"}
+    publication = reports.publication(DATE)
+    with publication.writing("slow", 0, lambda _: None) as number:
+        for claim in (tmp_path / "_claims").rglob("*.claim"):
+            claim.unlink()
+        winner = publish(tmp_path, "fast")
+        with pytest.raises(LeaseError, match=f"another run published dt={DATE} below .* again$"):
+            reports.publish(Published(DATE, "slow", (), {}, {}), number)
+    assert reports.find(DATE) == winner
+
+
+def test_a_server_that_dies_after_it_has_created_the_pointer_has_published(tmp_path, monkeypatch):
+    create = Location.create_text
+
+    def twice(self: Location, text: str) -> None:
+        create(self, text)
+        create(self, text)
+
+    monkeypatch.setattr(Location, "create_text", twice)
+    assert publish(tmp_path, "a") == Reports(Location(tmp_path)).find(DATE)
 
 
 def tmp_location(folder: Path) -> Location:
@@ -91,24 +126,67 @@ def test_a_table_with_other_rows_than_were_written_is_not_published(tmp_path):
 
 def test_a_pointer_that_cannot_be_read_is_kept_for_whoever_wants_to_see_it(tmp_path, caplog):
     published = publish(tmp_path, "a")
-    pointer = tmp_path / "_published" / f"dt={DATE}.json"
+    pointer = last_pointer(tmp_path, f"dt={DATE}")
     pointer.write_bytes(b"{\xff")
     with caplog.at_level(logging.WARNING):
         assert Reports(Location(tmp_path)).find(DATE) == published
     (record,) = caplog.records
     assert str(pointer) in record.getMessage()
     assert "run a counts; the next run mends it" in record.getMessage()
-    publish(tmp_path, "b")
-    assert (tmp_path / "_published" / f"dt={DATE}.unreadable-b").read_text() == "{\\xff"
-    assert json.loads(pointer.read_text())["run_id"] == "b"
+    published = publish(tmp_path, "b")
+    assert pointer.read_bytes() == b"{\xff"
+    assert Reports(Location(tmp_path)).find(DATE) == published
 
 
 def test_of_a_pointer_that_cannot_be_read_a_run_with_missing_files_does_not_count(tmp_path):
     publish(tmp_path, "a")
-    (tmp_path / "_published" / f"dt={DATE}.json").write_text("")
+    last_pointer(tmp_path, f"dt={DATE}").write_text("")
     for path in tmp_path.rglob("*.parquet"):
         path.unlink()
     assert Reports(Location(tmp_path)).find(DATE) is None
+
+
+def test_a_pointer_of_another_date_or_folder_or_number_does_not_count(tmp_path, caplog):
+    here, other = tmp_path / "here", tmp_path / "other"
+    publish(here, "a")
+    publish(other, "b")
+    pointer = last_pointer(here, f"dt={DATE}")
+    reports = Reports(Location(here))
+    cases = {
+        "it is of dt=2026-11-21": (pointer, pointer.with_name("dt=2026-11-22.000001.json")),
+        "it is of another folder": (last_pointer(other, f"dt={DATE}"), pointer),
+        "it is pointer 1": (pointer, pointer.with_name(f"dt={DATE}.000002.json")),
+    }
+    for reason, (source, target) in cases.items():
+        with caplog.at_level(logging.WARNING):
+            whole = target.read_bytes() if target.exists() else b""
+            target.write_bytes(source.read_bytes())
+            found = reports.find(target.name[3:13])
+        assert (found and found.run_id) == ("a" if DATE in target.name else None)
+        assert reason in caplog.records[-1].getMessage()
+        target.write_bytes(whole) if whole else target.unlink()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {},
+        {"window": {"last_snapshot": 7}},
+        {"rows": {"group_health": "many"}},
+        {"groups": []},
+        {"known_issues": [{}]},
+        {"started_at": "yesterday"},
+    ],
+)
+def test_a_forged_summary_is_named_and_the_run_before_counts(tmp_path, caplog, forged):
+    def forge(values: dict[str, Any]) -> None:
+        values["summary"] = {**values["summary"], **forged} if forged else {}
+
+    honest = written_reports.publish(tmp_path, DATE, {})
+    edit_pointer(last_pointer(tmp_path, f"dt={DATE}"), forge)
+    with caplog.at_level(logging.WARNING):
+        assert Reports(Location(tmp_path)).find(DATE) == honest
+    assert "cannot be read (its summary is none of a run" in caplog.records[-1].getMessage()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +203,8 @@ def test_of_a_pointer_that_cannot_be_read_a_run_with_missing_files_does_not_coun
 )
 def test_a_pointer_of_another_hand_does_not_count(tmp_path, said: dict[str, Any]):
     publish(tmp_path, "a")
-    pointer = tmp_path / "_published" / f"dt={DATE}.json"
+    pointer = last_pointer(tmp_path, f"dt={DATE}")
+    said = {"name": f"dt={DATE}", "number": 1, **said}
     for text in (sealed(said), json.dumps({**said, "files": {"t": []}})):
         pointer.write_text(text)
         found = Reports(Location(tmp_path)).find(DATE)

@@ -15,6 +15,7 @@ from jobs.collect.retention import prune_dumps
 from jobs.errors import InputError
 from jobs.storage import Location, Reports, Snapshots, SnapshotWriter, new_run_id
 from jobs.storage.retention import Pruned, Retention, prune_reports, prune_snapshots
+from tests.support.reports import last_pointer
 from tests.support.written_reports import publish, report_row
 
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
@@ -113,7 +114,7 @@ def test_a_date_in_the_future_drives_no_other_out(reports: Path) -> None:
 
 def test_nothing_goes_where_no_date_can_be_read(reports: Path) -> None:
     for day in DAYS:
-        (reports / "_published" / f"dt={day}.json").write_text("")
+        last_pointer(reports, f"dt={day}").write_text("")
         for manifest in (reports / "_manifests" / f"dt={day}").iterdir():
             manifest.write_text("{")
     before = files(reports)
@@ -122,7 +123,7 @@ def test_nothing_goes_where_no_date_can_be_read(reports: Path) -> None:
 
 
 def test_a_last_date_that_cannot_be_read_is_not_the_last_one(reports: Path) -> None:
-    (reports / "_published" / "dt=2026-11-20.json").write_text("")
+    last_pointer(reports, "dt=2026-11-20").write_text("")
     (manifest,) = (reports / "_manifests" / "dt=2026-11-20").iterdir()
     manifest.write_text("{")
     prune(reports, 1)
@@ -132,8 +133,8 @@ def test_a_last_date_that_cannot_be_read_is_not_the_last_one(reports: Path) -> N
 def test_what_has_no_name_of_ours_stays(reports: Path) -> None:
     strangers = [
         "notes about 2026-11-01.txt",
-        "_published/dt=2026-11-01.json.bak",
-        "_published/dt=2026-02-31.json",
+        "_published/dt=2026-11-01.000001.json.bak",
+        "_published/dt=2026-02-31.000001.json",
         "_manifests/dt=2026-11-01/mine.json",
         "report/dt=2026-11-01.pdf",
         "orphaned_queues/dt=2026-11-01/mine.parquet",
@@ -251,7 +252,7 @@ def test_runs_that_died_go_after_a_day(reports: Path) -> None:
 
 def test_a_run_that_lost_its_pointer_stays(reports: Path) -> None:
     """Its manifest is all that is needed to publish it again."""
-    (reports / "_published" / "dt=2026-11-19.json").unlink()
+    last_pointer(reports, "dt=2026-11-19").unlink()
     before = of_day(reports, "2026-11-19")
     prune(reports)
     assert of_day(reports, "2026-11-19") == before
@@ -263,20 +264,16 @@ def test_a_date_is_spared_that_was_just_audited(reports: Path) -> None:
 
 
 def test_files_that_a_killed_writer_left_go_after_a_day(reports: Path) -> None:
-    names = ["_published/.dt=2026-11-20.json.0123456789ab.tmp", "report/_x.html.0123456789ab.tmp"]
+    names = [
+        "_published/.dt=2026-11-20.000001.json.0123456789ab.tmp",
+        "report/_x.html.0123456789ab.tmp",
+    ]
     for name in names:
         put(reports / name)
     prune(reports, None, datetime.now(UTC))
     assert set(names) <= files(reports)
     prune(reports, None, datetime.now(UTC) + timedelta(days=2))
     assert not set(names) & files(reports)
-
-
-def test_a_pointer_that_was_set_aside_goes_when_it_is_old(reports: Path) -> None:
-    old = put(reports / "_published" / "dt=2026-11-20.unreadable-20261101T000000Z-00000a")
-    young = put(reports / "_published" / "dt=2026-11-20.unreadable-20261121T000000Z-00000a")
-    prune(reports, 5)
-    assert (old.exists(), young.exists()) == (False, True)
 
 
 # Snapshot tables

@@ -15,6 +15,11 @@ from jobs.storage.manifest import sealed, unsealed
 Row = dict[str, Any]
 
 
+def last_pointer(folder: Path, name: str) -> Path:
+    """The pointer of the run that counts, below a folder of reports or snapshot tables."""
+    return max((folder / "_published").glob(f"{name}.*.json"))
+
+
 def edit_pointer(pointer: Path, change: Callable[[Row], object]) -> None:
     """Changes what a pointer says, as a run would have written it."""
     values = unsealed(pointer.read_text())
@@ -27,7 +32,7 @@ class PublishedReports:
 
     def __init__(self, reports: Path, date: str = "*") -> None:
         self.reports = reports
-        (self.pointer,) = sorted((reports / "_published").glob(f"dt={date}.json"))[-1:]
+        self.pointer = last_pointer(reports, f"dt={date}")
         self.published = json.loads(self.pointer.read_text())
 
     @property

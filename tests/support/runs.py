@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -43,7 +44,7 @@ def as_a_lake(snapshots: Path) -> None:
             for file in of_run.iterdir():
                 file.rename(table / file.name)
             of_run.rmdir()
-    (snapshots / "_published" / "snapshots.json").unlink()
+    shutil.rmtree(snapshots / "_published")
 
 
 def as_ingested(snapshots: Path, **summary: Any) -> None:

@@ -54,6 +54,25 @@ def report_row(table: str, **values: Any) -> Row:
     return defaults | values
 
 
+#: Of a run: what readers take from it.
+SUMMARY: dict[str, Any] = {
+    "started_at": "2026-11-20T20:00:00.000Z",
+    "duration_seconds": 12.5,
+    "window": {"since": None, "last_snapshot": "2026-11-20T19:59:00.000Z"},
+    "rows": {},
+    "inputs": {
+        "snapshots": "snapshots",
+        "ingested": {"files": 1, "lines": 200, "quarantined": 5},
+    },
+    "groups": {"clusters": {}, "left_out": 0},
+    "assumptions": {"groups": 0, "strategy": 0, "subscriptions": 0},
+    "rounds": {"groups_too_wide": 0},
+    "incomplete": [],
+    "brokers": {},
+    "known_issues": [],
+}
+
+
 def publish(
     folder: Path,
     date: str,
@@ -75,20 +94,9 @@ def publish(
         run_id=run_id,
         tables=tuple(TABLES),
         summary={
-            "started_at": "2026-11-20T20:00:00.000Z",
-            "duration_seconds": 12.5,
-            "window": {"last_snapshot": "2026-11-20T19:59:00.000Z"},
+            **SUMMARY,
             "rows": {name: len(tables.get(name, ())) for name in TABLES},
             "previous": previous and {"date": previous.date, "run_id": previous.run_id},
-            "inputs": {
-                "snapshots": "snapshots",
-                "ingested": {"files": 1, "lines": 200, "quarantined": 5},
-            },
-            "groups": {"clusters": {}, "left_out": 0},
-            "assumptions": {"groups": 0, "strategy": 0, "subscriptions": 0},
-            "rounds": {"groups_too_wide": 0},
-            "brokers": {},
-            "known_issues": [],
             **summary,
         },
         files=files,

@@ -16,6 +16,7 @@ import pytest
 from jobs.alerts.destinations import SECRET_VARIABLE, WEBHOOK_VARIABLE
 from jobs.alerts.services.pagerduty import incident_key
 from jobs.cli import main
+from tests.support.reports import last_pointer
 from tests.support.services import (
     SIGNING_SECRET,
     TOKEN,
@@ -108,7 +109,7 @@ def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     audit(reports, orphan("one"))
-    pointer = (reports / "_published" / "dt=2026-11-20.json").read_text()
+    pointer = last_pointer(reports, "dt=2026-11-20").read_text()
     metrics = reports.parent / "node_exporter" / "rebalance.prom"
     metrics.parent.mkdir()
     chat.answers = [(404, {}, "")]
@@ -119,7 +120,7 @@ def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
     assert "Traceback" not in said.err
     assert "rebalance_audit_findings{" in metrics.read_text()
     assert [path.name for path in metrics.parent.iterdir()] == ["rebalance.prom"]
-    assert (reports / "_published" / "dt=2026-11-20.json").read_text() == pointer
+    assert last_pointer(reports, "dt=2026-11-20").read_text() == pointer
     assert run(monkeypatch, reports, chat.url, "--webhook") == 0
     assert topics(chat) == [["T"], ["T"]]
 

@@ -16,7 +16,7 @@ from jobs.cli import main
 from jobs.dumps.files import list_local_files
 from jobs.errors import InputError
 from jobs.schemas import SNAPSHOT_TABLES
-from tests.support.written_reports import publish
+from tests.support.written_reports import SUMMARY, publish
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -188,7 +188,7 @@ def test_a_run_since_the_last_one_shows_the_window_that_it_has(
     told = capsys.readouterr().out
     assert "  window   all snapshots\n" in told
     assert "  replaces no run: the date has none\n  compared with no run\n" in told
-    publish(reports, "2026-11-20", {}, window={"since": "2026-11-20T22:00:00Z"})
+    publish(reports, "2026-11-20", {}, window=SUMMARY["window"] | {"since": "2026-11-20T22:00:00Z"})
     assert main([*command, "--since", "last"]) == 0
     told = capsys.readouterr().out
     assert "  window   2026-11-20T22:00:00Z to the last one\n" in told

@@ -14,6 +14,7 @@ from jobs.cli import main
 from jobs.rendering.nights import Night, Nights, history_of, read_history
 from jobs.rendering.site import to_html, write_site
 from jobs.storage import Location, Reports
+from tests.support.reports import last_pointer
 from tests.support.written_reports import NOON, publish, report_row
 
 
@@ -90,7 +91,7 @@ def test_the_last_nights_are_days_of_the_calendar_from_the_first_that_was_publis
 def test_a_night_whose_pointer_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
     audited(tmp_path, "2026-11-19", G="CRITICAL")
     audited(tmp_path, "2026-11-20", G="CRITICAL")
-    (tmp_path / "_published" / "dt=2026-11-19.json").write_text("{")
+    last_pointer(tmp_path, "dt=2026-11-19").write_text("{")
     for manifest in (tmp_path / "_manifests" / "dt=2026-11-19").iterdir():
         manifest.write_text("{")
     history = read_history(Reports(Location(tmp_path)), "2026-11-20", 30)

@@ -1,0 +1,181 @@
+"""What an answer shows of what is still to be asked: names, each within RocketMQ's own limits.
+
+Pure functions of an answer: a long one is read in a thread. What cannot be read shows nothing; the
+line has the body as it came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from jobs.bounds import DEFAULT_BOUNDS
+from jobs.collect.client import Answer
+from jobs.collect.memory import Broker
+from jobs.dumps.parsing import parse_body, parse_json, without_half_pairs
+
+#: ``Validators.CHARACTER_MAX_LENGTH`` and ``TOPIC_MAX_LENGTH`` of 5.x; brokers make the retry topic
+#: of a group whatever its length.
+MOST_OF_A_NAME, _MOST_OF_A_TOPIC, _RETRY = 255, 127, "%RETRY%"
+_MOST_OF_AN_ID = DEFAULT_BOUNDS.name_length
+#: ``BrokerData.brokerAddrs`` is keyed by a long.
+_BROKER_ID = re.compile(r"[0-9]{1,18}")
+_INTEGER_KEY = re.compile(r"([{,])([0-9]{1,18}):")
+#: A longer body is read as JSON alone: the tokenizer of what is none takes a second a megabyte.
+_MOST_OF_NO_JSON = 1 << 15
+#: A body has at least so many bytes for each comma; else it becomes a hundred times its size.
+_BYTES_OF_A_VALUE = 8
+
+
+class Named(NamedTuple):
+    """Names that an answer has: those to be asked of, and how many are too long to be names."""
+
+    names: list[str]
+    too_long: int = 0
+
+
+class Listed(NamedTuple):
+    """A broker's list of a group: how often it has each id, the topics, and a digest of it all."""
+
+    ids: Counter[str]
+    topics: Named
+    digest: str
+    too_long: int = 0
+
+
+def is_topic(name: str) -> bool:
+    """Whether a topic may have this name.
+
+    >>> is_topic("T"), is_topic("T" * 128), is_topic("%RETRY%" + "G" * 255)
+    (True, False, True)
+    """
+    if name.startswith(_RETRY):
+        return len(name) <= len(_RETRY) + MOST_OF_A_NAME
+    return 0 < len(name) <= _MOST_OF_A_TOPIC
+
+
+def is_group(name: str) -> bool:
+    """Whether a consumer group may have this name."""
+    return 0 < len(name) <= MOST_OF_A_NAME
+
+
+def brokers_in(answer: Answer) -> list[Broker]:
+    """The brokers of a ``ClusterInfo``, in RocketMQ's clusters.
+
+    The one with the least id of its name is the master.
+
+    >>> body = b'{"brokerAddrTable":{"a":{"cluster":"C","brokerAddrs":{0:"10.0.0.1:1",2:"b:1"}}}}'
+    >>> [each[1:] for each in brokers_in(Answer("ns:1", 0, None, body, 0))]
+    [('a', 0, '10.0.0.1:1', True), ('a', 2, 'b:1', False)]
+    """
+    found = []
+    for broker_name, data in _dict(_value(answer), "brokerAddrTable").items():
+        cluster = data.get("cluster") if isinstance(data, dict) else None
+        if not isinstance(cluster, str) or not all(map(is_group, (cluster, broker_name))):
+            continue
+        addresses = {
+            int(broker_id): address
+            for broker_id, address in _dict(data, "brokerAddrs").items()
+            if _BROKER_ID.fullmatch(broker_id) and isinstance(address, str) and is_group(address)
+        }
+        for broker_id, address in sorted(addresses.items()):
+            is_master = broker_id == min(addresses)
+            found.append(Broker(cluster, broker_name, broker_id, address, is_master))
+    return found
+
+
+def groups_in(answer: Answer) -> Named:
+    """The consumer groups that a broker has a configuration of."""
+    return _named(_dict(_value(answer), "subscriptionGroupTable"), is_group)
+
+
+def topics_in_list(answer: Answer) -> Named:
+    """The topics of a ``TopicList``."""
+    topics = _value(answer).get("topicList")
+    return _named(topics if isinstance(topics, list) else (), is_topic)
+
+
+def listed_in(answer: Answer) -> Listed:
+    """What a ``ConsumerConnection`` lists; nothing where nobody is online."""
+    value = _value(answer)
+    connections = sorted(_connections(value))
+    ids = Counter(client_id for client_id, _ in connections)
+    short = Counter({each: times for each, times in ids.items() if len(each) <= _MOST_OF_AN_ID})
+    digest = hashlib.md5(repr(connections).encode(), usedforsecurity=False).hexdigest()[:16]
+    topics = _named(_dict(value, "subscriptionTable"), is_topic)
+    return Listed(short, topics, digest, len(ids) - len(short))
+
+
+def _connections(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(client id, address) of each connection of a ``ConsumerConnection``."""
+    connections = value.get("connectionSet")
+    for each in connections if isinstance(connections, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("clientId"), str):
+            yield each["clientId"], str(each.get("clientAddr"))
+
+
+#: Of a message queue or a subscription; nothing else in a ``ConsumeStats`` or in a
+#: ``ConsumerRunningInfo`` is named so. Their keys are objects, and they are long: to find the
+#: topics costs a tenth of parsing them.
+_TOPIC = re.compile(rb'"topic" ?: ?("(?:[^"\\]|\\.)*")')
+
+
+def topics_in(answer: Answer) -> Named:
+    """The topics of a ``ConsumeStats``, or of a ``ConsumerRunningInfo``.
+
+    >>> body = b'{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"T"}:{"brokerOffset":1}}}'
+    >>> topics_in(Answer("a:1", 0, None, body, 0))
+    Named(names=['T'], too_long=0)
+    """
+    quoted = set(_TOPIC.findall(answer.body)) if answer.is_ok else set()
+    return _named(filter(None, map(_text, sorted(quoted))), is_topic)
+
+
+#: Of a broker in a ``TopicRouteData``.
+_CLUSTER = re.compile(rb'"cluster" ?: ?("(?:[^"\\]|\\.)*")')
+
+
+def clusters_in(answer: Answer) -> set[str]:
+    """The clusters whose brokers a route has."""
+    quoted = set(_CLUSTER.findall(answer.body)) if answer.is_ok else set()
+    return {each for each in map(_text, quoted) if each}
+
+
+def _text(quoted: bytes) -> str:
+    """The text of a JSON string; an empty one where it is none."""
+    try:
+        return str(without_half_pairs(parse_json(quoted.decode())))
+    except ValueError:
+        return ""
+
+
+def _named(names: Iterable[Any], is_name: Any) -> Named:
+    texts = [each for each in names if isinstance(each, str)]
+    fitting = [each for each in texts if is_name(each)]
+    return Named(fitting, len(texts) - len(fitting))
+
+
+def _value(answer: Answer) -> dict[str, Any]:
+    """The object of a body; an empty one where there is none that can be read."""
+    if not answer.is_ok:
+        return {}
+    try:
+        text = answer.body.decode()
+        if len(text) <= _MOST_OF_NO_JSON:
+            value = parse_body(text)
+        elif text.count(",") * _BYTES_OF_A_VALUE > len(text):
+            return {}
+        else:
+            value = parse_json(_INTEGER_KEY.sub(r'\1"\2":', text))
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _dict(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """The object under a name; an empty one where there is none."""
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}

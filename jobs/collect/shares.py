@@ -1,0 +1,86 @@
+"""Names that servers give, at most so many in all: who gives most loses the last of his first.
+
+One server that names hundreds of thousands of groups must not keep the others' from being asked.
+The names are walked through by turns, one of each giver: those of a server that names few come
+early, however many another one names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
+#: Who gives a name: its cluster, and its address.
+Giver = tuple[str, str]
+
+
+class Shares(Generic[Name]):
+    """The names that were taken, each under who gave it first.
+
+    >>> shares: Shares[str] = Shares(3)
+    >>> loud, quiet = ("C", "a:1"), ("C", "b:1")
+    >>> [shares.add(name, loud) for name in ("x", "y", "z", "u")], shares.add("G", quiet)
+    ([True, True, True, False], True)
+    >>> ["x" in shares, "z" in shares, "G" in shares, shares.left_out]
+    [True, False, True, 2]
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._names: set[Name] = set()
+        #: By who gave them first, in the order in which they came.
+        self.given: dict[Giver, list[Name]] = {}
+        self.left_out = 0
+
+    def __contains__(self, name: Name) -> bool:
+        return name in self._names
+
+    def within(self, names: list[str]) -> list[str]:
+        """As many of an answer's names as could be taken at all."""
+        self.left_out += max(0, len(names) - self._most)
+        return names[: self._most]
+
+    def add(self, name: Name, giver: Giver) -> bool:
+        """Takes the name, where there is room or can be made; whether it is among those taken."""
+        if name in self._names:
+            return True
+        if len(self._names) >= self._most:
+            self.left_out += 1
+            largest = max(self.given.values(), key=len)
+            if len(self.given.get(giver, ())) + 1 >= len(largest):
+                return False
+            self._names.remove(largest.pop())
+        self._names.add(name)
+        self.given.setdefault(giver, []).append(name)
+        return True
+
+
+class Walk(Generic[Name]):
+    """A way through all names of some givers, also through those that come while it is gone.
+
+    >>> shares: Shares[str] = Shares(9)
+    >>> walk = Walk(shares, lambda giver: giver[0] == "C")
+    >>> [shares.add(name, ("C", "a:1")) for name in "xy"], shares.add("G", ("C", "b:1"))
+    ([True, True], True)
+    >>> walk.next(), walk.next(), walk.next(), walk.next()
+    ('x', 'G', 'y', None)
+    """
+
+    def __init__(self, shares: Shares[Name], takes: Callable[[Giver], bool]) -> None:
+        self._shares, self._takes = shares, takes
+        self._places: dict[Giver, int] = {}
+
+    def next(self) -> Name | None:
+        """The next name; None where there is none now."""
+        given = self._shares.given
+        left = [
+            (self._places.get(giver, 0), giver)
+            for giver, names in given.items()
+            if self._places.get(giver, 0) < len(names) and self._takes(giver)
+        ]
+        if not left:
+            return None
+        place, giver = min(left, key=lambda each: each[0])
+        self._places[giver] = place + 1
+        return given[giver][place]

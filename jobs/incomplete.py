@@ -1,0 +1,115 @@
+"""What is not in the input, in sentences: dumps that end early, rounds that nobody asked, brokers
+that never answered.
+
+What is not there cannot be found, so an all-clear is worth no more than these sentences let it be.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import quantiles
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.schemas import BROKER_POLLS
+from jobs.text import iso
+from jobs.window import Window
+from rebalance_core.texts import Text, from_parts
+
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
+
+#: The word for ``--fail-on``, and the key of the summary.
+INCOMPLETE, _KEY = "INCOMPLETE", "incomplete"
+#: So many sentences are kept of each kind; then one says how many more there are.
+_MOST = 20
+#: Of fewer rounds nobody knows how often they come.
+_LEAST_ROUNDS = 5
+#: A round is missed where the next one comes later than most by half of their distance.
+_LATE = 1.5
+
+
+def dumps_that_lack_lines(endings: Mapping[str, Text], lines: Mapping[str, int]) -> list[Text]:
+    """A sentence for each file of which lines are missing; ``endings``: by file what is wrong."""
+    return _first(
+        Text(
+            "dump {file} ends early after {lines:,} lines: {what}",
+            file=file,
+            lines=lines[file],
+            what=what,
+        )
+        for file, what in endings.items()
+    )
+
+
+def polls_that_lack(polls: ds.Dataset, window: Window) -> list[Text]:
+    """A sentence for each cluster that lacks rounds, and for each broker that never answered."""
+    columns = ["cluster", "snapshot_time", "broker_name", "broker_id", "outcome"]
+    if not set(columns) <= set(polls.schema.names):
+        return []
+    rows = polls.to_table(columns=columns, filter=window.filter_of(BROKER_POLLS, polls.schema))
+    return [*_first(_missed_rounds(rows)), *_first(_silent_brokers(rows))]
+
+
+def _missed_rounds(rows: pa.Table) -> Iterator[Text]:
+    times: dict[str, list[datetime]] = defaultdict(list)
+    for row in rows.group_by(["cluster", "snapshot_time"]).aggregate([]).to_pylist():
+        times[row["cluster"]].append(row["snapshot_time"])
+    for cluster, of_cluster in sorted(times.items()):
+        if len(of_cluster) < _LEAST_ROUNDS:
+            continue
+        gaps = [
+            (later - earlier, earlier, later) for earlier, later in pairwise(sorted(of_cluster))
+        ]
+        # Of two collectors with two schedules most gaps are the longer ones.
+        usual = quantiles([gap / timedelta(seconds=1) for gap, _, _ in gaps], n=4)[2]
+        missed = [each for each in gaps if each[0] > timedelta(seconds=_LATE * usual)]
+        if missed:
+            _, earlier, later = max(missed)
+            yield Text(
+                "cluster {cluster}: rounds come each {seconds:.0f} s, and some are missing "
+                "({number:,}); the longest time without one is from {earlier} to {later}",
+                cluster=cluster,
+                seconds=usual,
+                number=len(missed),
+                earlier=iso(earlier),
+                later=iso(later),
+            )
+
+
+def _silent_brokers(rows: pa.Table) -> Iterator[Text]:
+    answered = pc.not_equal(rows["outcome"], pa.scalar("NO_ANSWER"))
+    key = ["cluster", "broker_name", "broker_id"]
+    brokers = rows.append_column("answered", answered).group_by(key)
+    found = brokers.aggregate([("answered", "any")]).to_pylist()
+    for row in sorted(found, key=lambda each: str([each[name] for name in key])):
+        if not row["answered_any"]:
+            yield Text(
+                "broker {broker} of cluster {cluster} never answered",
+                broker=f"{row['broker_name']}/{row['broker_id']}",
+                cluster=row["cluster"],
+            )
+
+
+def _first(texts: Iterable[Text]) -> list[Text]:
+    every = list(texts)
+    more = len(every) - _MOST
+    return [
+        *every[:_MOST],
+        *([Text("and {number:,} more of these", number=more)] if more > 0 else []),
+    ]
+
+
+def packed(texts: Sequence[Text]) -> dict[str, Any]:
+    """The texts as a summary has them."""
+    return {_KEY: [text.parts() for text in texts]}
+
+
+def sentences_of(summary: Mapping[str, Any] | None) -> list[Text]:
+    """The texts of a summary; none where it has none."""
+    return [from_parts(parts) for parts in (summary or {}).get(_KEY, ())]

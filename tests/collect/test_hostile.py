@@ -1,0 +1,485 @@
+"""Servers that mean harm: what one of them answers costs its own lines, and no other's."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import stat
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobs.collect import questions
+from jobs.collect.client import ClientOptions, RemotingClient
+from jobs.collect.collector import Collector
+from jobs.collect.files import DumpFolder
+from jobs.collect.frames import Frame, encode
+from jobs.collect.memory import Memory
+from jobs.collect.options import Cluster
+from jobs.collect.questions import members
+from jobs.collect.rounds import Round, Target
+from jobs.dumps.statements import Reader, Refused
+from jobs.storage import Location, SnapshotWriter
+from tests.collect.hostile_cluster import run
+from tests.support.remote_cluster import RemoteCluster
+from tests.support.replay import (
+    Answering,
+    Manners,
+    Replay,
+    answer_frame,
+    answering,
+    error,
+    recorded,
+)
+
+TIMEOUT = 1.0
+HONEST = ("a:10911", "b:10911")
+EVIL = "evil:10911"
+Lines = list[dict[str, Any]]
+
+
+@pytest.fixture
+def cluster() -> RemoteCluster:
+    """Two honest brokers, and one whose answers a test chooses."""
+    made = RemoteCluster(brokers={each[0]: {0: each} for each in HONEST})
+    made.add_group("G", ["x", "y"], ["T"])
+    made.add_group("H", ["u"], ["T", "U"])
+    return made
+
+
+def with_evil(cluster: RemoteCluster, evil: Answering) -> dict[str, Answering]:
+    cluster.brokers["evil"] = {0: EVIL}
+    return {**cluster.answers(), EVIL: evil}
+
+
+def answered(asked: Frame, by_code: Mapping[int, bytes], other: Answering) -> bytes | None:
+    """The bodies that were chosen, and otherwise what an honest server answers."""
+    body = by_code.get(asked.code)
+    return other(asked) if body is None else answer_frame(body)
+
+
+def rounds(
+    answers: Mapping[str, Answering],
+    number: int = 1,
+    manners: Mapping[str, Manners] | None = None,
+    options: Mapping[str, Any] | None = None,
+    more: Mapping[str, str] | None = None,
+    **target: Any,
+) -> tuple[list[Lines], Memory, list[float], tuple[str, ...]]:
+    """The lines of rounds as they are on the disk, what is remembered, seconds and troubles."""
+
+    async def collect(folder: DumpFolder) -> tuple[Memory, list[float], tuple[str, ...]]:
+        async with Replay(answers, manners or {}) as replay:
+            connect_to = {**replay.connect_to, **(more or {})}
+            how = ClientOptions(**{"seconds": TIMEOUT, "connect_to": connect_to, **(options or {})})
+            what = Target(**{"namesrvs": ("ns1:9876", "ns2:9876"), **target})
+            clock = iter(range(1, 1 << 62, 1_000))
+            async with Collector(what, how, folder, lambda: next(clock)) as collector:
+                done = [await collector.collect() for _ in range(number)]
+                memory = folder.remembered(collector._key)
+                return memory, [each.seconds for each in done], done[-1].troubles
+
+    with TemporaryDirectory() as place:
+        folder = DumpFolder(Path(place))
+        with folder.locked():
+            memory, seconds, troubles = asyncio.run(collect(folder))
+        paths = sorted(Path(place).glob("*/*.gz"))
+        lines = [
+            [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+            for path in paths
+        ]
+    return lines, memory, seconds, troubles
+
+
+def honest_lists(lines: Lines, groups: Iterable[str] = ("G", "H")) -> bool:
+    """Whether every list of the honest brokers is there, once and whole."""
+    found = Counter(
+        (line["consumer_group"], line["broker_addr"])
+        for line in lines
+        if line["kind"] == "consumer_connection" and "body" in line
+    )
+    return all(found[group, address] == 1 for group in groups for address in HONEST)
+
+
+def left_out(lines: Lines) -> dict[str, int]:
+    bodies = [json.loads(line["body"]) for line in lines if line["kind"] == "left_out"]
+    return {each["what"]: each["number"] for each in bodies}
+
+
+def groups_body(names: Iterable[str]) -> bytes:
+    return json.dumps({"subscriptionGroupTable": {name: {} for name in names}}).encode()
+
+
+# One bad answer
+
+
+def test_half_a_surrogate_pair_in_a_remark_costs_its_own_line(cluster: RemoteCluster) -> None:
+    header = b'{"code":1,"flag":1,"language":"JAVA","opaque":0,"remark":"\\ud83d","version":401}'
+    half = (4 + len(header)).to_bytes(4, "big") + len(header).to_bytes(4, "big") + header
+
+    (lines,), *_ = rounds(with_evil(cluster, lambda _: half))
+    assert honest_lists(lines)
+    remarks = {line["error_message"] for line in lines if line.get("broker_addr") == EVIL}
+    assert remarks == {"?"}
+
+
+@pytest.mark.parametrize("broker_id", ["9" * 5_000, "\u0663", "-1", "1e3"])
+def test_broker_ids_that_are_none_cost_their_own_broker(
+    cluster: RemoteCluster, broker_id: str
+) -> None:
+    answers = dict(cluster.answers())
+    whole = answers["ns1:9876"]
+    table = {"brokerAddrs": {broker_id: "c:1"}, "brokerName": "c", "cluster": "C"}
+    brokers = {
+        name: {"brokerAddrs": {"0": at[0]}, "brokerName": name, "cluster": "C"}
+        for name, at in cluster.brokers.items()
+    }
+    body = json.dumps({"brokerAddrTable": {**brokers, "c": table}}).encode()
+    for namesrv in cluster.namesrvs:
+        answers[namesrv] = lambda asked: answered(asked, {106: body}, whole)
+    (lines,), *_ = rounds(answers)
+    assert honest_lists(lines)
+
+
+def test_a_code_below_0_is_no_code_of_ours(cluster: RemoteCluster) -> None:
+    (lines,), *_ = rounds(with_evil(cluster, lambda _: error(-1, "no answer, really")))
+    assert honest_lists(lines)
+    assert -3 in {line.get("error_code") for line in lines if line.get("broker_addr") == EVIL}
+
+
+def test_names_beyond_rocketmqs_limits_are_not_asked_and_are_said(cluster: RemoteCluster) -> None:
+    long = "L" * (17 << 20)
+    topics = [f"{number}" * 128 for number in range(3)]
+    bodies = {201: groups_body([long]), 343: json.dumps({"topicList": topics}).encode()}
+    honest = cluster.answers()["a:10911"]
+    evil = with_evil(cluster, lambda asked: answered(asked, bodies, honest))
+    (first, second), memory, *_ = rounds(evil, 2, options={"most_bytes": 32 << 20, "seconds": 5.0})
+    for lines in (first, second):
+        assert honest_lists(lines)
+    assert left_out(first)["groups with names that are too long"] == 1
+    assert left_out(first)["topics with names that are too long"] == 2 * 3
+    assert all(len(group) < 256 for _, group in memory.groups)
+    assert all(len(topic) < 128 for _, topic in memory.topics)
+    for line in first:
+        assert not isinstance(Reader().read(json.dumps(line)), Refused)
+
+
+def test_a_request_that_cannot_be_written_gives_up_no_address() -> None:
+    def nobody(_: Frame) -> bytes:
+        return error(206, "not online")
+
+    async def ask() -> list[int]:
+        async with Replay({"a:1": nobody}) as replay:
+            options = ClientOptions(TIMEOUT, connect_to=replay.connect_to)
+            async with RemotingClient(options, lambda: 0) as client:
+                asked = [members("G" * (17 << 20)), members("G\ud83d"), members("G")]
+                return [(await client.ask("a:1", each)).code for each in asked]
+
+    assert asyncio.run(ask()) == [-2, -2, 206]
+
+
+# Cost
+
+
+def test_a_body_that_is_slow_to_read_does_not_keep_others_waiting(cluster: RemoteCluster) -> None:
+    # No JSON parser reads it, and the tokenizer takes 20 s.
+    slow = b"{'subscriptionGroupTable':{" + b"'g':{'a':1}," * 2_300_000 + b"}}"
+    honest = cluster.answers()["a:10911"]
+    evil = with_evil(cluster, lambda asked: answered(asked, {201: slow, 203: slow}, honest))
+    began = time.process_time()
+    (lines,), _, (seconds,), _ = rounds(evil, options={"most_bytes": 32 << 20, "seconds": 5.0})
+    assert honest_lists(lines)
+    assert seconds < 10
+    assert time.process_time() - began < 10
+
+
+def test_a_body_of_many_small_values_is_not_unfolded(cluster: RemoteCluster) -> None:
+    wide = b'{"subscriptionGroupTable":[' + b"[]," * 2_500_000 + b"0]}"
+    honest = cluster.answers()["a:10911"]
+    evil = with_evil(cluster, lambda asked: answered(asked, {201: wide}, honest))
+    (lines,), _, (seconds,), _ = rounds(evil, options={"seconds": 5.0})
+    assert honest_lists(lines)
+    assert seconds < 5
+
+
+def test_a_header_and_a_remark_are_bounded(cluster: RemoteCluster) -> None:
+    def evil(asked: Frame) -> bytes:
+        return error(1, "x" * (1 << 20 if asked.code == 203 else 60_000))
+
+    (lines,), *_ = rounds(with_evil(cluster, evil))
+    assert honest_lists(lines)
+    assert max(len(line.get("error_message", "")) for line in lines) <= 4_096
+
+
+@pytest.mark.parametrize("kind", ["groups", "topics", "members"])
+def test_who_names_too_many_loses_his_own_names(cluster: RemoteCluster, kind: str) -> None:
+    many = [f"evil-{number}" for number in range(60_000)]
+    connections = [{"clientId": each, "clientAddr": "10.0.0.1:1"} for each in many]
+    body = {
+        "groups": {201: groups_body(many)},
+        "topics": {343: json.dumps({"topicList": many}).encode()},
+        "members": {203: json.dumps({"connectionSet": connections}).encode()},
+    }[kind]
+    cluster.is_5 = True
+    honest = cluster.answers()["a:10911"]
+    evil = with_evil(cluster, lambda asked: answered(asked, body, honest))
+    # The evil one comes first: the honest ones find no room.
+    manners = dict.fromkeys(HONEST, Manners(delay=0.01))
+    (first, second), memory, seconds, troubles = rounds(
+        evil, 2, manners, {"seconds": 5.0}, most_groups=300, most_topics=300, most_members=300
+    )
+    for lines in (first, second):
+        assert honest_lists(lines)
+        topics = {line["topic"] for line in lines if line["kind"] == "topic_route"}
+        assert {"T", "U", "%RETRY%G", "%RETRY%H"} <= topics
+    asked = {line["client_id"] for line in first if line["kind"] == "consumer_running_info"}
+    assert {"x", "y", "u"} <= asked
+    assert f"{kind} (most_{kind})" in left_out(first)
+    # The topics were asked for with the running infos of the first round.
+    assert any(f"{kind} (most_{kind})" in each for each in troubles) == (kind != "topics")
+    assert len(memory.groups) <= 300
+    assert len(memory.topics) <= 300
+    assert max(seconds) < 20
+
+
+def silent_brokers(cluster: RemoteCluster, number: int) -> tuple[dict[str, Answering], list[str]]:
+    """Nameservers that name so many brokers besides the honest ones, which come last."""
+    names = [f"s{each}:10911" for each in range(number)]
+    silent = {each.partition(":")[0]: {0: each} for each in names}
+    cluster.brokers = {**silent, **cluster.brokers}
+    answers = dict(cluster.answers())
+    return {each: of for each, of in answers.items() if each not in names}, names
+
+
+def test_a_round_among_silent_brokers_ends_in_its_time(cluster: RemoteCluster) -> None:
+    lines_before, *_ = rounds(cluster.answers(), longest=5.0)
+    answers, names = silent_brokers(cluster, 2_000)
+    answers["silent:1"] = lambda _: None
+
+    async def collect() -> tuple[list[str], float]:
+        async with Replay(answers) as replay:
+            at = replay.connect_to["silent:1"]
+            connect_to = {**replay.connect_to, **dict.fromkeys(names, at)}
+            options = ClientOptions(2.0, connect_to=connect_to)
+            lines: Lines = []
+            memory = Memory()
+            # They answered before the others came.
+            memory.answered = dict.fromkeys(HONEST, 1)
+            async with RemotingClient(options, lambda: 1) as client:
+                target = Target(("ns1:9876", "ns2:9876"), longest=5.0, most_brokers=500)
+                began = time.monotonic()
+                await Round(target, client, memory, 1, lines.append).run()
+                seconds = time.monotonic() - began
+            assert honest_lists(lines)
+            assert left_out(lines) == {"brokers (most_brokers)": 1_502}
+            return [line["kind"] for line in lines], seconds
+
+    kinds, seconds = asyncio.run(collect())
+    assert seconds < 5 + 5
+    assert honest_lists(lines_before[0])
+    assert kinds.count("subscription_group") == 500
+
+
+def test_who_holds_places_does_not_hold_the_round(cluster: RemoteCluster) -> None:
+    manners = {EVIL: Manners(delay=0.4)}
+    cluster.add_group("MANY", [f"c{each}" for each in range(200)], ["T"])
+    answers = with_evil(cluster, cluster.answers()["a:10911"])
+    cluster.members["MANY"][EVIL] = cluster.members["MANY"][HONEST[0]]
+    (lines,), _, (seconds,), _ = rounds(answers, 1, manners, longest=1.0, infos_of_each_broker=True)
+    assert honest_lists(lines)
+    assert seconds < 1 + 5
+
+
+# Where it goes
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "[::]"])
+def test_it_does_not_go_where_no_broker_may_lie(cluster: RemoteCluster, address: str) -> None:
+    asked: list[int] = []
+
+    def inside(frame: Frame) -> bytes:
+        asked.append(frame.code)
+        return error(206, "not online")
+
+    async def ask(**options: Any) -> tuple[int, str | None]:
+        async with Replay({"inside:1": inside}) as replay:
+            port = replay.connect_to["inside:1"].rpartition(":")[2]
+            chosen = Cluster(namesrv=("10.0.0.1:9876",), **options)
+            options_ = ClientOptions(TIMEOUT, brokers=chosen.brokers)
+            async with RemotingClient(options_, lambda: 0) as client:
+                answer = await client.ask(f"{address}:{port}", members("G"))
+                return answer.code, answer.remark
+
+    code, remark = asyncio.run(ask())
+    assert code == -2
+    assert "on this machine; brokers = [...]" in str(remark)
+    code, remark = asyncio.run(ask(brokers=["10.0.0.0/8"]))
+    assert code == -2
+    assert "in none of the networks" in str(remark)
+    assert asked == []
+    if address == "127.0.0.1":
+        assert asyncio.run(ask(brokers=["127.0.0.0/8"]))[0] == 206
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254:80", "[fe80::1]:10911", "224.0.0.1:1"])
+def test_links_and_groups_of_machines_are_refused(address: str) -> None:
+    async def ask() -> str | None:
+        async with RemotingClient(ClientOptions(TIMEOUT), lambda: 0) as client:
+            return (await client.ask(address, members("G"))).remark
+
+    assert "brokers = [...] in the options can allow it" in str(asyncio.run(ask()))
+
+
+def test_a_nameserver_on_this_machine_may_name_brokers_on_it(cluster: RemoteCluster) -> None:
+    def nobody(_: Frame) -> bytes:
+        return error(206, "not online")
+
+    async def ask() -> list[int]:
+        async with Replay({"ns": nobody, "broker": nobody}) as replay:
+            namesrv, broker = replay.connect_to["ns"], replay.connect_to["broker"]
+            options = ClientOptions(TIMEOUT, namesrvs=frozenset({namesrv}))
+            async with RemotingClient(options, lambda: 0) as client:
+                asked = [(namesrv, questions.brokers()), (broker, members("G"))]
+                return [(await client.ask(*each)).code for each in asked]
+
+    assert asyncio.run(ask()) == [206, 206]
+
+
+def test_dumps_memory_and_tables_are_their_owners_alone(
+    tmp_path: Path, cluster: RemoteCluster
+) -> None:
+    async def collect(folder: DumpFolder) -> None:
+        async with Replay(cluster.answers()) as replay:
+            options = ClientOptions(TIMEOUT, connect_to=replay.connect_to)
+            target = Target(("ns1:9876",))
+            async with Collector(target, options, folder, lambda: 1) as collector:
+                await collector.collect()
+
+    folder = DumpFolder(tmp_path / "dumps")
+    with folder.locked():
+        asyncio.run(collect(folder))
+    with SnapshotWriter.open(
+        Location(tmp_path / "lake"), "20261120T020407Z-000000", 1, print
+    ) as it:
+        it.table("heartbeats")
+    found = [tmp_path / "dumps", *(tmp_path / "dumps").rglob("*"), tmp_path / "lake" / "heartbeats"]
+    modes = {
+        path.relative_to(tmp_path): stat.S_IMODE(path.stat().st_mode)
+        for path in found
+        if path.name != "lock"
+    }
+    assert len(modes) >= 6
+    assert {mode & 0o077 for mode in modes.values()} == {0}, modes
+
+
+# Anything at all
+
+_TEXTS = st.text(max_size=12) | st.sampled_from(
+    ["G", "T", "x", "0", "\ud83d", "9" * 400, "a" * 300]
+)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+_LISTED = st.lists(
+    st.fixed_dictionaries({}, optional={"clientId": _VALUES, "clientAddr": _VALUES}), max_size=4
+)
+_BODIES = st.one_of(
+    st.binary(max_size=40),
+    st.builds(lambda value: json.dumps(value).encode(errors="replace"), _VALUES),
+    st.builds(
+        lambda **parts: json.dumps(parts).encode(errors="replace"),
+        brokerAddrTable=st.dictionaries(
+            _TEXTS,
+            st.fixed_dictionaries(
+                {"cluster": st.just("C") | _VALUES, "brokerAddrs": st.dictionaries(_TEXTS, _TEXTS)}
+            ),
+            max_size=3,
+        )
+        | _VALUES,
+        subscriptionGroupTable=st.dictionaries(_TEXTS, _VALUES, max_size=4) | _VALUES,
+        subscriptionTable=st.dictionaries(_TEXTS, _VALUES, max_size=4) | _VALUES,
+        connectionSet=_LISTED | _VALUES,
+        topicList=st.lists(_TEXTS, max_size=4) | _VALUES,
+        offsetTable=_VALUES,
+        topic=_TEXTS,
+    ),
+)
+_HEADERS = st.fixed_dictionaries(
+    {"code": st.sampled_from([0, 1, 3, 17, 206]) | st.integers(), "opaque": st.just(0)},
+    optional={
+        "flag": st.just(1) | st.integers(),
+        "remark": _VALUES,
+        "extFields": _VALUES,
+        "version": _VALUES,
+        "language": _VALUES,
+    },
+)
+
+
+def _frame(header: Mapping[str, Any], body: bytes) -> bytes:
+    text = json.dumps({"flag": 1, **header}, separators=(",", ":")).encode()
+    return (
+        (4 + len(text) + len(body)).to_bytes(4, "big") + len(text).to_bytes(4, "big") + text + body
+    )
+
+
+_ANSWERS = st.lists(
+    st.builds(answer_frame, _BODIES) | st.builds(_frame, _HEADERS, _BODIES), min_size=1, max_size=4
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from([EVIL, "ns2:9876"]), _ANSWERS)
+def test_whatever_a_server_answers_every_honest_line_comes(who: str, evil: Sequence[bytes]) -> None:
+    cluster = RemoteCluster(brokers={each[0]: {0: each} for each in HONEST})
+    cluster.add_group("G", ["x", "y"], ["T"])
+    cluster.add_group("H", ["u"], ["T", "U"])
+    answers = with_evil(cluster, lambda asked: evil[asked.opaque % len(evil)])
+    answers = {**cluster.answers(), **{EVIL: answers[EVIL]}, who: answers[EVIL]}
+    (lines,), *_ = rounds(answers, options={"seconds": 0.3}, longest=3.0)
+    assert honest_lists(lines)
+    routes = {
+        line["topic"]
+        for line in lines
+        if line["kind"] == "topic_route" and line["namesrv_addr"] == "ns1:9876" and "body" in line
+    }
+    assert {"T", "U", "%RETRY%G", "%RETRY%H"} <= routes
+    reader = Reader()
+    of_honest = [line for line in lines if line.get("broker_addr") in HONEST]
+    assert all(not isinstance(reader.read(json.dumps(line)), Refused) for line in of_honest)
+
+
+def test_an_account_is_refused_by_name(cluster: RemoteCluster) -> None:
+    denied = answering(recorded("494acl_denied"))["127.0.0.1:10981"]
+
+    def evil(asked: Frame) -> bytes | None:
+        if asked.code != 203:
+            return denied(asked)
+        remark = "org.apache.rocketmq.acl.common.AclException: No accessKey is configured"
+        return encode(Frame(code=1, opaque=0, flag=1, version=401, remark=remark))
+
+    *_, troubles = rounds(with_evil(cluster, evil))
+    assert "refused for want of an account" in troubles[0]
+    assert "evil (evil:10911) answers: org.apache" in troubles[0]
+
+
+@pytest.mark.e2e
+def test_twenty_hostile_servers_at_once_cost_no_honest_line(tmp_path: Path) -> None:
+    every = 20.0
+    outcome = run(tmp_path, every, 2)
+    assert len(outcome.rounds) == 2, outcome.said
+    assert [each.honest - each.expected for each in outcome.rounds] == [0, 0]
+    assert max(each.seconds for each in outcome.rounds) < every + 5
+    # By itself on a quiet machine it is some 250.
+    assert outcome.most_mib < 300
+    assert outcome.exit_code == 0

@@ -1,0 +1,169 @@
+"""What is not in the input is said: on the console, in the summary, on the page."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.bounds import Bounds
+from jobs.cli import main
+from jobs.dumps.unpacking import Lines
+from jobs.engines.engine import Slice
+from jobs.incomplete import polls_that_lack, sentences_of
+from jobs.storage import Location, Reports
+from jobs.window import Window
+
+BOUNDS = Bounds()
+DATA = Path(__file__).parents[1] / "data" / "captures"
+
+
+def sentences(output: Path) -> list[str]:
+    return [
+        str(each)
+        for each in sentences_of(Reports(Location(output / "reports")).resolve(None).summary)
+    ]
+
+
+def run(dumps: Path, output: Path, *more: str) -> int:
+    where = ["--dumps", str(dumps), "--output", str(output), "--engine", "local", "--quiet"]
+    return main(["run", *where, "--set=persistence_seconds=60", *more])
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Path:
+    """The first half of an archive."""
+    whole = (DATA / "S2" / "dump.jsonl.gz").read_bytes()
+    path = tmp_path / "dumps" / "cut.jsonl.gz"
+    path.parent.mkdir()
+    path.write_bytes(whole[: len(whole) // 2])
+    return path
+
+
+def test_an_archive_that_is_cut_short_is_said_everywhere(
+    cut: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    assert run(cut.parent, output) == 0
+    first, *_ = sentences(output)
+    assert first.startswith(f"dump {cut} ends early after ")
+    assert first.endswith(" lines: the gzip stream ends early")
+    assert f"the input is not complete: {first}" in capsys.readouterr().err
+    for language, heading in (("en", "The input is not complete"), ("zh", "输入不完整")):
+        page = tmp_path / "page.html"
+        report = ["report", "--reports", str(output / "reports"), "--output", str(page), "--quiet"]
+        assert main([*report, "--language", language]) == 0
+        assert heading in page.read_text()
+    assert "行之后提前结束：gzip 数据流提前结束" in page.read_text()
+    assert run(cut.parent, output, "--fail-on", "INCOMPLETE") == 1
+
+
+def test_a_whole_archive_is_complete(tmp_path: Path) -> None:
+    assert (
+        run(DATA.parent / "cases" / "subscription_and_back", tmp_path, "--fail-on", "INCOMPLETE")
+        == 0
+    )
+    assert sentences(tmp_path) == []
+
+
+@pytest.mark.parametrize(("size", "what"), [(4, "grew"), (9, "became shorter")])
+@pytest.mark.parametrize("stop", [0, 4])
+def test_a_file_that_changes_while_it_is_read(
+    tmp_path: Path, size: int, what: str, stop: int
+) -> None:
+    file = tmp_path / "dump.jsonl"
+    file.write_text("{}\n{}\n")
+    if stop and what != "grew":
+        return
+    lines = Lines(Slice(0, "dump", str(file), size, 0, stop and size), BOUNDS)
+    read = [line.text for line in lines]
+    assert str(lines.problem) == f"it {what} while it was read"
+    assert read[0] == b"{}"
+
+
+def polls(*rows: tuple[int, str, str]) -> Any:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.dataset as ds  # noqa: PLC0415
+
+    from tests.support.published import minute  # noqa: PLC0415
+
+    return ds.dataset(
+        pa.table(
+            {
+                "cluster": ["C"] * len(rows),
+                "snapshot_time": [minute(number) for number, _, _ in rows],
+                "broker_name": [name for _, name, _ in rows],
+                "broker_id": pa.array([0] * len(rows), pa.int64()),
+                "outcome": [outcome for _, _, outcome in rows],
+            }
+        )
+    )
+
+
+def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
+    rows = [(number, "a", "ANSWERED") for number in (0, 1, 2, 3, 6, 7, 8, 9, 10)]
+    silent = [(number, "b", "NO_ANSWER") for number in (0, 1)]
+    once = [(0, "c", "NO_ANSWER"), (1, "c", "NOT_ONLINE")]
+    found = polls_that_lack(polls(*rows, *silent, *once), Window(None, None))
+    assert [str(each) for each in found] == [
+        "cluster C: rounds come each 60 s, and some are missing (1); the longest time without one "
+        "is from 2026-11-20T10:03:00.000Z to 2026-11-20T10:06:00.000Z",
+        "broker b/0 of cluster C never answered",
+    ]
+
+
+def test_two_collectors_with_two_schedules_miss_no_round() -> None:
+    rows = [(number, "a", "ANSWERED") for each in range(0, 60, 6) for number in (each, each + 1)]
+    assert polls_that_lack(polls(*rows), Window(None, None)) == []
+
+
+def lines_of(dump: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.open(dump, "rt", encoding="utf-8")]
+
+
+def test_one_odd_member_does_not_fail_a_small_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """5 % of the lines, and most of their kind were understood: it is said, and no error."""
+    lines = lines_of(DATA / "S2" / "dump.jsonl.gz")
+    infos = [line for line in lines if line["kind"] == "consumer_running_info"]
+    for line in infos[: len(infos) // 3]:
+        line["body"] = '{"properties": 7}'
+    share = len(infos) // 3 / len(lines)
+    assert 0.01 < share < 0.1
+    dump = tmp_path / "dumps" / "dump.jsonl"
+    dump.parent.mkdir()
+    dump.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run(dump.parent, tmp_path / "out") == 0
+    for line in infos:
+        line["body"] = '{"properties": 7}'
+    dump.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    capsys.readouterr()
+    assert run(dump.parent, tmp_path / "out") == 3
+    assert "most of those of consumer_running_info, see " in capsys.readouterr().err
+
+
+def test_of_an_archive_of_empty_lines_the_first_are_kept(tmp_path: Path) -> None:
+    dump = tmp_path / "dumps" / "dump.jsonl.gz"
+    dump.parent.mkdir()
+    dump.write_bytes(gzip.compress(b"\n" * 200))
+    main(
+        [
+            *("ingest", "--dumps", str(dump), "--snapshots", str(tmp_path / "snapshots")),
+            *("--engine", "local", "--quiet", "--set=bounds.quarantined_lines=7"),
+            "--set=bounds.archive_expansion=100000",
+        ]
+    )
+    from jobs.storage import Snapshots  # noqa: PLC0415
+
+    snapshots = Snapshots.open(Location(tmp_path / "snapshots"))
+    rows = snapshots.parquet("quarantine").to_table().to_pylist()
+    assert len(rows) == 8
+    assert rows[-1]["reason"].startswith(
+        "193 more lines of this file, up to this one, were not und"
+    )
+    assert snapshots.ingested is not None
+    assert snapshots.ingested["quarantined"] == 200
