@@ -232,7 +232,7 @@ def _writing_ids(tables: Tables) -> Iterator[tuple[SnapshotWriter, dict[str, int
         written: dict[str, int] = {}
         for table in (HEARTBEATS, TOPIC_ROUTES):
             of_run = Path(writer.table(table.name).base)
-            of_run.parent.mkdir(parents=True)
+            of_run.parent.mkdir(parents=True, exist_ok=True)
             # A link's target counts from where the link is: a relative folder leads nowhere.
             of_run.symlink_to((tables.snapshots / table.name).resolve())
             written[table.name] = writer.table(table.name).parquet().count_rows()
