@@ -46,10 +46,13 @@ os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a Java starts Spark; it comes before all else."""
+    """What needs a Java starts Spark; it comes first. ``tiny`` is the fleet of the benches."""
     for item in items:
-        if "java" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "java" in fixtures:
             item.add_marker(pytest.mark.spark)
+        if "tiny" in fixtures:
+            item.add_marker(pytest.mark.house)
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
     on_spark = [item.nodeid for item in items if item.get_closest_marker("spark")]
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -35,6 +35,7 @@ spark.stop()
 """
 
 
+@pytest.mark.house
 def test_a_notebook_whose_environment_is_not_activated_audits(
     tmp_path: Path, elsewhere: Path, command_environment: dict[str, str]
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_worker_that_is_killed_is_named_and_the_stack_is_kept(
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.house
 def test_a_java_that_is_killed_is_named(start: Start) -> None:
     running = start("--engine", "spark")
     wait_for_a_line(running, "records, ")
@@ -125,12 +126,14 @@ def test_a_java_that_is_killed_is_named(start: Start) -> None:
     assert running.returncode == 4
 
 
+@pytest.mark.house
 def test_a_folder_for_temporary_files_that_spark_cannot_write_to_is_named(start: Start) -> None:
     running = start("--engine", "spark", "--quiet", SPARK_LOCAL_DIRS="/proc/none")
     assert "set SPARK_LOCAL_DIRS to one with room" in last_line(running)
     assert running.returncode == 4
 
 
+@pytest.mark.house
 def test_workers_without_a_python_are_named(start: Start) -> None:
     running = start("--engine", "spark", "--quiet", PYSPARK_PYTHON="/nowhere/python")
     assert "the workers cannot run /nowhere/python: set PYSPARK_PYTHON" in last_line(running)
