@@ -26,7 +26,7 @@ SAMPLE_SETTINGS := tests/data/sample.toml
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/jre-installed)
 
-.PHONY: help install audit live test test-all test-fast test-faults test-house test-live test-airflow test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth fuzz bench clean
+.PHONY: help install audit live test test-all test-fast test-faults test-house test-hostile test-live test-airflow test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth fuzz bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -72,7 +72,7 @@ test: install ## Run the tests, but those of test-house, on WORKERS=2 cores: som
 	$(PYTEST)
 
 test-fast: install ## Run the tests that start no Java and no other command and take a moment each
-	$(PYTEST) -m 'not spark and not e2e and not long and not house'
+	$(PYTEST) -m 'not spark and not e2e and not long and not house and not alone'
 
 test-house: install ## Prove the house: wheel, notebooks, a cluster, the same rows a dozen times, faults (EVERY=9: a ninth)
 	EVERY=$(or $(EVERY),9) $(PYTEST) -m house
@@ -81,6 +81,9 @@ test-all: test test-house ## Run all tests: test, then test-house
 
 test-faults: install ## Put a fault at every storage call, let two writers meet at every one; EVERY=9 tries a ninth
 	EVERY=$(or $(EVERY),1) $(PYTEST) -m '' tests/faults
+
+test-hostile: install ## Collect among 20 hostile servers, in the time and the memory of a round; on a quiet machine
+	$(BIN)/python -m pytest -m alone
 
 test-live: install ## Run the collector against a real RocketMQ, where ROCKETMQ_HOME has one
 	@if [ -n "$$ROCKETMQ_HOME" ]; then $(BIN)/python -m pytest tests/live; else \

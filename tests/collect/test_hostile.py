@@ -473,7 +473,7 @@ def test_an_account_is_refused_by_name(cluster: RemoteCluster) -> None:
     assert "evil (evil:10911) answers: org.apache" in troubles[0]
 
 
-@pytest.mark.house
+@pytest.mark.alone
 def test_twenty_hostile_servers_at_once_cost_no_honest_line(tmp_path: Path) -> None:
     every = 20.0
     outcome = run(tmp_path, every, 2)
