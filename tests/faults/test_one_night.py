@@ -90,8 +90,8 @@ def calls_of(nights: Nights, place: Path) -> list[tuple[int, Call]]:
 
 
 def chosen(where: Callable[[Call], bool], calls: list[Call]) -> list[Call]:
-    """The calls that a fault is put into."""
-    return list(filter(where, calls))[::EVERY]
+    """The calls that a fault is put into, the last one, after the pointer, among them."""
+    return list(filter(where, calls))[::-EVERY][::-1]
 
 
 def check_readers_and_mend(nights: Nights, night: Night, what: str) -> str:
