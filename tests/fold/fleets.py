@@ -22,6 +22,18 @@ TEXTS = ["", "a", "1:a", "-", "a1:", "null", "\x00", '"', "\\", "\u4e3b", "\uff2
 TOPICS = ["T", "U", "%RETRY%G0", "%RETRY%nobody", "%RETRY%", "T'\n", "\U0001f600"]
 START = datetime(2026, 1, 5, tzinfo=UTC)
 EXPIRY_SECONDS = 120
+SUBSCRIPTION = {"topic": "T", "expression_type": "TAG", "expression": "*"}
+#: A row of ``heartbeats``: one member of one list.
+HEARTBEAT: dict[str, Any] = {
+    "cluster": "c",
+    "snapshot_time": START,
+    "broker_name": "b",
+    "broker_id": 0,
+    "consumer_group": "G",
+    "client_id": "i",
+    "client_addr": "h:1",
+    "subscriptions": [SUBSCRIPTION],
+}
 
 Rows = list[dict[str, Any]]
 

@@ -25,7 +25,7 @@ from jobs.fold.slices import TableStep
 from jobs.pieces import FOR_ALL, pack_rows, shard_of, unpack_rows
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES
 from jobs.window import Window
-from tests.fold.fleets import EXPIRY_SECONDS, START, fleet
+from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, fleet
 from tests.fold.plain import fold_plainly, parts_of
 from tests.support.folding import fold_slices, whole
 from tests.support.ids import ids_locally
@@ -331,17 +331,7 @@ def test_the_dossiers_of_a_shard_come_by_the_names_of_their_groups():
 
 
 def heartbeat(**values):
-    row = {
-        "cluster": "c",
-        "snapshot_time": START,
-        "broker_name": "b",
-        "broker_id": 0,
-        "consumer_group": "G",
-        "client_id": "i",
-        "client_addr": "h:1",
-        "subscriptions": [{"topic": "T", "expression_type": "TAG", "expression": "*"}],
-    }
-    return row | values
+    return HEARTBEAT | values
 
 
 def written(tmp_path, tables):

@@ -18,24 +18,13 @@ from jobs.fold.parts import member_runs, poll_runs, route_runs
 from jobs.member_flags import chooses_queues, is_expired, silence_bounds
 from jobs.pieces import all_values
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
-from tests.fold.fleets import EXPIRY_SECONDS, START, fleet
+from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, SUBSCRIPTION, fleet
 
 PLACES = {fact.name: place for place, fact in enumerate(MEMBER_FACTS)}
-SUBSCRIPTION = {"topic": "T", "expression_type": "TAG", "expression": "*"}
 
 
 def heartbeats(*rows: dict[str, Any]) -> pa.Table:
-    row = {
-        "cluster": "c",
-        "snapshot_time": START,
-        "broker_name": "b",
-        "broker_id": 0,
-        "consumer_group": "G",
-        "client_id": "i",
-        "client_addr": "h:1",
-        "subscriptions": [SUBSCRIPTION],
-    }
-    return pa.Table.from_pylist([row | each for each in rows], HEARTBEATS.schema)
+    return pa.Table.from_pylist([HEARTBEAT | each for each in rows], HEARTBEATS.schema)
 
 
 # ---------------------------------------------------------------- flags: a member, and columns
