@@ -152,8 +152,8 @@ class Location:
             disk.create(Path(self._base), data)
         elif self._fs.type_name == "hdfs":
             beside = self._beside(f"{parent}/_{name}.{secrets.token_hex(6)}.tmp")
-            beside._put(data)
             try:
+                beside._put(data)
                 self._fs.move(beside.base, self._base)
             except OSError as error:
                 beside.delete_file()
