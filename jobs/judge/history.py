@@ -11,7 +11,6 @@ from functools import partial
 from itertools import compress
 
 from jobs.finding_ids import fault_id, finding_id, stall_id
-from jobs.instants import Instant
 from jobs.judge.backlog import backlog
 from jobs.judge.by_history import offsets_went_back, with_history
 from jobs.judge.confirmation import confirm, index_holdings
@@ -45,7 +44,7 @@ from jobs.judge.secret_ids import secret_faults
 from jobs.judge.severity import FaultSeverity, consumes_in_order, finding_severity, stall_severity
 from jobs.judge.silent import clients_not_answering
 from jobs.judge.situations import Situations
-from jobs.judge.stalls import find_intervals, stall_episodes
+from jobs.judge.stalls import Unread, find_intervals, stall_episodes
 from jobs.judge.statuses import former_findings, mark_open
 from jobs.judge.still_offline import still_offline
 from jobs.judge.tables import Row
@@ -59,6 +58,7 @@ from jobs.judge.unlisted import (
 )
 from jobs.judge.unsteady import unsteady_members
 from jobs.judge.why import Processes
+from jobs.kinds import PERSISTENT
 from rebalance_core.english import joined
 from rebalance_core.findings import DUPLICATE, ORPHANED, POSSIBLE, STRATEGY_NOT_KNOWN
 from rebalance_core.texts import Text
@@ -300,15 +300,16 @@ def _complete_stalls(
 
 def _orphaned(
     episodes: Iterable[QueueEpisode],
-) -> dict[str, dict[QueueKey, Sequence[tuple[Instant, Instant]]]]:
+) -> dict[str, dict[QueueKey, Sequence[Unread]]]:
     """By topic and queue, from when to when it was orphaned, whatever the certainty."""
-    times: dict[str, dict[QueueKey, set[tuple[Instant, Instant]]]] = defaultdict(
-        lambda: defaultdict(set)
-    )
+    times: dict[str, dict[QueueKey, set[Unread]]] = defaultdict(lambda: defaultdict(set))
     for episode in episodes:
         if episode.kind == ORPHANED:
             whole = ((episode.first_seen, episode.last_seen),)
-            times[episode.topic][episode.queue].update(episode.times or whole)
+            lasts = episode.persistence == PERSISTENT
+            times[episode.topic][episode.queue].update(
+                Unread(first, last, lasts) for first, last in episode.times or whole
+            )
     return {
         topic: {queue: sorted(of_queue) for queue, of_queue in of_topic.items()}
         for topic, of_topic in times.items()

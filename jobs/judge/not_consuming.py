@@ -18,7 +18,7 @@ from jobs.judge.dossier import QueueOffsets
 from jobs.judge.episodes import FaultEpisode, persistence
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.situations import Period
-from jobs.judge.stalls import Flags, Longs, Polls, keeps_up_at, orphaned_at, spans
+from jobs.judge.stalls import Flags, Longs, Polls, Unread, keeps_up_at, orphaned_at, spans
 from jobs.judge.words import between, clients_in_words, waiting_in_words
 from jobs.kinds import GROUP_NOT_CONSUMING, PERSISTENT
 from jobs.schemas import NOT_CONSUMING
@@ -46,7 +46,7 @@ def groups_not_consuming(
     offsets: Sequence[QueueOffsets],
     periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
-    orphaned: Mapping[QueueKey, Sequence[tuple[Instant, Instant]]],
+    orphaned: Mapping[QueueKey, Sequence[Unread]],
     persistence_seconds: int,
     holdings: HoldingsOfTopic | None = None,
 ) -> list[FaultEpisode]:

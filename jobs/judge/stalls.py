@@ -20,11 +20,20 @@ from jobs.instants import Instant
 from jobs.judge.dossier import Dossier, QueueOffsets
 from jobs.judge.episodes import persistence
 from jobs.judge.evaluated import Evaluated, QueueKey
+from jobs.judge.extents import Run, join_episodes
 from jobs.judge.situations import Period
 from jobs.judge.tables import Row
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
+
+
+class Unread(NamedTuple):
+    """From when to when (both included) a queue was orphaned; ``lasts``: its episode is lasting."""
+
+    first_seen: Instant
+    last_seen: Instant
+    lasts: bool = True
 
 
 class Owners(NamedTuple):
@@ -73,14 +82,14 @@ def find_intervals(
     topic: str,
     periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
-    orphaned: Mapping[QueueKey, Sequence[tuple[Instant, Instant]]],
+    orphaned: Mapping[QueueKey, Sequence[Unread]],
 ) -> Intervals:
-    """The intervals of a topic; ``orphaned`` has by queue when it had no owner (both included).
+    """The intervals of a topic; ``orphaned`` has by queue when it had no owner.
 
     A queue does not move if messages wait at both polls and its offset is the same. It is stalled
     if it has an owner and another queue kept up: without one to compare with, the whole group
     may not move, or have nothing to do. So a stall lasts from the first to the last time that
-    another kept up.
+    another kept up. A moment without an owner does not end it (see ``_stalled``).
     """
     offsets = dossier.offsets.get(topic, [])
     if not any(map(_stands_somewhere, offsets)):
@@ -92,14 +101,16 @@ def find_intervals(
         return _nothing(topic)
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
     situation, owners, unowned = _owners(polls, counts, periods, evaluated)
-    unmoved = polls.unmoved & ~unowned & ~orphaned_at(polls, orphaned)
+    lasting = {queue: [each for each in of if each.lasts] for queue, of in orphaned.items()}
+    unmoved = polls.unmoved & ~orphaned_at(polls, lasting)
+    owned = unmoved & ~unowned & ~orphaned_at(polls, orphaned)
     return Intervals(
         polls.queues,
         polls.times,
         polls.before,
         polls.backlog,
         counts,
-        _stalled(unmoved, counts, any_keeps_up),
+        _stalled(polls.times, unmoved, owned, counts, any_keeps_up),
         any_keeps_up,
         situation,
         owners,
@@ -245,26 +256,37 @@ def keeps_up_at(polls: Polls) -> Flags:
     return keeps_up & polls.present
 
 
-def _stalled(unmoved: Flags, counts: Flags, any_keeps_up: Flags) -> Flags:
-    """Of each unbroken run without a move, from the first to the last time another kept up."""
+def _stalled(
+    times: Longs, unmoved: Flags, owned: Flags, counts: Flags, any_keeps_up: Flags
+) -> Flags:
+    """Of each unbroken run without a move, from the first to the last time another kept up.
+
+    Where the queue had no owner, that is why it did not move. But a moment without one, between
+    two times in which it had one and did not move either, is a part of the same stall: as
+    ``join_episodes`` has it, what shows the stall must outweigh it from either end.
+    """
     stalled = np.zeros_like(unmoved)
-    for row in np.flatnonzero((unmoved & any_keeps_up).any(axis=1)).tolist():
+    for row in np.flatnonzero((owned & any_keeps_up).any(axis=1)).tolist():
         polls = np.flatnonzero(counts[row])
         for start, end in spans(unmoved[row, polls]):
             run = polls[start:end]
-            contrasted = np.flatnonzero(any_keeps_up[run])
-            if contrasted.size:
-                stalled[row, run[contrasted[0] : contrasted[-1] + 1]] = True
+            shown = [
+                Run(times[run[since]], times[run[until - 1]], until - since, since, until, 0, 0)
+                for since, until in spans(owned[row, run])
+            ]
+            for episode in join_episodes(shown, lambda each: each):
+                whole = run[episode[0].before : episode[-1].after]
+                contrasted = np.flatnonzero(owned[row, whole] & any_keeps_up[whole])
+                if contrasted.size:
+                    stalled[row, whole[contrasted[0] : contrasted[-1] + 1]] = True
     return stalled
 
 
-def orphaned_at(
-    polls: Polls, orphaned: Mapping[QueueKey, Collection[tuple[Instant, Instant]]]
-) -> Flags:
+def orphaned_at(polls: Polls, orphaned: Mapping[QueueKey, Collection[Unread]]) -> Flags:
     """Where nobody owned the queue at one of the polls, or in half of the time between them."""
     explained = np.zeros_like(polls.present)
     for row, queue in enumerate(polls.queues):
-        for first, last in orphaned.get(queue, ()):
+        for first, last, _ in orphaned.get(queue, ()):
             since, until = polls.times[polls.before[row]], polls.times
             at_a_poll = ((first <= since) & (since <= last)) | ((first <= until) & (until <= last))
             shared = np.minimum(last, until) - np.maximum(first, since)

@@ -6,6 +6,7 @@ import pytest
 
 from jobs.judge.confirmation import index_holdings
 from jobs.judge.not_consuming import groups_not_consuming
+from jobs.judge.stalls import Unread
 from tests.judge.witnesses import (
     AGREED,
     BROKER,
@@ -31,7 +32,7 @@ def found(queues, clients=(), *, orphaned=(), processes=2, coverage="AUDITED"):
         queues,
         periods([("one", -60)]),
         {"one": evaluated(AGREED, processes, coverage)},
-        {(BROKER, each): [(at(0), at(600))] for each in orphaned},
+        {(BROKER, each): [Unread(at(0), at(600))] for each in orphaned},
         180,
         holdings,
     )

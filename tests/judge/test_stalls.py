@@ -169,11 +169,21 @@ def test_a_queue_without_owner_is_an_orphan_and_not_stalled():
         # 9 is not readable, so nobody was given it.
         orphans=[((BROKER, 1), -60, 240), ((BROKER, 2), 65, 110), ((BROKER, 3), 120, 120)],
     ) == [
-        (2, 0, 60, 2, 70, 60, ["a"]),
-        (2, 120, 240, 3, 250, 120, ["a"]),
+        # A moment without owner, and one that lasts half of the time.
+        (2, 0, 240, 5, 250, 240, ["a"]),
         (3, 0, 60, 2, 70, 60, ["b"]),
         (3, 180, 240, 2, 250, 60, ["b"]),
     ]
+
+
+def test_a_stall_goes_on_over_moments_without_owner_but_not_over_a_lasting_orphan():
+    """Each list that lacks a ghost makes a moment without owner; nobody reads the queue at all."""
+    times = tuple(range(0, 601, 30))
+    queues = [offsets(0, steady(*times)), offsets(3, stuck(*times))]
+    moments = [((BROKER, 3), second, second) for second in (120, 240, 360)]
+    assert [row[:3] for row in stalled(queues, orphans=moments)] == [(3, 0, 600)]
+    lasting = [((BROKER, 3), 200, 400)]
+    assert [row[:3] for row in stalled(queues, orphans=lasting)] == [(3, 0, 180), (3, 420, 600)]
 
 
 @pytest.mark.parametrize(("until", "is_stalled"), [(89, True), (90, False)])

@@ -12,7 +12,7 @@ from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
 from jobs.judge.evaluated import Allocated, Evaluated, QueueKey
 from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.situations import Period, Situation
-from jobs.judge.stalls import Intervals, find_intervals
+from jobs.judge.stalls import Intervals, Unread, find_intervals
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.findings import OWNERS_NOT_KNOWN
 from rebalance_core.state import Unreachable
@@ -228,7 +228,7 @@ def intervals_of(
 ) -> Intervals:
     """``find_intervals``; ``orphans`` are (queue, since, until), ``owners`` by situation.
 
-    A situation without owners was not audited.
+    An orphan of 180 s lasts. A situation without owners was not audited.
     """
     dossier = Dossier("DefaultCluster", GROUP)
     for each in queues:
@@ -237,9 +237,10 @@ def intervals_of(
         name: evaluated(taken, coverage="AUDITED" if taken else "STRATEGY_NOT_KNOWN")
         for name, taken in (owners or {"one": OWNERS}).items()
     }
-    orphaned: dict[QueueKey, list[tuple[Instant, Instant]]] = {}
+    orphaned: dict[QueueKey, list[Unread]] = {}
     for queue, since, until in orphans:
-        orphaned.setdefault(queue, []).append((at(since), at(until)))
+        unread = Unread(at(since), at(until), lasts=until - since >= 180)
+        orphaned.setdefault(queue, []).append(unread)
     return find_intervals(dossier, topic, periods(segments, topic), situations, orphaned)
 
 
