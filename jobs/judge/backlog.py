@@ -106,6 +106,25 @@ def is_always_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, 
     return moved >= _READ_AGAIN and not unmoved and kept_up == moved
 
 
+def share_shown(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> float:
+    """Of these times (both ends included) the share that lies between two polls of the queue.
+
+    >>> share_shown(
+    ...     QueueOffsets("T", "b", 0, np.array([60, 120]), np.array([1, 2]), np.array([1, 2])),
+    ...     [(0, 150), (300, 330)],
+    ... )
+    0.3333333333333333
+    """
+    if offsets is None:
+        return 0.0
+    shown = whole = 0
+    for since, until in times:
+        polls = offsets.times[(offsets.times >= since) & (offsets.times <= until)]
+        shown += int(np.ptp(polls)) if polls.size else 0
+        whole += until - since
+    return shown / whole if whole else 0.0
+
+
 class _Intervals(NamedTuple):
     """How many intervals between two polls there are of each kind."""
 

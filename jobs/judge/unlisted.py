@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from jobs.instants import Instant
-from jobs.judge.backlog import backlog, is_always_read, is_read
+from jobs.judge.backlog import backlog, is_always_read, is_read, share_shown
 from jobs.judge.dossier import QueueOffsets
 from jobs.judge.episodes import FaultEpisode, QueueEpisode
 from jobs.judge.evaluated import QueueKey
@@ -27,6 +27,9 @@ OffsetsOfQueues = Mapping[tuple[str, str, int], QueueOffsets]
 
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
+
+#: Of the time of an orphan the offsets must show so much to refute it.
+_MOST = 0.5
 
 _REMEDY = Text(
     "see whether the members consume through a proxy, which alone lists them: then nothing is to "
@@ -76,10 +79,12 @@ def find_refuted(episodes: Sequence[QueueEpisode], offsets: OffsetsOfQueues) -> 
 
 
 def _is_refuted(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool:
+    """What the offsets show in a small part of the time says nothing of all of it."""
     return (
         episode.kind == ORPHANED
         and episode.certainty == CERTAIN
         and is_read_all_the_same(episode, offsets) is True
+        and share_shown(offsets.get((episode.topic, *episode.queue)), _times(episode)) >= _MOST
     )
 
 

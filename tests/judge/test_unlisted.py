@@ -64,6 +64,12 @@ def test_what_is_read_in_the_gaps_of_an_episode_refutes_nothing():
     assert refuted([with_gaps], offsets(0, steady(*MINUTES))) == [False]
 
 
+@pytest.mark.parametrize(("until", "is_refuted"), [(600, True), (601, False)])
+def test_what_moves_in_less_than_half_of_the_time_refutes_nothing_of_all_of_it(until, is_refuted):
+    # Offsets of five of ten minutes: a collector that began late, a topic that came late.
+    assert refuted([orphan(last_seen=at(until))], offsets(0, steady(*MINUTES))) == [is_refuted]
+
+
 def test_where_a_group_that_no_broker_lists_reads_an_idle_queue_is_no_orphan_either():
     moving, idle = offsets(0, steady(*MINUTES)), offsets(1, dict.fromkeys(MINUTES, (5, 5)))
     waiting = offsets(2, stuck(*MINUTES))
