@@ -287,8 +287,7 @@ later, for before that it does not take the queues that a route gains'
         return Text("restart the group's clients")
     restart = agreeing(
         len(every),
-        "restart {clients}: at its start a client takes its share",
-        "restart these {number} clients, {clients}: at its start a client takes its share",
+        "restart [|these {number} clients, ]{clients}: at its start a client takes its share",
         number=len(every),
         clients=list_of(every, _MOST_RESTARTED),
     )

@@ -39,7 +39,7 @@ from rebalance_core.repairs import (
 from rebalance_core.state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
 from rebalance_core.strategies import AllocationStrategy, Sdk, sdk_of
 from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
-from rebalance_core.texts import Text
+from rebalance_core.texts import Text, Value
 from rebalance_core.views import asked_brokers, readable_queues
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
@@ -82,32 +82,25 @@ def _and(parts: Iterable[str]) -> str:
     return list_of(parts, _MOST_NAMES)
 
 
+def _of_clients(client_ids: Collection[str], template: str, **values: Value) -> Text:
+    """What the template says of some ``{clients}``, of one or of many."""
+    return agreeing(len(client_ids), template, clients=_and(client_ids), **values)
+
+
 def _sentences(*parts: str) -> str:
     """The parts that are not empty, one after the other."""
     return joined(part for part in parts if part)
 
 
 _SURELY, _AT_TIMES, _PERHAPS = "surely", "at times", "perhaps"
-#: What a finding says of its queues, by kind and by how it is so: of one queue, and of several.
+#: What a finding says of its queues, by kind and by how it is so.
 _EFFECTS = {
-    (DUPLICATE, _SURELY): ("{queues} is taken by several", "{queues} are taken by several"),
-    (DUPLICATE, _AT_TIMES): (
-        "{queues} is at times taken by several",
-        "{queues} are at times taken by several",
-    ),
-    (DUPLICATE, _PERHAPS): (
-        "{queues} is perhaps taken by several",
-        "{queues} are perhaps taken by several",
-    ),
-    (ORPHANED, _SURELY): ("{queues} is taken by nobody", "{queues} are taken by nobody"),
-    (ORPHANED, _AT_TIMES): (
-        "{queues} is at times taken by nobody",
-        "{queues} are at times taken by nobody",
-    ),
-    (ORPHANED, _PERHAPS): (
-        "{queues} is perhaps taken by nobody",
-        "{queues} are perhaps taken by nobody",
-    ),
+    (DUPLICATE, _SURELY): "{queues} [is|are] taken by several",
+    (DUPLICATE, _AT_TIMES): "{queues} [is|are] at times taken by several",
+    (DUPLICATE, _PERHAPS): "{queues} [is|are] perhaps taken by several",
+    (ORPHANED, _SURELY): "{queues} [is|are] taken by nobody",
+    (ORPHANED, _AT_TIMES): "{queues} [is|are] at times taken by nobody",
+    (ORPHANED, _PERHAPS): "{queues} [is|are] perhaps taken by nobody",
 }
 
 
@@ -122,8 +115,8 @@ def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
         if found:
             sure = all(finding.certainty == "CERTAIN" for finding in found)
             queues = {finding.queue for finding in found}
-            templates = _EFFECTS[kind, _SURELY if sure else possibly]
-            parts.append(agreeing(len(queues), *templates, queues=queue_ranges(queues)))
+            template = _EFFECTS[kind, _SURELY if sure else possibly]
+            parts.append(agreeing(len(queues), template, queues=queue_ranges(queues)))
     return _sentences(*parts)
 
 
@@ -201,19 +194,14 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
     addresses = {address for _, _, address in silent_members(situation.state)}
     ghosts = _members(situation.state, lambda member: member.client_addr in addresses)
     dead = {each.client_id for each in situation.state.process_counts if not each.processes}
-    templates = (
-        "{clients} sends no heartbeats any more and still takes a slot",
-        "{clients} send no heartbeats any more and still take a slot",
-    )
+    template = "{clients} [sends|send] no heartbeats any more and still [takes|take] a slot"
     if dead.issuperset(ghosts):
-        templates = (
-            "{clients} no longer answers requests for running infos and still takes a slot",
-            "{clients} no longer answer requests for running infos and still take a slot",
+        template = (
+            "{clients} no longer [answers|answer] requests for running infos and still "
+            "[takes|take] a slot"
         )
     return Description(
-        evidence=_sentences(
-            agreeing(len(ghosts), *templates, clients=_and(ghosts)), _effect(findings)
-        ),
+        evidence=_sentences(_of_clients(ghosts, template), _effect(findings)),
         remedy=Text(
             "see whether the process is alive, and restart it; the broker drops it about 130 s "
             "after its last heartbeat (a client that is shut down properly leaves at once)"
@@ -229,13 +217,7 @@ def _strategies(situation: Situation, findings: list[Finding]) -> Description:
         users[strategy.full_name].append(client_id)
     most_first = _most_first(users)
     who = joined(
-        agreeing(
-            len(ids),
-            "{clients} uses {strategy}",
-            "{clients} use {strategy}",
-            clients=_and(ids),
-            strategy=strategy,
-        )
+        _of_clients(ids, "{clients} [uses|use] {strategy}", strategy=strategy)
         for strategy, ids in most_first
     )
     if len(users) == 1:
@@ -302,15 +284,10 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     percents = {m.subscribed_percent for m in situation.state.members if m.subscribed} - {SURE}
     evidence, remedy, possibly = [], "", _AT_TIMES
     if strangers:
-        evidence.append(
-            agreeing(
-                len(strangers),
-                "{clients} does not subscribe to {topic} and still takes a slot of it",
-                "{clients} do not subscribe to {topic} and still take a slot of it",
-                clients=_and(strangers),
-                topic=topic,
-            )
+        template = (
+            "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
         )
+        evidence.append(_of_clients(strangers, template, topic=topic))
     if percents:
         evidence.append(
             Text(
@@ -338,18 +315,12 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
 
 def _manual_assignment(situation: Situation, findings: list[Finding]) -> Description:
     choosers = _members(situation.state, lambda member: member.chooses_queues)
+    template = (
+        "{clients} [chooses|choose] queues by assign() or by the pull consumer and still "
+        "[takes|take] a slot (nobody can compute which queues [it reads|they read])"
+    )
     return Description(
-        evidence=_sentences(
-            agreeing(
-                len(choosers),
-                "{clients} chooses queues by assign() or by the pull consumer and still takes a "
-                "slot (nobody can compute which queues it reads)",
-                "{clients} choose queues by assign() or by the pull consumer and still take a slot "
-                "(nobody can compute which queues they read)",
-                clients=_and(choosers),
-            ),
-            _effect(findings),
-        ),
+        evidence=_sentences(_of_clients(choosers, template), _effect(findings)),
         remedy=Text("put members that choose their queues themselves into a separate group"),
         client_ids=choosers,
     )
@@ -357,16 +328,12 @@ def _manual_assignment(situation: Situation, findings: list[Finding]) -> Descrip
 
 def _mixed_models(situation: Situation, findings: list[Finding]) -> Description:
     broadcasting = _members(situation.state, lambda m: m.message_model == BROADCASTING)
+    template = (
+        "{clients} [broadcasts|broadcast] in a clustering group, reading every queue and taking "
+        "slots"
+    )
     return Description(
-        evidence=_sentences(
-            agreeing(
-                len(broadcasting),
-                "{clients} broadcasts in a clustering group, reading every queue and taking slots",
-                "{clients} broadcast in a clustering group, reading every queue and taking slots",
-                clients=_and(broadcasting),
-            ),
-            _effect(findings),
-        ),
+        evidence=_sentences(_of_clients(broadcasting, template), _effect(findings)),
         remedy=Text("put broadcasting members into a separate group"),
         client_ids=broadcasting,
     )
@@ -421,31 +388,23 @@ def _cut_off(state: State) -> Iterator[Text]:
         if client_id in subscribed:
             cut_off[broker_name].append(client_id)
     for broker_name, client_ids in sorted(cut_off.items()):
-        yield agreeing(
-            len(client_ids),
-            "{clients} does not reach {broker} and reads no queue of it",
-            "{clients} do not reach {broker} and read no queue of it",
-            clients=_and(sorted(client_ids)),
+        yield _of_clients(
+            sorted(client_ids),
+            "{clients} [does|do] not reach {broker} and [reads|read] no queue of it",
             broker=broker_name,
         )
-    of_table = sorted(
-        {
-            client_id
-            for client_ids in cut_off.values()
-            for client_id in client_ids
-            if subscribed[client_id].subscription_source == GROUP_TABLE
-        }
-    )
-    if of_table:
-        yield agreeing(
-            len(of_table),
-            "or {clients} subscribes to other topics alone (the group's table does not show whose "
-            "topics they are), still takes a slot, and sends no heartbeat there: running infos "
-            "show which",
-            "or {clients} subscribe to other topics alone (the group's table does not show whose "
-            "topics they are), still take a slot, and send no heartbeat there: running infos show "
-            "which",
-            clients=_and(of_table),
+    by_table = {
+        client_id
+        for client_ids in cut_off.values()
+        for client_id in client_ids
+        if subscribed[client_id].subscription_source == GROUP_TABLE
+    }
+    if by_table:
+        yield _of_clients(
+            sorted(by_table),
+            "or {clients} [subscribes|subscribe] to other topics alone (the group's table does not "
+            "show whose topics they are), still [takes|take] a slot, and [sends|send] no heartbeat "
+            "there: running infos show which",
         )
 
 
@@ -455,10 +414,8 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
         evidence=_sentences(
             agreeing(
                 len(without),
-                "{brokers} answers that the group has no member there, while other brokers list "
-                "members: the group is missing on the broker, or no client reaches it",
-                "{brokers} answer that the group has no member there, while other brokers list "
-                "members: the group is missing on the broker, or no client reaches it",
+                "{brokers} [answers|answer] that the group has no member there, while other "
+                "brokers list members: the group is missing on the broker, or no client reaches it",
                 brokers=_and(named_broker(*of) for of in without),
             ),
             _effect(findings),
@@ -529,8 +486,8 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
         evidence=_sentences(
             agreeing(
                 len(away),
-                "the route has no master of {brokers}; {clients} of client-go read from no slave",
-                "the route has no masters of {brokers}; {clients} of client-go read from no slave",
+                "the route has no [master|masters] of {brokers}; {clients} of client-go read from "
+                "no slave",
                 brokers=_and(away),
                 clients=_and(readers),
             ),
@@ -548,11 +505,9 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
 def _unknown_topic(situation: Situation, _: list[Finding]) -> Description:
     subscribers = _members(situation.state, lambda member: member.subscribed)
     return Description(
-        evidence=agreeing(
-            len(subscribers),
-            "{clients} subscribes to {topic}, which no nameserver knows",
-            "{clients} subscribe to {topic}, which no nameserver knows",
-            clients=_and(subscribers),
+        evidence=_of_clients(
+            subscribers,
+            "{clients} [subscribes|subscribe] to {topic}, which no nameserver knows",
             topic=situation.state.topic,
         ),
         remedy=Text(
@@ -574,13 +529,11 @@ def pulling_beside_pop(state: State) -> tuple[str, ...]:
 def _mixed_request_modes(situation: Situation, _: list[Finding]) -> Description:
     pulling = pulling_beside_pop(situation.state)
     return Description(
-        evidence=agreeing(
-            len(pulling),
-            "{clients} divides the queues itself (clientRebalance true) and pulls its share, while "
-            "other members get messages by POP: the offsets of the other shares do not move",
-            "{clients} divide the queues themselves (clientRebalance true) and pull their shares, "
-            "while other members get messages by POP: the offsets of the other shares do not move",
-            clients=_and(pulling),
+        evidence=_of_clients(
+            pulling,
+            "{clients} [divides the queues itself|divide the queues themselves] (clientRebalance "
+            "true) and [pulls its share|pull their shares], while other members get messages by "
+            "POP: the offsets of the other shares do not move",
         ),
         remedy=Text(
             "let all members leave the assignment to the broker (clientRebalance false), or let "
@@ -601,13 +554,10 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     }
     if unfiltered:
         names = {strategy.full_name for strategy in unfiltered.values()}
-        evidence = agreeing(
-            len(unfiltered),
-            "{clients} uses {strategies}, whose blocks are cut from the queues of all rooms: those "
-            "of a room that no member serves take the place of others",
-            "{clients} use {strategies}, whose blocks are cut from the queues of all rooms: those "
-            "of a room that no member serves take the place of others",
-            clients=_and(sorted(unfiltered)),
+        evidence = _of_clients(
+            sorted(unfiltered),
+            "{clients} [uses|use] {strategies}, whose blocks are cut from the queues of all rooms: "
+            "those of a room that no member serves take the place of others",
             strategies=_and(sorted(names)),
         )
     remedy = Text(
@@ -664,13 +614,7 @@ def expression_mismatch(state: State) -> Description | None:
             users[member.expression].add(member.client_id)
     most_first = _most_first(users)
     who = joined(
-        agreeing(
-            len(ids),
-            "{clients} filters by {filter}",
-            "{clients} filter by {filter}",
-            clients=_and(ids),
-            filter=expression,
-        )
+        _of_clients(ids, "{clients} [filters|filter] by {filter}", filter=expression)
         for expression, ids in most_first
     )
     return Description(
