@@ -44,6 +44,7 @@ from jobs.dumps.statement import (
     Subscriptions,
 )
 from rebalance_core.state import BROADCASTING
+from rebalance_core.strategies import JAVA_CLASSES
 
 #: The kinds that may come as ``error_code`` and ``error_message`` in place of a body, or in the
 #: dashboard's envelope with a status.
@@ -64,16 +65,6 @@ _MOST_QUEUES = 2**31 - 1
 #: The code of an error that the dashboard's status alone names.
 STATUS_ERROR = -1
 
-#: The strategy's name by its class in org.apache.rocketmq.client.consumer.rebalance. A running
-#: info shows the class alone: neither what MACHINE_ROOM_NEARBY wraps, nor any parameter.
-STRATEGY_CLASSES = {
-    "AllocateMessageQueueAveragely": "AVG",
-    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
-    "AllocateMessageQueueByConfig": "CONFIG",
-    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
-    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
-    "AllocateMachineRoomNearby": "MACHINE_ROOM_NEARBY",
-}
 STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
 #: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX``; the scope ``__global__`` drops its underscores
@@ -405,7 +396,7 @@ def _strategy(text: str | None) -> str | None:
         return None
     before, at, after = text.rpartition("@")
     class_name = before if at else after
-    return STRATEGY_CLASSES.get(class_name.removeprefix(STRATEGY_PACKAGE), class_name)
+    return JAVA_CLASSES.get(class_name.removeprefix(STRATEGY_PACKAGE), class_name)
 
 
 def _client_rebalance(properties: Mapping[str, str | None]) -> bool | None:

@@ -76,14 +76,13 @@ def subscribers(
 
 def groups_of(rows: Rows) -> list[Group]:
     """The groups that the rows are about."""
-    return list(_pairs(rows.group_by(list(_GROUP)).aggregate([]), *_GROUP))
+    return list(distinct(rows, *_GROUP))
 
 
 def offset_topics(offsets: Rows) -> dict[Group, list[str]]:
     """By group the topics of its offsets."""
     found: dict[Group, list[str]] = {}
-    distinct = offsets.group_by([*_GROUP, "topic"]).aggregate([])
-    for cluster, name, topic in _pairs(distinct, *_GROUP, "topic"):
+    for cluster, name, topic in distinct(offsets, *_GROUP, "topic"):
         found.setdefault((cluster, name), []).append(topic)
     return found
 
@@ -209,5 +208,7 @@ def _offsets(offsets: Rows) -> Iterator[tuple[str, str, QueueOffsets]]:
         start = end
 
 
-def _pairs(rows: Rows, *names: str) -> Iterator[Any]:
-    return zip(*[rows[name].to_pylist() for name in names], strict=True)
+def distinct(rows: Rows, *names: str) -> Iterator[Any]:
+    """The distinct values of some columns."""
+    found = rows.group_by(list(names)).aggregate([])
+    return zip(*[found[name].to_pylist() for name in names], strict=True)

@@ -32,9 +32,7 @@ from jobs.schemas import GROUP_TABLE
 from jobs.snapshots.clients import CLIENT_LOG_SOURCE, RUNNING_INFO_SOURCE
 from jobs.snapshots.group_tables import Doubt, Shown
 from jobs.snapshots.history import NEVER, History
-
-#: A running info shows the class alone, a log line also what it wraps: MACHINE_ROOM_NEARBY-AVG.
-NEARBY = "MACHINE_ROOM_NEARBY"
+from rebalance_core.strategies.machine_room_nearby import NEARBY
 
 #: (broker name, broker id, client id, address): a connection, as long as it lives.
 ConnectionKey = tuple[str | None, int | None, str, str | None]
@@ -130,7 +128,7 @@ class OfClient:
         self.info = History[Profile]()
         #: (name, RUNNING_INFO or CLIENT_LOG).
         self.strategy = History[tuple[str, str]]()
-        #: MACHINE_ROOM_NEARBY with what it wraps.
+        #: MACHINE_ROOM_NEARBY with what it wraps: log lines have it, running infos do not.
         self.nearby = History[str]()
         self.client_rebalance = History[bool]()
         self.pull_consumer = History[bool]()
