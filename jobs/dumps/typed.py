@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from jobs.dumps.client_log import ClientLogError, parse_rebalance_line
@@ -46,19 +46,6 @@ from jobs.dumps.statement import (
 from rebalance_core.state import BROADCASTING
 from rebalance_core.strategies import JAVA_CLASSES
 
-#: The kinds that may come as ``error_code`` and ``error_message`` in place of a body, or in the
-#: dashboard's envelope with a status.
-MAY_FAIL = (
-    CONSUMER_CONNECTION,
-    TOPIC_ROUTE,
-    CONSUMER_RUNNING_INFO,
-    CONSUME_STATS,
-    MESSAGE_REQUEST_MODE,
-    CLUSTER_INFO,
-    SUBSCRIPTION_GROUP,
-    CONSUMER_TOPICS,
-)
-
 #: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
 _MOST_QUEUES = 2**31 - 1
 
@@ -72,20 +59,6 @@ STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 _MOCK_BROKER = "__syslo__"
 GLOBAL_SCOPE = "__global__"
 
-_CLASSES = {
-    HEARTBEAT: "HeartbeatData",
-    CONSUMER_CONNECTION: "ConsumerConnection",
-    TOPIC_ROUTE: "TopicRouteData",
-    CONSUMER_RUNNING_INFO: "ConsumerRunningInfo",
-    CONSUME_STATS: "ConsumeStats",
-    MESSAGE_REQUEST_MODE: "MessageRequestModeSerializeWrapper",
-    CLUSTER_INFO: "ClusterInfo",
-    SUBSCRIPTION_GROUP: "SubscriptionGroupWrapper",
-    CONSUMER_TOPICS: "TopicList",
-    LEFT_OUT: "what was left out",
-}
-#: Hardly any of these bodies is JSON: where one cannot be read, the tokenizer reports the place.
-_KEYED_BY_QUEUE = (CONSUMER_RUNNING_INFO, CONSUME_STATS)
 _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
@@ -135,7 +108,8 @@ def read_body(kind: str, text: str) -> Read:
     except FastjsonError as error:
         raise BodyError(str(error)) from error
     except _WrongTypeError as error:
-        raise BodyError(expected(_CLASSES[kind], text if text.strip() else None)) from error
+        came = text if text.strip() else None
+        raise BodyError(expected(BODIES[kind].class_name, came)) from error
 
 
 def expected(what: str, came: str | None) -> str:
@@ -164,7 +138,7 @@ def _value(kind: str, text: str) -> Any:
     try:
         return parse_body(text)
     except FastjsonError:
-        if kind in _KEYED_BY_QUEUE or _OBJECT_KEY_OR_REFERENCE.search(text):
+        if BODIES[kind].is_keyed_by_queue or _OBJECT_KEY_OR_REFERENCE.search(text):
             raise
         raise _WrongTypeError from None
 
@@ -178,7 +152,7 @@ def _unwrapped(kind: str, value: Any, text: str) -> Read:
         value = {"data": value}
     if not isinstance(value, dict):
         raise _WrongTypeError
-    if kind in MAY_FAIL and (_integer(value.get("status"), 32) or 0) != 0:
+    if BODIES[kind].may_fail and (_integer(value.get("status"), 32) or 0) != 0:
         return Read((), STATUS_ERROR, as_text(value.get("errMsg")))
     data = value.get("data")
     if kind == CONSUME_STATS and is_list_of_topics(data):
@@ -186,7 +160,7 @@ def _unwrapped(kind: str, value: Any, text: str) -> Read:
     if data is not None:
         given = {name: each for name, each in value.items() if each is not None}
         value = {**_map(data), **given}
-    return _READERS[kind](value, text)
+    return BODIES[kind].read(value, text)
 
 
 # ------------------------------------------------------------------ heartbeats
@@ -373,17 +347,13 @@ def _held(table: Any, text: str) -> tuple[InfoQueue, ...]:
     for queue, value in read_queue_map("mqTable", table, text):
         fields = _map(value)
         dropped = _boolean(fields.get("droped")) or False  # RocketMQ's spelling
-        held.append(
-            InfoQueue(
-                *queue,
-                dropped,
-                _instant_of_millis(_integer(fields.get("lastPullTimestamp"), 64)),
-                _instant_of_millis(_integer(fields.get("lastConsumeTimestamp"), 64)),
-                _integer(fields.get("cachedMsgCount"), 64),
-                _boolean(fields.get("locked")),
-            )
-        )
+        pulled, consumed, cached = _long_numbers(fields, _OF_PROCESS_QUEUE)
+        times = _instant_of_millis(pulled), _instant_of_millis(consumed)
+        held.append(InfoQueue(*queue, dropped, *times, cached, _boolean(fields.get("locked"))))
     return tuple(held)
+
+
+_OF_PROCESS_QUEUE = ("lastPullTimestamp", "lastConsumeTimestamp", "cachedMsgCount")
 
 
 def _start(text: str | None) -> int | None:
@@ -431,15 +401,15 @@ def _stats(entries: Iterable[tuple[tuple[str, str, int], Any]]) -> Stats:
     offsets = []
     for queue, value in entries:
         fields = _map(value)
-        of_broker, of_consumer, millis = (
-            _integer(fields.get(name), 64)
-            for name in ("brokerOffset", "consumerOffset", "lastTimestamp")
-        )
+        of_broker, of_consumer, millis = _long_numbers(fields, _OF_OFFSETS)
         if of_broker is not None and of_consumer is not None:
             # 0: nothing was consumed of it yet.
             last = _instant_of_millis(millis) if millis is not None and millis > 0 else None
             offsets.append(Offset(*queue, of_broker, of_consumer, last))
     return Stats(tuple(offsets))
+
+
+_OF_OFFSETS = ("brokerOffset", "consumerOffset", "lastTimestamp")
 
 
 # ------------------------------------------------------------------ message request modes
@@ -521,21 +491,47 @@ def _integer(value: Any, bits: int) -> int | None:
     return value
 
 
+def _long_numbers(fields: Fields, names: Sequence[str]) -> list[int | None]:
+    return [_integer(fields.get(name), 64) for name in names]
+
+
 def _boolean(value: Any) -> bool | None:
     if not isinstance(value, bool | None):
         raise _WrongTypeError
     return value
 
 
-_READERS: Mapping[str, Callable[[Fields, str], Read]] = {
-    HEARTBEAT: _heartbeat,
-    CONSUMER_CONNECTION: _connections,
-    TOPIC_ROUTE: _route,
-    CONSUMER_RUNNING_INFO: _running_info,
-    CONSUME_STATS: _consume_stats,
-    MESSAGE_REQUEST_MODE: _request_modes,
-    CLUSTER_INFO: _unused("brokerAddrTable", _map),
-    SUBSCRIPTION_GROUP: _unused("subscriptionGroupTable", _map),
-    CONSUMER_TOPICS: _unused("topicList", _list),
-    LEFT_OUT: _unused("what", as_text),
+class Body(NamedTuple):
+    """How the body of a kind is read: as which class of RocketMQ's, and by which function.
+
+    ``may_fail``: it may come as ``error_code`` and ``error_message`` in place of a body, or in the
+    dashboard's envelope with a status. ``is_keyed_by_queue``: hardly any of these bodies is JSON,
+    and where one cannot be read, the tokenizer reports the place. ``repeats``: it comes again and
+    again; the others hold counters and times that always move.
+    """
+
+    class_name: str
+    read: Callable[[Fields, str], Read]
+    may_fail: bool = True
+    is_keyed_by_queue: bool = False
+    repeats: bool = True
+
+
+#: By kind, but for the lines of client logs, which are no JSON.
+BODIES: Mapping[str, Body] = {
+    HEARTBEAT: Body("HeartbeatData", _heartbeat, may_fail=False),
+    CONSUMER_CONNECTION: Body("ConsumerConnection", _connections),
+    TOPIC_ROUTE: Body("TopicRouteData", _route),
+    CONSUMER_RUNNING_INFO: Body(
+        "ConsumerRunningInfo", _running_info, is_keyed_by_queue=True, repeats=False
+    ),
+    CONSUME_STATS: Body("ConsumeStats", _consume_stats, is_keyed_by_queue=True, repeats=False),
+    MESSAGE_REQUEST_MODE: Body("MessageRequestModeSerializeWrapper", _request_modes),
+    CLUSTER_INFO: Body("ClusterInfo", _unused("brokerAddrTable", _map)),
+    SUBSCRIPTION_GROUP: Body("SubscriptionGroupWrapper", _unused("subscriptionGroupTable", _map)),
+    CONSUMER_TOPICS: Body("TopicList", _unused("topicList", _list)),
+    LEFT_OUT: Body("what was left out", _unused("what", as_text), may_fail=False, repeats=False),
 }
+#: The kinds that may come with an error in place of a body, and those that repeat themselves.
+MAY_FAIL = frozenset(kind for kind, body in BODIES.items() if body.may_fail)
+REPEATED = frozenset(kind for kind, body in BODIES.items() if body.repeats)
