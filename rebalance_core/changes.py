@@ -17,7 +17,7 @@ from typing import Any
 from rebalance_core.english import agreeing, joined, named_broker
 from rebalance_core.errors import ChangeError, MissingParameterError, near_names
 from rebalance_core.processes import find_processes, processes_behind
-from rebalance_core.repairs import REPAIRS, Situation, unify_lists, with_members
+from rebalance_core.repairs import REPAIRS, Situation, unify_lists, with_members, with_state
 from rebalance_core.state import (
     BROADCASTING,
     ClientList,
@@ -405,7 +405,7 @@ def _unlist(situation: Situation, client: str) -> Situation:
             lists.append(replace(entry, members=rest))
         else:
             offline.append(entry.broker)
-    return _with(
+    return with_state(
         situation,
         client_lists=tuple(lists),
         offline_brokers=tuple(offline),
@@ -423,7 +423,7 @@ def _list(situation: Situation, client: str, model: Member) -> Situation:
         addr = f"{_JOINS} {len(entry.members) + 1})"
         return (*entry.members, model._replace(client_id=client, client_addr=addr))
 
-    listed = _with(
+    listed = with_state(
         situation,
         client_lists=lists,
         offline_brokers=(),
@@ -461,7 +461,7 @@ def _with_copy_id(client_id: str, planned: Situation) -> Callable[[Situation], S
 
     def apply(situation: Situation) -> Situation:
         processes = processes_behind(situation.state).get(client_id, 0)
-        counted = _with(
+        counted = with_state(
             situation, process_counts=_counted(situation.state, client_id, processes - 1)
         )
         return with_members(counted, lambda entry: map(renamed, entry.members))
@@ -481,7 +481,7 @@ def _part(situation: Situation, client: str, number: int, is_last: bool) -> Situ
             yield member._replace(client_id=copy_id(client, copy)) if is_it else member
 
     counts = _counted(situation.state, client, processes_behind(situation.state)[client] - 1)
-    return with_members(_with(situation, process_counts=counts), parted)
+    return with_members(with_state(situation, process_counts=counts), parted)
 
 
 def _subscribe(situation: Situation, client: str, expression: str | None) -> Situation:
@@ -506,7 +506,7 @@ def _add_broker(situation: Situation, nameserver: str, broker: str, number: int)
     new = (broker, 0)
     if not state.client_lists or new in {entry.broker for entry in state.client_lists}:
         return changed
-    with_empty = _with(changed, client_lists=(*state.client_lists, ClientList(*new, ())))
+    with_empty = with_state(changed, client_lists=(*state.client_lists, ClientList(*new, ())))
     return unify_lists(with_empty, new)
 
 
@@ -519,7 +519,7 @@ def _remove_broker(situation: Situation, nameserver: str, broker: str) -> Situat
 
 def _rerouted(situation: Situation, broker_name: str) -> Situation:
     """Its list is that of before, or made up: it shows nobody's route."""
-    return _with(situation, rerouted=situation.state.rerouted | {broker_name})
+    return with_state(situation, rerouted=situation.state.rerouted | {broker_name})
 
 
 def _resize(situation: Situation, broker: str, number: int) -> Situation:
@@ -555,19 +555,13 @@ def _prescribe(
 # ------------------------------------------------------------------ what steps are made from
 
 
-def _with(situation: Situation, **changed: Any) -> Situation:
-    """The situation with these fields of its state; the very same where they are the same."""
-    state = replace(situation.state, **changed)
-    return situation if state == situation.state else replace(situation, state=state)
-
-
 def _with_brokers(
     situation: Situation,
     namesrv_addr: str | None,
     changed: Callable[[tuple[RouteBroker, ...]], tuple[RouteBroker, ...]],
 ) -> Situation:
     """The situation with other brokers in one nameserver's route, or in every route."""
-    return _with(
+    return with_state(
         situation,
         topic_routes=tuple(
             replace(route, brokers=changed(route.brokers))

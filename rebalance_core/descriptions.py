@@ -313,30 +313,17 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     )
 
 
-def _manual_assignment(situation: Situation, findings: list[Finding]) -> Description:
-    choosers = _members(situation.state, lambda member: member.chooses_queues)
-    template = (
-        "{clients} [chooses|choose] queues by assign() or by the pull consumer and still "
-        "[takes|take] a slot (nobody can compute which queues [it reads|they read])"
-    )
-    return Description(
-        evidence=_sentences(_of_clients(choosers, template), _effect(findings)),
-        remedy=Text("put members that choose their queues themselves into a separate group"),
-        client_ids=choosers,
-    )
+def _of_members(
+    which: Callable[[Member], bool], template: str, remedy: Text
+) -> Callable[[Situation, list[Finding]], Description]:
+    """Describes what some members are or do."""
 
+    def describe(situation: Situation, findings: list[Finding]) -> Description:
+        client_ids = _members(situation.state, which)
+        found = _sentences(_of_clients(client_ids, template), _effect(findings))
+        return Description(found, remedy, client_ids)
 
-def _mixed_models(situation: Situation, findings: list[Finding]) -> Description:
-    broadcasting = _members(situation.state, lambda m: m.message_model == BROADCASTING)
-    template = (
-        "{clients} [broadcasts|broadcast] in a clustering group, reading every queue and taking "
-        "slots"
-    )
-    return Description(
-        evidence=_sentences(_of_clients(broadcasting, template), _effect(findings)),
-        remedy=Text("put broadcasting members into a separate group"),
-        client_ids=broadcasting,
-    )
+    return describe
 
 
 def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
@@ -644,8 +631,18 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     GHOST_MEMBER: _ghosts,
     STRATEGY_MISMATCH: _strategies,
     SUBSCRIPTION_MISMATCH: _subscriptions,
-    MANUAL_ASSIGNMENT: _manual_assignment,
-    MIXED_MESSAGE_MODEL: _mixed_models,
+    MANUAL_ASSIGNMENT: _of_members(
+        lambda member: member.chooses_queues,
+        "{clients} [chooses|choose] queues by assign() or by the pull consumer and still "
+        "[takes|take] a slot (nobody can compute which queues [it reads|they read])",
+        Text("put members that choose their queues themselves into a separate group"),
+    ),
+    MIXED_MESSAGE_MODEL: _of_members(
+        lambda member: member.message_model == BROADCASTING,
+        "{clients} [broadcasts|broadcast] in a clustering group, reading every queue and taking "
+        "slots",
+        Text("put broadcasting members into a separate group"),
+    ),
     BROKER_VIEW_DIVERGENCE: _broker_views,
     GROUP_NOT_ON_BROKER: _group_not_on_broker,
     ROUTE_DIVERGENCE: _routes,

@@ -163,8 +163,7 @@ def _count(
     copies = [len(members) for _, members in lists]
     if max(copies) == 1:
         return 1, ""
-    language = next((m.language for _, members in lists for m in members if m.language), None)
-    return count_processes(client_id, copies, shown.get(client_id), language)
+    return count_processes(client_id, copies, shown.get(client_id), _spoken(lists)[0])
 
 
 def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
@@ -262,10 +261,9 @@ def _one_each(
     state: State, rules: StrategyRules, facts: Mapping[str, tuple[Any, ...]]
 ) -> tuple[Process, ...]:
     """One process for every id, as its member shows it."""
-    process_of = _processes_by(state, rules, (each[_STRATEGY] for each in facts.values()))
+    process_of = _processes_by(state, rules, (shown[_STRATEGY] for shown in facts.values()))
     return tuple(
-        process_of(client_id, subscribed, model == BROADCASTING, chooses, False, *others)
-        for client_id, (subscribed, model, chooses, *others) in sorted(facts.items())
+        process_of(client_id, _traits(shown)) for client_id, shown in sorted(facts.items())
     )
 
 
@@ -278,13 +276,13 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     for client_id, lists in sorted(_copies(state).items()):
         count, _ = _count(client_id, lists, shown)
         traits = [
-            [_traits(m, bool(silent) and (*broker, m.client_addr) in silent) for m in members]
+            [_traits(_facts_of(m), (*broker, m.client_addr) in silent) for m in members]
             for broker, members in lists
         ]
         if count == 1:
-            processes.append(process_of(client_id, *_traits_of_one(tuple(chain(*traits)))))
+            processes.append(process_of(client_id, _traits_of_one(tuple(chain(*traits)))))
         else:
-            alike = Counter(process_of(client_id, *t) for t in _traits_of_several(traits, count))
+            alike = Counter(process_of(client_id, t) for t in _traits_of_several(traits, count))
             processes += [each._replace(count=number) for each, number in alike.items()]
     return tuple(processes)
 
@@ -328,37 +326,17 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
 
 def _processes_by(
     state: State, rules: StrategyRules, observed: Iterable[str | None]
-) -> Callable[..., Process]:
+) -> Callable[[str, _Traits], Process]:
     """What makes a process of its id and traits, by the strategies that were observed."""
     group, of_group = state.consumer_group, _of_group(observed)
     orders_differ = _orders_differ(state)
 
-    def process(
-        client_id: str,
-        subscribed: bool,
-        broadcasting: bool,
-        chooses_queues: bool,
-        silent: bool,
-        strategy: str | None,
-        language: str | None,
-        version: int | None,
-        percent: int,
-    ) -> Process:
-        resolved = rules.resolve(
-            KnownClient(group, client_id, strategy, of_group, language, version, orders_differ)
-        )
-        return Process(
-            client_id,
-            1,
-            subscribed,
-            broadcasting,
-            resolved,
-            chooses_queues,
-            silent,
-            (),
-            percent / SURE if subscribed else 1.0,
-            language != "GO",
-        )
+    def process(client_id: str, traits: _Traits) -> Process:
+        subscribed, broadcasting, chooses, silent, strategy, language, version, percent = traits
+        client = KnownClient(group, client_id, strategy, of_group, language, version, orders_differ)
+        share = percent / SURE if subscribed else 1.0
+        shown = subscribed, broadcasting, rules.resolve(client), chooses, silent
+        return Process(client_id, 1, *shown, share=share, reads_slaves=language != "GO")
 
     return process
 
@@ -382,17 +360,10 @@ class _Traits(NamedTuple):
     percent: int
 
 
-def _traits(member: Member, silent: bool) -> _Traits:
-    return _Traits(
-        member.subscribed,
-        member.message_model == BROADCASTING,
-        member.chooses_queues,
-        silent,
-        member.strategy,
-        member.language,
-        member.version,
-        member.subscribed_percent,
-    )
+def _traits(facts: tuple[Any, ...], silent: bool = False) -> _Traits:
+    """Those that the ``_FACTS`` of a member show."""
+    subscribed, message_model, chooses_queues, *others = facts
+    return _Traits(subscribed, message_model == BROADCASTING, chooses_queues, silent, *others)
 
 
 # Nearly all members of all groups show one of a few things.

@@ -18,6 +18,7 @@ from jobs.dumps.statement import (
     Route,
     RouteBroker,
     RunningInfo,
+    Stats,
 )
 
 
@@ -66,7 +67,7 @@ def queues_of(brokers: Sequence[RouteBroker]) -> int:
     return sum(max(broker.read_queue_nums, broker.write_queue_nums) for broker in brokers)
 
 
-#: By type the fields that are names, with what they name, and those that have further contents.
+#: By type the fields that are names, with what they name.
 _NAMES: Mapping[type, Mapping[str, str]] = {
     HeartbeatOfGroup: {"client_id": "a client id"},
     Connection: {"client_id": "a client id", "client_addr": "a client's address"},
@@ -77,16 +78,26 @@ _NAMES: Mapping[type, Mapping[str, str]] = {
     RequestMode: {"topic": "a topic"},
     LogLine: {"strategy": "a strategy's name", "topic": "a topic", "client_id": "a client id"},
 }
-_PARTS = ("connections", "brokers", "queues", "offsets")
+#: By type the fields that have contents of these types, or subscriptions, or the queues of a log.
+_PARTS: Mapping[type, tuple[str, ...]] = {
+    HeartbeatOfGroup: ("subscriptions",),
+    Connections: ("connections", "subscriptions"),
+    Route: ("brokers",),
+    RunningInfo: ("subscriptions", "queues"),
+    Stats: ("offsets",),
+    LogLine: ("queues",),
+}
 
 
 def _names(content: Any) -> Iterator[tuple[str, str | None]]:
-    for field, what in _NAMES.get(type(content), {}).items():
+    kind = type(content)
+    for field, what in _NAMES.get(kind, {}).items():
         yield what, getattr(content, field)
-    for topic, _, _ in getattr(content, "subscriptions", None) or ():
-        yield "a topic", topic
-    for field in _PARTS:
-        for part in getattr(content, field, None) or ():
-            yield from _names(part)
-    if type(content) is tuple:  # a queue of a log line
-        yield from (("a name in a queue", name) for name in content[:2])
+    for field in _PARTS.get(kind, ()):
+        for part in getattr(content, field) or ():
+            if field == "subscriptions":
+                yield "a topic", part[0]
+            elif kind is LogLine:
+                yield from (("a name in a queue", name) for name in part[:2])
+            else:
+                yield from _names(part)

@@ -325,9 +325,9 @@ def _runs_of_polls(
     source: Source,
     names: Sequence[str],
     schema: pa.Schema,
-    counted: Callable[[Batch], Batch] = lambda batch: batch,
+    prepared: Callable[[Batch], Batch] = lambda batch: batch,
 ) -> Rows:
-    """Polls as runs, one for each distinct key; ``counted``: the polls with their key."""
+    """Polls as runs, one for each distinct key; ``prepared``: the polls with their key."""
     key = schema.names[:-1]
     columns, gathered = _Columns(key), Gathered(len(key) + 2)
     has_time = "collected_at" in source.schema.names
@@ -335,7 +335,7 @@ def _runs_of_polls(
         answered_at = np.full(batch.num_rows, NO_NUMBER)
         if has_time:
             answered_at = _times(batch, "collected_at")
-        gathered.add(*columns.read(counted(batch)), _times(batch), answered_at)
+        gathered.add(*columns.read(prepared(batch)), _times(batch), answered_at)
     *keys, times, answered_at = gathered.arrays()
     runs = collect(keys, [times, answered_at])
     made = columns.values([number[runs.first] for number in keys], schema)

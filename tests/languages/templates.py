@@ -26,6 +26,7 @@ TEMPLATES = {
     "language": (0,),
     "agreeing": (1, 2),
     "_of_clients": (1,),
+    "_of_members": (1,),
     "_stepwise": (1,),
     "joined": (1, "template"),
 }
