@@ -107,13 +107,11 @@ def read(
     ).to_batches()
 
 
-def only(source: Source, **values: str | Sequence[str]) -> ds.Dataset:
-    """The rows whose columns have the values, or one of them: ``only(polls, cluster="c")``."""
+def only(source: Source, **values: str) -> ds.Dataset:
+    """The rows whose columns have the values: ``only(polls, cluster="c")``."""
     dataset = ds.dataset(source) if isinstance(source, pa.Table) else source
     for name, wanted in values.items():
-        column = ds.field(name).cast(STRING)
-        is_wanted = column == wanted if isinstance(wanted, str) else column.isin(list(wanted))
-        dataset = dataset.filter(is_wanted)
+        dataset = dataset.filter(ds.field(name).cast(STRING) == wanted)
     return dataset
 
 
@@ -306,13 +304,12 @@ class Collected(NamedTuple):
         numbers[self.order] = np.repeat(np.arange(len(self.starts)), lengths)
         return numbers
 
-    def lists(self, values: Numbers, type_: pa.DataType) -> Array:
+    def lists(self, values: Numbers) -> Array:
         """The values of each key as a list."""
         offsets = pa.array(np.append(self.starts, len(self.order)), pa.int32())
         in_order = values[self.order]
-        return pa.ListArray.from_arrays(
-            offsets, pa.array(in_order, LONG, mask=in_order == NO_NUMBER).cast(type_)
-        )
+        numbers = pa.array(in_order, LONG, mask=in_order == NO_NUMBER)
+        return pa.ListArray.from_arrays(offsets, numbers)
 
 
 def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Collected:

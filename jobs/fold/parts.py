@@ -53,7 +53,7 @@ from jobs.fold.runs import (
     polled,
 )
 from jobs.member_flags import EXPIRED_BEYOND, chooses_queues, is_expired, silence_bounds
-from jobs.schemas import ANSWERED, LONG, NOT_ONLINE, STRING
+from jobs.schemas import ANSWERED, NOT_ONLINE, STRING
 
 _BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
 _NAMESERVER = ("cluster", "topic", "namesrv_addr")
@@ -330,12 +330,9 @@ def _runs_of_polls(
     """Polls as runs, one for each distinct key; ``prepared``: the polls with their key."""
     key = schema.names[:-1]
     columns, gathered = _Columns(key), Gathered(len(key) + 2)
-    has_time = "collected_at" in source.schema.names
-    for batch in read(source, [*names, "snapshot_time", *["collected_at"] * has_time]):
-        answered_at = np.full(batch.num_rows, NO_NUMBER)
-        if has_time:
-            answered_at = _times(batch, "collected_at")
-        gathered.add(*columns.read(prepared(batch)), _times(batch), answered_at)
+    for batch in read(source, [*names, "snapshot_time", "collected_at"]):
+        asked_at, answered_at = _times(batch), _times(batch, "collected_at")
+        gathered.add(*columns.read(prepared(batch)), asked_at, answered_at)
     *keys, times, answered_at = gathered.arrays()
     runs = collect(keys, [times, answered_at])
     made = columns.values([number[runs.first] for number in keys], schema)
@@ -450,6 +447,6 @@ def offset_runs(queue_offsets: Source) -> Rows:
     *keys, times, broker, consumer = gathered.arrays()
     runs = collect(keys, [times, broker, consumer])
     made = columns.values([key[runs.first] for key in keys], OFFSET_RUNS)
-    collected = [runs.lists(values, LONG) for values in (times, broker, consumer)]
+    collected = [runs.lists(values) for values in (times, broker, consumer)]
     made |= zip(("times", "broker_offsets", "consumer_offsets"), collected, strict=True)
     return pa.table(made, schema=OFFSET_RUNS)

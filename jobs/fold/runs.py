@@ -117,7 +117,7 @@ class Runs(NamedTuple):
 
 def polled(collected: Collected, times: Numbers, answered: Numbers) -> Array:
     """The times of runs as ``POLLED``: the snapshot, and when the answer came."""
-    snapshots, at = collected.lists(times, LONG), collected.lists(answered, LONG)
+    snapshots, at = collected.lists(times), collected.lists(answered)
     fields = list(POLLED.value_type)
     struct = pa.StructArray.from_arrays([snapshots.values, at.values], fields=fields)
     return pa.ListArray.from_arrays(snapshots.offsets, struct)
@@ -143,7 +143,7 @@ def merge_runs(runs: Rows) -> Rows:
     columns: dict[str, Array] = {name: rows[name] for name in keys}
     for name, values, came in zip(names, flat, lists, strict=True):
         is_polled = len(values) > 1
-        made = polled(merged, *values) if is_polled else merged.lists(values[0], LONG)
+        made = polled(merged, *values) if is_polled else merged.lists(values[0])
         columns[name] = made.cast(came.type)
     return pa.table({name: columns[name] for name in runs.column_names}, schema=runs.schema)
 
