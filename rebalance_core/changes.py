@@ -442,8 +442,10 @@ def _counted(
     state: State, client_id: str, processes: int, because: str | None = None
 ) -> tuple[ProcessCount, ...]:
     """The counts of processes with another one for this id: where it has one, or with a reason."""
-    others = tuple(each for each in state.process_counts if each.client_id != client_id)
-    of_id = next((each for each in state.process_counts if each.client_id == client_id), None)
+    others = tuple(counted for counted in state.process_counts if counted.client_id != client_id)
+    of_id = next(
+        (counted for counted in state.process_counts if counted.client_id == client_id), None
+    )
     why = because or (of_id.because if of_id else None)
     if why is None or processes < 2:
         return others

@@ -70,7 +70,7 @@ def queue_ranges(queues: Iterable[MessageQueue]) -> str:
     by_broker: dict[str, list[int]] = defaultdict(list)
     for queue in sort_message_queues(list(set(queues))):
         by_broker[queue.broker_name].append(queue.queue_id)
-    in_words = (queues_of(*each) for each in by_broker.items())
+    in_words = (queues_of(name, numbers) for name, numbers in by_broker.items())
     return list_of(in_words, _MOST_NAMES, ("more broker", "more brokers"))
 
 
@@ -193,7 +193,9 @@ def _stale_channel(
 def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
     addresses = {address for _, _, address in silent_members(situation.state)}
     ghosts = _members(situation.state, lambda member: member.client_addr in addresses)
-    dead = {each.client_id for each in situation.state.process_counts if not each.processes}
+    dead = {
+        counted.client_id for counted in situation.state.process_counts if not counted.processes
+    }
     template = "{clients} [sends|send] no heartbeats any more and still [takes|take] a slot"
     if dead.issuperset(ghosts):
         template = (
@@ -231,7 +233,7 @@ def _strategies(situation: Situation, findings: list[Finding]) -> Description:
 
 def _most_first(users: Mapping[str, Collection[str]]) -> list[tuple[str, list[str]]]:
     """What is used and the ids that use it, in order; what most of them use comes first."""
-    in_order = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
+    in_order = sorted(users.items(), key=lambda use: (-len(use[1]), use[0]))
     return [(what, sorted(ids)) for what, ids in in_order]
 
 
@@ -273,9 +275,9 @@ def subscriptions_differ(state: State) -> bool:
     do not; what the group's table has of it may be anybody's.
     """
     reported = [
-        each for each in state.members if each.subscription_source not in (None, GROUP_TABLE)
+        member for member in state.members if member.subscription_source not in (None, GROUP_TABLE)
     ]
-    return any(each.subscribed for each in reported) and any(map(is_stranger, reported))
+    return any(member.subscribed for member in reported) and any(map(is_stranger, reported))
 
 
 def _subscriptions(situation: Situation, findings: list[Finding]) -> Description:
@@ -357,7 +359,9 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
             "see whether those clients reach those brokers (network, firewall, name server "
             "addresses); while one starts or leaves this passes by itself"
         ),
-        client_ids=tuple(sorted({each for missing in short.values() for each in missing})),
+        client_ids=tuple(
+            sorted({client_id for missing in short.values() for client_id in missing})
+        ),
         broker_names=tuple(dict.fromkeys(name for name, _ in short)),
     )
 
@@ -369,7 +373,7 @@ def _cut_off(state: State) -> Iterator[Text]:
     (``MQClientInstance.sendHeartbeatToAllBroker``): one that does not subscribe to the topic is not
     expected there. Where the group's table alone shows what a client subscribes to, that may be so.
     """
-    subscribed = {each.client_id: each for each in state.members if each.subscribed}
+    subscribed = {member.client_id: member for member in state.members if member.subscribed}
     cut_off: dict[str, list[str]] = defaultdict(list)
     for client_id, broker_name in state.unreachable:
         if client_id in subscribed:
@@ -424,7 +428,7 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
             Text(
                 "the nameservers differ on {topic}: {routes}",
                 topic=state.topic,
-                routes=joined(_route(each) for each in state.topic_routes),
+                routes=joined(_route(route) for route in state.topic_routes),
             ),
             _effect(findings),
         ),
@@ -438,7 +442,8 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
 
 def _route(route: TopicRoute) -> Text:
     brokers = sorted(
-        (each for each in route.brokers if each.is_readable), key=lambda each: each.broker_name
+        (broker for broker in route.brokers if broker.is_readable),
+        key=lambda broker: broker.broker_name,
     )
     if not brokers:
         return Text("{nameserver} gives no readable broker", nameserver=route.namesrv_addr)
@@ -448,10 +453,10 @@ def _route(route: TopicRoute) -> Text:
         brokers=_and(
             Text(
                 "{broker} with {queues}",
-                broker=each.broker_name,
-                queues=count(each.read_queue_nums, "queue"),
+                broker=broker.broker_name,
+                queues=count(broker.read_queue_nums, "queue"),
             )
-            for each in brokers
+            for broker in brokers
         ),
     )
 

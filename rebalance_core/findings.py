@@ -413,7 +413,7 @@ def _weakest_source(processes: list[Process]) -> StrategySource | None:
 def _subscription_source(state: State) -> str | None:
     """The weakest of the sources of all members."""
     sources = {member.subscription_source for member in state.members}
-    return next((each for each in reversed(SUBSCRIPTION_SOURCES) if each in sources), None)
+    return next((source for source in reversed(SUBSCRIPTION_SOURCES) if source in sources), None)
 
 
 #: What a column of type int holds.
@@ -487,7 +487,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
     """The most that each id does under any view: its processes may draw whichever."""
     if not stacked_ids:
         return ()
-    by_id: dict[str, list[Process]] = {each.client_id: [] for each in stacked_ids}
+    by_id: dict[str, list[Process]] = {stacked_id.client_id: [] for stacked_id in stacked_ids}
     for process in claims.processes:
         if process.client_id in by_id and process.claims:
             by_id[process.client_id].append(process)
@@ -508,7 +508,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
             taken = strategy.claims(view.queues, view.client_ids)
             in_later_slots = _in_later_slots(strategy, view, taken)
             for client_id, processes in by_id.items():
-                using = [each for each in processes if id(each.strategy.strategy) == key]
+                using = [process for process in processes if id(process.strategy.strategy) == key]
                 if all(process.broadcasting for process in using):
                     continue
                 if sum(process.count for process in processes) > 1:
@@ -517,9 +517,12 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
                 orphaned[client_id] = max(orphaned[client_id], in_later_slots[client_id])
     return tuple(
         StackedEffect(
-            each, wasted[each.client_id], duplicated[each.client_id], orphaned[each.client_id]
+            stacked_id,
+            wasted[stacked_id.client_id],
+            duplicated[stacked_id.client_id],
+            orphaned[stacked_id.client_id],
         )
-        for each in stacked_ids
+        for stacked_id in stacked_ids
     )
 
 

@@ -46,20 +46,20 @@ def queues_by_client(allocations: Sequence[Takes]) -> dict[str, float]:
     {'a': 3.0, 'b': 1.0}
     """
     behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    for each in allocations:
-        behind[each.client_id, each.view_brokers] += each.processes
+    for allocation in allocations:
+        behind[allocation.client_id, allocation.view_brokers] += allocation.processes
     queues: dict[str, float] = defaultdict(float)
-    for each in allocations:
-        share = each.processes / behind[each.client_id, each.view_brokers]
-        queues[each.client_id] += share * each.view_weight * len(each.queues)
+    for allocation in allocations:
+        share = allocation.processes / behind[allocation.client_id, allocation.view_brokers]
+        queues[allocation.client_id] += share * allocation.view_weight * len(allocation.queues)
     return {client_id: round(number, 9) for client_id, number in sorted(queues.items())}
 
 
 def processes_by_client(allocations: Sequence[Takes]) -> dict[str, int]:
     """By client id how many processes use it, by the view that shows most of them."""
     behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    for each in allocations:
-        behind[each.client_id, each.view_brokers] += each.processes
+    for allocation in allocations:
+        behind[allocation.client_id, allocation.view_brokers] += allocation.processes
     processes: Counter[str] = Counter()
     for (client_id, _), number in behind.items():
         processes[client_id] = max(processes[client_id], number)

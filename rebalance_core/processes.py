@@ -154,7 +154,7 @@ def processes_behind(state: State) -> dict[str, int]:
 
 
 def _shown_counts(state: State) -> dict[str, ProcessCount]:
-    return {each.client_id: each for each in state.process_counts if each.processes}
+    return {counted.client_id: counted for counted in state.process_counts if counted.processes}
 
 
 def _count(
@@ -198,7 +198,7 @@ def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
 
 
 def _ids_of_nobody(state: State) -> Iterator[str]:
-    return (each.client_id for each in state.process_counts if not each.processes)
+    return (counted.client_id for counted in state.process_counts if not counted.processes)
 
 
 def _copies(state: State) -> dict[str, CopiesPerList]:
@@ -283,7 +283,7 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
             processes.append(process_of(client_id, _traits_of_one(tuple(chain(*traits)))))
         else:
             alike = Counter(process_of(client_id, t) for t in _traits_of_several(traits, count))
-            processes += [each._replace(count=number) for each, number in alike.items()]
+            processes += [process._replace(count=number) for process, number in alike.items()]
     return tuple(processes)
 
 
@@ -321,7 +321,7 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
             ]
             unreachable = tuple(sorted({*by_everybody, *names}))
             found[process._replace(count=1, unreachable=unreachable)] += 1
-    return tuple(each._replace(count=count) for each, count in found.items())
+    return tuple(process._replace(count=count) for process, count in found.items())
 
 
 def _processes_by(
@@ -371,16 +371,16 @@ def _traits(facts: tuple[Any, ...], silent: bool = False) -> _Traits:
 def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
     """Those of the one process that all these members are."""
     # Language and version of one and the same member: of two they might be no SDK that there is.
-    spoken = next((each for each in every if each.language), every[0])
+    spoken = next((shown for shown in every if shown.language), every[0])
     return _Traits(
-        subscribed=any(each.subscribed for each in every),
-        broadcasting=all(each.broadcasting for each in every),
-        chooses_queues=all(each.chooses_queues for each in every),
-        silent=all(each.silent for each in every),
-        strategy=next((each.strategy for each in every if each.strategy), None),
+        subscribed=any(shown.subscribed for shown in every),
+        broadcasting=all(shown.broadcasting for shown in every),
+        chooses_queues=all(shown.chooses_queues for shown in every),
+        silent=all(shown.silent for shown in every),
+        strategy=next((shown.strategy for shown in every if shown.strategy), None),
         language=spoken.language,
         version=spoken.version,
-        percent=max((each.percent for each in every if each.subscribed), default=SURE),
+        percent=max((shown.percent for shown in every if shown.subscribed), default=SURE),
     )
 
 
@@ -389,15 +389,15 @@ def _traits_of_several(traits: list[list[_Traits]], count: int) -> list[_Traits]
     richest = max(range(len(traits)), key=lambda number: len(traits[number]))
     in_order = sorted(
         traits[richest],
-        key=lambda each: (
-            not each.subscribed,
-            -each.percent,
-            each.chooses_queues,
-            each.silent,
-            each.broadcasting,
-            each.strategy or "",
-            each.language or "",
-            each.version or 0,
+        key=lambda shown: (
+            not shown.subscribed,
+            -shown.percent,
+            shown.chooses_queues,
+            shown.silent,
+            shown.broadcasting,
+            shown.strategy or "",
+            shown.language or "",
+            shown.version or 0,
         ),
     )
     return in_order[:count]

@@ -170,7 +170,7 @@ def lists_of_topic(state: State) -> list[ClientList]:
     return [
         entry
         if entry.broker in asked
-        else replace(entry, members=tuple(each for each in entry.members if each.subscribed))
+        else replace(entry, members=tuple(member for member in entry.members if member.subscribed))
         for entry in state.client_lists
     ]
 
@@ -216,7 +216,7 @@ def _reaching(situation: Situation, reached: Callable[[str | None, str], bool]) 
 def brokers_without_group(state: State) -> tuple[tuple[str, int], ...]:
     """(name, id) of the brokers that do not have the group while others list its members."""
     names = {broker for client_id, broker in state.unreachable if client_id is None}
-    return tuple(sorted(each for each in state.offline_brokers if each[0] in names))
+    return tuple(sorted(broker for broker in state.offline_brokers if broker[0] in names))
 
 
 def add_group_to_brokers(situation: Situation) -> Situation:
@@ -225,7 +225,7 @@ def add_group_to_brokers(situation: Situation) -> Situation:
     without = brokers_without_group(state)
     if not without:
         return situation
-    longest = max(lists_of_topic(state), key=lambda each: len(each.members), default=None)
+    longest = max(lists_of_topic(state), key=lambda entry: len(entry.members), default=None)
     members = tuple(
         member._replace(client_addr=f"{member.client_addr} (elsewhere)")
         for member in (longest.members if longest else ())
@@ -261,23 +261,25 @@ def bring_masters_back(situation: Situation) -> Situation:
     """Routes that have slaves alone have the master too, which lists whom they list."""
     state = situation.state
     away = state.without_master
-    if not away or all(each.reads_slaves for each in find_processes(state, situation.rules)):
+    if not away or all(process.reads_slaves for process in find_processes(state, situation.rules)):
         return situation
     routes = tuple(
         replace(
             route,
             brokers=tuple(
-                replace(each, broker_ids=(0, *each.broker_ids))
-                if each.broker_name in away and each.broker_ids
-                else each
-                for each in route.brokers
+                replace(broker, broker_ids=(0, *broker.broker_ids))
+                if broker.broker_name in away and broker.broker_ids
+                else broker
+                for broker in route.brokers
             ),
         )
         for route in state.topic_routes
     )
-    of_slaves = {each.broker_name: each for each in state.client_lists if each.broker_name in away}
-    lists = [replace(each, broker_id=0) for each in of_slaves.values()]
-    kept = [each for each in state.client_lists if each not in lists]
+    of_slaves = {
+        entry.broker_name: entry for entry in state.client_lists if entry.broker_name in away
+    }
+    lists = [replace(entry, broker_id=0) for entry in of_slaves.values()]
+    kept = [entry for entry in state.client_lists if entry not in lists]
     return with_state(situation, topic_routes=routes, client_lists=(*kept, *lists))
 
 
@@ -294,7 +296,10 @@ def unify_strategies(situation: Situation) -> Situation:
             by_identity[id(process.strategy.strategy)] = process.strategy.strategy
     if len(used) < 2:
         return situation
-    chosen = min(by_identity.values(), key=lambda each: (-used[id(each)], each.name, each.variant))
+    chosen = min(
+        by_identity.values(),
+        key=lambda strategy: (-used[id(strategy)], strategy.name, strategy.variant),
+    )
     return _with_strategies(situation, lambda *_: chosen)
 
 
@@ -303,10 +308,12 @@ def serve_all_rooms(situation: Situation) -> Situation:
     in_use = _in_use(situation, ByMachineRoom)
     brokers = {b.broker_name for b in situation.state.brokers}
     strategies = set(in_use.values())
-    unserved = {name for name in brokers if not any(each.serves(name) for each in strategies)}
+    unserved = {
+        name for name in brokers if not any(strategy.serves(name) for strategy in strategies)
+    }
     if not in_use or not unserved:
         return situation
-    serving = {each: each.also_serving(unserved) for each in strategies}
+    serving = {strategy: strategy.also_serving(unserved) for strategy in strategies}
     changed = {client_id: serving[each] for client_id, each in in_use.items()}
     return _with_strategies(situation, changed.get)
 

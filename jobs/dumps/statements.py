@@ -308,7 +308,7 @@ class Reader:
     def _identified(self, name: str, kind: _Kind, envelope: dict[str, Any]) -> _Who | None:
         """Who was asked and who spoke, of whom; None where something of it is missing."""
         names = ("cluster", kind.subject or "", *kind.source, "error_code", "error_message")
-        values = [envelope.get(each) for each in names]
+        values = [envelope.get(field) for field in names]
         # With the types: true equals 1, and is no number here.
         key = (name, *values, *map(type, values))
         try:
@@ -318,7 +318,7 @@ class Reader:
         if who is None:
             who = _who(name, kind, envelope, self._bounds)
             if who is not None:
-                self._who.remember(key, who, sum([len(str(each)) for each in values]))
+                self._who.remember(key, who, sum([len(str(value)) for value in values]))
         return who
 
     def _body(self, kind: str, body: str) -> Read:
@@ -327,7 +327,7 @@ class Reader:
         read = self._bodies.get((kind, body))
         if read is None:
             read = self._within(read_body(kind, body), body)
-            contents = tuple((group, self._interned(each)) for group, each in read.contents)
+            contents = tuple((group, self._interned(content)) for group, content in read.contents)
             read = self._bodies.remember((kind, body), read._replace(contents=contents), len(body))
         return read
 
@@ -363,7 +363,7 @@ _NOTHING = Read(((None, None),))
 def _who(name: str, kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> _Who | None:
     if _first_problem(kind, envelope, bounds) is not None:
         return None
-    source = Source(**{each: _value(each, envelope.get(each)) for each in kind.source})
+    source = Source(**{field: _value(field, envelope.get(field)) for field in kind.source})
     if name in MAY_FAIL:
         code = _value("error_code", envelope.get("error_code"))
         message = as_text(envelope.get("error_message"))
@@ -377,9 +377,9 @@ _MISSING = (None, "")
 
 def _names(kind: _Kind, envelope: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
     """The fields of an envelope that are names."""
-    for each in dict.fromkeys(("cluster", *kind.required, *kind.source)):
-        if each not in _TIMES and each not in _NUMBERS:
-            yield each, as_text(envelope.get(each))
+    for field in dict.fromkeys(("cluster", *kind.required, *kind.source)):
+        if field not in _TIMES and field not in _NUMBERS:
+            yield field, as_text(envelope.get(field))
 
 
 def _first_problem(kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> str | None:

@@ -158,7 +158,7 @@ def _unwrapped(kind: str, value: Any, text: str) -> Read:
     if kind == CONSUME_STATS and is_list_of_topics(data):
         return Read(((None, _stats(read_topics(data, text))),))
     if data is not None:
-        given = {name: each for name, each in value.items() if each is not None}
+        given = {name: field for name, field in value.items() if field is not None}
         value = {**_map(data), **given}
     return BODIES[kind].read(value, text)
 
@@ -215,14 +215,14 @@ def _connections(body: Fields, _: str) -> Read:
     if given is None:
         raise BodyError("expected ConsumerConnection with a connectionSet")
     connections = []
-    for each in map(_map, given):
-        client_id, client_addr = as_text(each.get("clientId")), as_text(each.get("clientAddr"))
+    for fields in map(_map, given):
+        client_id, client_addr = as_text(fields.get("clientId")), as_text(fields.get("clientAddr"))
         if not client_id or not client_addr:
             raise BodyError("expected every connection to have a clientId and a clientAddr")
-        language, version = as_text(each.get("language")), _integer(each.get("version"), 32)
+        language, version = as_text(fields.get("language")), _integer(fields.get("version"), 32)
         connections.append(Connection(client_id, client_addr, language, version))
     answer = Connections(
-        tuple(sorted(connections, key=lambda each: each[:2])),
+        tuple(sorted(connections, key=lambda connection: connection[:2])),
         as_text(body.get("consumeType")),
         as_text(body.get("messageModel")),
         _subscriptions(_map(body.get("subscriptionTable")).values()),
@@ -262,23 +262,23 @@ def _route(body: Fields, _: str) -> Read:
 def _brokers(given: Iterable[Any]) -> dict[str, tuple[tuple[int, ...], str | None]]:
     """By name the ids and the zone; of equal names the first counts."""
     brokers: dict[str, tuple[tuple[int, ...], str | None]] = {}
-    for each in map(_map, given):
-        name = as_text(each.get("brokerName"))
+    for fields in map(_map, given):
+        name = as_text(fields.get("brokerName"))
         if not name:
             raise BodyError("expected every brokerData to have a brokerName")
-        keys = _map(each.get("brokerAddrs"))
+        keys = _map(fields.get("brokerAddrs"))
         ids = sorted(int(key) for key in keys if _INTEGER.fullmatch(key))
-        brokers.setdefault(name, (tuple(ids), as_text(each.get("zoneName"))))
+        brokers.setdefault(name, (tuple(ids), as_text(fields.get("zoneName"))))
     return brokers
 
 
 def _queue_numbers(given: Iterable[Any]) -> dict[str, tuple[int, int, int]]:
     """By broker name perm, readQueueNums and writeQueueNums; of equal names the first counts."""
     numbers: dict[str, tuple[int, int, int]] = {}
-    for each in map(_map, given):
-        name = as_text(each.get("brokerName"))
+    for fields in map(_map, given):
+        name = as_text(fields.get("brokerName"))
         perm, reads, writes = [
-            _integer(each.get(key), 32) for key in ("perm", "readQueueNums", "writeQueueNums")
+            _integer(fields.get(key), 32) for key in ("perm", "readQueueNums", "writeQueueNums")
         ]
         if not name or perm is None or not (_is_number(reads) and _is_number(writes)):
             raise BodyError(
@@ -296,10 +296,10 @@ def _is_number(queues: int | None) -> TypeGuard[int]:
 def _logical_queues(mappings: Iterable[Any]) -> dict[str, int]:
     """By scope the number of logical queues: the highest that any broker gives."""
     most: dict[str, int] = {}
-    for each in map(_map, mappings):
-        scope = as_text(each.get("scope"))
+    for fields in map(_map, mappings):
+        scope = as_text(fields.get("scope"))
         scope = GLOBAL_SCOPE if scope is None else scope
-        number = _integer(each.get("totalQueues"), 32) or 0
+        number = _integer(fields.get("totalQueues"), 32) or 0
         if not _is_number(number):
             raise BodyError(
                 f"expected every topicQueueMapping to have totalQueues of 0 to {_MOST_QUEUES}"

@@ -50,8 +50,14 @@ def group_of_nobody(topic: str) -> str:
 
 def topics_of(records: Iterable[Record]) -> list[str]:
     """The topics to which some member of a list subscribes."""
-    subscriptions = {each for *_, of_member in records for each in of_member or ()}
-    return sorted({each[0] for each in subscriptions if each is not None and each[0] is not None})
+    subscriptions = {subscription for *_, of_member in records for subscription in of_member or ()}
+    return sorted(
+        {
+            subscription[0]
+            for subscription in subscriptions
+            if subscription is not None and subscription[0] is not None
+        }
+    )
 
 
 def subscribers(
@@ -186,7 +192,7 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
         return
     queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)
-    in_order = sorted(times, key=lambda each: (each[0] is not None, each[0] or 0, each[1]))
+    in_order = sorted(times, key=lambda time: (time[0] is not None, time[0] or 0, time[1]))
     held = queues and tuple(
         HeldQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
         for each, activity in zip_longest(queues, activities or ())
@@ -201,10 +207,10 @@ def _offsets(offsets: Rows) -> Iterator[tuple[str, str, QueueOffsets]]:
     columns = [offsets[name].to_pylist() for name in OFFSET_RUNS.names[:5]]
     lists = [offsets[name].combine_chunks() for name in OFFSET_RUNS.names[5:]]
     ends = np.cumsum(int64(pc.list_value_length(lists[0]))).tolist()
-    values = [int64(each.flatten()) for each in lists]
+    values = [int64(list_.flatten()) for list_ in lists]
     start = 0
     for (cluster, name, *queue), end in zip(zip(*columns, strict=True), ends, strict=True):
-        yield cluster, name, QueueOffsets(*queue, *[each[start:end] for each in values])
+        yield cluster, name, QueueOffsets(*queue, *[value[start:end] for value in values])
         start = end
 
 

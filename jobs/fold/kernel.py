@@ -224,10 +224,10 @@ def split(rows: Rows, subject: str, shards_of: ShardsOf) -> Iterator[tuple[int, 
     places: dict[int, list[int]] = defaultdict(list)
     found: dict[tuple[str, str], Iterable[int]] = {}
     subjects = zip(rows["cluster"].to_pylist(), rows[subject].to_pylist(), strict=True)
-    for place, each in enumerate(subjects):
-        shards = found.get(each)
+    for place, pair in enumerate(subjects):
+        shards = found.get(pair)
         if shards is None:
-            shards = found[each] = shards_of(*each)
+            shards = found[pair] = shards_of(*pair)
         for shard in shards:
             places[shard].append(place)
     for shard, of_shard in places.items():

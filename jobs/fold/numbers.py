@@ -164,7 +164,9 @@ def _is_same(one: Array, other: Array) -> bool:
     """Whether both lie in one place of memory: enough to find what batches share, and cheap."""
     if len(one) != len(other) or one.offset != other.offset:
         return False
-    addresses = [[each and each.address for each in array.buffers()] for array in (one, other)]
+    addresses = [
+        [buffer and buffer.address for buffer in array.buffers()] for array in (one, other)
+    ]
     return addresses[0] == addresses[1]
 
 
@@ -248,7 +250,7 @@ class Values:
         if pa.types.is_struct(column.type):
             is_null = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.int64)
             values = zip(self._parts, column.flatten(), strict=True)
-            return hash_rows([is_null, *[part.read(each) for part, each in values]])
+            return hash_rows([is_null, *[part.read(field) for part, field in values]])
         return self._column.number(column)
 
 
@@ -282,7 +284,7 @@ def numbers_or_none(column: Array) -> Numbers:
 def key_numbers(column: Array) -> list[Numbers]:
     """Numbers of a column's values, whatever its type: equal values have equal ones."""
     found = Values(column.type).read(column)
-    return [found] if isinstance(found, np.ndarray) else [each.view(np.int64) for each in found]
+    return [found] if isinstance(found, np.ndarray) else [hashes.view(np.int64) for hashes in found]
 
 
 class Collected(NamedTuple):

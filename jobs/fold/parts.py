@@ -112,17 +112,17 @@ class _Statements:
             ]
         )
         if is_record is not None:
-            hashes = [np.where(is_record, each, np.uint64(0)) for each in hashes]
+            hashes = [np.where(is_record, hash_, np.uint64(0)) for hash_ in hashes]
         starts = segments(keys)
         ends = np.append(starts[1:], batch.num_rows)
-        numbers, new = self._number([sum_segments(each, starts) for each in hashes])
+        numbers, new = self._number([sum_segments(hash_, starts) for hash_ in hashes])
         if len(new):
             self._keep(batch, hashes, zip(starts[new], ends[new], strict=True), is_record)
         self._gathered.add(*[key[starts] for key in keys], numbers)
 
     def _number(self, sums: Sequence[Hashes]) -> tuple[Numbers, Numbers]:
         """The number of each sum, and the places of those that are new, by their numbers."""
-        columns = [each.view(np.int64) for each in sums]
+        columns = [hashes.view(np.int64) for hashes in sums]
         order = np.lexsort(columns)
         starts = segments([column[order] for column in columns])
         firsts = np.minimum.reduceat(order, starts)
@@ -144,11 +144,11 @@ class _Statements:
         is_record: NDArray[np.bool_] | None,
     ) -> None:
         """Keeps the records of contents that are new, between the edges."""
-        spans = [np.arange(*each) for each in edges]
+        spans = [np.arange(*edge) for edge in edges]
         if is_record is not None:
             spans = [span[is_record[span]] for span in spans]
         rows = np.concatenate(spans)
-        columns = [each.view(np.int64)[rows] for each in hashes]
+        columns = [hash_.view(np.int64)[rows] for hash_ in hashes]
         distinct = collect(columns, [np.arange(len(rows))])
         first, known = distinct.first, self._records
         before = len(known)
@@ -167,7 +167,7 @@ class _Statements:
         *keys, times, numbers = self._gathered.arrays()
         ids = ContentIds(self._facts)
         (records,) = records_of(self._kept, [len(self._records)], self._facts)
-        found = [ids.identify([records[n] for n in each.tolist()]) for each in self._contents]
+        found = [ids.identify([records[n] for n in content.tolist()]) for content in self._contents]
         id_numbers = Column()
         of_numbers = np.array([id_numbers.number_of(id_) for id_, _ in found] or [0], np.int64)
         contents = of_numbers[numbers]
@@ -188,7 +188,7 @@ def records_of(
     table = concat(kept, pa.schema([(fact.name, fact.type) for fact in facts])).combine_chunks()
     columns = [table[fact.name].combine_chunks() for fact in facts]
     hashes = hash_rows([Values(column.type).read(column) for column in columns])
-    rows = collect([each.view(np.int64) for each in hashes], [np.arange(table.num_rows)])
+    rows = collect([hash_.view(np.int64) for hash_ in hashes], [np.arange(table.num_rows)])
     first = pa.array(rows.first)
     distinct = list(
         zip(
@@ -216,8 +216,8 @@ def _tuples(column: Array, type_: pa.DataType) -> list[Any]:
 
 def _tuple(value: Any) -> Any:
     if isinstance(value, dict):
-        return tuple(_tuple(each) for each in value.values())
-    return tuple(_tuple(each) for each in value) if isinstance(value, list) else value
+        return tuple(_tuple(part) for part in value.values())
+    return tuple(_tuple(part) for part in value) if isinstance(value, list) else value
 
 
 # ---------------------------------------------------------------- what brokers answered
@@ -275,7 +275,9 @@ class _Marks:
         lengths = pc.list_value_length(batch.column("subscriptions"))
         names = ("pull_consumer", "consume_type", "subscription_source")
         columns = [*[batch.column(name) for name in names], lengths]
-        numbers = [column.number(each) for column, each in zip(self._columns, columns, strict=True)]
+        numbers = [
+            column.number(values) for column, values in zip(self._columns, columns, strict=True)
+        ]
         rows = collect(numbers, [np.arange(batch.num_rows)])
         values = [column.all_values() for column in self._columns]
         decided = [
@@ -394,7 +396,7 @@ def contents_by_id(
             [fact.name for fact in facts],
         )
         lengths = int64(pc.list_value_length(contents)).tolist()
-        subjects = zip(*[text(batch.column(each)).to_pylist() for each in subject], strict=True)
+        subjects = zip(*[text(batch.column(key)).to_pylist() for key in subject], strict=True)
         ids = text(batch.column(id_name)).to_pylist()
         yield from zip(subjects, ids, records_of([kept], lengths, facts), strict=True)
 

@@ -137,7 +137,7 @@ def merge_runs(runs: Rows) -> Rows:
     lists = [_chunk(runs[name]) for name in names]
     rows_of = owners(lists[0])
     numbers = [number[rows_of] for name in keys for number in key_numbers(_chunk(runs[name]))]
-    flat = [_flat(each) for each in lists]
+    flat = [_flat(list_) for list_ in lists]
     merged = collect(numbers, [column for columns in flat for column in columns])
     rows: Rows = runs.select(keys).take(pa.array(rows_of[merged.first]))
     columns: dict[str, Array] = {name: rows[name] for name in keys}
@@ -257,7 +257,7 @@ def _together(parts: Sequence[Records]) -> Iterable[Record]:
 def in_use(contents: Contents, id_name: str) -> Contents:
     """The contents without those that no run has."""
     used = set(pc.unique(contents.runs[id_name]).to_pylist())
-    records = {id_: each for id_, each in contents.records.items() if id_ in used}
+    records = {id_: kept for id_, kept in contents.records.items() if id_ in used}
     return contents._replace(records=records)
 
 

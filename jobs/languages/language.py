@@ -74,8 +74,8 @@ def _closed_up(parts: Sequence[str]) -> str:
 
 def _needs_no_blank(before: str, after: str) -> bool:
     """Whether both characters are wide, and one of them at least is a mark."""
-    return all(east_asian_width(each) in "WF" for each in (before, after)) and any(
-        category(each).startswith("P") for each in (before, after)
+    return all(east_asian_width(mark) in "WF" for mark in (before, after)) and any(
+        category(mark).startswith("P") for mark in (before, after)
     )
 
 
@@ -89,7 +89,7 @@ def language(code: str) -> Language:
     if code == ENGLISH.code:
         return ENGLISH
     templates: dict[str, str] = {}
-    for area in sorted(files(__package__).joinpath(code).iterdir(), key=lambda each: each.name):
+    for area in sorted(files(__package__).joinpath(code).iterdir(), key=lambda file: file.name):
         if area.name.endswith(".toml"):
             for english, translation in tomllib.loads(area.read_text(encoding="utf-8")).items():
                 templates |= zip(forms(english), forms(translation), strict=True)

@@ -89,9 +89,9 @@ def activities(info: RunningInfo, observed_at: Instant) -> list[str | None]:
     ['NOT_CONSUMING']
     """
     queues = info.queues or ()
-    times = (time for each in queues for time in (each.last_pull_at, each.last_consume_at))
+    times = (time for queue in queues for time in (queue.last_pull_at, queue.last_consume_at))
     now = max((time for time in times if time is not None), default=observed_at)
-    return [_activity(each, bool(info.consume_orderly), now, observed_at) for each in queues]
+    return [_activity(queue, bool(info.consume_orderly), now, observed_at) for queue in queues]
 
 
 def _activity(

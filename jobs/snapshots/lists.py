@@ -66,7 +66,7 @@ class Stays:
             if before is not None and before[1] is answer:
                 here[broker] = time, answer, before[2]
                 continue
-            ids = {each.client_id for each in answer.connections}
+            ids = {connection.client_id for connection in answer.connections}
             if before is not None:
                 for client_id in before[2] - ids:
                     self._ends.setdefault((broker, client_id), []).append(before[0])
@@ -262,7 +262,7 @@ class ListRows:
         ends: list[int],
     ) -> pa.Table:
         positions: dict[tuple[int, bool | None], int] = {}
-        position = [positions.setdefault(each, len(positions)) for each in members]
+        position = [positions.setdefault(member, len(positions)) for member in members]
         facts = [self._distinct[number].facts(is_expired=expired) for number, expired in positions]
         structs = pa.array(facts, type=MEMBERS.value_type).take(pa.array(position))
         return table_of(
@@ -283,12 +283,12 @@ def _with_shares_of_others(members: Sequence[Member]) -> list[Member]:
     """The members of a list, where the shares of doubtful topics are those of the members that
     only the table shows: what the others report themselves is certain."""
     sure = [
-        {topic for topic, *_ in each.subscriptions}
-        for each in members
-        if each.doubtful_topics is None
+        {topic for topic, *_ in member.subscriptions}
+        for member in members
+        if member.doubtful_topics is None
     ]
     return [
-        each._replace(
+        member._replace(
             doubtful_topics=tuple(
                 (
                     topic,
@@ -296,10 +296,10 @@ def _with_shares_of_others(members: Sequence[Member]) -> list[Member]:
                         percent, len(members), len(sure), sum(topic in have for have in sure)
                     ),
                 )
-                for topic, percent in each.doubtful_topics
+                for topic, percent in member.doubtful_topics
             )
         )
-        if each.doubtful_topics
-        else each
-        for each in members
+        if member.doubtful_topics
+        else member
+        for member in members
     ]

@@ -249,14 +249,14 @@ def _last_reports(
         if (found := history.nearest_since(time)) is not None
     ]
     until = min(connection.full.next_change(time), client.next_change(time))
-    if len({each.content.subscriptions for each in reports}) < 2:
+    if len({report.content.subscriptions for report in reports}) < 2:
         return reports, until
     last = min(
         reports,
-        key=lambda each: (
-            each.content.subscriptions is None,
-            each.since > time,
-            abs(time - each.since),
+        key=lambda report: (
+            report.content.subscriptions is None,
+            report.since > time,
+            abs(time - report.since),
         ),
     ).content.subscriptions
     heartbeat = connection.full.nearest(time)
@@ -266,7 +266,7 @@ def _last_reports(
             return reports, min(until, heard + reach + 1)
         until = min(until, connection.heard_after(time) - reach)
     # Of equal contents the first witness counts, so that a repetition does not change the row.
-    return sorted(reports, key=lambda each: each.content.subscriptions != last), until
+    return sorted(reports, key=lambda report: report.content.subscriptions != last), until
 
 
 def member_at(
@@ -301,8 +301,8 @@ def member_at(
         connection.client_addr,
         connection.language,
         connection.version,
-        _first(*[each.content.consume_type for each in reports], answer.consume_type),
-        _first(*[each.content.message_model for each in reports], answer.message_model),
+        _first(*[report.content.consume_type for report in reports], answer.consume_type),
+        _first(*[report.content.message_model for report in reports], answer.message_model),
         subscriptions,
         subscription_source,
         strategy,
