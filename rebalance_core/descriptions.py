@@ -217,29 +217,23 @@ def _strategies(situation: Situation, findings: list[Finding]) -> Description:
     in_use = _strategies_in_use(situation)
     for client_id, strategy in in_use:
         users[strategy.full_name].append(client_id)
-    most_first = _most_first(users)
-    who = joined(
-        _of_clients(ids, "{clients} [uses|use] {strategy}", strategy=strategy)
-        for strategy, ids in most_first
-    )
+    who, others = _who_uses(users, "{clients} [uses|use] {strategy}", "strategy")
     if len(users) == 1:
         who = Text("{users} with different parameters", users=who)
     return Description(
         evidence=_sentences(who, _effect(findings)),
         remedy=_one_strategy(situation.state, [strategy for _, strategy in in_use]),
-        client_ids=_of_the_others(most_first),
+        client_ids=others,
     )
 
 
-def _most_first(users: Mapping[str, Collection[str]]) -> list[tuple[str, list[str]]]:
-    """What is used and the ids that use it, in order; what most of them use comes first."""
-    in_order = sorted(users.items(), key=lambda use: (-len(use[1]), use[0]))
-    return [(what, sorted(ids)) for what, ids in in_order]
-
-
-def _of_the_others(most_first: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
-    """The ids that do not use what most use."""
-    return tuple(sorted({client_id for _, ids in most_first[1:] for client_id in ids}))
+def _who_uses(
+    users: Mapping[str, Collection[str]], template: str, slot: str
+) -> tuple[str, tuple[str, ...]]:
+    """Who uses what, in words, and the ids that do not use what most of them use."""
+    most_first = sorted(users.items(), key=lambda use: (-len(use[1]), use[0]))
+    who = joined(_of_clients(sorted(ids), template, **{slot: what}) for what, ids in most_first)
+    return who, tuple(sorted({client_id for _, ids in most_first[1:] for client_id in ids}))
 
 
 def _strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
@@ -597,18 +591,13 @@ def normalise_expression(expression_type: str | None, expression: str | None) ->
 
 def expression_mismatch(state: State) -> Description | None:
     """What describes EXPRESSION_MISMATCH; None where all members use one filter."""
-    subscribed = [m for m in state.members if m.subscribed]
-    if len({member.expression for member in subscribed} - {None}) < 2:
-        return None
     users: dict[str, set[str]] = defaultdict(set)
-    for member in subscribed:
-        if member.expression is not None:
+    for member in state.members:
+        if member.subscribed and member.expression is not None:
             users[member.expression].add(member.client_id)
-    most_first = _most_first(users)
-    who = joined(
-        _of_clients(ids, "{clients} [filters|filter] by {filter}", filter=expression)
-        for expression, ids in most_first
-    )
+    if len(users) < 2:
+        return None
+    who, others = _who_uses(users, "{clients} [filters|filter] by {filter}", "filter")
     return Description(
         evidence=Text(
             "{users}: each client drops the messages of its queues that its filter does not let "
@@ -616,7 +605,7 @@ def expression_mismatch(state: State) -> Description | None:
             users=who,
         ),
         remedy=Text("let all members of the group use one filter, or a group for each filter"),
-        client_ids=_of_the_others(most_first),
+        client_ids=others,
     )
 
 

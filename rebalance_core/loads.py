@@ -45,9 +45,7 @@ def queues_by_client(allocations: Sequence[Takes]) -> dict[str, float]:
     ... ])
     {'a': 3.0, 'b': 1.0}
     """
-    behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    for allocation in allocations:
-        behind[allocation.client_id, allocation.view_brokers] += allocation.processes
+    behind = _processes_behind(allocations)
     queues: dict[str, float] = defaultdict(float)
     for allocation in allocations:
         share = allocation.processes / behind[allocation.client_id, allocation.view_brokers]
@@ -57,10 +55,15 @@ def queues_by_client(allocations: Sequence[Takes]) -> dict[str, float]:
 
 def processes_by_client(allocations: Sequence[Takes]) -> dict[str, int]:
     """By client id how many processes use it, by the view that shows most of them."""
+    processes: Counter[str] = Counter()
+    for (client_id, _), number in _processes_behind(allocations).items():
+        processes[client_id] = max(processes[client_id], number)
+    return dict(processes)
+
+
+def _processes_behind(allocations: Sequence[Takes]) -> Counter[tuple[str, tuple[str, ...]]]:
+    """By client id and view how many processes use the id."""
     behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
     for allocation in allocations:
         behind[allocation.client_id, allocation.view_brokers] += allocation.processes
-    processes: Counter[str] = Counter()
-    for (client_id, _), number in behind.items():
-        processes[client_id] = max(processes[client_id], number)
-    return dict(processes)
+    return behind

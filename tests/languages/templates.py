@@ -27,6 +27,7 @@ TEMPLATES = {
     "agreeing": (1, 2),
     "_of_clients": (1,),
     "_of_members": (1,),
+    "_who_uses": (1,),
     "_stepwise": (1,),
     "joined": (1, "template"),
 }
