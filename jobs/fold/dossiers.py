@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -100,38 +101,31 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
     polls = runs.lists.runs
     columns = [polls[name].to_pylist() for name in (*POLL_RUNS.names[:-1],)]
-    for (*group, broker_name, broker_id, outcome, list_id), times in zip(
+    for (cluster, name, broker_name, broker_id, outcome, list_id), times in zip(
         zip(*columns, strict=True), _polled(polls["times"]), strict=True
     ):
-        dossier = dossiers.of(*group)
+        dossier = dossiers[cluster, name]
         dossier.polls.append(PollRun((broker_name, broker_id), list_id or outcome, *times))
         if list_id is not None and list_id not in dossier.list_topics:
             dossier.list_topics[list_id] = topics[list_id]
             dossier.list_members[list_id] = partial(_members, runs.lists.records[list_id])
-            listed.setdefault((group[0], group[1]), {}).update(dict.fromkeys(topics[list_id]))
+            listed.setdefault((cluster, name), {}).update(dict.fromkeys(topics[list_id]))
     subscribed = subscribers(groups_of(polls), listed, offset_topics(runs.offsets))
     for cluster, topic, run in _routes(runs.routes):
         for name in subscribed.get((cluster, topic), [group_of_nobody(topic)]):
-            dossiers.of(cluster, name).routes.setdefault(topic, []).append(run)
+            dossiers[cluster, name].routes.setdefault(topic, []).append(run)
     for row in runs.clients.to_pylist():
-        _add_client(dossiers.of(row.pop("cluster"), row.pop("consumer_group")), row)
+        _add_client(dossiers[row.pop("cluster"), row.pop("consumer_group")], row)
     for cluster, name, offsets in _offsets(runs.offsets):
-        dossiers.of(cluster, name).offsets.setdefault(offsets.topic, []).append(offsets)
-    return [dossiers.by_group[group] for group in sorted(dossiers.by_group)]
+        dossiers[cluster, name].offsets.setdefault(offsets.topic, []).append(offsets)
+    return [dossier for _, dossier in sorted(dossiers.items(), key=itemgetter(0))]
 
 
-class _Dossiers:
+class _Dossiers(dict[Group, Dossier]):
     """Dossiers by group, made as they are asked for."""
 
-    def __init__(self) -> None:
-        self.by_group: dict[Group, Dossier] = {}
-
-    def of(self, cluster: str, name: str) -> Dossier:
-        """The dossier of a group."""
-        dossier = self.by_group.get((cluster, name))
-        if dossier is None:
-            dossier = self.by_group[cluster, name] = Dossier(cluster, name)
-        return dossier
+    def __missing__(self, group: Group) -> Dossier:
+        return self.setdefault(group, Dossier(*group))
 
 
 def _members(records: Records) -> ListedMembers:

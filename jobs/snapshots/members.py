@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -143,30 +144,28 @@ class Members:
     """What all clients of one group report of themselves. Statements are added in order of time."""
 
     def __init__(self) -> None:
-        self._connections: dict[ConnectionKey, OfConnection] = {}
-        self._clients: dict[str, OfClient] = {}
+        self._connections: dict[ConnectionKey, OfConnection] = defaultdict(OfConnection)
+        self._clients: dict[str, OfClient] = defaultdict(OfClient)
         self._heard: dict[tuple[str | None, int | None], Instant] = {}
         #: By (broker name, broker id, client id) when its heartbeats came, over any connection.
-        self._heartbeats: dict[tuple[str | None, int | None, str], array[int]] = {}
+        self._heartbeats: dict[tuple[str | None, int | None, str], array[int]] = defaultdict(
+            lambda: array("q")
+        )
 
     def add_heartbeat(self, time: Instant, source: Source, content: HeartbeatOfGroup) -> None:
         """A heartbeat that came over a connection."""
-        key = (source.broker_name, source.broker_id, content.client_id, source.client_addr)
-        connection = self._connections.get(key)
-        if connection is None:
-            connection = self._connections[key] = OfConnection()
+        broker = (source.broker_name, source.broker_id)
+        connection = self._connections[*broker, content.client_id, source.client_addr]
         connection.heartbeats.append(time)
-        self._heard[source.broker_name, source.broker_id] = time
-        self._heartbeats.setdefault(
-            (source.broker_name, source.broker_id, content.client_id), array("q")
-        ).append(time)
+        self._heard[broker] = time
+        self._heartbeats[*broker, content.client_id].append(time)
         if content.is_full and connection.full.nearest(time) != content:
             connection.full.add(time, content)
-            self._client(content.client_id).heartbeat.add(time, content)
+            self._clients[content.client_id].heartbeat.add(time, content)
 
     def add_running_info(self, time: Instant, client_id: str, info: RunningInfo) -> None:
         """An answer to getConsumerRunningInfo."""
-        client = self._client(client_id)
+        client = self._clients[client_id]
         client.info.add(time, Profile(info.consume_type, info.message_model, info.subscriptions))
         if info.client_rebalance is not None:
             client.client_rebalance.add(time, info.client_rebalance)
@@ -177,7 +176,7 @@ class Members:
 
     def add_log_line(self, time: Instant, line: LogLine) -> None:
         """A rebalance line of a client's log."""
-        client = self._client(line.client_id)
+        client = self._clients[line.client_id]
         if line.by_broker:
             client.client_rebalance.add(time, False)
         _add_strategy(client, time, line.strategy, CLIENT_LOG_SOURCE)
@@ -198,12 +197,6 @@ class Members:
     def of_client(self, client_id: str) -> OfClient:
         """What a client reports of itself."""
         return self._clients.get(client_id, _SILENT_CLIENT)
-
-    def _client(self, client_id: str) -> OfClient:
-        client = self._clients.get(client_id)
-        if client is None:
-            client = self._clients[client_id] = OfClient()
-        return client
 
 
 _NO_HEARTBEATS: array[int] = array("q")
