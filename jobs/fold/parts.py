@@ -130,8 +130,7 @@ class _Statements:
         before = len(known)
         numbers = np.empty(len(starts), np.int64)
         in_order = np.argsort(firsts)
-        pairs = zip(*[column[firsts[in_order]].tolist() for column in columns], strict=True)
-        numbers[in_order] = [known.setdefault(pair, len(known)) for pair in pairs]
+        numbers[in_order] = _numbered(known, columns, firsts[in_order])
         of_rows = np.empty(len(order), np.int64)
         of_rows[order] = np.repeat(numbers, np.diff(np.append(starts, len(order))))
         return of_rows, firsts[in_order][numbers[in_order] >= before]
@@ -152,8 +151,7 @@ class _Statements:
         distinct = collect(columns, [np.arange(len(rows))])
         first, known = distinct.first, self._records
         before = len(known)
-        pairs = zip(*[column[first].tolist() for column in columns], strict=True)
-        numbers = np.array([known.setdefault(pair, len(known)) for pair in pairs], np.int64)
+        numbers = _numbered(known, columns, first)
         of_rows = numbers[distinct.numbers()]
         self._contents += np.split(of_rows, np.cumsum([len(span) for span in spans])[:-1])
         taken = batch.select([fact.name for fact in self._facts]).take(
@@ -181,6 +179,14 @@ class _Statements:
         return Contents(table, dict(found))
 
 
+def _numbered(
+    known: dict[tuple[int, int], int], columns: Sequence[Numbers], places: Numbers
+) -> Numbers:
+    """The numbers of the pairs at some places; a new pair gets the next one."""
+    pairs = zip(*[column[places].tolist() for column in columns], strict=True)
+    return np.array([known.setdefault(pair, len(known)) for pair in pairs], np.int64)
+
+
 def records_of(
     kept: Sequence[Rows], lengths: Sequence[int], facts: Sequence[Fact]
 ) -> list[list[Record]]:
@@ -190,15 +196,10 @@ def records_of(
     hashes = hash_rows([Values(column.type).read(column) for column in columns])
     rows = collect([hash_.view(np.int64) for hash_ in hashes], [np.arange(table.num_rows)])
     first = pa.array(rows.first)
-    distinct = list(
-        zip(
-            *[
-                _tuples(column.take(first), fact.type)
-                for column, fact in zip(columns, facts, strict=True)
-            ],
-            strict=True,
-        )
-    )
+    values = [
+        _tuples(column.take(first), fact.type) for column, fact in zip(columns, facts, strict=True)
+    ]
+    distinct = list(zip(*values, strict=True))
     records = [distinct[number] for number in rows.numbers().tolist()]
     ends = np.cumsum(lengths).tolist()
     return [records[end - length : end] for end, length in zip(ends, lengths, strict=True)]
