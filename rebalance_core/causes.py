@@ -58,9 +58,11 @@ def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
         return Causes(dict.fromkeys(findings, ((GROUP_OFFLINE,),)), {})
     search = _Search(situation, evaluation)
     cures = {finding: search.cures(finding) for finding in findings}
-    used = dict.fromkeys(cure for each in cures.values() for cure in each)
+    used = dict.fromkeys(cure for of_finding in cures.values() for cure in of_finding)
     outcomes = {cure: search.outcome(cure) for cure in used if cure != (UNEXPLAINED,)}
-    return Causes(cures, {cure: each.after for cure, each in outcomes.items() if each.after})
+    return Causes(
+        cures, {cure: outcome.after for cure, outcome in outcomes.items() if outcome.after}
+    )
 
 
 #: Sums of the same shares in another order differ by less.

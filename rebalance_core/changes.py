@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rebalance_core.english import agreeing, count, joined, named_broker
+from rebalance_core.english import agreeing, joined, named_broker
 from rebalance_core.errors import ChangeError, MissingParameterError, near_names
 from rebalance_core.processes import find_processes, processes_behind
-from rebalance_core.repairs import REPAIRS, Situation, unify_lists, with_members
+from rebalance_core.repairs import REPAIRS, Situation, unify_lists, with_members, with_state
 from rebalance_core.state import (
     BROADCASTING,
     ClientList,
@@ -36,7 +36,7 @@ from rebalance_core.strategy_rules import (
     StrategyRules,
     unchanged_rules,
 )
-from rebalance_core.texts import Text
+from rebalance_core.texts import Text, slots
 
 #: A client rebalances every 20 s, and reads the route from a nameserver every 30 s before that.
 LIST_SECONDS = 20
@@ -135,35 +135,57 @@ def apply_change(situation: Situation, change: Change) -> Situation:
     return situation
 
 
+def _stepwise(
+    text: str,
+    step: str,
+    apply: Callable[..., Situation],
+    targets: Callable[[Situation], Iterable[Mapping[str, Any]]],
+    **more: Any,
+) -> Change:
+    """A change that does one thing to each of its targets.
+
+    ``targets`` gives for each step the arguments of ``apply``; those of them that have a slot in
+    the template ``step`` are in its words too.
+    """
+
+    def steps(situation: Situation) -> tuple[Step, ...]:
+        return tuple(
+            Step(
+                _done(step, {"topic": situation.state.topic, **target}),
+                partial(apply, **target),
+            )
+            for target in targets(situation)
+        )
+
+    return Change(text, steps, **more)
+
+
+def _done(template: str, values: Mapping[str, Any]) -> Text:
+    shown = {name: values[name] for name in slots(template)}
+    return agreeing(shown.get("number", 1), template, **shown)
+
+
 def leave(client_id: str, processes: int = 1) -> Change:
     """So many processes of a client id leave: of copies, those that the lists have last.
 
     ``leave(client_id)`` is undone by ``join(client_id)``.
     """
+    _check_number("processes to leave", processes, 1, MOST_QUEUES)
 
-    def steps(situation: Situation) -> tuple[Step, ...]:
+    def targets(situation: Situation) -> list[dict[str, str]]:
         there = processes_behind(situation.state).get(client_id, 0)
         if not there:
             listed = {m.client_id for m in situation.state.members}
-            raise _missing(
-                f"a client of {situation.state.consumer_group} to leave", client_id, listed
-            )
+            _require(f"a client of {situation.state.consumer_group} to leave", client_id, listed)
         if processes > there:
             raise ChangeError(
                 f"expected at most {there} processes of {client_id!r} to leave, came {processes}"
             )
-        left = Text("{client} has left", client=client_id)
-        return (Step(left, partial(_unlist, client_id)),) * processes
+        return [{"client": client_id}] * processes
 
-    _check_number("processes to leave", processes, 1, MOST_QUEUES)
-    text = agreeing(
-        processes,
-        "{client} leaves",
-        "{number} processes of {client} leave",
-        number=processes,
-        client=client_id,
-    )
-    return Change(text, steps)
+    template = "[{client} leaves|{number} processes of {client} leave]"
+    text = agreeing(processes, template, number=processes, client=client_id)
+    return _stepwise(text, "{client} has left", _unlist, targets)
 
 
 def join(client_id: str, processes: int = 1) -> Change:
@@ -173,23 +195,16 @@ def join(client_id: str, processes: int = 1) -> Change:
     is one process more, whatever the id looks like: two processes with one id, which a client since
     4.9.0 makes of its process id and its start time, are what was asked about.
     """
-
-    def steps(situation: Situation) -> tuple[Step, ...]:
-        model = _model(situation.state, client_id)
-        joins = Text("{client} has joined", client=client_id)
-        return (Step(joins, partial(_list, model)),) * processes
-
     if not client_id:
         raise ChangeError("expected the id of the client that joins, came an empty one")
     _check_number("processes to join", processes, 1, MOST_QUEUES)
-    text = agreeing(
-        processes,
-        "{client} joins",
-        "{number} processes of {client} join",
-        number=processes,
-        client=client_id,
-    )
-    return Change(text, steps, joins=client_id)
+
+    def targets(situation: Situation) -> list[dict[str, Any]]:
+        return [{"client": client_id, "model": _model(situation.state, client_id)}] * processes
+
+    template = "[{client} joins|{number} processes of {client} join]"
+    text = agreeing(processes, template, number=processes, client=client_id)
+    return _stepwise(text, "{client} has joined", _list, targets, joins=client_id)
 
 
 def separate_ids(*client_ids: str) -> Change:
@@ -198,33 +213,23 @@ def separate_ids(*client_ids: str) -> Change:
     The new id sorts right behind the old one: another choice may move more queues.
     """
 
-    def steps(situation: Situation) -> tuple[Step, ...]:
+    def targets(situation: Situation) -> Iterator[dict[str, Any]]:
         processes = processes_behind(situation.state)
         for client_id in client_ids:
-            if client_id not in processes:
-                what = f"a client of {situation.state.consumer_group} to get its own id"
-                raise _missing(what, client_id, processes)
-        return tuple(
-            Step(
-                Text(
-                    "process {number} of {client} has its own id", number=copy + 1, client=client_id
-                ),
-                partial(_part, client_id, copy, copy + 1 == processes[client_id]),
-            )
-            for client_id in sorted(client_ids or processes)
-            for copy in range(processes[client_id] - 1, 0, -1)
-        )
+            what = f"a client of {situation.state.consumer_group} to get its own id"
+            _require(what, client_id, processes)
+        for client_id in sorted(client_ids or processes):
+            for number in range(processes[client_id], 1, -1):
+                is_last = number == processes[client_id]
+                yield {"number": number, "client": client_id, "is_last": is_last}
 
-    return Change(
-        Text(
-            "every process of {clients} has its own id",
-            clients=joined(client_ids, "{before}, {next}"),
-        )
-        if client_ids
-        else Text("every process of the group has its own id"),
-        steps,
-        for_newcomer=None if client_ids else _with_copy_id,
-    )
+    text = Text("every process of the group has its own id")
+    if client_ids:
+        clients = joined(client_ids, "{before}, {next}")
+        text = Text("every process of {clients} has its own id", clients=clients)
+    step = "process {number} of {client} has its own id"
+    newcomer = None if client_ids else _with_copy_id
+    return _stepwise(text, step, _part, targets, for_newcomer=newcomer)
 
 
 def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids: str) -> Change:
@@ -241,39 +246,27 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
     rules = (
         StrategyRules([StrategyRule("(?s:.*)", name, "(?s:.*)", dict(params))]) if params else None
     )
+    prescribe = partial(_prescribe, strategy=name, given=rules)
 
-    def steps(situation: Situation) -> tuple[Step, ...]:
-        before = _strategies(situation)
+    def targets(situation: Situation) -> Iterator[dict[str, str]]:
+        before, after = _strategies(situation), _strategies(prescribe(situation, client=None))
         for client_id in client_ids:
-            if client_id not in before:
-                group, topic = situation.state.consumer_group, situation.state.topic
-                raise _missing(f"a client of {group} that consumes {topic}", client_id, before)
-        after = _strategies(_prescribe(frozenset(before), name, rules, situation))
-        return tuple(
-            Step(
-                Text("{client} uses {strategy}", client=client_id, strategy=name),
-                partial(_prescribe, frozenset({client_id}), name, rules),
-            )
-            for client_id in sorted(client_ids or before)
-            if before[client_id] != after[client_id]
-        )
+            group, topic = situation.state.consumer_group, situation.state.topic
+            _require(f"a client of {group} that consumes {topic}", client_id, before)
+        for client_id in sorted(client_ids or before):
+            if before[client_id] != after[client_id]:
+                yield {"client": client_id, "strategy": name}
 
     def for_newcomer(client_id: str, _: Situation) -> Callable[[Situation], Situation]:
-        return partial(_prescribe, frozenset({client_id}), name, rules)
+        return partial(prescribe, client=client_id)
 
-    return Change(
-        agreeing(
-            len(client_ids),
-            "{client} uses {strategy}",
-            "{client} use {strategy}",
-            client=joined(client_ids, "{before}, {next}"),
-            strategy=name,
-        )
-        if client_ids
-        else Text("every client uses {strategy}", strategy=name),
-        steps,
-        for_newcomer=None if client_ids else for_newcomer,
-    )
+    if not client_ids:
+        text, newcomer = Text("every client uses {strategy}", strategy=name), for_newcomer
+    else:
+        clients, newcomer = joined(client_ids, "{before}, {next}"), None
+        template = "{client} [uses|use] {strategy}"
+        text = agreeing(len(client_ids), template, client=clients, strategy=name)
+    return _stepwise(text, "{client} uses {strategy}", prescribe, targets, for_newcomer=newcomer)
 
 
 def subscribe_all() -> Change:
@@ -282,76 +275,55 @@ def subscribe_all() -> Change:
     But for those that choose their queues themselves, which subscribe to nothing.
     """
 
-    def steps(situation: Situation) -> tuple[Step, ...]:
+    def targets(situation: Situation) -> list[dict[str, str | None]]:
         members = [member for member in situation.state.members if not member.chooses_queues]
-        filters = Counter(m.expression for m in members if m.subscribed and m.expression)
-        expression = min(filters, key=lambda each: (-filters[each], each), default=None)
+        users = Counter(m.expression for m in members if m.subscribed and m.expression)
+        most_used = min(
+            users, key=lambda expression: (-users[expression], expression), default=None
+        )
         others = {
             member.client_id
             for member in members
-            if not member.subscribed or member.expression not in (None, expression)
+            if not member.subscribed or member.expression not in (None, most_used)
         }
-        return tuple(
-            Step(
-                Text(
-                    "{client} subscribes to {topic} as the others do",
-                    client=client_id,
-                    topic=situation.state.topic,
-                ),
-                partial(_subscribe, client_id, expression),
-            )
-            for client_id in sorted(others)
-        )
+        return [{"client": client_id, "expression": most_used} for client_id in sorted(others)]
 
-    return Change(Text("every member subscribes to the topic, by one filter"), steps)
+    text = Text("every member subscribes to the topic, by one filter")
+    return _stepwise(text, "{client} subscribes to {topic} as the others do", _subscribe, targets)
 
 
 def add_broker(broker_name: str, queues: int) -> Change:
     """A master with so many queues of the topic; every member heartbeats to it as well."""
+    _check_number("queues", queues, 1, MOST_QUEUES)
 
-    def steps(situation: Situation) -> tuple[Step, ...]:
+    def targets(situation: Situation) -> list[dict[str, Any]]:
         if broker_name in _brokers(situation.state):
             raise ChangeError(f"expected the name of a new broker, came {broker_name!r}")
-        return tuple(
-            Step(
-                Text(
-                    "{nameserver} gives {broker} with {queues}",
-                    nameserver=route.namesrv_addr,
-                    broker=broker_name,
-                    queues=count(queues, "queue"),
-                ),
-                partial(_add_broker, route.namesrv_addr, broker_name, queues),
-            )
+        return [
+            {"nameserver": route.namesrv_addr, "broker": broker_name, "number": queues}
             for route in _routes(situation.state)
-        )
+        ]
 
-    _check_number("queues", queues, 1, MOST_QUEUES)
-    text = Text(
-        "{broker} is added with {queues}", broker=broker_name, queues=count(queues, "queue")
-    )
-    return Change(text, steps, ROUTE_SECONDS, sets_queues=True)
+    template = "{broker} is added with {number:,} [queue|queues]"
+    text = agreeing(queues, template, broker=broker_name, number=queues)
+    step = "{nameserver} gives {broker} with {number:,} [queue|queues]"
+    return _stepwise(text, step, _add_broker, targets, seconds=ROUTE_SECONDS, sets_queues=True)
 
 
 def remove_broker(broker_name: str) -> Change:
     """A broker leaves the topic's route, and with it its queues."""
 
-    def steps(situation: Situation) -> tuple[Step, ...]:
+    def targets(situation: Situation) -> list[dict[str, str]]:
         _require_broker(situation.state, broker_name)
-        return tuple(
-            Step(
-                Text(
-                    "{nameserver} gives no {broker}",
-                    nameserver=route.namesrv_addr,
-                    broker=broker_name,
-                ),
-                partial(_remove_broker, route.namesrv_addr, broker_name),
-            )
+        return [
+            {"nameserver": route.namesrv_addr, "broker": broker_name}
             for route in _routes(situation.state)
             if any(broker.broker_name == broker_name for broker in route.brokers)
-        )
+        ]
 
     text = Text("{broker} is removed", broker=broker_name)
-    return Change(text, steps, ROUTE_SECONDS)
+    step = "{nameserver} gives no {broker}"
+    return _stepwise(text, step, _remove_broker, targets, seconds=ROUTE_SECONDS)
 
 
 def resize(queues: int, broker_name: str | None = None) -> Change:
@@ -359,8 +331,9 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
 
     What lies in queues that go is read by nobody until they come back.
     """
+    _check_number("queues", queues, 0, MOST_QUEUES)
 
-    def steps(situation: Situation) -> tuple[Step, ...]:
+    def targets(situation: Situation) -> list[dict[str, Any]]:
         if broker_name is not None:
             _require_broker(situation.state, broker_name)
         brokers = {
@@ -370,56 +343,43 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
             or (broker_name is None and (broker.read_queue_nums or broker.write_queue_nums))
             if (broker.read_queue_nums, broker.write_queue_nums) != (queues, queues)
         }
-        return tuple(
-            Step(
-                Text("{broker} has {queues}", broker=name, queues=count(queues, "queue")),
-                partial(_resize, name, queues),
-            )
-            for name in sorted(brokers)
-        )
+        return [{"broker": name, "number": queues} for name in sorted(brokers)]
 
-    _check_number("queues", queues, 0, MOST_QUEUES)
-    text = Text(
-        "{broker} has {queues} of the topic",
-        broker=Text("every broker") if broker_name is None else broker_name,
-        queues=count(queues, "queue"),
-    )
-    return Change(text, steps, ROUTE_SECONDS, sets_queues=True)
+    template = "{broker} has {number:,} [queue|queues] of the topic"
+    text = agreeing(queues, template, broker=broker_name or _EVERY_BROKER, number=queues)
+    step = "{broker} has {number:,} [queue|queues]"
+    return _stepwise(text, step, _resize, targets, seconds=ROUTE_SECONDS, sets_queues=True)
+
+
+_EVERY_BROKER = Text("every broker")
 
 
 def unify_list(broker_name: str | None = None) -> Change:
     """A broker's list has all members that any broker's has; every broker's where none is named."""
 
-    def steps(situation: Situation) -> tuple[Step, ...]:
+    def targets(situation: Situation) -> Iterator[dict[str, Any]]:
         brokers = {entry.broker for entry in situation.state.client_lists}
-        names = {name for name, _ in brokers}
-        if broker_name is not None and broker_name not in names:
-            raise _missing("a broker that gave a list of the group", broker_name, names)
-        return tuple(
-            Step(
-                Text("{broker} lists every member", broker=named_broker(*each)),
-                partial(unify_lists, only=each),
-            )
-            for each in sorted(brokers)
-            if broker_name in (None, each[0])
-            if unify_lists(situation, each) is not situation
-        )
+        if broker_name is not None:
+            names = {name for name, _ in brokers}
+            _require("a broker that gave a list of the group", broker_name, names)
+        for broker in sorted(brokers):
+            is_meant = broker_name in (None, broker[0])
+            if is_meant and unify_lists(situation, broker) is not situation:
+                yield {"broker": named_broker(*broker), "asked": broker}
 
-    where = Text("every broker") if broker_name is None else broker_name
-    return Change(Text("{broker} lists every member", broker=where), steps)
+    step = "{broker} lists every member"
+    text = Text(step, broker=broker_name or _EVERY_BROKER)
+    return _stepwise(text, step, _complete_list, targets)
 
 
 def mend(fault: str) -> Change:
     """A fault is mended at one stroke, as its remedy preview has it (``REPAIRS``)."""
-    if fault not in REPAIRS:
-        raise _missing("a fault that has a repair", fault, REPAIRS)
+    _require("a fault that has a repair", fault, REPAIRS)
     repair = REPAIRS[fault]
     text = Text("{fault} is mended", fault=fault)
 
     def steps(situation: Situation) -> tuple[Step, ...]:
-        if repair(situation) is situation:
-            return ()
-        return (Step(text, repair),)
+        return () if repair(situation) is situation else (Step(text, repair),)
 
     return Change(text, steps)
 
@@ -427,48 +387,48 @@ def mend(fault: str) -> Change:
 # ------------------------------------------------------------------ the steps
 
 
-def _unlist(client_id: str, situation: Situation) -> Situation:
+def _unlist(situation: Situation, client: str) -> Situation:
     """Every list lacks the last entry of the id; a broker without members answers so.
 
     With the last process behind an id its stale channels go as well.
     """
     state = situation.state
-    processes = processes_behind(state).get(client_id, 0)
+    processes = processes_behind(state).get(client, 0)
     is_last = processes == 1
     lists: list[ClientList] = []
     offline = list(state.offline_brokers)
     for entry in state.client_lists:
-        at = [n for n, member in enumerate(entry.members) if member.client_id == client_id]
+        at = [n for n, member in enumerate(entry.members) if member.client_id == client]
         gone = set(at if is_last else at[-1:])
         rest = tuple(member for n, member in enumerate(entry.members) if n not in gone)
         if rest:
             lists.append(replace(entry, members=rest))
         else:
             offline.append(entry.broker)
-    return _with(
+    return with_state(
         situation,
         client_lists=tuple(lists),
         offline_brokers=tuple(offline),
-        process_counts=_counted(state, client_id, processes - 1),
+        process_counts=_counted(state, client, processes - 1),
     )
 
 
-def _list(model: Member, situation: Situation) -> Situation:
-    """Every broker that answered lists one more member like the model."""
+def _list(situation: Situation, client: str, model: Member) -> Situation:
+    """Every broker that answered lists one more member of the client, like the model."""
     state = situation.state
     lists = (*state.client_lists, *(ClientList(*broker, ()) for broker in state.offline_brokers))
-    there = processes_behind(state).get(model.client_id, 0)
+    there = processes_behind(state).get(client, 0)
 
     def joined(entry: ClientList) -> Iterable[Member]:
         addr = f"{_JOINS} {len(entry.members) + 1})"
-        return (*entry.members, model._replace(client_addr=addr))
+        return (*entry.members, model._replace(client_id=client, client_addr=addr))
 
-    listed = _with(
+    listed = with_state(
         situation,
         client_lists=lists,
         offline_brokers=(),
         # The connections of what is only planned show nothing: the count itself is given.
-        process_counts=_counted(state, model.client_id, there + 1, _ONE_MORE_JOINS),
+        process_counts=_counted(state, client, there + 1, _ONE_MORE_JOINS),
     )
     return with_members(listed, joined)
 
@@ -482,8 +442,10 @@ def _counted(
     state: State, client_id: str, processes: int, because: str | None = None
 ) -> tuple[ProcessCount, ...]:
     """The counts of processes with another one for this id: where it has one, or with a reason."""
-    others = tuple(each for each in state.process_counts if each.client_id != client_id)
-    of_id = next((each for each in state.process_counts if each.client_id == client_id), None)
+    others = tuple(counted for counted in state.process_counts if counted.client_id != client_id)
+    of_id = next(
+        (counted for counted in state.process_counts if counted.client_id == client_id), None
+    )
     why = because or (of_id.because if of_id else None)
     if why is None or processes < 2:
         return others
@@ -501,7 +463,7 @@ def _with_copy_id(client_id: str, planned: Situation) -> Callable[[Situation], S
 
     def apply(situation: Situation) -> Situation:
         processes = processes_behind(situation.state).get(client_id, 0)
-        counted = _with(
+        counted = with_state(
             situation, process_counts=_counted(situation.state, client_id, processes - 1)
         )
         return with_members(counted, lambda entry: map(renamed, entry.members))
@@ -509,95 +471,90 @@ def _with_copy_id(client_id: str, planned: Situation) -> Callable[[Situation], S
     return apply if taken else lambda situation: situation
 
 
-def _part(client_id: str, copy: int, is_last: bool, situation: Situation) -> Situation:
-    """The copy with this number (by address, from 0) gets another id, the last with stale ones."""
+def _part(situation: Situation, client: str, number: int, is_last: bool) -> Situation:
+    """The copy with this number (by address, from 1) gets another id, the last with stale ones."""
+    copy = number - 1
 
     def parted(entry: ClientList) -> Iterator[Member]:
-        copies = sorted(m.client_addr for m in entry.members if m.client_id == client_id)
-        chosen = set(copies[copy:] if is_last else copies[copy : copy + 1])
+        copies = sorted(m.client_addr for m in entry.members if m.client_id == client)
+        chosen = set(copies[copy:] if is_last else copies[copy:number])
         for member in entry.members:
-            is_it = member.client_id == client_id and member.client_addr in chosen
-            yield member._replace(client_id=copy_id(client_id, copy)) if is_it else member
+            is_it = member.client_id == client and member.client_addr in chosen
+            yield member._replace(client_id=copy_id(client, copy)) if is_it else member
 
-    counts = _counted(situation.state, client_id, processes_behind(situation.state)[client_id] - 1)
-    return with_members(_with(situation, process_counts=counts), parted)
+    counts = _counted(situation.state, client, processes_behind(situation.state)[client] - 1)
+    return with_members(with_state(situation, process_counts=counts), parted)
 
 
-def _subscribe(client_id: str, expression: str | None, situation: Situation) -> Situation:
+def _subscribe(situation: Situation, client: str, expression: str | None) -> Situation:
     def subscribed(member: Member) -> Member:
-        if member.client_id != client_id or member.chooses_queues:
+        if member.client_id != client or member.chooses_queues:
             return member
         return member._replace(subscribed=True, expression=expression)
 
     return with_members(situation, lambda entry: map(subscribed, entry.members))
 
 
-def _add_broker(
-    namesrv_addr: str, broker_name: str, queues: int, situation: Situation
-) -> Situation:
+def _complete_list(situation: Situation, broker: str, asked: tuple[str, int]) -> Situation:
+    del broker  # its name in words
+    return unify_lists(situation, asked)
+
+
+def _add_broker(situation: Situation, nameserver: str, broker: str, number: int) -> Situation:
     state = situation.state
-    added = RouteBroker(broker_name, read_queue_nums=queues, write_queue_nums=queues)
-    changed = _rerouted(
-        _with_brokers(situation, namesrv_addr, lambda brokers: (*brokers, added)), broker_name
-    )
-    listing = {entry.broker for entry in state.client_lists}
-    new = (broker_name, 0)
-    if not state.client_lists or new in listing:
+    added = RouteBroker(broker, read_queue_nums=number, write_queue_nums=number)
+    routed = _with_brokers(situation, nameserver, lambda brokers: (*brokers, added))
+    changed = _rerouted(routed, broker)
+    new = (broker, 0)
+    if not state.client_lists or new in {entry.broker for entry in state.client_lists}:
         return changed
-    with_empty = _with(changed, client_lists=(*state.client_lists, ClientList(*new, ())))
+    with_empty = with_state(changed, client_lists=(*state.client_lists, ClientList(*new, ())))
     return unify_lists(with_empty, new)
 
 
-def _remove_broker(namesrv_addr: str, broker_name: str, situation: Situation) -> Situation:
-    changed = _with_brokers(
-        situation,
-        namesrv_addr,
-        lambda brokers: tuple(each for each in brokers if each.broker_name != broker_name),
-    )
-    return _rerouted(changed, broker_name)
+def _remove_broker(situation: Situation, nameserver: str, broker: str) -> Situation:
+    def without(brokers: tuple[RouteBroker, ...]) -> tuple[RouteBroker, ...]:
+        return tuple(left for left in brokers if left.broker_name != broker)
+
+    return _rerouted(_with_brokers(situation, nameserver, without), broker)
 
 
 def _rerouted(situation: Situation, broker_name: str) -> Situation:
     """Its list is that of before, or made up: it shows nobody's route."""
-    return _with(situation, rerouted=situation.state.rerouted | {broker_name})
+    return with_state(situation, rerouted=situation.state.rerouted | {broker_name})
 
 
-def _resize(broker_name: str, queues: int, situation: Situation) -> Situation:
+def _resize(situation: Situation, broker: str, number: int) -> Situation:
     def resized(brokers: tuple[RouteBroker, ...]) -> tuple[RouteBroker, ...]:
         return tuple(
-            replace(each, read_queue_nums=queues, write_queue_nums=queues)
-            if each.broker_name == broker_name
-            else each
-            for each in brokers
+            replace(old, read_queue_nums=number, write_queue_nums=number)
+            if old.broker_name == broker
+            else old
+            for old in brokers
         )
 
     return _with_brokers(situation, None, resized)
 
 
 def _prescribe(
-    client_ids: frozenset[str], name: str, given: StrategyRules | None, situation: Situation
+    situation: Situation, client: str | None, strategy: str, given: StrategyRules | None
 ) -> Situation:
-    """Some clients use one strategy, as their SDK computes it, whatever is observed or configured.
+    """A client uses one strategy, as its SDK computes it, whatever is observed or configured.
 
-    What is prescribed was not observed, so it is no evidence about the group's other clients.
+    Every client where none is named. What is prescribed was not observed, so it is no evidence
+    about the group's other clients.
     """
 
-    def answer(client: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
-        if client_ids.isdisjoint((client.client_id, original_id(client.client_id))):
-            return rules.resolve(client)
+    def answer(known: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
+        if client not in (None, known.client_id, original_id(known.client_id)):
+            return rules.resolve(known)
         # Not by the changed rules: what an earlier change prescribes counts no more.
-        return (given or unchanged_rules(rules)).resolve(client._replace(observed=name))
+        return (given or unchanged_rules(rules)).resolve(known._replace(observed=strategy))
 
     return replace(situation, rules=ChangedRules(situation.rules, answer))
 
 
 # ------------------------------------------------------------------ what steps are made from
-
-
-def _with(situation: Situation, **changed: Any) -> Situation:
-    """The situation with these fields of its state; the very same where they are the same."""
-    state = replace(situation.state, **changed)
-    return situation if state == situation.state else replace(situation, state=state)
 
 
 def _with_brokers(
@@ -606,7 +563,7 @@ def _with_brokers(
     changed: Callable[[tuple[RouteBroker, ...]], tuple[RouteBroker, ...]],
 ) -> Situation:
     """The situation with other brokers in one nameserver's route, or in every route."""
-    return _with(
+    return with_state(
         situation,
         topic_routes=tuple(
             replace(route, brokers=changed(route.brokers))
@@ -626,7 +583,7 @@ def _model(state: State, client_id: str) -> Member:
         or [Member(client_id, "")]
     )
     chosen = min(candidates, key=lambda member: (not member.subscribed, member.client_id))
-    return chosen._replace(client_id=client_id, is_expired=None)
+    return chosen._replace(is_expired=None)
 
 
 def _strategies(situation: Situation) -> dict[str, list[object]]:
@@ -650,13 +607,12 @@ def _routes(state: State) -> tuple[TopicRoute, ...]:
 
 
 def _require_broker(state: State, broker_name: str) -> None:
-    brokers = _brokers(state)
-    if broker_name not in brokers:
-        raise _missing(f"a broker of {state.topic}", broker_name, brokers)
+    _require(f"a broker of {state.topic}", broker_name, _brokers(state))
 
 
-def _missing(what: str, came: str, there: Collection[str]) -> ChangeError:
-    return ChangeError(f"expected {what}, came {came!r}: {near_names(came, there)}")
+def _require(what: str, came: str, there: Collection[str]) -> None:
+    if came not in there:
+        raise ChangeError(f"expected {what}, came {came!r}: {near_names(came, there)}")
 
 
 def _check_number(what: str, came: int, least: int, most: int) -> None:

@@ -234,7 +234,7 @@ def _entries(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row and column of all that the sharing processes claim under one view."""
     taken = [of_view[row] for row in sharing]
-    row = np.repeat(np.array(sharing, dtype=np.int64), [len(each) for each in taken])
+    row = np.repeat(np.array(sharing, dtype=np.int64), [len(claimed) for claimed in taken])
     column = np.concatenate(taken) if taken else _NOTHING
     return row, column if columns is None else columns[column]
 

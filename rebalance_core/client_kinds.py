@@ -129,8 +129,8 @@ def separate_ids_for(shared: Iterable[SharedId]) -> str:
 client-go'
     """
     by_remedy: dict[str, list[str]] = {}
-    for each in shared:
-        by_remedy.setdefault(_own_id(each), []).append(each.client_id)
+    for shared_id in shared:
+        by_remedy.setdefault(_own_id(shared_id), []).append(shared_id.client_id)
     if len(by_remedy) == 1:
         return next(iter(by_remedy))
     return joined(
@@ -236,7 +236,7 @@ def without_secret(client_ids: Iterable[str]) -> str:
     >>> without_secret(["10.0.0.1@ak|sk|GID_pay|1"])[:56]
     'update the binder spring-cloud-starter-stream-rocketmq t'
     """
-    kinds = {kind_of(each) for each in client_ids}
+    kinds = {kind_of(client_id) for client_id in client_ids}
     ways = []
     if ClientKind.SPRING_CLOUD_ALIBABA in kinds:
         ways.append(
@@ -287,8 +287,7 @@ later, for before that it does not take the queues that a route gains'
         return Text("restart the group's clients")
     restart = agreeing(
         len(every),
-        "restart {clients}: at its start a client takes its share",
-        "restart these {number} clients, {clients}: at its start a client takes its share",
+        "restart [|these {number} clients, ]{clients}: at its start a client takes its share",
         number=len(every),
         clients=list_of(every, _MOST_RESTARTED),
     )

@@ -39,7 +39,7 @@ from rebalance_core.repairs import (
 from rebalance_core.state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
 from rebalance_core.strategies import AllocationStrategy, Sdk, sdk_of
 from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
-from rebalance_core.texts import Text
+from rebalance_core.texts import Text, Value
 from rebalance_core.views import asked_brokers, readable_queues
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
@@ -70,7 +70,7 @@ def queue_ranges(queues: Iterable[MessageQueue]) -> str:
     by_broker: dict[str, list[int]] = defaultdict(list)
     for queue in sort_message_queues(list(set(queues))):
         by_broker[queue.broker_name].append(queue.queue_id)
-    in_words = (queues_of(*each) for each in by_broker.items())
+    in_words = (queues_of(name, numbers) for name, numbers in by_broker.items())
     return list_of(in_words, _MOST_NAMES, ("more broker", "more brokers"))
 
 
@@ -82,32 +82,25 @@ def _and(parts: Iterable[str]) -> str:
     return list_of(parts, _MOST_NAMES)
 
 
+def _of_clients(client_ids: Collection[str], template: str, **values: Value) -> Text:
+    """What the template says of some ``{clients}``, of one or of many."""
+    return agreeing(len(client_ids), template, clients=_and(client_ids), **values)
+
+
 def _sentences(*parts: str) -> str:
     """The parts that are not empty, one after the other."""
     return joined(part for part in parts if part)
 
 
 _SURELY, _AT_TIMES, _PERHAPS = "surely", "at times", "perhaps"
-#: What a finding says of its queues, by kind and by how it is so: of one queue, and of several.
+#: What a finding says of its queues, by kind and by how it is so.
 _EFFECTS = {
-    (DUPLICATE, _SURELY): ("{queues} is taken by several", "{queues} are taken by several"),
-    (DUPLICATE, _AT_TIMES): (
-        "{queues} is at times taken by several",
-        "{queues} are at times taken by several",
-    ),
-    (DUPLICATE, _PERHAPS): (
-        "{queues} is perhaps taken by several",
-        "{queues} are perhaps taken by several",
-    ),
-    (ORPHANED, _SURELY): ("{queues} is taken by nobody", "{queues} are taken by nobody"),
-    (ORPHANED, _AT_TIMES): (
-        "{queues} is at times taken by nobody",
-        "{queues} are at times taken by nobody",
-    ),
-    (ORPHANED, _PERHAPS): (
-        "{queues} is perhaps taken by nobody",
-        "{queues} are perhaps taken by nobody",
-    ),
+    (DUPLICATE, _SURELY): "{queues} [is|are] taken by several",
+    (DUPLICATE, _AT_TIMES): "{queues} [is|are] at times taken by several",
+    (DUPLICATE, _PERHAPS): "{queues} [is|are] perhaps taken by several",
+    (ORPHANED, _SURELY): "{queues} [is|are] taken by nobody",
+    (ORPHANED, _AT_TIMES): "{queues} [is|are] at times taken by nobody",
+    (ORPHANED, _PERHAPS): "{queues} [is|are] perhaps taken by nobody",
 }
 
 
@@ -122,8 +115,8 @@ def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
         if found:
             sure = all(finding.certainty == "CERTAIN" for finding in found)
             queues = {finding.queue for finding in found}
-            templates = _EFFECTS[kind, _SURELY if sure else possibly]
-            parts.append(agreeing(len(queues), *templates, queues=queue_ranges(queues)))
+            template = _EFFECTS[kind, _SURELY if sure else possibly]
+            parts.append(agreeing(len(queues), template, queues=queue_ranges(queues)))
     return _sentences(*parts)
 
 
@@ -200,20 +193,17 @@ def _stale_channel(
 def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
     addresses = {address for _, _, address in silent_members(situation.state)}
     ghosts = _members(situation.state, lambda member: member.client_addr in addresses)
-    dead = {each.client_id for each in situation.state.process_counts if not each.processes}
-    templates = (
-        "{clients} sends no heartbeats any more and still takes a slot",
-        "{clients} send no heartbeats any more and still take a slot",
-    )
+    dead = {
+        counted.client_id for counted in situation.state.process_counts if not counted.processes
+    }
+    template = "{clients} [sends|send] no heartbeats any more and still [takes|take] a slot"
     if dead.issuperset(ghosts):
-        templates = (
-            "{clients} no longer answers requests for running infos and still takes a slot",
-            "{clients} no longer answer requests for running infos and still take a slot",
+        template = (
+            "{clients} no longer [answers|answer] requests for running infos and still "
+            "[takes|take] a slot"
         )
     return Description(
-        evidence=_sentences(
-            agreeing(len(ghosts), *templates, clients=_and(ghosts)), _effect(findings)
-        ),
+        evidence=_sentences(_of_clients(ghosts, template), _effect(findings)),
         remedy=Text(
             "see whether the process is alive, and restart it; the broker drops it about 130 s "
             "after its last heartbeat (a client that is shut down properly leaves at once)"
@@ -227,35 +217,23 @@ def _strategies(situation: Situation, findings: list[Finding]) -> Description:
     in_use = _strategies_in_use(situation)
     for client_id, strategy in in_use:
         users[strategy.full_name].append(client_id)
-    most_first = _most_first(users)
-    who = joined(
-        agreeing(
-            len(ids),
-            "{clients} uses {strategy}",
-            "{clients} use {strategy}",
-            clients=_and(ids),
-            strategy=strategy,
-        )
-        for strategy, ids in most_first
-    )
+    who, others = _who_uses(users, "{clients} [uses|use] {strategy}", "strategy")
     if len(users) == 1:
         who = Text("{users} with different parameters", users=who)
     return Description(
         evidence=_sentences(who, _effect(findings)),
         remedy=_one_strategy(situation.state, [strategy for _, strategy in in_use]),
-        client_ids=_of_the_others(most_first),
+        client_ids=others,
     )
 
 
-def _most_first(users: Mapping[str, Collection[str]]) -> list[tuple[str, list[str]]]:
-    """What is used and the ids that use it, in order; what most of them use comes first."""
-    in_order = sorted(users.items(), key=lambda each: (-len(each[1]), each[0]))
-    return [(what, sorted(ids)) for what, ids in in_order]
-
-
-def _of_the_others(most_first: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
-    """The ids that do not use what most use."""
-    return tuple(sorted({client_id for _, ids in most_first[1:] for client_id in ids}))
+def _who_uses(
+    users: Mapping[str, Collection[str]], template: str, slot: str
+) -> tuple[str, tuple[str, ...]]:
+    """Who uses what, in words, and the ids that do not use what most of them use."""
+    most_first = sorted(users.items(), key=lambda use: (-len(use[1]), use[0]))
+    who = joined(_of_clients(sorted(ids), template, **{slot: what}) for what, ids in most_first)
+    return who, tuple(sorted({client_id for _, ids in most_first[1:] for client_id in ids}))
 
 
 def _strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
@@ -291,9 +269,9 @@ def subscriptions_differ(state: State) -> bool:
     do not; what the group's table has of it may be anybody's.
     """
     reported = [
-        each for each in state.members if each.subscription_source not in (None, GROUP_TABLE)
+        member for member in state.members if member.subscription_source not in (None, GROUP_TABLE)
     ]
-    return any(each.subscribed for each in reported) and any(map(is_stranger, reported))
+    return any(member.subscribed for member in reported) and any(map(is_stranger, reported))
 
 
 def _subscriptions(situation: Situation, findings: list[Finding]) -> Description:
@@ -302,15 +280,10 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     percents = {m.subscribed_percent for m in situation.state.members if m.subscribed} - {SURE}
     evidence, remedy, possibly = [], "", _AT_TIMES
     if strangers:
-        evidence.append(
-            agreeing(
-                len(strangers),
-                "{clients} does not subscribe to {topic} and still takes a slot of it",
-                "{clients} do not subscribe to {topic} and still take a slot of it",
-                clients=_and(strangers),
-                topic=topic,
-            )
+        template = (
+            "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
         )
+        evidence.append(_of_clients(strangers, template, topic=topic))
     if percents:
         evidence.append(
             Text(
@@ -336,40 +309,17 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     )
 
 
-def _manual_assignment(situation: Situation, findings: list[Finding]) -> Description:
-    choosers = _members(situation.state, lambda member: member.chooses_queues)
-    return Description(
-        evidence=_sentences(
-            agreeing(
-                len(choosers),
-                "{clients} chooses queues by assign() or by the pull consumer and still takes a "
-                "slot (nobody can compute which queues it reads)",
-                "{clients} choose queues by assign() or by the pull consumer and still take a slot "
-                "(nobody can compute which queues they read)",
-                clients=_and(choosers),
-            ),
-            _effect(findings),
-        ),
-        remedy=Text("put members that choose their queues themselves into a separate group"),
-        client_ids=choosers,
-    )
+def _of_members(
+    which: Callable[[Member], bool], template: str, remedy: Text
+) -> Callable[[Situation, list[Finding]], Description]:
+    """Describes what some members are or do."""
 
+    def describe(situation: Situation, findings: list[Finding]) -> Description:
+        client_ids = _members(situation.state, which)
+        found = _sentences(_of_clients(client_ids, template), _effect(findings))
+        return Description(found, remedy, client_ids)
 
-def _mixed_models(situation: Situation, findings: list[Finding]) -> Description:
-    broadcasting = _members(situation.state, lambda m: m.message_model == BROADCASTING)
-    return Description(
-        evidence=_sentences(
-            agreeing(
-                len(broadcasting),
-                "{clients} broadcasts in a clustering group, reading every queue and taking slots",
-                "{clients} broadcast in a clustering group, reading every queue and taking slots",
-                clients=_and(broadcasting),
-            ),
-            _effect(findings),
-        ),
-        remedy=Text("put broadcasting members into a separate group"),
-        client_ids=broadcasting,
-    )
+    return describe
 
 
 def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
@@ -403,7 +353,9 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
             "see whether those clients reach those brokers (network, firewall, name server "
             "addresses); while one starts or leaves this passes by itself"
         ),
-        client_ids=tuple(sorted({each for missing in short.values() for each in missing})),
+        client_ids=tuple(
+            sorted({client_id for missing in short.values() for client_id in missing})
+        ),
         broker_names=tuple(dict.fromkeys(name for name, _ in short)),
     )
 
@@ -415,37 +367,29 @@ def _cut_off(state: State) -> Iterator[Text]:
     (``MQClientInstance.sendHeartbeatToAllBroker``): one that does not subscribe to the topic is not
     expected there. Where the group's table alone shows what a client subscribes to, that may be so.
     """
-    subscribed = {each.client_id: each for each in state.members if each.subscribed}
+    subscribed = {member.client_id: member for member in state.members if member.subscribed}
     cut_off: dict[str, list[str]] = defaultdict(list)
     for client_id, broker_name in state.unreachable:
         if client_id in subscribed:
             cut_off[broker_name].append(client_id)
     for broker_name, client_ids in sorted(cut_off.items()):
-        yield agreeing(
-            len(client_ids),
-            "{clients} does not reach {broker} and reads no queue of it",
-            "{clients} do not reach {broker} and read no queue of it",
-            clients=_and(sorted(client_ids)),
+        yield _of_clients(
+            sorted(client_ids),
+            "{clients} [does|do] not reach {broker} and [reads|read] no queue of it",
             broker=broker_name,
         )
-    of_table = sorted(
-        {
-            client_id
-            for client_ids in cut_off.values()
-            for client_id in client_ids
-            if subscribed[client_id].subscription_source == GROUP_TABLE
-        }
-    )
-    if of_table:
-        yield agreeing(
-            len(of_table),
-            "or {clients} subscribes to other topics alone (the group's table does not show whose "
-            "topics they are), still takes a slot, and sends no heartbeat there: running infos "
-            "show which",
-            "or {clients} subscribe to other topics alone (the group's table does not show whose "
-            "topics they are), still take a slot, and send no heartbeat there: running infos show "
-            "which",
-            clients=_and(of_table),
+    by_table = {
+        client_id
+        for client_ids in cut_off.values()
+        for client_id in client_ids
+        if subscribed[client_id].subscription_source == GROUP_TABLE
+    }
+    if by_table:
+        yield _of_clients(
+            sorted(by_table),
+            "or {clients} [subscribes|subscribe] to other topics alone (the group's table does not "
+            "show whose topics they are), still [takes|take] a slot, and [sends|send] no heartbeat "
+            "there: running infos show which",
         )
 
 
@@ -455,10 +399,8 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
         evidence=_sentences(
             agreeing(
                 len(without),
-                "{brokers} answers that the group has no member there, while other brokers list "
-                "members: the group is missing on the broker, or no client reaches it",
-                "{brokers} answer that the group has no member there, while other brokers list "
-                "members: the group is missing on the broker, or no client reaches it",
+                "{brokers} [answers|answer] that the group has no member there, while other "
+                "brokers list members: the group is missing on the broker, or no client reaches it",
                 brokers=_and(named_broker(*of) for of in without),
             ),
             _effect(findings),
@@ -480,7 +422,7 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
             Text(
                 "the nameservers differ on {topic}: {routes}",
                 topic=state.topic,
-                routes=joined(_route(each) for each in state.topic_routes),
+                routes=joined(_route(route) for route in state.topic_routes),
             ),
             _effect(findings),
         ),
@@ -494,7 +436,8 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
 
 def _route(route: TopicRoute) -> Text:
     brokers = sorted(
-        (each for each in route.brokers if each.is_readable), key=lambda each: each.broker_name
+        (broker for broker in route.brokers if broker.is_readable),
+        key=lambda broker: broker.broker_name,
     )
     if not brokers:
         return Text("{nameserver} gives no readable broker", nameserver=route.namesrv_addr)
@@ -504,10 +447,10 @@ def _route(route: TopicRoute) -> Text:
         brokers=_and(
             Text(
                 "{broker} with {queues}",
-                broker=each.broker_name,
-                queues=count(each.read_queue_nums, "queue"),
+                broker=broker.broker_name,
+                queues=count(broker.read_queue_nums, "queue"),
             )
-            for each in brokers
+            for broker in brokers
         ),
     )
 
@@ -529,8 +472,8 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
         evidence=_sentences(
             agreeing(
                 len(away),
-                "the route has no master of {brokers}; {clients} of client-go read from no slave",
-                "the route has no masters of {brokers}; {clients} of client-go read from no slave",
+                "the route has no [master|masters] of {brokers}; {clients} of client-go read from "
+                "no slave",
                 brokers=_and(away),
                 clients=_and(readers),
             ),
@@ -548,11 +491,9 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
 def _unknown_topic(situation: Situation, _: list[Finding]) -> Description:
     subscribers = _members(situation.state, lambda member: member.subscribed)
     return Description(
-        evidence=agreeing(
-            len(subscribers),
-            "{clients} subscribes to {topic}, which no nameserver knows",
-            "{clients} subscribe to {topic}, which no nameserver knows",
-            clients=_and(subscribers),
+        evidence=_of_clients(
+            subscribers,
+            "{clients} [subscribes|subscribe] to {topic}, which no nameserver knows",
             topic=situation.state.topic,
         ),
         remedy=Text(
@@ -574,13 +515,11 @@ def pulling_beside_pop(state: State) -> tuple[str, ...]:
 def _mixed_request_modes(situation: Situation, _: list[Finding]) -> Description:
     pulling = pulling_beside_pop(situation.state)
     return Description(
-        evidence=agreeing(
-            len(pulling),
-            "{clients} divides the queues itself (clientRebalance true) and pulls its share, while "
-            "other members get messages by POP: the offsets of the other shares do not move",
-            "{clients} divide the queues themselves (clientRebalance true) and pull their shares, "
-            "while other members get messages by POP: the offsets of the other shares do not move",
-            clients=_and(pulling),
+        evidence=_of_clients(
+            pulling,
+            "{clients} [divides the queues itself|divide the queues themselves] (clientRebalance "
+            "true) and [pulls its share|pull their shares], while other members get messages by "
+            "POP: the offsets of the other shares do not move",
         ),
         remedy=Text(
             "let all members leave the assignment to the broker (clientRebalance false), or let "
@@ -601,13 +540,10 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     }
     if unfiltered:
         names = {strategy.full_name for strategy in unfiltered.values()}
-        evidence = agreeing(
-            len(unfiltered),
-            "{clients} uses {strategies}, whose blocks are cut from the queues of all rooms: those "
-            "of a room that no member serves take the place of others",
-            "{clients} use {strategies}, whose blocks are cut from the queues of all rooms: those "
-            "of a room that no member serves take the place of others",
-            clients=_and(sorted(unfiltered)),
+        evidence = _of_clients(
+            sorted(unfiltered),
+            "{clients} [uses|use] {strategies}, whose blocks are cut from the queues of all rooms: "
+            "those of a room that no member serves take the place of others",
             strategies=_and(sorted(names)),
         )
     remedy = Text(
@@ -655,24 +591,13 @@ def normalise_expression(expression_type: str | None, expression: str | None) ->
 
 def expression_mismatch(state: State) -> Description | None:
     """What describes EXPRESSION_MISMATCH; None where all members use one filter."""
-    subscribed = [m for m in state.members if m.subscribed]
-    if len({member.expression for member in subscribed} - {None}) < 2:
-        return None
     users: dict[str, set[str]] = defaultdict(set)
-    for member in subscribed:
-        if member.expression is not None:
+    for member in state.members:
+        if member.subscribed and member.expression is not None:
             users[member.expression].add(member.client_id)
-    most_first = _most_first(users)
-    who = joined(
-        agreeing(
-            len(ids),
-            "{clients} filters by {filter}",
-            "{clients} filter by {filter}",
-            clients=_and(ids),
-            filter=expression,
-        )
-        for expression, ids in most_first
-    )
+    if len(users) < 2:
+        return None
+    who, others = _who_uses(users, "{clients} [filters|filter] by {filter}", "filter")
     return Description(
         evidence=Text(
             "{users}: each client drops the messages of its queues that its filter does not let "
@@ -680,7 +605,7 @@ def expression_mismatch(state: State) -> Description | None:
             users=who,
         ),
         remedy=Text("let all members of the group use one filter, or a group for each filter"),
-        client_ids=_of_the_others(most_first),
+        client_ids=others,
     )
 
 
@@ -700,8 +625,18 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     GHOST_MEMBER: _ghosts,
     STRATEGY_MISMATCH: _strategies,
     SUBSCRIPTION_MISMATCH: _subscriptions,
-    MANUAL_ASSIGNMENT: _manual_assignment,
-    MIXED_MESSAGE_MODEL: _mixed_models,
+    MANUAL_ASSIGNMENT: _of_members(
+        lambda member: member.chooses_queues,
+        "{clients} [chooses|choose] queues by assign() or by the pull consumer and still "
+        "[takes|take] a slot (nobody can compute which queues [it reads|they read])",
+        Text("put members that choose their queues themselves into a separate group"),
+    ),
+    MIXED_MESSAGE_MODEL: _of_members(
+        lambda member: member.message_model == BROADCASTING,
+        "{clients} [broadcasts|broadcast] in a clustering group, reading every queue and taking "
+        "slots",
+        Text("put broadcasting members into a separate group"),
+    ),
     BROKER_VIEW_DIVERGENCE: _broker_views,
     GROUP_NOT_ON_BROKER: _group_not_on_broker,
     ROUTE_DIVERGENCE: _routes,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rebalance_core.texts import Text, Value
+from rebalance_core.texts import Text, Value, forms
 
 
 def noun(number: int, singular: str, plural: str | None = None) -> str:
@@ -23,31 +23,35 @@ def noun(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def count(number: int, singular: str, plural: str | None = None) -> Text:
-    """A number with its noun; ``counted`` gives the templates that another language has.
+    """A number with its noun; ``counted`` gives the template that another language has.
 
     >>> count(1, "queue"), count(1200, "queue"), count(2, "is", "are")
     ('1 queue', '1,200 queues', '2 are')
     """
-    of_one, of_several = counted(singular, plural)
-    return Text(of_one if number == 1 else of_several, number=number)
+    return agreeing(number, counted(singular, plural), number=number)
 
 
-def counted(singular: str, plural: str | None = None) -> tuple[str, str]:
-    """The templates of ``count``: of one, and of any other number.
+def counted(singular: str, plural: str | None = None) -> str:
+    """The template of ``count``.
 
     >>> counted("queue")
-    ('{number:,} queue', '{number:,} queues')
+    '{number:,} [queue|queues]'
     """
-    return "{number:,} " + singular, "{number:,} " + noun(2, singular, plural)
+    return f"{{number:,}} [{singular}|{noun(2, singular, plural)}]"
 
 
-def agreeing(number: int, of_one: str, of_several: str, /, **values: Value) -> Text:
-    """The text of the template that goes with a number of things.
+def agreeing(number: int, template: str, of_several: str | None = None, /, **values: Value) -> Text:
+    """The text of a template that has ``[one|many]`` wherever its words go with a number of things.
 
-    >>> agreeing(1, "{clients} takes a slot", "{clients} take a slot", clients="a")
-    'a takes a slot'
+    The text has the template for that number alone; a catalogue of ``jobs.languages`` has both in
+    one entry. With ``of_several`` two whole templates are given instead.
+
+    >>> text = agreeing(1, "{clients} [takes|take] a slot", clients="a")
+    >>> text, text.template
+    ('a takes a slot', '{clients} takes a slot')
     """
-    return Text(of_one if number == 1 else of_several, **values)
+    of_one, of_many = forms(template)
+    return Text(of_one if number == 1 else of_several or of_many, **values)
 
 
 def joined(parts: Iterable[str], template: str = "{before}; {next}") -> str:

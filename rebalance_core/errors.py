@@ -58,13 +58,13 @@ def nearest(name: str, there: Collection[str]) -> list[str]:
     (['G_ORDER'], ['G_S2'])
     """
     by_case = defaultdict(list)
-    for each in sorted(there):
-        by_case[each.casefold()].append(each)
+    for name_there in sorted(there):
+        by_case[name_there.casefold()].append(name_there)
     folded_name = name.casefold()
     if folded_name in by_case:
         return by_case[folded_name][:3]
     near = get_close_matches(folded_name, list(by_case), n=3, cutoff=0.7)
-    return [each for folded in near for each in by_case[folded]][:3]
+    return [near_name for folded in near for near_name in by_case[folded]][:3]
 
 
 def near_names(name: str, there: Collection[str]) -> str:
@@ -82,4 +82,4 @@ def near_names(name: str, there: Collection[str]) -> str:
         return f"did you mean {', '.join(map(repr, near))}?"
     if not there:
         return "there is none"
-    return f"there are {names([repr(each) for each in sorted(there)], _MOST_NAMES)}"
+    return f"there are {names([repr(name_there) for name_there in sorted(there)], _MOST_NAMES)}"

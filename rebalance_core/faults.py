@@ -155,11 +155,15 @@ def _of_each_id(
     What a repair does is computed for all of them together: ``after`` is the evaluation then.
     """
     concerns, describe = DESCRIBE_ONE_ID[fault]
-    stacked = [each for each in find_stacked_ids(situation.state) if concerns(each)]
+    stacked = [
+        stacked_id for stacked_id in find_stacked_ids(situation.state) if concerns(stacked_id)
+    ]
     addresses = _addresses_in_one_list(situation.state, stacked)
-    of_ids = _findings_of_ids([each.client_id for each in stacked], situation, findings)
+    of_ids = _findings_of_ids([stacked_id.client_id for stacked_id in stacked], situation, findings)
     preview = _as_fault(fault, Description("", ""), before, findings, after)
-    harmful = [(each, of_id) for each in stacked if (of_id := of_ids[each.client_id])]
+    harmful = [
+        (stacked_id, of_id) for stacked_id in stacked if (of_id := of_ids[stacked_id.client_id])
+    ]
     return [
         replace(
             preview,
@@ -173,7 +177,7 @@ def _of_each_id(
 
 def _addresses_in_one_list(state: State, stacked: Iterable[StackedId]) -> dict[str, list[str]]:
     """By id its addresses in the list that shows most of its copies."""
-    most: dict[str, list[str]] = {each.client_id: [] for each in stacked}
+    most: dict[str, list[str]] = {stacked_id.client_id: [] for stacked_id in stacked}
     for entry in sorted(state.client_lists, key=attrgetter("broker")):
         here: dict[str, list[str]] = defaultdict(list)
         for member in entry.members:

@@ -54,13 +54,7 @@ QUEUES_CHOSEN = "QUEUES_CHOSEN"
 
 #: With these the state does not show owners: no fault is found, and none is seen to end.
 OWNERS_NOT_KNOWN = frozenset(
-    {
-        NO_BROKER_ANSWERED,
-        ROUTE_NOT_KNOWN,
-        STRATEGY_NOT_KNOWN,
-        ALLOCATION_FAILS,
-        TOO_MANY_QUEUES,
-    }
+    {NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, ALLOCATION_FAILS, TOO_MANY_QUEUES}
 )
 
 
@@ -159,10 +153,10 @@ class Evaluation:
     members: int
     processes: int
     queues: int
-    idle_clients: int
-    most_queues: int
-    fewest_queues: int
-    strategy_source: StrategySource | None
+    idle_clients: int = 0
+    most_queues: int = 0
+    fewest_queues: int = 0
+    strategy_source: StrategySource | None = None
     #: Where the least sure subscription of a member comes from; None where no member has one.
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
@@ -201,18 +195,16 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     claims: Claims | None = None
     if refusal is None or refusal[0] == BROADCASTING_GROUP:
         try:
-            claims = _claims_of(state, views, processes) if views.views else None
+            if views.views:
+                claims = compute_claims(
+                    views.views, processes, state.rerouted, state.without_master
+                )
         except AllocationError as error:
             keeps = Text("{error}; a client that fails keeps the queues it has", error=error.text)
             refusal = (ALLOCATION_FAILS, keeps)
     if claims is None:
         return _without_claims(state, views, processes, refusal)
     coverage, reason = refusal or (AUDITED, _zones(state))
-    findings: tuple[Finding, ...] = ()
-    stacked: tuple[StackedEffect, ...] = ()
-    if refusal is None:
-        findings = _findings(claims)
-        stacked = _effects(find_stacked_ids(state), claims)
     by_process = np.bincount(claims.row, claims.share, minlength=len(processes)).tolist()
     shares = [
         share
@@ -231,26 +223,20 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         fewest_queues=_whole(min(shares, default=0.0)),
         strategy_source=_weakest_source([process for process in processes if process.claims]),
         subscription_source=_subscription_source(state),
-        findings=findings,
+        findings=_findings(claims) if refusal is None else (),
         allocations=_allocations(claims),
-        stacked=stacked,
+        stacked=_effects(find_stacked_ids(state), claims) if refusal is None else (),
         unreadable=_unreadable(state),
     )
 
 
-def _claims_of(state: State, views: Views, processes: tuple[Process, ...]) -> Claims:
-    return compute_claims(views.views, processes, state.rerouted, state.without_master)
-
-
 def _most_queues(state: State) -> int:
     """The queues of the largest route, read or only written, without making any of them."""
-    return max(
-        (
-            sum(max(broker.read_queue_nums, broker.write_queue_nums, 0) for broker in route.brokers)
-            for route in state.topic_routes
-        ),
-        default=0,
+    of_routes = (
+        sum(max(broker.read_queue_nums, broker.write_queue_nums, 0) for broker in route.brokers)
+        for route in state.topic_routes
     )
+    return max(of_routes, default=0)
 
 
 def _without_queues(state: State, rules: StrategyRules, queues: int) -> Evaluation:
@@ -267,10 +253,6 @@ def _without_queues(state: State, rules: StrategyRules, queues: int) -> Evaluati
         members=_members(state),
         processes=sum(process.count for process in find_processes(state, rules)),
         queues=min(queues, _MOST_INT),
-        idle_clients=0,
-        most_queues=0,
-        fewest_queues=0,
-        strategy_source=None,
         subscription_source=_subscription_source(state),
     )
 
@@ -417,10 +399,6 @@ def _without_claims(
         members=_members(state),
         processes=sum(process.count for process in processes),
         queues=len(queues),
-        idle_clients=0,
-        most_queues=0,
-        fewest_queues=0,
-        strategy_source=None,
         subscription_source=_subscription_source(state),
         findings=findings if coverage == AUDITED else (),
         unreadable=_unreadable(state),
@@ -435,7 +413,7 @@ def _weakest_source(processes: list[Process]) -> StrategySource | None:
 def _subscription_source(state: State) -> str | None:
     """The weakest of the sources of all members."""
     sources = {member.subscription_source for member in state.members}
-    return next((each for each in reversed(SUBSCRIPTION_SOURCES) if each in sources), None)
+    return next((source for source in reversed(SUBSCRIPTION_SOURCES) if source in sources), None)
 
 
 #: What a column of type int holds.
@@ -509,7 +487,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
     """The most that each id does under any view: its processes may draw whichever."""
     if not stacked_ids:
         return ()
-    by_id: dict[str, list[Process]] = {each.client_id: [] for each in stacked_ids}
+    by_id: dict[str, list[Process]] = {stacked_id.client_id: [] for stacked_id in stacked_ids}
     for process in claims.processes:
         if process.client_id in by_id and process.claims:
             by_id[process.client_id].append(process)
@@ -530,7 +508,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
             taken = strategy.claims(view.queues, view.client_ids)
             in_later_slots = _in_later_slots(strategy, view, taken)
             for client_id, processes in by_id.items():
-                using = [each for each in processes if id(each.strategy.strategy) == key]
+                using = [process for process in processes if id(process.strategy.strategy) == key]
                 if all(process.broadcasting for process in using):
                     continue
                 if sum(process.count for process in processes) > 1:
@@ -539,9 +517,12 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
                 orphaned[client_id] = max(orphaned[client_id], in_later_slots[client_id])
     return tuple(
         StackedEffect(
-            each, wasted[each.client_id], duplicated[each.client_id], orphaned[each.client_id]
+            stacked_id,
+            wasted[stacked_id.client_id],
+            duplicated[stacked_id.client_id],
+            orphaned[stacked_id.client_id],
         )
-        for each in stacked_ids
+        for stacked_id in stacked_ids
     )
 
 

@@ -45,22 +45,25 @@ def queues_by_client(allocations: Sequence[Takes]) -> dict[str, float]:
     ... ])
     {'a': 3.0, 'b': 1.0}
     """
-    behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    for each in allocations:
-        behind[each.client_id, each.view_brokers] += each.processes
+    behind = _processes_behind(allocations)
     queues: dict[str, float] = defaultdict(float)
-    for each in allocations:
-        share = each.processes / behind[each.client_id, each.view_brokers]
-        queues[each.client_id] += share * each.view_weight * len(each.queues)
+    for allocation in allocations:
+        share = allocation.processes / behind[allocation.client_id, allocation.view_brokers]
+        queues[allocation.client_id] += share * allocation.view_weight * len(allocation.queues)
     return {client_id: round(number, 9) for client_id, number in sorted(queues.items())}
 
 
 def processes_by_client(allocations: Sequence[Takes]) -> dict[str, int]:
     """By client id how many processes use it, by the view that shows most of them."""
-    behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    for each in allocations:
-        behind[each.client_id, each.view_brokers] += each.processes
     processes: Counter[str] = Counter()
-    for (client_id, _), number in behind.items():
+    for (client_id, _), number in _processes_behind(allocations).items():
         processes[client_id] = max(processes[client_id], number)
     return dict(processes)
+
+
+def _processes_behind(allocations: Sequence[Takes]) -> Counter[tuple[str, tuple[str, ...]]]:
+    """By client id and view how many processes use the id."""
+    behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    for allocation in allocations:
+        behind[allocation.client_id, allocation.view_brokers] += allocation.processes
+    return behind

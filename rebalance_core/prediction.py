@@ -370,8 +370,8 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
         if states <= MOST_STATES
         else _climb(changing, between)
     )
-    harmed = [each for each in looked_at if each.wrong]
-    worst = max(harmed, key=lambda each: (each.wrong, -len(each.done)), default=None)
+    harmed = [between for between in looked_at if between.wrong]
+    worst = max(harmed, key=lambda state: (state.wrong, -len(state.done)), default=None)
     return Ways(states, len(looked_at), len(harmed), worst)
 
 

@@ -154,7 +154,7 @@ def processes_behind(state: State) -> dict[str, int]:
 
 
 def _shown_counts(state: State) -> dict[str, ProcessCount]:
-    return {each.client_id: each for each in state.process_counts if each.processes}
+    return {counted.client_id: counted for counted in state.process_counts if counted.processes}
 
 
 def _count(
@@ -163,8 +163,7 @@ def _count(
     copies = [len(members) for _, members in lists]
     if max(copies) == 1:
         return 1, ""
-    language = next((m.language for _, members in lists for m in members if m.language), None)
-    return count_processes(client_id, copies, shown.get(client_id), language)
+    return count_processes(client_id, copies, shown.get(client_id), _spoken(lists)[0])
 
 
 def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
@@ -199,7 +198,7 @@ def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
 
 
 def _ids_of_nobody(state: State) -> Iterator[str]:
-    return (each.client_id for each in state.process_counts if not each.processes)
+    return (counted.client_id for counted in state.process_counts if not counted.processes)
 
 
 def _copies(state: State) -> dict[str, CopiesPerList]:
@@ -262,10 +261,9 @@ def _one_each(
     state: State, rules: StrategyRules, facts: Mapping[str, tuple[Any, ...]]
 ) -> tuple[Process, ...]:
     """One process for every id, as its member shows it."""
-    process_of = _processes_by(state, rules, (each[_STRATEGY] for each in facts.values()))
+    process_of = _processes_by(state, rules, (shown[_STRATEGY] for shown in facts.values()))
     return tuple(
-        process_of(client_id, subscribed, model == BROADCASTING, chooses, False, *others)
-        for client_id, (subscribed, model, chooses, *others) in sorted(facts.items())
+        process_of(client_id, _traits(shown)) for client_id, shown in sorted(facts.items())
     )
 
 
@@ -278,14 +276,14 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     for client_id, lists in sorted(_copies(state).items()):
         count, _ = _count(client_id, lists, shown)
         traits = [
-            [_traits(m, bool(silent) and (*broker, m.client_addr) in silent) for m in members]
+            [_traits(_facts_of(m), (*broker, m.client_addr) in silent) for m in members]
             for broker, members in lists
         ]
         if count == 1:
-            processes.append(process_of(client_id, *_traits_of_one(tuple(chain(*traits)))))
+            processes.append(process_of(client_id, _traits_of_one(tuple(chain(*traits)))))
         else:
-            alike = Counter(process_of(client_id, *t) for t in _traits_of_several(traits, count))
-            processes += [each._replace(count=number) for each, number in alike.items()]
+            alike = Counter(process_of(client_id, t) for t in _traits_of_several(traits, count))
+            processes += [process._replace(count=number) for process, number in alike.items()]
     return tuple(processes)
 
 
@@ -323,42 +321,22 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
             ]
             unreachable = tuple(sorted({*by_everybody, *names}))
             found[process._replace(count=1, unreachable=unreachable)] += 1
-    return tuple(each._replace(count=count) for each, count in found.items())
+    return tuple(process._replace(count=count) for process, count in found.items())
 
 
 def _processes_by(
     state: State, rules: StrategyRules, observed: Iterable[str | None]
-) -> Callable[..., Process]:
+) -> Callable[[str, _Traits], Process]:
     """What makes a process of its id and traits, by the strategies that were observed."""
     group, of_group = state.consumer_group, _of_group(observed)
     orders_differ = _orders_differ(state)
 
-    def process(
-        client_id: str,
-        subscribed: bool,
-        broadcasting: bool,
-        chooses_queues: bool,
-        silent: bool,
-        strategy: str | None,
-        language: str | None,
-        version: int | None,
-        percent: int,
-    ) -> Process:
-        resolved = rules.resolve(
-            KnownClient(group, client_id, strategy, of_group, language, version, orders_differ)
-        )
-        return Process(
-            client_id,
-            1,
-            subscribed,
-            broadcasting,
-            resolved,
-            chooses_queues,
-            silent,
-            (),
-            percent / SURE if subscribed else 1.0,
-            language != "GO",
-        )
+    def process(client_id: str, traits: _Traits) -> Process:
+        subscribed, broadcasting, chooses, silent, strategy, language, version, percent = traits
+        client = KnownClient(group, client_id, strategy, of_group, language, version, orders_differ)
+        share = percent / SURE if subscribed else 1.0
+        shown = subscribed, broadcasting, rules.resolve(client), chooses, silent
+        return Process(client_id, 1, *shown, share=share, reads_slaves=language != "GO")
 
     return process
 
@@ -382,17 +360,10 @@ class _Traits(NamedTuple):
     percent: int
 
 
-def _traits(member: Member, silent: bool) -> _Traits:
-    return _Traits(
-        member.subscribed,
-        member.message_model == BROADCASTING,
-        member.chooses_queues,
-        silent,
-        member.strategy,
-        member.language,
-        member.version,
-        member.subscribed_percent,
-    )
+def _traits(facts: tuple[Any, ...], silent: bool = False) -> _Traits:
+    """Those that the ``_FACTS`` of a member show."""
+    subscribed, message_model, chooses_queues, *others = facts
+    return _Traits(subscribed, message_model == BROADCASTING, chooses_queues, silent, *others)
 
 
 # Nearly all members of all groups show one of a few things.
@@ -400,16 +371,16 @@ def _traits(member: Member, silent: bool) -> _Traits:
 def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
     """Those of the one process that all these members are."""
     # Language and version of one and the same member: of two they might be no SDK that there is.
-    spoken = next((each for each in every if each.language), every[0])
+    spoken = next((shown for shown in every if shown.language), every[0])
     return _Traits(
-        subscribed=any(each.subscribed for each in every),
-        broadcasting=all(each.broadcasting for each in every),
-        chooses_queues=all(each.chooses_queues for each in every),
-        silent=all(each.silent for each in every),
-        strategy=next((each.strategy for each in every if each.strategy), None),
+        subscribed=any(shown.subscribed for shown in every),
+        broadcasting=all(shown.broadcasting for shown in every),
+        chooses_queues=all(shown.chooses_queues for shown in every),
+        silent=all(shown.silent for shown in every),
+        strategy=next((shown.strategy for shown in every if shown.strategy), None),
         language=spoken.language,
         version=spoken.version,
-        percent=max((each.percent for each in every if each.subscribed), default=SURE),
+        percent=max((shown.percent for shown in every if shown.subscribed), default=SURE),
     )
 
 
@@ -418,15 +389,15 @@ def _traits_of_several(traits: list[list[_Traits]], count: int) -> list[_Traits]
     richest = max(range(len(traits)), key=lambda number: len(traits[number]))
     in_order = sorted(
         traits[richest],
-        key=lambda each: (
-            not each.subscribed,
-            -each.percent,
-            each.chooses_queues,
-            each.silent,
-            each.broadcasting,
-            each.strategy or "",
-            each.language or "",
-            each.version or 0,
+        key=lambda shown: (
+            not shown.subscribed,
+            -shown.percent,
+            shown.chooses_queues,
+            shown.silent,
+            shown.broadcasting,
+            shown.strategy or "",
+            shown.language or "",
+            shown.version or 0,
         ),
     )
     return in_order[:count]

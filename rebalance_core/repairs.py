@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
 from rebalance_core.processes import find_processes, processes_behind, silent_members
@@ -48,15 +49,19 @@ class Situation:
 Repair = Callable[[Situation], Situation]
 
 
+def with_state(situation: Situation, **changed: Any) -> Situation:
+    """The situation with these fields of its state; the very same where they are the same."""
+    state = replace(situation.state, **changed)
+    return situation if state == situation.state else replace(situation, state=state)
+
+
 def with_members(
     situation: Situation, members: Callable[[ClientList], Iterable[Member]]
 ) -> Situation:
     """The situation with other members in each list; the very same where they are the same."""
-    state = situation.state
-    changed = tuple(replace(each, members=tuple(members(each))) for each in state.client_lists)
-    if changed == state.client_lists:
-        return situation
-    return replace(situation, state=replace(state, client_lists=changed))
+    lists = situation.state.client_lists
+    changed = tuple(replace(entry, members=tuple(members(entry))) for entry in lists)
+    return with_state(situation, client_lists=changed)
 
 
 def _keep(situation: Situation, stays: Callable[[Member], bool]) -> Situation:
@@ -64,16 +69,22 @@ def _keep(situation: Situation, stays: Callable[[Member], bool]) -> Situation:
     return with_members(situation, lambda entry: filter(stays, entry.members))
 
 
+def _with_copies(entry: ClientList) -> Iterator[tuple[Member, int]]:
+    """The members by id and address, each with its number among the copies of its id."""
+    copies: Counter[str] = Counter()
+    for member in sorted(entry.members, key=attrgetter("client_id", "client_addr")):
+        yield member, copies[member.client_id]
+        copies[member.client_id] += 1
+
+
 def give_separate_ids(situation: Situation) -> Situation:
     """Every process has a separate client id; stale channels keep that of their process."""
     processes = processes_behind(situation.state)
 
     def renamed(entry: ClientList) -> Iterator[Member]:
-        copies: Counter[str] = Counter()
-        for member in sorted(entry.members, key=lambda each: (each.client_id, each.client_addr)):
-            copy = min(copies[member.client_id], processes[member.client_id] - 1)
-            copies[member.client_id] += 1
-            yield member._replace(client_id=copy_id(member.client_id, copy))
+        for member, copy in _with_copies(entry):
+            process = min(copy, processes[member.client_id] - 1)
+            yield member._replace(client_id=copy_id(member.client_id, process))
 
     if all(count == 1 for count in processes.values()):
         return situation
@@ -87,10 +98,8 @@ def part_copies(situation: Situation) -> Situation:
     """
 
     def renamed(entry: ClientList) -> Iterator[Member]:
-        copies: Counter[str] = Counter()
-        for member in sorted(entry.members, key=lambda each: (each.client_id, each.client_addr)):
-            yield member._replace(client_id=copy_id(member.client_id, copies[member.client_id]))
-            copies[member.client_id] += 1
+        for member, copy in _with_copies(entry):
+            yield member._replace(client_id=copy_id(member.client_id, copy))
 
     return with_members(situation, renamed)
 
@@ -161,7 +170,7 @@ def lists_of_topic(state: State) -> list[ClientList]:
     return [
         entry
         if entry.broker in asked
-        else replace(entry, members=tuple(each for each in entry.members if each.subscribed))
+        else replace(entry, members=tuple(member for member in entry.members if member.subscribed))
         for entry in state.client_lists
     ]
 
@@ -200,17 +209,14 @@ def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Si
 
 def _reaching(situation: Situation, reached: Callable[[str | None, str], bool]) -> Situation:
     """The situation in which these (client id, broker name) are not unreachable any more."""
-    state = situation.state
-    left = tuple(each for each in state.unreachable if not reached(*each))
-    if left == state.unreachable:
-        return situation
-    return replace(situation, state=replace(state, unreachable=left))
+    left = tuple(pair for pair in situation.state.unreachable if not reached(*pair))
+    return with_state(situation, unreachable=left)
 
 
 def brokers_without_group(state: State) -> tuple[tuple[str, int], ...]:
     """(name, id) of the brokers that do not have the group while others list its members."""
     names = {broker for client_id, broker in state.unreachable if client_id is None}
-    return tuple(sorted(each for each in state.offline_brokers if each[0] in names))
+    return tuple(sorted(broker for broker in state.offline_brokers if broker[0] in names))
 
 
 def add_group_to_brokers(situation: Situation) -> Situation:
@@ -219,20 +225,18 @@ def add_group_to_brokers(situation: Situation) -> Situation:
     without = brokers_without_group(state)
     if not without:
         return situation
-    longest = max(lists_of_topic(state), key=lambda each: len(each.members), default=None)
+    longest = max(lists_of_topic(state), key=lambda entry: len(entry.members), default=None)
     members = tuple(
         member._replace(client_addr=f"{member.client_addr} (elsewhere)")
         for member in (longest.members if longest else ())
     )
-    listing = replace(
-        state,
-        client_lists=(
-            *state.client_lists,
-            *(ClientList(name, broker_id, members) for name, broker_id in without),
-        ),
-        offline_brokers=tuple(each for each in state.offline_brokers if each not in without),
+    added = (ClientList(name, broker_id, members) for name, broker_id in without)
+    listing = with_state(
+        situation,
+        client_lists=(*state.client_lists, *added),
+        offline_brokers=tuple(one for one in state.offline_brokers if one not in without),
     )
-    return _reaching(replace(situation, state=listing), lambda client_id, _: client_id is None)
+    return _reaching(listing, lambda client_id, _: client_id is None)
 
 
 def unify_routes(situation: Situation) -> Situation:
@@ -250,32 +254,33 @@ def unify_routes(situation: Situation) -> Situation:
         ),
     )
     routes = tuple(replace(route, brokers=chosen.brokers) for route in state.topic_routes)
-    return replace(situation, state=replace(state, topic_routes=routes))
+    return with_state(situation, topic_routes=routes)
 
 
 def bring_masters_back(situation: Situation) -> Situation:
     """Routes that have slaves alone have the master too, which lists whom they list."""
     state = situation.state
     away = state.without_master
-    if not away or all(each.reads_slaves for each in find_processes(state, situation.rules)):
+    if not away or all(process.reads_slaves for process in find_processes(state, situation.rules)):
         return situation
     routes = tuple(
         replace(
             route,
             brokers=tuple(
-                replace(each, broker_ids=(0, *each.broker_ids))
-                if each.broker_name in away and each.broker_ids
-                else each
-                for each in route.brokers
+                replace(broker, broker_ids=(0, *broker.broker_ids))
+                if broker.broker_name in away and broker.broker_ids
+                else broker
+                for broker in route.brokers
             ),
         )
         for route in state.topic_routes
     )
-    of_slaves = {each.broker_name: each for each in state.client_lists if each.broker_name in away}
-    lists = [replace(each, broker_id=0) for each in of_slaves.values()]
-    kept = [each for each in state.client_lists if each not in lists]
-    changed = replace(state, topic_routes=routes, client_lists=(*kept, *lists))
-    return replace(situation, state=changed)
+    of_slaves = {
+        entry.broker_name: entry for entry in state.client_lists if entry.broker_name in away
+    }
+    lists = [replace(entry, broker_id=0) for entry in of_slaves.values()]
+    kept = [entry for entry in state.client_lists if entry not in lists]
+    return with_state(situation, topic_routes=routes, client_lists=(*kept, *lists))
 
 
 def unify_strategies(situation: Situation) -> Situation:
@@ -291,7 +296,10 @@ def unify_strategies(situation: Situation) -> Situation:
             by_identity[id(process.strategy.strategy)] = process.strategy.strategy
     if len(used) < 2:
         return situation
-    chosen = min(by_identity.values(), key=lambda each: (-used[id(each)], each.name, each.variant))
+    chosen = min(
+        by_identity.values(),
+        key=lambda strategy: (-used[id(strategy)], strategy.name, strategy.variant),
+    )
     return _with_strategies(situation, lambda *_: chosen)
 
 
@@ -300,10 +308,12 @@ def serve_all_rooms(situation: Situation) -> Situation:
     in_use = _in_use(situation, ByMachineRoom)
     brokers = {b.broker_name for b in situation.state.brokers}
     strategies = set(in_use.values())
-    unserved = {name for name in brokers if not any(each.serves(name) for each in strategies)}
+    unserved = {
+        name for name in brokers if not any(strategy.serves(name) for strategy in strategies)
+    }
     if not in_use or not unserved:
         return situation
-    serving = {each: each.also_serving(unserved) for each in strategies}
+    serving = {strategy: strategy.also_serving(unserved) for strategy in strategies}
     changed = {client_id: serving[each] for client_id, each in in_use.items()}
     return _with_strategies(situation, changed.get)
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from rebalance_core.errors import AllocationError
 from rebalance_core.strategies import AllocationStrategy, Sdk, make_strategy, sdk_of
+from rebalance_core.strategies.machine_room_nearby import NEARBY
 from rebalance_core.texts import Text
 
 StrategySource = Literal["observed", "configured", "group", "assumed"]
@@ -22,7 +23,6 @@ StrategySource = Literal["observed", "configured", "group", "assumed"]
 #: From the one that is worth most to the one that is worth least.
 STRATEGY_SOURCES: tuple[StrategySource, ...] = ("observed", "configured", "group", "assumed")
 
-NEARBY = "MACHINE_ROOM_NEARBY"
 #: Strategies that cannot be recomputed without parameters that only the settings can give.
 NEED_PARAMETERS = ("CONFIG", "MACHINE_ROOM", NEARBY)
 

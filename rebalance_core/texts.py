@@ -98,6 +98,19 @@ def _filled(value: Value, form: str | None) -> str:
         return str(value)
 
 
+#: ``[uses|use]`` in a template: the word for one, and the word for any other number.
+_ONE_OR_MANY = re.compile(r"\[([^][|]*)\|([^][|]*)\]")
+
+
+def forms(template: str) -> tuple[str, str]:
+    """The template for one thing, and the template for any other number of things.
+
+    >>> forms("{clients} [uses|use] {strategy}")
+    ('{clients} uses {strategy}', '{clients} use {strategy}')
+    """
+    return _ONE_OR_MANY.sub(r"\1", template), _ONE_OR_MANY.sub(r"\2", template)
+
+
 def slots(template: str) -> list[str]:
     """The names of a template's slots, in order, each as often as it is there.
 

@@ -58,7 +58,7 @@ def slices_of(files: Sequence[InputFile]) -> list[Slice]:
         else:
             edges = [*range(0, file.size, _BYTES_OF_A_RANGE), file.size]
             found += [whole._replace(start=one, stop=next_) for one, next_ in pairwise(edges)]
-    return [each._replace(number=number) for number, each in enumerate(found)]
+    return [slice_._replace(number=number) for number, slice_ in enumerate(found)]
 
 
 #: What ``java.net.URI`` quotes: of ASCII these, control characters, and the spaces of Unicode.

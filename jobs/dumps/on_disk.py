@@ -32,8 +32,8 @@ def files_on_disk(paths: Sequence[str]) -> list[tuple[str, int]]:
         named = [place] if os.path.lexists(place) else _matches(place)
         if not named:
             raise InputError(f"no dump at {visible(path)}")
-        for each in named:
-            for file in _files_of(each):
+        for one in named:
+            for file in _files_of(one):
                 target = os.path.realpath(file)
                 # The name of the file goes before that of a link, which may lack the ending .gz.
                 found[target] = min(file, found.get(target, file), key=_link_last)
@@ -59,8 +59,8 @@ def _link_last(path: str) -> tuple[bool, str]:
 
 def _matches(pattern: str) -> list[str]:
     """The paths that a glob names; ``**`` is nothing but ``*``."""
-    globs = [_in_python(each) for each in _alternatives(pattern)]
-    return sorted({name for each in globs for name in glob(each, include_hidden=True)})  # noqa: PTH207
+    globs = [_in_python(alternative) for alternative in _alternatives(pattern)]
+    return sorted({name for pattern in globs for name in glob(pattern, include_hidden=True)})  # noqa: PTH207
 
 
 #: The innermost of the last braces.
@@ -78,7 +78,9 @@ def _alternatives(pattern: str) -> list[str]:
         return [pattern]
     before, inner, after = match.groups()
     parts = re.split(r"(?<!\\),", inner)
-    return [each for part in parts for each in _alternatives(f"{before}{part}{after}")]
+    return [
+        alternative for part in parts for alternative in _alternatives(f"{before}{part}{after}")
+    ]
 
 
 def _in_python(pattern: str) -> str:

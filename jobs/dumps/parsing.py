@@ -105,7 +105,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
     if not isinstance(value, dict | list):
         return False
     parts = value.values() if isinstance(value, dict) else value
-    return depth == 0 or any(_is_deeper(each, depth - 1) for each in parts)
+    return depth == 0 or any(_is_deeper(part, depth - 1) for part in parts)
 
 
 def parse_body(text: str) -> Any:
@@ -139,11 +139,11 @@ def _as_of_json(value: Any) -> Any:
     """The value as orjson has it: with the JSON text of an object that is a key, and a float for an
     integer beyond 64 bits."""
     if isinstance(value, Entries):
-        return {_key_text(each["key"]): _as_of_json(each["value"]) for each in value}
+        return {_key_text(entry["key"]): _as_of_json(entry["value"]) for entry in value}
     if isinstance(value, list):
-        return [_as_of_json(each) for each in value]
+        return [_as_of_json(part) for part in value]
     if isinstance(value, dict):
-        return {name: _as_of_json(each) for name, each in value.items()}
+        return {name: _as_of_json(part) for name, part in value.items()}
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         return finite(str(value))
     return value
@@ -166,7 +166,7 @@ def without_half_pairs(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
-        return [without_half_pairs(each) for each in value]
+        return [without_half_pairs(part) for part in value]
     if isinstance(value, dict):
         return {without_half_pairs(name): without_half_pairs(it) for name, it in value.items()}
     return value

@@ -206,5 +206,5 @@ def statements_of(pieces: Sequence[Piece]) -> dict[Subject, list[Statement]]:
         for statement in map(Statement, *columns):
             found[subject_of(statement)].append(statement)
     for statements in found.values():
-        statements.sort(key=lambda each: (each.collected_at, each.order))
+        statements.sort(key=lambda statement: (statement.collected_at, statement.order))
     return found

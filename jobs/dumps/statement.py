@@ -16,8 +16,14 @@ CONSUMER_RUNNING_INFO = "consumer_running_info"
 CONSUME_STATS = "consume_stats"
 MESSAGE_REQUEST_MODE = "message_request_mode"
 CLIENT_LOG = "client_log"
+#: The kinds that make statements.
+KINDS = (
+    *(HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, CONSUMER_RUNNING_INFO),
+    *(CONSUME_STATS, MESSAGE_REQUEST_MODE, CLIENT_LOG),
+)
 #: The brokers that a nameserver knows, the configurations of groups with their flags, the topics of
-#: which a broker has offsets, and what a collector left out.
+#: which a broker has offsets, and what a collector left out: understood too, but no statement of a
+#: subject, for no rule asks for them.
 CLUSTER_INFO = "cluster_info"
 SUBSCRIPTION_GROUP = "subscription_group"
 CONSUMER_TOPICS = "consumer_topics"
@@ -150,20 +156,6 @@ class LogLine(NamedTuple):
 Content: TypeAlias = (
     HeartbeatOfGroup | Connections | Route | RunningInfo | Stats | RequestMode | LogLine | None
 )
-
-#: By kind the type of its content, to make it again of a tuple that was carried.
-CONTENT_TYPES: dict[str, type[tuple[object, ...]]] = {
-    HEARTBEAT: HeartbeatOfGroup,
-    CONSUMER_CONNECTION: Connections,
-    TOPIC_ROUTE: Route,
-    CONSUMER_RUNNING_INFO: RunningInfo,
-    CONSUME_STATS: Stats,
-    MESSAGE_REQUEST_MODE: RequestMode,
-    CLIENT_LOG: LogLine,
-}
-KINDS = tuple(CONTENT_TYPES)
-#: Understood too, but no statement of a subject: no rule asks for them.
-WITHOUT_STATEMENTS = (CLUSTER_INFO, SUBSCRIPTION_GROUP, CONSUMER_TOPICS, LEFT_OUT)
 
 
 class Source(NamedTuple):

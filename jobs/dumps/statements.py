@@ -30,13 +30,21 @@ from jobs.dumps.statement import (
     MESSAGE_REQUEST_MODE,
     SUBSCRIPTION_GROUP,
     TOPIC_ROUTE,
-    WITHOUT_STATEMENTS,
     Content,
     Source,
     Statement,
 )
 from jobs.dumps.times import PlausibleTimes, iso_of
-from jobs.dumps.typed import MAY_FAIL, BodyError, BoundError, Read, as_text, expected, read_body
+from jobs.dumps.typed import (
+    MAY_FAIL,
+    REPEATED,
+    BodyError,
+    BoundError,
+    Read,
+    as_text,
+    expected,
+    read_body,
+)
 from jobs.dumps.within import problem_of_content, problem_of_names
 from jobs.instants import SECOND, Instant, in_calendar, to_instant
 
@@ -88,12 +96,6 @@ _KINDS = {
     ),
     LEFT_OUT: _Kind(("snapshot_time",), None, ()),
 }
-#: These come again and again; the others hold counters and times that always move.
-REPEATED = (
-    *(HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, MESSAGE_REQUEST_MODE),
-    *(CLUSTER_INFO, SUBSCRIPTION_GROUP, CONSUMER_TOPICS),
-)
-
 _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")
 _LEAST_CODE, _MOST_CODE = -(2**31), 2**31 - 1
@@ -158,18 +160,8 @@ class _Meaning(NamedTuple):
 
     def at(self, times: _Times, order: int) -> list[Statement]:
         """The statements of the line."""
-        snapshot_time, collected_at = times
         return [
-            Statement(
-                self.kind,
-                self.cluster,
-                subject,
-                snapshot_time,
-                collected_at,
-                order,
-                self.source,
-                content,
-            )
+            Statement(self.kind, self.cluster, subject, *times, order, self.source, content)
             for subject, content in self.contents
         ]
 
@@ -207,14 +199,14 @@ class Reader:
         self._bodies: Memory[tuple[str, str], Read] = Memory()
         self._contents: Memory[Content, Content] = Memory()
         self._who: Memory[tuple[Any, ...], _Who] = Memory()
-        self._failures: Memory[tuple[Any, ...], Source] = Memory()
+        self._failures: Memory[Source, Source] = Memory()
 
     def read(self, line: bytes | str, order: int = 0) -> list[Statement] | Refused:
         """The statements of a line, or why it has none.
 
         A heartbeat has one for each of its groups. A line that was understood and is about no
         group (a log line of something else, a heartbeat of a producer) has none, nor has one of a
-        kind of ``WITHOUT_STATEMENTS``.
+        kind that is not in ``KINDS``.
         """
         if len(line) > self._bounds.line_bytes:
             return too_long(len(line), self._bounds)
@@ -225,14 +217,11 @@ class Reader:
     def _again(self, line: Timeless, order: int) -> list[Statement] | Refused | None:
         """What a line has that came before with other times; None where none did."""
         meaning = self._meanings.get(line.rest)
-        collected_at = None if meaning is None else _instant_of(line.collected_at)
-        if meaning is None or collected_at is None:
+        if meaning is None:
             return None
-        snapshot_time = None
-        if line.snapshot_time is not None:
-            snapshot_time = _instant_of(line.snapshot_time)
-            if snapshot_time is None:
-                return None
+        collected_at, snapshot_time = _instant_of(line.collected_at), _instant(line.snapshot_time)
+        if collected_at is None or (snapshot_time is None and line.snapshot_time is not None):
+            return None
         times = _Times(snapshot_time, collected_at)
         impossible = self._impossible(meaning.kind, meaning.is_polled, times)
         if impossible is not None:
@@ -279,7 +268,7 @@ class Reader:
         collected_at = _instant(envelope.get("collected_at"))
         snapshot_time = _instant(envelope.get("snapshot_time"))
         if who is None or collected_at is None or (snapshot_time is None and kind.is_polled):
-            return Refused(_first_problem(kind, envelope, self._bounds))
+            return Refused(_first_problem(kind, envelope, self._bounds) or "")
         times = _Times(snapshot_time, collected_at)
         if (impossible := self._impossible(name, kind.is_polled, times)) is not None:
             return Refused(impossible)
@@ -299,7 +288,7 @@ class Reader:
             source = self._failed(source, read)
         if who.failed or read.code is not None:
             contents = ((None, None),)
-        if name in WITHOUT_STATEMENTS:
+        if name not in KINDS:
             contents = ()
         of_subjects = [(who.subject or subject or "", content) for subject, content in contents]
         return _Meaning(name, kind.is_polled, who.cluster, source, tuple(of_subjects)), times
@@ -319,7 +308,7 @@ class Reader:
     def _identified(self, name: str, kind: _Kind, envelope: dict[str, Any]) -> _Who | None:
         """Who was asked and who spoke, of whom; None where something of it is missing."""
         names = ("cluster", kind.subject or "", *kind.source, "error_code", "error_message")
-        values = [envelope.get(each) for each in names]
+        values = [envelope.get(field) for field in names]
         # With the types: true equals 1, and is no number here.
         key = (name, *values, *map(type, values))
         try:
@@ -329,7 +318,7 @@ class Reader:
         if who is None:
             who = _who(name, kind, envelope, self._bounds)
             if who is not None:
-                self._who.remember(key, who, sum([len(str(each)) for each in values]))
+                self._who.remember(key, who, sum([len(str(value)) for value in values]))
         return who
 
     def _body(self, kind: str, body: str) -> Read:
@@ -338,7 +327,7 @@ class Reader:
         read = self._bodies.get((kind, body))
         if read is None:
             read = self._within(read_body(kind, body), body)
-            contents = tuple((group, self._interned(each)) for group, each in read.contents)
+            contents = tuple((group, self._interned(content)) for group, content in read.contents)
             read = self._bodies.remember((kind, body), read._replace(contents=contents), len(body))
         return read
 
@@ -361,34 +350,26 @@ class Reader:
 
     def _failed(self, source: Source, read: Read) -> Source:
         """The source with the error of the dashboard's status; that of the envelope goes before."""
-        key = (source, read.code, read.message)
-        failed = self._failures.get(key)
-        if failed is None:
-            failed = source._replace(
-                code=read.code if source.code is None else source.code,
-                message=read.message if source.message is None else source.message,
-            )
-            self._failures.remember(key, failed, len(read.message or ""))
-        return failed
+        failed = source._replace(
+            code=read.code if source.code is None else source.code,
+            message=read.message if source.message is None else source.message,
+        )
+        return self._failures.get(failed) or self._failures.remember(failed, failed, ENTRY_BYTES)
 
 
 _NOTHING = Read(((None, None),))
 
 
 def _who(name: str, kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> _Who | None:
-    values = {each: _value(each, envelope.get(each)) for each in ("cluster", *kind.required)}
-    code = _value("error_code", envelope.get("error_code"))
-    is_wrong = code is None and envelope.get("error_code") is not None
-    if is_wrong or any(values[each] in _MISSING for each in values if each not in _TIMES):
+    if _first_problem(kind, envelope, bounds) is not None:
         return None
-    if problem_of_names(_names(kind, envelope), bounds) is not None:
-        return None
-    source = Source(**{each: _value(each, envelope.get(each)) for each in kind.source})
+    source = Source(**{field: _value(field, envelope.get(field)) for field in kind.source})
     if name in MAY_FAIL:
+        code = _value("error_code", envelope.get("error_code"))
         message = as_text(envelope.get("error_message"))
         source = source._replace(code=code or None, message=message)
-    subject = values[kind.subject] if kind.subject else None
-    return _Who(values["cluster"], subject, source, source.code is not None)
+    subject = as_text(envelope[kind.subject]) if kind.subject else None
+    return _Who(as_text(envelope["cluster"]) or "", subject, source, source.code is not None)
 
 
 _MISSING = (None, "")
@@ -396,20 +377,22 @@ _MISSING = (None, "")
 
 def _names(kind: _Kind, envelope: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
     """The fields of an envelope that are names."""
-    for each in dict.fromkeys(("cluster", *kind.required, *kind.source)):
-        if each not in _TIMES and each not in _NUMBERS:
-            yield each, as_text(envelope.get(each))
+    for field in dict.fromkeys(("cluster", *kind.required, *kind.source)):
+        if field not in _TIMES and field not in _NUMBERS:
+            yield field, as_text(envelope.get(field))
 
 
-def _first_problem(kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> str:
+def _first_problem(kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> str | None:
+    """What is wrong with an envelope: a field that is missing, or none of its type, or too long."""
     for name in ("cluster", "collected_at", *kind.required):
         raw = envelope.get(name)
         if _value(name, raw) in _MISSING:
             return expected(f"{name} to be {_demand(name)}", as_text(raw))
     problem = problem_of_names(_names(kind, envelope), bounds)
-    if problem is not None:
-        return problem
-    return expected("error_code to be an integer", as_text(envelope.get("error_code")))
+    code = envelope.get("error_code")
+    if problem is None and code is not None and _value("error_code", code) is None:
+        return expected("error_code to be an integer", as_text(code))
+    return problem
 
 
 def _demand(name: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from jobs.dumps.client_log import ClientLogError, parse_rebalance_line
@@ -44,19 +44,7 @@ from jobs.dumps.statement import (
     Subscriptions,
 )
 from rebalance_core.state import BROADCASTING
-
-#: The kinds that may come as ``error_code`` and ``error_message`` in place of a body, or in the
-#: dashboard's envelope with a status.
-MAY_FAIL = (
-    CONSUMER_CONNECTION,
-    TOPIC_ROUTE,
-    CONSUMER_RUNNING_INFO,
-    CONSUME_STATS,
-    MESSAGE_REQUEST_MODE,
-    CLUSTER_INFO,
-    SUBSCRIPTION_GROUP,
-    CONSUMER_TOPICS,
-)
+from rebalance_core.strategies import JAVA_CLASSES
 
 #: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
 _MOST_QUEUES = 2**31 - 1
@@ -64,16 +52,6 @@ _MOST_QUEUES = 2**31 - 1
 #: The code of an error that the dashboard's status alone names.
 STATUS_ERROR = -1
 
-#: The strategy's name by its class in org.apache.rocketmq.client.consumer.rebalance. A running
-#: info shows the class alone: neither what MACHINE_ROOM_NEARBY wraps, nor any parameter.
-STRATEGY_CLASSES = {
-    "AllocateMessageQueueAveragely": "AVG",
-    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
-    "AllocateMessageQueueByConfig": "CONFIG",
-    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
-    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
-    "AllocateMachineRoomNearby": "MACHINE_ROOM_NEARBY",
-}
 STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
 #: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX``; the scope ``__global__`` drops its underscores
@@ -81,20 +59,6 @@ STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 _MOCK_BROKER = "__syslo__"
 GLOBAL_SCOPE = "__global__"
 
-_CLASSES = {
-    HEARTBEAT: "HeartbeatData",
-    CONSUMER_CONNECTION: "ConsumerConnection",
-    TOPIC_ROUTE: "TopicRouteData",
-    CONSUMER_RUNNING_INFO: "ConsumerRunningInfo",
-    CONSUME_STATS: "ConsumeStats",
-    MESSAGE_REQUEST_MODE: "MessageRequestModeSerializeWrapper",
-    CLUSTER_INFO: "ClusterInfo",
-    SUBSCRIPTION_GROUP: "SubscriptionGroupWrapper",
-    CONSUMER_TOPICS: "TopicList",
-    LEFT_OUT: "what was left out",
-}
-#: Hardly any of these bodies is JSON: where one cannot be read, the tokenizer reports the place.
-_KEYED_BY_QUEUE = (CONSUMER_RUNNING_INFO, CONSUME_STATS)
 _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
@@ -144,7 +108,8 @@ def read_body(kind: str, text: str) -> Read:
     except FastjsonError as error:
         raise BodyError(str(error)) from error
     except _WrongTypeError as error:
-        raise BodyError(expected(_CLASSES[kind], text if text.strip() else None)) from error
+        came = text if text.strip() else None
+        raise BodyError(expected(BODIES[kind].class_name, came)) from error
 
 
 def expected(what: str, came: str | None) -> str:
@@ -173,7 +138,7 @@ def _value(kind: str, text: str) -> Any:
     try:
         return parse_body(text)
     except FastjsonError:
-        if kind in _KEYED_BY_QUEUE or _OBJECT_KEY_OR_REFERENCE.search(text):
+        if BODIES[kind].is_keyed_by_queue or _OBJECT_KEY_OR_REFERENCE.search(text):
             raise
         raise _WrongTypeError from None
 
@@ -187,15 +152,15 @@ def _unwrapped(kind: str, value: Any, text: str) -> Read:
         value = {"data": value}
     if not isinstance(value, dict):
         raise _WrongTypeError
-    if kind in MAY_FAIL and (_integer(value.get("status"), 32) or 0) != 0:
+    if BODIES[kind].may_fail and (_integer(value.get("status"), 32) or 0) != 0:
         return Read((), STATUS_ERROR, as_text(value.get("errMsg")))
     data = value.get("data")
     if kind == CONSUME_STATS and is_list_of_topics(data):
         return Read(((None, _stats(read_topics(data, text))),))
     if data is not None:
-        given = {name: each for name, each in value.items() if each is not None}
+        given = {name: field for name, field in value.items() if field is not None}
         value = {**_map(data), **given}
-    return _READERS[kind](value, text)
+    return BODIES[kind].read(value, text)
 
 
 # ------------------------------------------------------------------ heartbeats
@@ -250,14 +215,14 @@ def _connections(body: Fields, _: str) -> Read:
     if given is None:
         raise BodyError("expected ConsumerConnection with a connectionSet")
     connections = []
-    for each in map(_map, given):
-        client_id, client_addr = as_text(each.get("clientId")), as_text(each.get("clientAddr"))
+    for fields in map(_map, given):
+        client_id, client_addr = as_text(fields.get("clientId")), as_text(fields.get("clientAddr"))
         if not client_id or not client_addr:
             raise BodyError("expected every connection to have a clientId and a clientAddr")
-        language, version = as_text(each.get("language")), _integer(each.get("version"), 32)
+        language, version = as_text(fields.get("language")), _integer(fields.get("version"), 32)
         connections.append(Connection(client_id, client_addr, language, version))
     answer = Connections(
-        tuple(sorted(connections, key=lambda each: each[:2])),
+        tuple(sorted(connections, key=lambda connection: connection[:2])),
         as_text(body.get("consumeType")),
         as_text(body.get("messageModel")),
         _subscriptions(_map(body.get("subscriptionTable")).values()),
@@ -297,23 +262,23 @@ def _route(body: Fields, _: str) -> Read:
 def _brokers(given: Iterable[Any]) -> dict[str, tuple[tuple[int, ...], str | None]]:
     """By name the ids and the zone; of equal names the first counts."""
     brokers: dict[str, tuple[tuple[int, ...], str | None]] = {}
-    for each in map(_map, given):
-        name = as_text(each.get("brokerName"))
+    for fields in map(_map, given):
+        name = as_text(fields.get("brokerName"))
         if not name:
             raise BodyError("expected every brokerData to have a brokerName")
-        keys = _map(each.get("brokerAddrs"))
+        keys = _map(fields.get("brokerAddrs"))
         ids = sorted(int(key) for key in keys if _INTEGER.fullmatch(key))
-        brokers.setdefault(name, (tuple(ids), as_text(each.get("zoneName"))))
+        brokers.setdefault(name, (tuple(ids), as_text(fields.get("zoneName"))))
     return brokers
 
 
 def _queue_numbers(given: Iterable[Any]) -> dict[str, tuple[int, int, int]]:
     """By broker name perm, readQueueNums and writeQueueNums; of equal names the first counts."""
     numbers: dict[str, tuple[int, int, int]] = {}
-    for each in map(_map, given):
-        name = as_text(each.get("brokerName"))
+    for fields in map(_map, given):
+        name = as_text(fields.get("brokerName"))
         perm, reads, writes = [
-            _integer(each.get(key), 32) for key in ("perm", "readQueueNums", "writeQueueNums")
+            _integer(fields.get(key), 32) for key in ("perm", "readQueueNums", "writeQueueNums")
         ]
         if not name or perm is None or not (_is_number(reads) and _is_number(writes)):
             raise BodyError(
@@ -331,10 +296,10 @@ def _is_number(queues: int | None) -> TypeGuard[int]:
 def _logical_queues(mappings: Iterable[Any]) -> dict[str, int]:
     """By scope the number of logical queues: the highest that any broker gives."""
     most: dict[str, int] = {}
-    for each in map(_map, mappings):
-        scope = as_text(each.get("scope"))
+    for fields in map(_map, mappings):
+        scope = as_text(fields.get("scope"))
         scope = GLOBAL_SCOPE if scope is None else scope
-        number = _integer(each.get("totalQueues"), 32) or 0
+        number = _integer(fields.get("totalQueues"), 32) or 0
         if not _is_number(number):
             raise BodyError(
                 f"expected every topicQueueMapping to have totalQueues of 0 to {_MOST_QUEUES}"
@@ -382,17 +347,13 @@ def _held(table: Any, text: str) -> tuple[InfoQueue, ...]:
     for queue, value in read_queue_map("mqTable", table, text):
         fields = _map(value)
         dropped = _boolean(fields.get("droped")) or False  # RocketMQ's spelling
-        held.append(
-            InfoQueue(
-                *queue,
-                dropped,
-                _instant_of_millis(_integer(fields.get("lastPullTimestamp"), 64)),
-                _instant_of_millis(_integer(fields.get("lastConsumeTimestamp"), 64)),
-                _integer(fields.get("cachedMsgCount"), 64),
-                _boolean(fields.get("locked")),
-            )
-        )
+        pulled, consumed, cached = _long_numbers(fields, _OF_PROCESS_QUEUE)
+        times = _instant_of_millis(pulled), _instant_of_millis(consumed)
+        held.append(InfoQueue(*queue, dropped, *times, cached, _boolean(fields.get("locked"))))
     return tuple(held)
+
+
+_OF_PROCESS_QUEUE = ("lastPullTimestamp", "lastConsumeTimestamp", "cachedMsgCount")
 
 
 def _start(text: str | None) -> int | None:
@@ -405,7 +366,7 @@ def _strategy(text: str | None) -> str | None:
         return None
     before, at, after = text.rpartition("@")
     class_name = before if at else after
-    return STRATEGY_CLASSES.get(class_name.removeprefix(STRATEGY_PACKAGE), class_name)
+    return JAVA_CLASSES.get(class_name.removeprefix(STRATEGY_PACKAGE), class_name)
 
 
 def _client_rebalance(properties: Mapping[str, str | None]) -> bool | None:
@@ -440,15 +401,15 @@ def _stats(entries: Iterable[tuple[tuple[str, str, int], Any]]) -> Stats:
     offsets = []
     for queue, value in entries:
         fields = _map(value)
-        of_broker, of_consumer, millis = (
-            _integer(fields.get(name), 64)
-            for name in ("brokerOffset", "consumerOffset", "lastTimestamp")
-        )
+        of_broker, of_consumer, millis = _long_numbers(fields, _OF_OFFSETS)
         if of_broker is not None and of_consumer is not None:
             # 0: nothing was consumed of it yet.
             last = _instant_of_millis(millis) if millis is not None and millis > 0 else None
             offsets.append(Offset(*queue, of_broker, of_consumer, last))
     return Stats(tuple(offsets))
+
+
+_OF_OFFSETS = ("brokerOffset", "consumerOffset", "lastTimestamp")
 
 
 # ------------------------------------------------------------------ message request modes
@@ -530,21 +491,47 @@ def _integer(value: Any, bits: int) -> int | None:
     return value
 
 
+def _long_numbers(fields: Fields, names: Sequence[str]) -> list[int | None]:
+    return [_integer(fields.get(name), 64) for name in names]
+
+
 def _boolean(value: Any) -> bool | None:
     if not isinstance(value, bool | None):
         raise _WrongTypeError
     return value
 
 
-_READERS: Mapping[str, Callable[[Fields, str], Read]] = {
-    HEARTBEAT: _heartbeat,
-    CONSUMER_CONNECTION: _connections,
-    TOPIC_ROUTE: _route,
-    CONSUMER_RUNNING_INFO: _running_info,
-    CONSUME_STATS: _consume_stats,
-    MESSAGE_REQUEST_MODE: _request_modes,
-    CLUSTER_INFO: _unused("brokerAddrTable", _map),
-    SUBSCRIPTION_GROUP: _unused("subscriptionGroupTable", _map),
-    CONSUMER_TOPICS: _unused("topicList", _list),
-    LEFT_OUT: _unused("what", as_text),
+class Body(NamedTuple):
+    """How the body of a kind is read: as which class of RocketMQ's, and by which function.
+
+    ``may_fail``: it may come as ``error_code`` and ``error_message`` in place of a body, or in the
+    dashboard's envelope with a status. ``is_keyed_by_queue``: hardly any of these bodies is JSON,
+    and where one cannot be read, the tokenizer reports the place. ``repeats``: it comes again and
+    again; the others hold counters and times that always move.
+    """
+
+    class_name: str
+    read: Callable[[Fields, str], Read]
+    may_fail: bool = True
+    is_keyed_by_queue: bool = False
+    repeats: bool = True
+
+
+#: By kind, but for the lines of client logs, which are no JSON.
+BODIES: Mapping[str, Body] = {
+    HEARTBEAT: Body("HeartbeatData", _heartbeat, may_fail=False),
+    CONSUMER_CONNECTION: Body("ConsumerConnection", _connections),
+    TOPIC_ROUTE: Body("TopicRouteData", _route),
+    CONSUMER_RUNNING_INFO: Body(
+        "ConsumerRunningInfo", _running_info, is_keyed_by_queue=True, repeats=False
+    ),
+    CONSUME_STATS: Body("ConsumeStats", _consume_stats, is_keyed_by_queue=True, repeats=False),
+    MESSAGE_REQUEST_MODE: Body("MessageRequestModeSerializeWrapper", _request_modes),
+    CLUSTER_INFO: Body("ClusterInfo", _unused("brokerAddrTable", _map)),
+    SUBSCRIPTION_GROUP: Body("SubscriptionGroupWrapper", _unused("subscriptionGroupTable", _map)),
+    CONSUMER_TOPICS: Body("TopicList", _unused("topicList", _list)),
+    LEFT_OUT: Body("what was left out", _unused("what", as_text), may_fail=False, repeats=False),
 }
+#: The kinds that may come with an error in place of a body, and those that repeat themselves.
+MAY_FAIL = frozenset(kind for kind, body in BODIES.items() if body.may_fail)
+REPEATED = frozenset(kind for kind, body in BODIES.items() if body.repeats)

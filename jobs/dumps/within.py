@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from jobs.bounds import Bounds, beyond
 from jobs.dumps.statement import (
+    Connection,
     Connections,
     Content,
     HeartbeatOfGroup,
+    InfoQueue,
     LogLine,
+    Offset,
     RequestMode,
     Route,
     RouteBroker,
     RunningInfo,
     Stats,
-    Subscriptions,
 )
 
 
@@ -65,38 +67,37 @@ def queues_of(brokers: Sequence[RouteBroker]) -> int:
     return sum(max(broker.read_queue_nums, broker.write_queue_nums) for broker in brokers)
 
 
-def _names(content: Content) -> Iterator[tuple[str, str | None]]:
-    if isinstance(content, HeartbeatOfGroup):
-        yield "a client id", content.client_id
-        yield from _topics(content.subscriptions)
-    elif isinstance(content, Connections):
-        for connection in content.connections:
-            yield "a client id", connection.client_id
-            yield "a client's address", connection.client_addr
-        yield from _topics(content.subscriptions)
-    elif isinstance(content, Route):
-        for broker in content.brokers:
-            yield "a broker's name", broker.broker_name
-            yield "a zone's name", broker.zone_name
-    elif isinstance(content, RunningInfo):
-        yield "a strategy's name", content.strategy
-        yield from _topics(content.subscriptions or ())
-        for queue in content.queues or ():
-            yield "a topic", queue.topic
-            yield "a broker's name", queue.broker_name
-    elif isinstance(content, Stats):
-        for offset in content.offsets:
-            yield "a topic", offset.topic
-            yield "a broker's name", offset.broker_name
-    elif isinstance(content, RequestMode):
-        yield "a topic", content.topic
-    elif isinstance(content, LogLine):
-        yield "a strategy's name", content.strategy
-        yield "a topic", content.topic
-        yield "a client id", content.client_id
-        for name in chain.from_iterable(queue[:2] for queue in content.queues):
-            yield "a name in a queue", name
+#: By type the fields that are names, with what they name.
+_NAMES: Mapping[type, Mapping[str, str]] = {
+    HeartbeatOfGroup: {"client_id": "a client id"},
+    Connection: {"client_id": "a client id", "client_addr": "a client's address"},
+    RouteBroker: {"broker_name": "a broker's name", "zone_name": "a zone's name"},
+    RunningInfo: {"strategy": "a strategy's name"},
+    InfoQueue: {"topic": "a topic", "broker_name": "a broker's name"},
+    Offset: {"topic": "a topic", "broker_name": "a broker's name"},
+    RequestMode: {"topic": "a topic"},
+    LogLine: {"strategy": "a strategy's name", "topic": "a topic", "client_id": "a client id"},
+}
+#: By type the fields that have contents of these types, or subscriptions, or the queues of a log.
+_PARTS: Mapping[type, tuple[str, ...]] = {
+    HeartbeatOfGroup: ("subscriptions",),
+    Connections: ("connections", "subscriptions"),
+    Route: ("brokers",),
+    RunningInfo: ("subscriptions", "queues"),
+    Stats: ("offsets",),
+    LogLine: ("queues",),
+}
 
 
-def _topics(subscriptions: Subscriptions) -> Iterator[tuple[str, str | None]]:
-    return (("a topic", topic) for topic, _, _ in subscriptions)
+def _names(content: Any) -> Iterator[tuple[str, str | None]]:
+    kind = type(content)
+    for field, what in _NAMES.get(kind, {}).items():
+        yield what, getattr(content, field)
+    for field in _PARTS.get(kind, ()):
+        for part in getattr(content, field) or ():
+            if field == "subscriptions":
+                yield "a topic", part[0]
+            elif kind is LogLine:
+                yield from (("a name in a queue", name) for name in part[:2])
+            else:
+                yield from _names(part)

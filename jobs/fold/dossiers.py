@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,8 +51,14 @@ def group_of_nobody(topic: str) -> str:
 
 def topics_of(records: Iterable[Record]) -> list[str]:
     """The topics to which some member of a list subscribes."""
-    subscriptions = {each for *_, of_member in records for each in of_member or ()}
-    return sorted({each[0] for each in subscriptions if each is not None and each[0] is not None})
+    subscriptions = {subscription for *_, of_member in records for subscription in of_member or ()}
+    return sorted(
+        {
+            subscription[0]
+            for subscription in subscriptions
+            if subscription is not None and subscription[0] is not None
+        }
+    )
 
 
 def subscribers(
@@ -76,14 +83,13 @@ def subscribers(
 
 def groups_of(rows: Rows) -> list[Group]:
     """The groups that the rows are about."""
-    return list(_pairs(rows.group_by(list(_GROUP)).aggregate([]), *_GROUP))
+    return list(distinct(rows, *_GROUP))
 
 
 def offset_topics(offsets: Rows) -> dict[Group, list[str]]:
     """By group the topics of its offsets."""
     found: dict[Group, list[str]] = {}
-    distinct = offsets.group_by([*_GROUP, "topic"]).aggregate([])
-    for cluster, name, topic in _pairs(distinct, *_GROUP, "topic"):
+    for cluster, name, topic in distinct(offsets, *_GROUP, "topic"):
         found.setdefault((cluster, name), []).append(topic)
     return found
 
@@ -95,38 +101,31 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
     polls = runs.lists.runs
     columns = [polls[name].to_pylist() for name in (*POLL_RUNS.names[:-1],)]
-    for (*group, broker_name, broker_id, outcome, list_id), times in zip(
+    for (cluster, name, broker_name, broker_id, outcome, list_id), times in zip(
         zip(*columns, strict=True), _polled(polls["times"]), strict=True
     ):
-        dossier = dossiers.of(*group)
+        dossier = dossiers[cluster, name]
         dossier.polls.append(PollRun((broker_name, broker_id), list_id or outcome, *times))
         if list_id is not None and list_id not in dossier.list_topics:
             dossier.list_topics[list_id] = topics[list_id]
             dossier.list_members[list_id] = partial(_members, runs.lists.records[list_id])
-            listed.setdefault((group[0], group[1]), {}).update(dict.fromkeys(topics[list_id]))
+            listed.setdefault((cluster, name), {}).update(dict.fromkeys(topics[list_id]))
     subscribed = subscribers(groups_of(polls), listed, offset_topics(runs.offsets))
     for cluster, topic, run in _routes(runs.routes):
         for name in subscribed.get((cluster, topic), [group_of_nobody(topic)]):
-            dossiers.of(cluster, name).routes.setdefault(topic, []).append(run)
+            dossiers[cluster, name].routes.setdefault(topic, []).append(run)
     for row in runs.clients.to_pylist():
-        _add_client(dossiers.of(row.pop("cluster"), row.pop("consumer_group")), row)
+        _add_client(dossiers[row.pop("cluster"), row.pop("consumer_group")], row)
     for cluster, name, offsets in _offsets(runs.offsets):
-        dossiers.of(cluster, name).offsets.setdefault(offsets.topic, []).append(offsets)
-    return [dossiers.by_group[group] for group in sorted(dossiers.by_group)]
+        dossiers[cluster, name].offsets.setdefault(offsets.topic, []).append(offsets)
+    return [dossier for _, dossier in sorted(dossiers.items(), key=itemgetter(0))]
 
 
-class _Dossiers:
+class _Dossiers(dict[Group, Dossier]):
     """Dossiers by group, made as they are asked for."""
 
-    def __init__(self) -> None:
-        self.by_group: dict[Group, Dossier] = {}
-
-    def of(self, cluster: str, name: str) -> Dossier:
-        """The dossier of a group."""
-        dossier = self.by_group.get((cluster, name))
-        if dossier is None:
-            dossier = self.by_group[cluster, name] = Dossier(cluster, name)
-        return dossier
+    def __missing__(self, group: Group) -> Dossier:
+        return self.setdefault(group, Dossier(*group))
 
 
 def _members(records: Records) -> ListedMembers:
@@ -187,7 +186,7 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
         return
     queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)
-    in_order = sorted(times, key=lambda each: (each[0] is not None, each[0] or 0, each[1]))
+    in_order = sorted(times, key=lambda time: (time[0] is not None, time[0] or 0, time[1]))
     held = queues and tuple(
         HeldQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
         for each, activity in zip_longest(queues, activities or ())
@@ -202,12 +201,14 @@ def _offsets(offsets: Rows) -> Iterator[tuple[str, str, QueueOffsets]]:
     columns = [offsets[name].to_pylist() for name in OFFSET_RUNS.names[:5]]
     lists = [offsets[name].combine_chunks() for name in OFFSET_RUNS.names[5:]]
     ends = np.cumsum(int64(pc.list_value_length(lists[0]))).tolist()
-    values = [int64(each.flatten()) for each in lists]
+    values = [int64(list_.flatten()) for list_ in lists]
     start = 0
     for (cluster, name, *queue), end in zip(zip(*columns, strict=True), ends, strict=True):
-        yield cluster, name, QueueOffsets(*queue, *[each[start:end] for each in values])
+        yield cluster, name, QueueOffsets(*queue, *[value[start:end] for value in values])
         start = end
 
 
-def _pairs(rows: Rows, *names: str) -> Iterator[Any]:
-    return zip(*[rows[name].to_pylist() for name in names], strict=True)
+def distinct(rows: Rows, *names: str) -> Iterator[Any]:
+    """The distinct values of some columns."""
+    found = rows.group_by(list(names)).aggregate([])
+    return zip(*[found[name].to_pylist() for name in names], strict=True)

@@ -20,6 +20,7 @@ from jobs.fold.dossiers import (
     CLIENT_ADDR,
     Group,
     Subject,
+    distinct,
     group_of_nobody,
     groups_of,
     offset_topics,
@@ -149,9 +150,9 @@ class Cutting:
             yield from self._lists(member_runs(rows, self.heartbeat_expiry_seconds))
         elif table is BROKER_POLLS:
             runs = poll_runs(rows, has_ids=self.list_ids)
-            yield from self._by_group(POLLS, runs)
+            yield from self._by_subject(POLLS, runs)
             facts = _facts_of_polls(runs)
-            for cluster, name, id_ in _distinct(runs, "cluster", "consumer_group", "list_id"):
+            for cluster, name, id_ in distinct(runs, "cluster", "consumer_group", "list_id"):
                 if id_ is not None:
                     facts.list_ids[cluster, name].add(id_)
             yield pack_value(FOR_ALL, FACTS, facts)
@@ -159,25 +160,26 @@ class Cutting:
             yield from self._lists_by_id(rows)
         elif table is TOPIC_ROUTES:
             routes = route_runs(rows)
-            yield from self._with_records(ROUTED, ROUTES_BY_ID, routes, "topic", "route_id")
+            by_shard = split(routes.runs, "topic", self._shards_of)
+            yield from _with_records(by_shard, (ROUTED, ROUTES_BY_ID), routes, "route_id")
         elif table is ROUTE_POLLS:
-            for shard, part in self._split(route_runs_by_id(rows), "topic"):
-                yield from pack_rows(shard, ROUTE_IDS, part)
+            yield from self._by_subject(ROUTE_IDS, route_runs_by_id(rows), "topic")
         elif table is ROUTE_CONTENTS:
             found = contents_by_id(rows, ("cluster", "topic"), "route_id", "brokers", ROUTE_FACTS)
             yield from self._contents(ROUTES_BY_ID, found)
         elif table is CLIENT_STATES:
-            yield from self._by_group(CLIENTS, client_runs(rows))
+            yield from self._by_subject(CLIENTS, client_runs(rows))
         elif table is QUEUE_OFFSETS:
             runs = offset_runs(rows)
-            yield from self._by_group(OFFSETS, runs)
+            yield from self._by_subject(OFFSETS, runs)
             facts = Facts()
             for group, topics in offset_topics(runs).items():
                 facts.offsets[group].update(topics)
             yield pack_value(FOR_ALL, FACTS, facts)
 
     def _lists(self, lists: Contents) -> Iterator[Piece]:
-        yield from self._with_records(LISTED, LISTS, lists, "consumer_group", "list_id")
+        by_shard = split(lists.runs, "consumer_group", self._shards_of)
+        yield from _with_records(by_shard, (LISTED, LISTS), lists, "list_id")
         facts = _facts_of_polls(lists.runs)
         topics = {id_: topics_of(records) for id_, records in lists.records.items()}
         without = {
@@ -185,7 +187,7 @@ class Cutting:
             for id_, records in lists.records.items()
             if not all(record[CLIENT_ADDR] for record in records)
         }
-        for cluster, name, id_ in _distinct(lists.runs, "cluster", "consumer_group", "list_id"):
+        for cluster, name, id_ in distinct(lists.runs, "cluster", "consumer_group", "list_id"):
             facts.listed[cluster, name].update(topics[id_])
             if id_ in without:
                 facts.unaddressed.add((cluster, name))
@@ -198,17 +200,11 @@ class Cutting:
         topics = {id_: tuple(topics_of(records)) for _, id_, records in found}
         yield pack_value(FOR_ALL, FACTS, Facts(topics_of_lists=topics))
 
-    def _by_group(self, kind: str, runs: Rows) -> Iterator[Piece]:
-        for shard, part in self._split(runs, "consumer_group"):
-            yield from pack_rows(shard, kind, part)
-
-    def _with_records(
-        self, kind: str, kind_of_records: str, contents: Contents, subject: str, id_name: str
+    def _by_subject(
+        self, kind: str, runs: Rows, subject: str = "consumer_group"
     ) -> Iterator[Piece]:
-        for shard, part in self._split(contents.runs, subject):
+        for shard, part in split(runs, subject, self._shards_of):
             yield from pack_rows(shard, kind, part)
-            of_shard = in_use(contents._replace(runs=part), id_name)
-            yield from _packed_contents(shard, kind_of_records, of_shard.records.items())
 
     def _contents(
         self, kind: str, found: Iterable[tuple[tuple[str, ...], str, Records]]
@@ -219,9 +215,8 @@ class Cutting:
         for shard, contents in of_shards.items():
             yield from _packed_contents(shard, kind, contents)
 
-    def _split(self, rows: Rows, subject: str) -> Iterator[tuple[int, Rows]]:
-        """The rows by shard."""
-        return split(rows, subject, lambda cluster, name: [shard_of(cluster, name, self.shards)])
+    def _shards_of(self, cluster: str, name: str) -> list[int]:
+        return [shard_of(cluster, name, self.shards)]
 
 
 def split(rows: Rows, subject: str, shards_of: ShardsOf) -> Iterator[tuple[int, Rows]]:
@@ -229,19 +224,14 @@ def split(rows: Rows, subject: str, shards_of: ShardsOf) -> Iterator[tuple[int, 
     places: dict[int, list[int]] = defaultdict(list)
     found: dict[tuple[str, str], Iterable[int]] = {}
     subjects = zip(rows["cluster"].to_pylist(), rows[subject].to_pylist(), strict=True)
-    for place, each in enumerate(subjects):
-        shards = found.get(each)
+    for place, pair in enumerate(subjects):
+        shards = found.get(pair)
         if shards is None:
-            shards = found[each] = shards_of(*each)
+            shards = found[pair] = shards_of(*pair)
         for shard in shards:
             places[shard].append(place)
     for shard, of_shard in places.items():
         yield shard, rows.take(pa.array(of_shard))
-
-
-def _distinct(rows: Rows, *names: str) -> Iterator[tuple[str, ...]]:
-    distinct = rows.group_by(list(names)).aggregate([])
-    return zip(*[distinct[name].to_pylist() for name in names], strict=True)
 
 
 def _facts_of_polls(runs: Rows) -> Facts:
@@ -251,6 +241,17 @@ def _facts_of_polls(runs: Rows) -> Facts:
         edges = pc.min_max(times).as_py()
         facts.see(edges["min"], edges["max"])
     return facts
+
+
+def _with_records(
+    by_shard: Iterable[tuple[int, Rows]], kinds: tuple[str, str], contents: Contents, id_name: str
+) -> Iterator[Piece]:
+    """Runs by shard, and the contents that they name."""
+    of_runs, of_records = kinds
+    for shard, part in by_shard:
+        yield from pack_rows(shard, of_runs, part)
+        records = in_use(contents._replace(runs=part), id_name).records
+        yield from _packed_contents(shard, of_records, records.items())
 
 
 def _packed_contents(
@@ -281,10 +282,8 @@ class Dealing:
         by_rows = reunite(Contents(all_rows(pieces, ROUTED, ROUTE_RUNS), records), "route_id")
         by_id = merge_runs(all_rows(pieces, ROUTE_IDS, ROUTE_RUNS))
         runs = pa.concat_tables([by_rows.runs, by_id])
-        for shard, part in split(runs, "topic", self._shards_of):
-            yield from pack_rows(shard, ROUTES, part)
-            of_shard = in_use(Contents(part, by_rows.records), "route_id")
-            yield from _packed_contents(shard, ROUTES_DEALT, of_shard.records.items())
+        by_shard = split(runs, "topic", self._shards_of)
+        yield from _with_records(by_shard, (ROUTES, ROUTES_DEALT), by_rows, "route_id")
 
     def _shards_of(self, cluster: str, topic: str) -> set[int]:
         groups = self.subscribers.get((cluster, topic), [group_of_nobody(topic)])

@@ -107,13 +107,11 @@ def read(
     ).to_batches()
 
 
-def only(source: Source, **values: str | Sequence[str]) -> ds.Dataset:
-    """The rows whose columns have the values, or one of them: ``only(polls, cluster="c")``."""
+def only(source: Source, **values: str) -> ds.Dataset:
+    """The rows whose columns have the values: ``only(polls, cluster="c")``."""
     dataset = ds.dataset(source) if isinstance(source, pa.Table) else source
     for name, wanted in values.items():
-        column = ds.field(name).cast(STRING)
-        is_wanted = column == wanted if isinstance(wanted, str) else column.isin(list(wanted))
-        dataset = dataset.filter(is_wanted)
+        dataset = dataset.filter(ds.field(name).cast(STRING) == wanted)
     return dataset
 
 
@@ -166,7 +164,9 @@ def _is_same(one: Array, other: Array) -> bool:
     """Whether both lie in one place of memory: enough to find what batches share, and cheap."""
     if len(one) != len(other) or one.offset != other.offset:
         return False
-    addresses = [[each and each.address for each in array.buffers()] for array in (one, other)]
+    addresses = [
+        [buffer and buffer.address for buffer in array.buffers()] for array in (one, other)
+    ]
     return addresses[0] == addresses[1]
 
 
@@ -250,7 +250,7 @@ class Values:
         if pa.types.is_struct(column.type):
             is_null = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.int64)
             values = zip(self._parts, column.flatten(), strict=True)
-            return hash_rows([is_null, *[part.read(each) for part, each in values]])
+            return hash_rows([is_null, *[part.read(field) for part, field in values]])
         return self._column.number(column)
 
 
@@ -284,7 +284,7 @@ def numbers_or_none(column: Array) -> Numbers:
 def key_numbers(column: Array) -> list[Numbers]:
     """Numbers of a column's values, whatever its type: equal values have equal ones."""
     found = Values(column.type).read(column)
-    return [found] if isinstance(found, np.ndarray) else [each.view(np.int64) for each in found]
+    return [found] if isinstance(found, np.ndarray) else [hashes.view(np.int64) for hashes in found]
 
 
 class Collected(NamedTuple):
@@ -306,13 +306,12 @@ class Collected(NamedTuple):
         numbers[self.order] = np.repeat(np.arange(len(self.starts)), lengths)
         return numbers
 
-    def lists(self, values: Numbers, type_: pa.DataType) -> Array:
+    def lists(self, values: Numbers) -> Array:
         """The values of each key as a list."""
         offsets = pa.array(np.append(self.starts, len(self.order)), pa.int32())
         in_order = values[self.order]
-        return pa.ListArray.from_arrays(
-            offsets, pa.array(in_order, LONG, mask=in_order == NO_NUMBER).cast(type_)
-        )
+        numbers = pa.array(in_order, LONG, mask=in_order == NO_NUMBER)
+        return pa.ListArray.from_arrays(offsets, numbers)
 
 
 def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Collected:

@@ -7,7 +7,7 @@ in other slices: see ``runs``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,10 +49,11 @@ from jobs.fold.runs import (
     Records,
     concat,
     merge_runs,
+    owners,
     polled,
 )
 from jobs.member_flags import EXPIRED_BEYOND, chooses_queues, is_expired, silence_bounds
-from jobs.schemas import ANSWERED, LONG, NOT_ONLINE
+from jobs.schemas import ANSWERED, NOT_ONLINE, STRING
 
 _BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
 _NAMESERVER = ("cluster", "topic", "namesrv_addr")
@@ -77,19 +78,6 @@ class _Columns:
 
 def _times(batch: Batch, name: str = "snapshot_time") -> Numbers:
     return numbers_or_none(micros(batch.column(name)))
-
-
-def _answered_at(batch: Batch) -> Numbers:
-    """When each answer came, where the table has it."""
-    if "collected_at" not in batch.schema.names:
-        return np.full(batch.num_rows, NO_NUMBER)
-    return _times(batch, "collected_at")
-
-
-def _with_time(source: Source, names: Sequence[str]) -> list[str]:
-    """The columns, and the time of the answers where the table has it."""
-    has_time = "collected_at" in source.schema.names
-    return [*names, "collected_at"] if has_time else list(names)
 
 
 # ---------------------------------------------------------------- statements of several rows
@@ -124,17 +112,17 @@ class _Statements:
             ]
         )
         if is_record is not None:
-            hashes = [np.where(is_record, each, np.uint64(0)) for each in hashes]
+            hashes = [np.where(is_record, hash_, np.uint64(0)) for hash_ in hashes]
         starts = segments(keys)
         ends = np.append(starts[1:], batch.num_rows)
-        numbers, new = self._number([sum_segments(each, starts) for each in hashes])
+        numbers, new = self._number([sum_segments(hash_, starts) for hash_ in hashes])
         if len(new):
             self._keep(batch, hashes, zip(starts[new], ends[new], strict=True), is_record)
         self._gathered.add(*[key[starts] for key in keys], numbers)
 
     def _number(self, sums: Sequence[Hashes]) -> tuple[Numbers, Numbers]:
         """The number of each sum, and the places of those that are new, by their numbers."""
-        columns = [each.view(np.int64) for each in sums]
+        columns = [hashes.view(np.int64) for hashes in sums]
         order = np.lexsort(columns)
         starts = segments([column[order] for column in columns])
         firsts = np.minimum.reduceat(order, starts)
@@ -142,8 +130,7 @@ class _Statements:
         before = len(known)
         numbers = np.empty(len(starts), np.int64)
         in_order = np.argsort(firsts)
-        pairs = zip(*[column[firsts[in_order]].tolist() for column in columns], strict=True)
-        numbers[in_order] = [known.setdefault(pair, len(known)) for pair in pairs]
+        numbers[in_order] = _numbered(known, columns, firsts[in_order])
         of_rows = np.empty(len(order), np.int64)
         of_rows[order] = np.repeat(numbers, np.diff(np.append(starts, len(order))))
         return of_rows, firsts[in_order][numbers[in_order] >= before]
@@ -156,16 +143,15 @@ class _Statements:
         is_record: NDArray[np.bool_] | None,
     ) -> None:
         """Keeps the records of contents that are new, between the edges."""
-        spans = [np.arange(*each) for each in edges]
+        spans = [np.arange(*edge) for edge in edges]
         if is_record is not None:
             spans = [span[is_record[span]] for span in spans]
         rows = np.concatenate(spans)
-        columns = [each.view(np.int64)[rows] for each in hashes]
+        columns = [hash_.view(np.int64)[rows] for hash_ in hashes]
         distinct = collect(columns, [np.arange(len(rows))])
         first, known = distinct.first, self._records
         before = len(known)
-        pairs = zip(*[column[first].tolist() for column in columns], strict=True)
-        numbers = np.array([known.setdefault(pair, len(known)) for pair in pairs], np.int64)
+        numbers = _numbered(known, columns, first)
         of_rows = numbers[distinct.numbers()]
         self._contents += np.split(of_rows, np.cumsum([len(span) for span in spans])[:-1])
         taken = batch.select([fact.name for fact in self._facts]).take(
@@ -179,7 +165,7 @@ class _Statements:
         *keys, times, numbers = self._gathered.arrays()
         ids = ContentIds(self._facts)
         (records,) = records_of(self._kept, [len(self._records)], self._facts)
-        found = [ids.identify([records[n] for n in each.tolist()]) for each in self._contents]
+        found = [ids.identify([records[n] for n in content.tolist()]) for content in self._contents]
         id_numbers = Column()
         of_numbers = np.array([id_numbers.number_of(id_) for id_, _ in found] or [0], np.int64)
         contents = of_numbers[numbers]
@@ -193,6 +179,14 @@ class _Statements:
         return Contents(table, dict(found))
 
 
+def _numbered(
+    known: dict[tuple[int, int], int], columns: Sequence[Numbers], places: Numbers
+) -> Numbers:
+    """The numbers of the pairs at some places; a new pair gets the next one."""
+    pairs = zip(*[column[places].tolist() for column in columns], strict=True)
+    return np.array([known.setdefault(pair, len(known)) for pair in pairs], np.int64)
+
+
 def records_of(
     kept: Sequence[Rows], lengths: Sequence[int], facts: Sequence[Fact]
 ) -> list[list[Record]]:
@@ -200,17 +194,12 @@ def records_of(
     table = concat(kept, pa.schema([(fact.name, fact.type) for fact in facts])).combine_chunks()
     columns = [table[fact.name].combine_chunks() for fact in facts]
     hashes = hash_rows([Values(column.type).read(column) for column in columns])
-    rows = collect([each.view(np.int64) for each in hashes], [np.arange(table.num_rows)])
+    rows = collect([hash_.view(np.int64) for hash_ in hashes], [np.arange(table.num_rows)])
     first = pa.array(rows.first)
-    distinct = list(
-        zip(
-            *[
-                _tuples(column.take(first), fact.type)
-                for column, fact in zip(columns, facts, strict=True)
-            ],
-            strict=True,
-        )
-    )
+    values = [
+        _tuples(column.take(first), fact.type) for column, fact in zip(columns, facts, strict=True)
+    ]
+    distinct = list(zip(*values, strict=True))
     records = [distinct[number] for number in rows.numbers().tolist()]
     ends = np.cumsum(lengths).tolist()
     return [records[end - length : end] for end, length in zip(ends, lengths, strict=True)]
@@ -228,8 +217,8 @@ def _tuples(column: Array, type_: pa.DataType) -> list[Any]:
 
 def _tuple(value: Any) -> Any:
     if isinstance(value, dict):
-        return tuple(_tuple(each) for each in value.values())
-    return tuple(_tuple(each) for each in value) if isinstance(value, list) else value
+        return tuple(_tuple(part) for part in value.values())
+    return tuple(_tuple(part) for part in value) if isinstance(value, list) else value
 
 
 # ---------------------------------------------------------------- what brokers answered
@@ -287,7 +276,9 @@ class _Marks:
         lengths = pc.list_value_length(batch.column("subscriptions"))
         names = ("pull_consumer", "consume_type", "subscription_source")
         columns = [*[batch.column(name) for name in names], lengths]
-        numbers = [column.number(each) for column, each in zip(self._columns, columns, strict=True)]
+        numbers = [
+            column.number(values) for column, values in zip(self._columns, columns, strict=True)
+        ]
         rows = collect(numbers, [np.arange(batch.num_rows)])
         values = [column.all_values() for column in self._columns]
         decided = [
@@ -312,28 +303,43 @@ def poll_runs(broker_polls: Source, *, has_ids: bool) -> Rows:
     the time alone is taken: the list comes by ``member_runs``, or is lost. ``has_ids``: the polls
     themselves have the ids of their lists.
     """
-    columns = _Columns(_BROKER)
-    outcomes, list_ids = Column(), Column()
-    gathered = Gathered(len(_BROKER) + 4)
-    names = [*_BROKER, "snapshot_time", "outcome", "connections"]
-    for batch in read(broker_polls, _with_time(broker_polls, names + ["list_id"] * has_ids)):
-        outcome = outcomes.number(batch.column("outcome"))
-        empty = int64(batch.column("connections")) == 0
-        answered = outcome == outcomes.number_of(ANSWERED)
-        outcome[answered & empty] = outcomes.number_of(NOT_ONLINE)
-        is_listed = answered & ~empty
-        ids = np.zeros(batch.num_rows, np.int64)
-        if has_ids:
-            ids = np.where(is_listed, list_ids.number(batch.column("list_id")), 0)
-        gathered.add(*columns.read(batch), outcome, ids, _times(batch), _answered_at(batch))
-    *keys, outcome, ids, times, answered_at = gathered.arrays()
-    runs = collect([*keys, outcome, ids], [times, answered_at])
-    first = runs.first
-    made = columns.values([key[first] for key in keys], POLL_RUNS)
-    made["outcome"] = outcomes.values(outcome[first])
-    made["list_id"] = list_ids.values(ids[first])
-    made["times"] = polled(runs, times, answered_at)
-    return pa.table({name: made[name] for name in POLL_RUNS.names}, schema=POLL_RUNS)
+    names = [*_BROKER, "outcome", "connections"] + ["list_id"] * has_ids
+    return _runs_of_polls(broker_polls, names, POLL_RUNS, _as_counted)
+
+
+def _as_counted(batch: Batch) -> Batch:
+    """The polls with the outcome that counts, and with the id of a list where one was given."""
+    outcome = text(batch.column("outcome"))
+    answered = pc.equal(outcome, ANSWERED).fill_null(False)
+    is_empty = pc.equal(batch.column("connections").fill_null(0), 0)
+    ids = pa.nulls(batch.num_rows, STRING)
+    if "list_id" in batch.schema.names:
+        ids = pc.if_else(pc.and_not(answered, is_empty), text(batch.column("list_id")), None)
+        batch = batch.drop_columns("list_id")
+    counted = pc.if_else(pc.and_(answered, is_empty), NOT_ONLINE, outcome)
+    return (
+        batch.drop_columns("outcome")
+        .append_column("outcome", counted)
+        .append_column("list_id", ids)
+    )
+
+
+def _runs_of_polls(
+    source: Source,
+    names: Sequence[str],
+    schema: pa.Schema,
+    prepared: Callable[[Batch], Batch] = lambda batch: batch,
+) -> Rows:
+    """Polls as runs, one for each distinct key; ``prepared``: the polls with their key."""
+    key = schema.names[:-1]
+    columns, gathered = _Columns(key), Gathered(len(key) + 2)
+    for batch in read(source, [*names, "snapshot_time", "collected_at"]):
+        asked_at, answered_at = _times(batch), _times(batch, "collected_at")
+        gathered.add(*columns.read(prepared(batch)), asked_at, answered_at)
+    *keys, times, answered_at = gathered.arrays()
+    runs = collect(keys, [times, answered_at])
+    made = columns.values([number[runs.first] for number in keys], schema)
+    return pa.table({**made, "times": polled(runs, times, answered_at)}, schema=schema)
 
 
 # ---------------------------------------------------------------- what nameservers gave
@@ -353,32 +359,23 @@ def route_runs(topic_routes: Source) -> Contents:
 
 def route_runs_by_id(route_polls: Source) -> Rows:
     """The routes of nameservers, from the ids that the polls have."""
-    columns = _Columns([*_NAMESERVER, "route_id"])
-    gathered = Gathered(len(_NAMESERVER) + 3)
-    names = [*_NAMESERVER, "route_id", "snapshot_time"]
-    for batch in read(route_polls, _with_time(route_polls, names)):
-        gathered.add(*columns.read(batch), _times(batch), _answered_at(batch))
-    *keys, times, answered_at = gathered.arrays()
-    runs = collect(keys, [times, answered_at])
-    made = columns.values([key[runs.first] for key in keys], ROUTE_RUNS)
-    made["times"] = polled(runs, times, answered_at)
-    return pa.table({name: made[name] for name in ROUTE_RUNS.names}, schema=ROUTE_RUNS)
+    return _runs_of_polls(route_polls, [*_NAMESERVER, "route_id"], ROUTE_RUNS)
 
 
 def _with_sorted_ids(batch: Batch) -> Batch:
     """``broker_ids`` in ascending order: their order has no meaning."""
     lists = batch.column("broker_ids")
-    lengths = int64(pc.list_value_length(lists))
     values = int64(lists.flatten())
-    owners = np.repeat(np.arange(len(lengths)), lengths)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    in_order = pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        pa.array(values[np.lexsort([values, owners])]),
-        mask=lists.is_null(),
-    )
+    in_order = values[np.lexsort([values, owners(lists)])]
     place = batch.schema.get_field_index("broker_ids")
-    return batch.set_column(place, "broker_ids", in_order)
+    return batch.set_column(place, "broker_ids", _with_values(lists, pa.array(in_order)))
+
+
+def _with_values(lists: Array, values: Array) -> Array:
+    """The lists with other values, as many in each."""
+    ends = np.cumsum(int64(pc.list_value_length(lists)))
+    offsets = pa.array(np.append(0, ends), pa.int32())
+    return pa.ListArray.from_arrays(offsets, values, mask=lists.is_null())
 
 
 # ---------------------------------------------------------------- contents by their ids
@@ -400,7 +397,7 @@ def contents_by_id(
             [fact.name for fact in facts],
         )
         lengths = int64(pc.list_value_length(contents)).tolist()
-        subjects = zip(*[text(batch.column(each)).to_pylist() for each in subject], strict=True)
+        subjects = zip(*[text(batch.column(key)).to_pylist() for key in subject], strict=True)
         ids = text(batch.column(id_name)).to_pylist()
         yield from zip(subjects, ids, records_of([kept], lengths, facts), strict=True)
 
@@ -436,17 +433,10 @@ def _each_alone(values: Array) -> Array:
 
 def _without_last_pull(queues: Array) -> Array:
     """The queues without the time that changes with each of a client's answers."""
-    type_ = CLIENT_RUNS.field("queues").type.value_type
-    offsets = np.concatenate(
-        [np.zeros(1, np.int64), np.cumsum(int64(pc.list_value_length(queues)))]
-    )
+    names = [field.name for field in CLIENT_RUNS.field("queues").type.value_type]
     flat = queues.flatten()
-    kept = [flat.field(field.name) for field in type_]
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        pa.StructArray.from_arrays(kept, [field.name for field in type_]),
-        mask=queues.is_null(),
-    )
+    kept = pa.StructArray.from_arrays([flat.field(name) for name in names], names)
+    return _with_values(queues, kept)
 
 
 def offset_runs(queue_offsets: Source) -> Rows:
@@ -460,9 +450,6 @@ def offset_runs(queue_offsets: Source) -> Rows:
     *keys, times, broker, consumer = gathered.arrays()
     runs = collect(keys, [times, broker, consumer])
     made = columns.values([key[runs.first] for key in keys], OFFSET_RUNS)
-    made |= {
-        "times": runs.lists(times, LONG),
-        "broker_offsets": runs.lists(broker, LONG),
-        "consumer_offsets": runs.lists(consumer, LONG),
-    }
-    return pa.table({name: made[name] for name in OFFSET_RUNS.names}, schema=OFFSET_RUNS)
+    collected = [runs.lists(values) for values in (times, broker, consumer)]
+    made |= zip(("times", "broker_offsets", "consumer_offsets"), collected, strict=True)
+    return pa.table(made, schema=OFFSET_RUNS)

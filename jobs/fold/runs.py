@@ -117,7 +117,7 @@ class Runs(NamedTuple):
 
 def polled(collected: Collected, times: Numbers, answered: Numbers) -> Array:
     """The times of runs as ``POLLED``: the snapshot, and when the answer came."""
-    snapshots, at = collected.lists(times, LONG), collected.lists(answered, LONG)
+    snapshots, at = collected.lists(times), collected.lists(answered)
     fields = list(POLLED.value_type)
     struct = pa.StructArray.from_arrays([snapshots.values, at.values], fields=fields)
     return pa.ListArray.from_arrays(snapshots.offsets, struct)
@@ -135,15 +135,15 @@ def merge_runs(runs: Rows) -> Rows:
     names = [name for name in runs.column_names if name in _COLLECTED]
     keys = [name for name in runs.column_names if name not in _COLLECTED]
     lists = [_chunk(runs[name]) for name in names]
-    owners = _owners(lists[0])
-    numbers = [number[owners] for name in keys for number in key_numbers(_chunk(runs[name]))]
-    flat = [_flat(each) for each in lists]
+    rows_of = owners(lists[0])
+    numbers = [number[rows_of] for name in keys for number in key_numbers(_chunk(runs[name]))]
+    flat = [_flat(list_) for list_ in lists]
     merged = collect(numbers, [column for columns in flat for column in columns])
-    rows: Rows = runs.select(keys).take(pa.array(owners[merged.first]))
+    rows: Rows = runs.select(keys).take(pa.array(rows_of[merged.first]))
     columns: dict[str, Array] = {name: rows[name] for name in keys}
     for name, values, came in zip(names, flat, lists, strict=True):
         is_polled = len(values) > 1
-        made = polled(merged, *values) if is_polled else merged.lists(values[0], LONG)
+        made = polled(merged, *values) if is_polled else merged.lists(values[0])
         columns[name] = made.cast(came.type)
     return pa.table({name: columns[name] for name in runs.column_names}, schema=runs.schema)
 
@@ -152,7 +152,7 @@ def _chunk(column: Array) -> Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _owners(lists: Array) -> Numbers:
+def owners(lists: Array) -> Numbers:
     """Of each value in the lists the row of its list."""
     lengths = int64(pc.list_value_length(lists))
     return np.repeat(np.arange(len(lengths)), lengths)
@@ -198,10 +198,10 @@ def reunite(parts: Contents, id_name: str) -> Contents:
         return parts
     names = [name for name in runs.column_names if name not in ("times", id_name)]
     times = _chunk(runs["times"])
-    owners = _owners(times)
+    rows_of = owners(times)
     ids = Column()
-    contents = ids.number(_chunk(runs[id_name]))[owners]
-    keys = [number[owners] for name in names for number in key_numbers(_chunk(runs[name]))]
+    contents = ids.number(_chunk(runs[id_name]))[rows_of]
+    keys = [number[rows_of] for name in names for number in key_numbers(_chunk(runs[name]))]
     snapshots, _ = _flat(times)
     rows = collect([*keys, snapshots], [contents])
     lengths = np.diff(np.append(rows.starts, len(rows.order)))
@@ -216,7 +216,7 @@ def reunite(parts: Contents, id_name: str) -> Contents:
         of_statements[place] = ids.number_of(whole.id_of(tuple(found.tolist())))
     first = rows.first
     merged = collect([*[key[first] for key in keys], of_statements], [snapshots[first]])
-    made: Rows = runs.take(pa.array(owners[first][merged.first]))
+    made: Rows = runs.take(pa.array(rows_of[first][merged.first]))
     nothing = np.full(len(first), NO_NUMBER)
     columns = {
         id_name: ids.values(of_statements[merged.first]),
@@ -257,7 +257,7 @@ def _together(parts: Sequence[Records]) -> Iterable[Record]:
 def in_use(contents: Contents, id_name: str) -> Contents:
     """The contents without those that no run has."""
     used = set(pc.unique(contents.runs[id_name]).to_pylist())
-    records = {id_: each for id_, each in contents.records.items() if id_ in used}
+    records = {id_: kept for id_, kept in contents.records.items() if id_ in used}
     return contents._replace(records=records)
 
 

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 from unicodedata import category, east_asian_width
 
-from rebalance_core.texts import Text, pieces
+from rebalance_core.texts import Text, forms, pieces
 
 #: By code how people call them; English is the source and has no folder.
 LANGUAGES = {"en": "English", "zh": "中文"}
@@ -74,18 +74,23 @@ def _closed_up(parts: Sequence[str]) -> str:
 
 def _needs_no_blank(before: str, after: str) -> bool:
     """Whether both characters are wide, and one of them at least is a mark."""
-    return all(east_asian_width(each) in "WF" for each in (before, after)) and any(
-        category(each).startswith("P") for each in (before, after)
+    return all(east_asian_width(mark) in "WF" for mark in (before, after)) and any(
+        category(mark).startswith("P") for mark in (before, after)
     )
 
 
 @lru_cache(maxsize=8)
 def language(code: str) -> Language:
-    """The language of one of the codes in ``LANGUAGES``."""
+    """The language of one of the codes in ``LANGUAGES``.
+
+    ``"{clients} [uses|use] {strategy}" = "{clients} 使用 {strategy}"`` is an entry for both forms;
+    a translation that differs with the number has ``[one|many]`` as well.
+    """
     if code == ENGLISH.code:
         return ENGLISH
     templates: dict[str, str] = {}
-    for area in sorted(files(__package__).joinpath(code).iterdir(), key=lambda each: each.name):
+    for area in sorted(files(__package__).joinpath(code).iterdir(), key=lambda file: file.name):
         if area.name.endswith(".toml"):
-            templates |= tomllib.loads(area.read_text(encoding="utf-8"))
+            for english, translation in tomllib.loads(area.read_text(encoding="utf-8")).items():
+                templates |= zip(forms(english), forms(translation), strict=True)
     return Language(code, templates)

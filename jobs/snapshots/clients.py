@@ -37,25 +37,36 @@ _HELD = InfoQueue._fields.index("last_pull_at") + 1
 SdkOfClient: TypeAlias = tuple[str | None, int | None]
 
 
-def running_info_row(statement: Statement, sdk: SdkOfClient = (None, None)) -> dict[str, Any]:
-    """The row of an answer to getConsumerRunningInfo, or of the error that came in its place."""
-    source, info = statement.source, statement.content
-    language, version = sdk
-    row: dict[str, Any] = {
+def _row(statement: Statement, source: str, client_id: str | None, **values: Any) -> dict[str, Any]:
+    """What a row has of its statement, and the values of its source."""
+    asked = statement.source
+    return {
         "cluster": statement.cluster,
         "snapshot_time": statement.snapshot_time,
         "observed_at": statement.collected_at,
-        "source": RUNNING_INFO_SOURCE,
+        "source": source,
         "consumer_group": statement.subject,
-        "client_id": source.client_id,
-        "broker_name": source.broker_name,
-        "broker_id": source.broker_id,
-        "process": source.process,
-        "error_code": source.code,
-        "error_message": source.message,
-        "language": language,
-        "version": version,
+        "client_id": client_id,
+        "broker_name": asked.broker_name,
+        "broker_id": asked.broker_id,
+        "process": asked.process,
+        "error_code": asked.code,
+        "error_message": asked.message,
+        **values,
     }
+
+
+def running_info_row(statement: Statement, sdk: SdkOfClient = (None, None)) -> dict[str, Any]:
+    """The row of an answer to getConsumerRunningInfo, or of the error that came in its place."""
+    info = statement.content
+    language, version = sdk
+    row = _row(
+        statement,
+        RUNNING_INFO_SOURCE,
+        statement.source.client_id,
+        language=language,
+        version=version,
+    )
     if not isinstance(info, RunningInfo):
         return row
     # Its fields have the names of the columns.
@@ -78,9 +89,9 @@ def activities(info: RunningInfo, observed_at: Instant) -> list[str | None]:
     ['NOT_CONSUMING']
     """
     queues = info.queues or ()
-    times = (time for each in queues for time in (each.last_pull_at, each.last_consume_at))
+    times = (time for queue in queues for time in (queue.last_pull_at, queue.last_consume_at))
     now = max((time for time in times if time is not None), default=observed_at)
-    return [_activity(each, bool(info.consume_orderly), now, observed_at) for each in queues]
+    return [_activity(queue, bool(info.consume_orderly), now, observed_at) for queue in queues]
 
 
 def _activity(
@@ -99,37 +110,25 @@ def _activity(
 
 def request_mode_row(statement: Statement, mode: RequestMode) -> dict[str, Any]:
     """The row of how a group consumes a topic, as a broker reports it, whichever client it is."""
-    return {
-        "cluster": statement.cluster,
-        "snapshot_time": statement.snapshot_time,
-        "observed_at": statement.collected_at,
-        "source": REQUEST_MODE,
-        "consumer_group": statement.subject,
-        "client_id": "",
-        "broker_name": statement.source.broker_name,
-        "broker_id": statement.source.broker_id,
-        "topic": mode.topic,
-        "client_rebalance": mode.mode != "POP",
-    }
+    is_pull = mode.mode != "POP"
+    return _row(statement, REQUEST_MODE, "", topic=mode.topic, client_rebalance=is_pull)
 
 
 def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None) -> dict[str, Any]:
     """The row of a rebalance line of a client's log."""
-    return {
-        "cluster": statement.cluster,
-        "observed_at": statement.collected_at,
-        "logged_at": logged_at,
-        "source": CLIENT_LOG_SOURCE,
-        "consumer_group": statement.subject,
-        "client_id": line.client_id,
-        "process": statement.source.process,
-        "strategy": line.strategy,
-        "client_rebalance": False if line.by_broker else None,
-        "topic": line.topic,
-        "queue_count": line.queue_count,
-        "client_count": line.client_count,
-        "queues": [(*queue, False, None) for queue in line.queues],
-    }
+    return _row(
+        statement,
+        CLIENT_LOG_SOURCE,
+        line.client_id,
+        snapshot_time=None,
+        logged_at=logged_at,
+        strategy=line.strategy,
+        client_rebalance=False if line.by_broker else None,
+        topic=line.topic,
+        queue_count=line.queue_count,
+        client_count=line.client_count,
+        queues=[(*queue, False, None) for queue in line.queues],
+    )
 
 
 def log_offset(ahead: Instant) -> Instant | None:

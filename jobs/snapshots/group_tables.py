@@ -97,11 +97,11 @@ class GroupTables:
         GROUP_TABLE_SECONDS, or in all the time in which it flips.
         """
         shown = self._around(time)
-        flips = [each for each in self._flips if each.first <= time <= each.last]
+        flips = [flip for flip in self._flips if flip.first <= time <= flip.last]
         if flips:
             shown = tuple(sorted({*shown, *chain.from_iterable(it.subscriptions for it in flips)}))
         return Shown(
-            shown, tuple((each.topic, each.percent) for each in flips if broker not in each.sure)
+            shown, tuple((flip.topic, flip.percent) for flip in flips if broker not in flip.sure)
         )
 
     def _around(self, time: Instant) -> Subscriptions:
@@ -113,7 +113,9 @@ class GroupTables:
         shown = frozenset(self._shown[first:last])
         union = self._unions.get(shown)
         if union is None:
-            union = tuple(sorted({each for number in shown for each in self._tables[number]}))
+            union = tuple(
+                sorted({subscription for number in shown for subscription in self._tables[number]})
+            )
             self._unions[shown] = union
         return union
 
@@ -176,13 +178,15 @@ def _find_flips(readings: Iterable[Reading]) -> list[_Flip]:
             broker: [(time, topic in topics_of[answer.subscriptions]) for time, answer in of_broker]
             for broker, of_broker in by_broker.items()
         }
-        subscriptions = frozenset(each for table in tables for each in table if each[0] == topic)
-        times = sorted(
-            each
-            for broker, of_broker in had.items()
-            for each in _flipping(of_broker, [answer for _, answer in by_broker[broker]])
+        subscriptions = frozenset(
+            subscription for table in tables for subscription in table if subscription[0] == topic
         )
-        flips += [_flip(topic, subscriptions, had, listed, *each) for each in _joined(times)]
+        times = sorted(
+            flipping
+            for broker, of_broker in had.items()
+            for flipping in _flipping(of_broker, [answer for _, answer in by_broker[broker]])
+        )
+        flips += [_flip(topic, subscriptions, had, listed, *edges) for edges in _joined(times)]
     return flips
 
 

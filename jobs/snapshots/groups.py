@@ -114,8 +114,8 @@ class _Sdks:
         """A broker's answer; one that repeats itself is the very same object, and costs nothing."""
         if isinstance(answer, Connections) and self._lists.get(broker) is not answer:
             self._lists[broker] = answer
-            for each in answer.connections:
-                self._of_client[each.client_id] = each.language, each.version
+            for connection in answer.connections:
+                self._of_client[connection.client_id] = connection.language, connection.version
 
     def of(self, client_id: str) -> SdkOfClient:
         """The SDK of a client; (None, None) where no list has had it."""

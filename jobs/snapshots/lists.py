@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, repeat
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +66,7 @@ class Stays:
             if before is not None and before[1] is answer:
                 here[broker] = time, answer, before[2]
                 continue
-            ids = {each.client_id for each in answer.connections}
+            ids = {connection.client_id for connection in answer.connections}
             if before is not None:
                 for client_id in before[2] - ids:
                     self._ends.setdefault((broker, client_id), []).append(before[0])
@@ -240,55 +240,48 @@ class ListRows:
 
     def member_lists(self, cluster: str, group: str) -> Iterator[pa.Table]:
         """The rows of ``member_lists``: each list that came in, once."""
-        ids: list[str] = []
-        members: list[tuple[int, bool | None]] = []
-        ends = [0]
-        for list_id, of_list in self._lists.items():
-            ids.append(list_id)
-            members += of_list
-            ends.append(len(members))
-            if len(members) >= PIECE_ROWS:
-                yield self._member_lists(cluster, group, ids, members, ends)
-                ids, members, ends = [], [], [0]
-        if ids:
-            yield self._member_lists(cluster, group, ids, members, ends)
+        lists: dict[str, tuple[tuple[int, bool | None], ...]] = {}
+        rows = 0
+        for list_id, members in self._lists.items():
+            lists[list_id] = members
+            rows += len(members)
+            if rows >= PIECE_ROWS:
+                yield self._member_lists(cluster, group, lists)
+                lists, rows = {}, 0
+        if lists:
+            yield self._member_lists(cluster, group, lists)
 
     def _member_lists(
-        self,
-        cluster: str,
-        group: str,
-        ids: list[str],
-        members: list[tuple[int, bool | None]],
-        ends: list[int],
+        self, cluster: str, group: str, lists: Mapping[str, Sequence[tuple[int, bool | None]]]
     ) -> pa.Table:
         positions: dict[tuple[int, bool | None], int] = {}
-        position = [positions.setdefault(each, len(positions)) for each in members]
+        position = [
+            positions.setdefault(member, len(positions))
+            for members in lists.values()
+            for member in members
+        ]
         facts = [self._distinct[number].facts(is_expired=expired) for number, expired in positions]
         structs = pa.array(facts, type=MEMBERS.value_type).take(pa.array(position))
-        return table_of(
-            MEMBER_LISTS,
-            len(ids),
-            {
-                "cluster": cluster,
-                "consumer_group": group,
-                "list_id": ids,
-                "members": pa.ListArray.from_arrays(
-                    pa.array(ends, pa.int32()), structs, type=MEMBERS
-                ),
-            },
-        )
+        ends = pa.array(accumulate(map(len, lists.values()), initial=0), pa.int32())
+        columns = {
+            "cluster": cluster,
+            "consumer_group": group,
+            "list_id": list(lists),
+            "members": pa.ListArray.from_arrays(ends, structs, type=MEMBERS),
+        }
+        return table_of(MEMBER_LISTS, len(lists), columns)
 
 
 def _with_shares_of_others(members: Sequence[Member]) -> list[Member]:
     """The members of a list, where the shares of doubtful topics are those of the members that
     only the table shows: what the others report themselves is certain."""
     sure = [
-        {topic for topic, *_ in each.subscriptions}
-        for each in members
-        if each.doubtful_topics is None
+        {topic for topic, *_ in member.subscriptions}
+        for member in members
+        if member.doubtful_topics is None
     ]
     return [
-        each._replace(
+        member._replace(
             doubtful_topics=tuple(
                 (
                     topic,
@@ -296,10 +289,10 @@ def _with_shares_of_others(members: Sequence[Member]) -> list[Member]:
                         percent, len(members), len(sure), sum(topic in have for have in sure)
                     ),
                 )
-                for topic, percent in each.doubtful_topics
+                for topic, percent in member.doubtful_topics
             )
         )
-        if each.doubtful_topics
-        else each
-        for each in members
+        if member.doubtful_topics
+        else member
+        for member in members
     ]

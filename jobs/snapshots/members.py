@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -32,9 +33,7 @@ from jobs.schemas import GROUP_TABLE
 from jobs.snapshots.clients import CLIENT_LOG_SOURCE, RUNNING_INFO_SOURCE
 from jobs.snapshots.group_tables import Doubt, Shown
 from jobs.snapshots.history import NEVER, History
-
-#: A running info shows the class alone, a log line also what it wraps: MACHINE_ROOM_NEARBY-AVG.
-NEARBY = "MACHINE_ROOM_NEARBY"
+from rebalance_core.strategies.machine_room_nearby import NEARBY
 
 #: (broker name, broker id, client id, address): a connection, as long as it lives.
 ConnectionKey = tuple[str | None, int | None, str, str | None]
@@ -130,7 +129,7 @@ class OfClient:
         self.info = History[Profile]()
         #: (name, RUNNING_INFO or CLIENT_LOG).
         self.strategy = History[tuple[str, str]]()
-        #: MACHINE_ROOM_NEARBY with what it wraps.
+        #: MACHINE_ROOM_NEARBY with what it wraps: log lines have it, running infos do not.
         self.nearby = History[str]()
         self.client_rebalance = History[bool]()
         self.pull_consumer = History[bool]()
@@ -145,30 +144,28 @@ class Members:
     """What all clients of one group report of themselves. Statements are added in order of time."""
 
     def __init__(self) -> None:
-        self._connections: dict[ConnectionKey, OfConnection] = {}
-        self._clients: dict[str, OfClient] = {}
+        self._connections: dict[ConnectionKey, OfConnection] = defaultdict(OfConnection)
+        self._clients: dict[str, OfClient] = defaultdict(OfClient)
         self._heard: dict[tuple[str | None, int | None], Instant] = {}
         #: By (broker name, broker id, client id) when its heartbeats came, over any connection.
-        self._heartbeats: dict[tuple[str | None, int | None, str], array[int]] = {}
+        self._heartbeats: dict[tuple[str | None, int | None, str], array[int]] = defaultdict(
+            lambda: array("q")
+        )
 
     def add_heartbeat(self, time: Instant, source: Source, content: HeartbeatOfGroup) -> None:
         """A heartbeat that came over a connection."""
-        key = (source.broker_name, source.broker_id, content.client_id, source.client_addr)
-        connection = self._connections.get(key)
-        if connection is None:
-            connection = self._connections[key] = OfConnection()
+        broker = (source.broker_name, source.broker_id)
+        connection = self._connections[*broker, content.client_id, source.client_addr]
         connection.heartbeats.append(time)
-        self._heard[source.broker_name, source.broker_id] = time
-        self._heartbeats.setdefault(
-            (source.broker_name, source.broker_id, content.client_id), array("q")
-        ).append(time)
+        self._heard[broker] = time
+        self._heartbeats[*broker, content.client_id].append(time)
         if content.is_full and connection.full.nearest(time) != content:
             connection.full.add(time, content)
-            self._client(content.client_id).heartbeat.add(time, content)
+            self._clients[content.client_id].heartbeat.add(time, content)
 
     def add_running_info(self, time: Instant, client_id: str, info: RunningInfo) -> None:
         """An answer to getConsumerRunningInfo."""
-        client = self._client(client_id)
+        client = self._clients[client_id]
         client.info.add(time, Profile(info.consume_type, info.message_model, info.subscriptions))
         if info.client_rebalance is not None:
             client.client_rebalance.add(time, info.client_rebalance)
@@ -179,7 +176,7 @@ class Members:
 
     def add_log_line(self, time: Instant, line: LogLine) -> None:
         """A rebalance line of a client's log."""
-        client = self._client(line.client_id)
+        client = self._clients[line.client_id]
         if line.by_broker:
             client.client_rebalance.add(time, False)
         _add_strategy(client, time, line.strategy, CLIENT_LOG_SOURCE)
@@ -200,12 +197,6 @@ class Members:
     def of_client(self, client_id: str) -> OfClient:
         """What a client reports of itself."""
         return self._clients.get(client_id, _SILENT_CLIENT)
-
-    def _client(self, client_id: str) -> OfClient:
-        client = self._clients.get(client_id)
-        if client is None:
-            client = self._clients[client_id] = OfClient()
-        return client
 
 
 _NO_HEARTBEATS: array[int] = array("q")
@@ -251,14 +242,14 @@ def _last_reports(
         if (found := history.nearest_since(time)) is not None
     ]
     until = min(connection.full.next_change(time), client.next_change(time))
-    if len({each.content.subscriptions for each in reports}) < 2:
+    if len({report.content.subscriptions for report in reports}) < 2:
         return reports, until
     last = min(
         reports,
-        key=lambda each: (
-            each.content.subscriptions is None,
-            each.since > time,
-            abs(time - each.since),
+        key=lambda report: (
+            report.content.subscriptions is None,
+            report.since > time,
+            abs(time - report.since),
         ),
     ).content.subscriptions
     heartbeat = connection.full.nearest(time)
@@ -268,7 +259,7 @@ def _last_reports(
             return reports, min(until, heard + reach + 1)
         until = min(until, connection.heard_after(time) - reach)
     # Of equal contents the first witness counts, so that a repetition does not change the row.
-    return sorted(reports, key=lambda each: each.content.subscriptions != last), until
+    return sorted(reports, key=lambda report: report.content.subscriptions != last), until
 
 
 def member_at(
@@ -303,8 +294,8 @@ def member_at(
         connection.client_addr,
         connection.language,
         connection.version,
-        _first(*[each.content.consume_type for each in reports], answer.consume_type),
-        _first(*[each.content.message_model for each in reports], answer.message_model),
+        _first(*[report.content.consume_type for report in reports], answer.consume_type),
+        _first(*[report.content.message_model for report in reports], answer.message_model),
         subscriptions,
         subscription_source,
         strategy,

@@ -28,7 +28,7 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
     last: dict[tuple[Instant | None, str | None], Statement] = {}
     for statement in statements:
         last[statement.snapshot_time, statement.source.namesrv_addr] = statement
-    answered = [each for each in last.values() if has_answered_route(each.source)]
+    answered = [poll for poll in last.values() if has_answered_route(poll.source)]
     ids: dict[tuple[RouteBroker, ...], str] = {}
     for start in range(0, len(answered), PIECE_ROWS):
         polls = answered[start : start + PIECE_ROWS]

@@ -13,10 +13,11 @@ from rebalance_core.strategies.base import (
     original_and_copy,
     original_id,
 )
-from rebalance_core.strategies.factory import make_strategy
+from rebalance_core.strategies.factory import JAVA_CLASSES, make_strategy
 from rebalance_core.strategies.sdk import Sdk, sdk_of
 
 __all__ = [
+    "JAVA_CLASSES",
     "AllocationStrategy",
     "Sdk",
     "copy_id",

@@ -25,6 +25,7 @@ class Averagely(AllocationStrategy):
     """
 
     name = "AVG"
+    java_class = "AllocateMessageQueueAveragely"
 
     def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         size, longer_blocks = divmod(len(queues), len(client_ids))
@@ -46,6 +47,7 @@ class AveragelyByCircle(AllocationStrategy):
     """
 
     name = "AVG_BY_CIRCLE"
+    java_class = "AllocateMessageQueueAveragelyByCircle"
 
     def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         size, longer_turns = divmod(len(queues), len(client_ids))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
+from rebalance_core.strategies.parameters import Params
 from rebalance_core.texts import Text
 
 Queues: TypeAlias = Sequence[MessageQueue]
@@ -62,10 +63,19 @@ class AllocationStrategy(ABC):
     RocketMQ 5.3.3, called as a client calls them: both lists sorted first.
     """
 
-    #: What Java's ``getName()`` returns.
+    #: What Java's ``getName()`` returns, and the class in Java's client.
     name: str
+    java_class: str
+    #: The parameters that ``from_params`` looks at.
+    parameters: tuple[str, ...] = ()
     #: Whether both lists are sorted by the bytes of UTF-8, as Go and C++ do, where that matters.
     sorts_bytewise = False
+
+    @classmethod
+    def from_params(cls, params: Params) -> Self:
+        """The strategy with its parameters. Raises InvalidParameterError for a wrong type."""
+        del params
+        return cls()
 
     @property
     def variant(self) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.strategies.base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues
+from rebalance_core.strategies.parameters import Params, is_list, is_whole, wrong
 
 
 class ByConfig(AllocationStrategy):
@@ -22,9 +24,20 @@ class ByConfig(AllocationStrategy):
     """
 
     name = "CONFIG"
+    java_class = "AllocateMessageQueueByConfig"
+    parameters = ("config_queues",)
 
     def __init__(self, config_queues: Sequence[MessageQueue] | None = None) -> None:
         self._config_queues = None if config_queues is None else tuple(config_queues)
+
+    @classmethod
+    def from_params(cls, params: Params) -> Self:
+        """The strategy with its list: MessageQueue or [topic, broker name, queue id]."""
+        given = params.get("config_queues")
+        if given is not None and not is_list(given):
+            expected = f"a list of {_QUEUE}"
+            raise wrong(cls.name, "config_queues", expected, given)
+        return cls(None if given is None else [_queue(*each) for each in enumerate(given)])
 
     @property
     def config_queues(self) -> tuple[MessageQueue, ...] | None:
@@ -70,3 +83,16 @@ class ByConfig(AllocationStrategy):
         position_of = {queue: number for number, queue in enumerate(queues)}
         found = [position_of[queue] for queue in configured if queue in position_of]
         return np.array(found, dtype=np.int64)
+
+
+_QUEUE = "[topic, broker name, queue id]"
+
+
+def _queue(number: int, entry: Any) -> MessageQueue:
+    if isinstance(entry, MessageQueue):
+        return entry
+    if is_list(entry) and len(entry) == 3:
+        topic, broker_name, queue_id = entry
+        if isinstance(topic, str) and isinstance(broker_name, str) and is_whole(queue_id):
+            return MessageQueue(topic, broker_name, queue_id)
+    raise wrong(ByConfig.name, f"config_queues[{number}]", _QUEUE, entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from copy import copy
 from typing import Self
 
@@ -17,6 +18,7 @@ from rebalance_core.strategies.base import (
     Queues,
     by_first_slot,
 )
+from rebalance_core.strategies.parameters import Params, is_list, wrong
 from rebalance_core.strategies.sdk import Sdk
 from rebalance_core.texts import Text
 
@@ -38,10 +40,21 @@ class ByMachineRoom(AllocationStrategy):
     """
 
     name = "MACHINE_ROOM"
+    java_class = "AllocateMessageQueueByMachineRoom"
+    parameters = ("consumeridcs",)
 
     def __init__(self, consumeridcs: Collection[str] | None) -> None:
         self._rooms = None if consumeridcs is None else frozenset(consumeridcs)
         self._also: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_params(cls, params: Params) -> Self:
+        """The strategy with its rooms: a list of names."""
+        rooms = params.get("consumeridcs")
+        is_collection = is_list(rooms) or isinstance(rooms, AbstractSet)
+        if rooms is not None and not (is_collection and all(isinstance(r, str) for r in rooms)):
+            raise wrong(cls.name, "consumeridcs", "a list of room names", rooms)
+        return cls(rooms)
 
     def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         eligible = self._eligible(queues)

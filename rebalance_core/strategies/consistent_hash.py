@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Self
 from zlib import crc32
 
 import numpy as np
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 
 from rebalance_core.errors import AllocationError
 from rebalance_core.strategies.base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues
+from rebalance_core.strategies.parameters import Params, is_whole, wrong
 from rebalance_core.strategies.sdk import Sdk
 
 DEFAULT_VIRTUAL_NODE_COUNT = 10
+_JAVA_INT_MAX = 2**31 - 1
 
 
 class ConsistentHash(AllocationStrategy):
@@ -34,11 +37,25 @@ class ConsistentHash(AllocationStrategy):
     """
 
     name = "CONSISTENT_HASH"
+    java_class = "AllocateMessageQueueConsistentHash"
+    parameters = ("virtual_node_count",)
+    #: Whether a number below 0 is an error.
+    _refuses_negative = True
 
     def __init__(self, virtual_node_count: int = DEFAULT_VIRTUAL_NODE_COUNT) -> None:
-        if virtual_node_count < 0:
+        if self._refuses_negative and virtual_node_count < 0:
             raise AllocationError(f"illegal virtualNodeCnt :{virtual_node_count}")
         self._virtual_node_count = virtual_node_count
+
+    @classmethod
+    def from_params(cls, params: Params) -> Self:
+        """The strategy with its points per client id."""
+        count = params.get("virtual_node_count")
+        if count is None:
+            return cls()
+        if not is_whole(count) or count > _JAVA_INT_MAX:
+            raise wrong(cls.name, "virtual_node_count", "a whole number (Java int)", count)
+        return cls(count)
 
     def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         distinct_ids = list(dict.fromkeys(client_ids))
@@ -143,7 +160,7 @@ def utf8_of(text: str) -> bytes:
         return paired.encode("utf-8", "replace")
 
 
-class GoConsistentHash(AllocationStrategy):
+class GoConsistentHash(ConsistentHash):
     """Each client id has some points on a ring; a queue is owned by the next point's client.
 
     Not the ring of Java: the hash is CRC-32, a point is that of the replica's number before the
@@ -157,11 +174,8 @@ class GoConsistentHash(AllocationStrategy):
     first previews of 2.0.0 had AVG), over ``stathat.com/c/consistent`` 1.0.0.
     """
 
-    name = "CONSISTENT_HASH"
-    variant = Sdk.GO.value
-
-    def __init__(self, virtual_node_count: int = DEFAULT_VIRTUAL_NODE_COUNT) -> None:
-        self._virtual_node_count = virtual_node_count
+    variant: str = Sdk.GO.value
+    _refuses_negative = False
 
     def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         distinct_ids = list(dict.fromkeys(client_ids))

@@ -6,10 +6,11 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
-from rebalance_core.errors import AllocationError, MissingParameterError
+from rebalance_core.errors import AllocationError, InvalidParameterError, MissingParameterError
 from rebalance_core.message_queue import MessageQueue, java_string_key
 from rebalance_core.strategies.base import (
     NOTHING,
@@ -20,7 +21,10 @@ from rebalance_core.strategies.base import (
     original_id,
 )
 from rebalance_core.strategies.by_config import ByConfig
+from rebalance_core.strategies.parameters import Params, is_list, wrong
 from rebalance_core.texts import Text
+
+NEARBY = "MACHINE_ROOM_NEARBY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,27 @@ class RoomPattern:
 
     pattern: re.Pattern[str]
     room: str | None = None
+
+    @classmethod
+    def from_params(cls, name: str, where: str, entry: Any) -> RoomPattern:
+        """A pattern as settings have it; ``name`` is that of the strategy."""
+        if not isinstance(entry, Mapping) or not {"pattern"} <= set(entry) <= {"pattern", "room"}:
+            raise wrong(name, where, 'a table with the keys "pattern" and "room"', entry)
+        expression, room = entry["pattern"], entry.get("room")
+        if not isinstance(expression, str):
+            raise wrong(name, f"{where}.pattern", "a regular expression", expression)
+        if room is not None and not isinstance(room, str):
+            raise wrong(name, f"{where}.room", "the name of a room", room)
+        try:
+            pattern = re.compile(expression)
+        except re.error as error:
+            raise InvalidParameterError(
+                f"{name}: {where}.pattern: expected a regular expression, got {expression!r}: "
+                f"{error}"
+            ) from error
+        if (room is None) != ("room" in pattern.groupindex):
+            raise wrong(name, where, 'either a "room" or a group named "room" in "pattern"', entry)
+        return cls(pattern, room)
 
     def room_of(self, name: str) -> tuple[bool, str | None]:
         """Whether the name matches, and the room that it then is in."""
@@ -52,6 +77,23 @@ class Rooms:
 
     by_name: Mapping[str, str | None] = field(default_factory=dict)
     patterns: Sequence[RoomPattern] = ()
+
+    @classmethod
+    def from_params(cls, name: str, params: Params, key: str) -> Rooms:
+        """The rooms as settings have them under a key: ``broker_room`` or ``client_room``."""
+        by_name, patterns = params.get(key), params.get(f"{key}_patterns")
+        if not isinstance(by_name, Mapping | None):
+            raise wrong(name, key, "a table of rooms by name", by_name)
+        for named, room in (by_name or {}).items():
+            if not isinstance(named, str) or not (room is None or isinstance(room, str)):
+                raise wrong(name, f"{key}[{named!r}]", "the name of a room", room)
+        if patterns is not None and not is_list(patterns):
+            raise wrong(name, f"{key}_patterns", 'a list of {"pattern", "room"}', patterns)
+        found = (
+            RoomPattern.from_params(name, f"{key}_patterns[{number}]", entry)
+            for number, entry in enumerate(patterns or ())
+        )
+        return cls(dict(by_name or {}), tuple(found))
 
     def room_of(self, name: str) -> str | None:
         """The room, or None where it has none."""
@@ -79,6 +121,24 @@ class MachineRoomNearby(AllocationStrategy):
     Source: ``AllocateMachineRoomNearby``, RocketMQ 5.3.3. client-go has plain AVG in its place.
     """
 
+    java_class = "AllocateMachineRoomNearby"
+    parameters = ("broker_room", "broker_room_patterns", "client_room", "client_room_patterns")
+
+    @classmethod
+    def around(cls, inner: AllocationStrategy, params: Params) -> Self:
+        """The strategy around another one, with the rooms as settings have them."""
+        name = f"{NEARBY}-{inner.name}"
+        if all(params.get(key) is None for key in cls.parameters):
+            raise MissingParameterError(
+                Text(
+                    "{strategy} needs rooms: expected {keys}, got none of them",
+                    strategy=name,
+                    keys=", ".join(cls.parameters),
+                )
+            )
+        rooms = [Rooms.from_params(name, params, key) for key in ("broker_room", "client_room")]
+        return cls(inner, *rooms)
+
     def __init__(self, inner: AllocationStrategy, broker_rooms: Rooms, client_rooms: Rooms) -> None:
         if isinstance(inner, ByConfig) and inner.config_queues is None:
             raise MissingParameterError(
@@ -87,7 +147,7 @@ class MachineRoomNearby(AllocationStrategy):
                     strategy="MACHINE_ROOM_NEARBY-CONFIG",
                 )
             )
-        self.name = f"MACHINE_ROOM_NEARBY-{inner.name}"
+        self.name = f"{NEARBY}-{inner.name}"
         self._inner = inner
         self._broker_rooms = broker_rooms
         self._client_rooms = client_rooms

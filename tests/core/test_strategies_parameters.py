@@ -11,6 +11,7 @@ from rebalance_core import (
     UnknownStrategyError,
     make_strategy,
 )
+from rebalance_core.strategies.factory import JAVA_CLASSES, STRATEGIES
 
 NEARBY = "MACHINE_ROOM_NEARBY-AVG"
 PLAIN = ("AVG", "AVG_BY_CIRCLE", "CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM")
@@ -103,6 +104,11 @@ def test_a_bad_parameter_is_refused_with_what_was_expected(name, params, message
 def test_what_java_could_not_do_without_is_asked_for(name, params, message) -> None:
     with pytest.raises(MissingParameterError, match=message):
         make_strategy(name, params)
+
+
+def test_every_strategy_has_a_java_class_of_its_own() -> None:
+    """Else a group whose running infos show it would be STRATEGY_NOT_KNOWN."""
+    assert sorted(JAVA_CLASSES.values()) == sorted([*STRATEGIES, "MACHINE_ROOM_NEARBY"])
 
 
 def test_every_error_is_an_allocation_error_and_a_value_error() -> None:

@@ -392,7 +392,7 @@ def test_one_group_alone_is_read_from_tables_and_files(tmp_path):
     rows = fleet(5, groups=3)["heartbeats"]
     pq.write_table(rows, tmp_path / "rows.parquet")
     for source in (rows, numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")])):
-        chosen = numbers.only(source, cluster="c", consumer_group=["G1"])
+        chosen = numbers.only(source, cluster="c", consumer_group="G1")
         runs = fold_slices([("heartbeats", chosen)], Cutting(1, EXPIRY_SECONDS))
         assert {*runs.facts.polled} == {("c", "G1")}
 

@@ -249,7 +249,7 @@ def test_rows_are_collected_by_their_keys_and_equal_rows_count_once() -> None:
     values = np.array([9, 5, 8, 5, NO_NUMBER])
     found = collect(keys, [values])
     assert keys[0][found.first].tolist() == [1, 2]
-    assert found.lists(values, LONG).to_pylist() == [[5], [None, 8, 9]]
+    assert found.lists(values).to_pylist() == [[5], [None, 8, 9]]
 
 
 def test_rows_with_equal_values_and_other_keys_stay_apart() -> None:
@@ -261,7 +261,7 @@ def test_nothing_is_collected_of_nothing() -> None:
     nothing = np.zeros(0, np.int64)
     found = collect([nothing], [nothing])
     assert (len(found.order), len(found.starts)) == (0, 0)
-    assert found.lists(nothing, LONG).to_pylist() == []
+    assert found.lists(nothing).to_pylist() == []
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=40))
@@ -274,6 +274,6 @@ def test_what_is_collected_is_what_sets_of_rows_are(rows: list[tuple[int, ...]])
     for row in rows:
         wanted.setdefault(row[:2], set()).add(row[2:])
     keys = zip(*[column[found.first].tolist() for column in columns[:2]], strict=True)
-    lists = [found.lists(column, LONG).to_pylist() for column in columns[2:]]
+    lists = [found.lists(column).to_pylist() for column in columns[2:]]
     came = {key: list(zip(*values, strict=True)) for key, *values in zip(keys, *lists, strict=True)}
     assert came == {key: sorted(values) for key, values in wanted.items()}

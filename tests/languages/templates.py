@@ -14,6 +14,7 @@ from jinja2 import Environment, nodes
 
 from jobs.kinds import KINDS
 from rebalance_core.english import counted
+from rebalance_core.texts import forms
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = ROOT / "jobs" / "rendering" / "templates"
@@ -24,6 +25,10 @@ TEMPLATES = {
     "t": (0,),
     "language": (0,),
     "agreeing": (1, 2),
+    "_of_clients": (1,),
+    "_of_members": (1,),
+    "_who_uses": (1,),
+    "_stepwise": (1,),
     "joined": (1, "template"),
 }
 #: By function the arguments that are a noun, with its plural where it has one of its own.
@@ -87,7 +92,8 @@ def in_python(tree: ast.Module, path: str) -> Iterator[Found]:
         place = Place(path, call.lineno)
         for argument in _arguments(call, TEMPLATES.get(name, ())):
             for template in _literals(argument, assigned):
-                yield Found(template, place, ast.unparse(argument))
+                for form in [None] if template is None else forms(template):
+                    yield Found(form, place, ast.unparse(argument))
         if isinstance(call.func, ast.Name):
             nouns = _nouns(call, assigned)
             yield from (Found(each, place, ast.unparse(call)) for each in nouns)
@@ -188,14 +194,14 @@ def _of_count(
 ) -> Iterator[str | None]:
     for number, singular in enumerate(singulars):
         plural = plurals[number] if plurals and number < len(plurals) else None
-        yield from [None] if singular is None else counted(singular, plural)
+        yield from [None] if singular is None else forms(counted(singular, plural))
 
 
 def declared() -> set[str]:
     """The templates of what is declared once, and made a text of elsewhere."""
     message = import_module("jobs.alerts.message")
     kinds = {text for each in KINDS.values() for text in (each.title, each.meaning)}
-    queues = {text for noun in message.QUEUES_OF.values() for text in counted(noun)}
+    queues = {text for noun in message.QUEUES_OF.values() for text in forms(counted(noun))}
     return {*kinds, *queues}
 
 

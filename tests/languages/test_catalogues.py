@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from jobs.languages.language import ENGLISH, LANGUAGES, language
-from rebalance_core.texts import Text
+from rebalance_core.texts import Text, forms
 from tests.languages.templates import (
     ROOT,
     declared,
@@ -33,8 +34,9 @@ GIVEN = {
     ("jobs/pipeline/explain.py", "settings.language"),
     ("jobs/rendering/page.py", "template"),
     ("jobs/rendering/words.py", "kind.title"),
+    ("rebalance_core/changes.py", "step"),
     ("rebalance_core/english.py", "counted(singular, plural)"),
-    ("rebalance_core/english.py", "of_one if number == 1 else of_several"),
+    ("rebalance_core/english.py", "of_one if number == 1 else of_several or of_many"),
     ("jobs/rendering/words.py", "kind.meaning"),
     ("rebalance_core/strategies/base.py", "self.variant"),
     ("rebalance_core/texts.py", "self.template"),
@@ -57,7 +59,10 @@ def catalogue(code: str) -> dict[str, dict[str, str]]:
 
 
 def entries(code: str) -> list[tuple[str, str]]:
-    return [each for of_file in catalogue(code).values() for each in of_file.items()]
+    """Every template with its translation; an entry for one and many is two of them."""
+    written = [entry for of_file in catalogue(code).values() for entry in of_file.items()]
+    both = [zip(forms(text), forms(other), strict=True) for text, other in written]
+    return list(chain.from_iterable(map(dict.fromkeys, both)))
 
 
 def slots(template: str) -> set[str]:
@@ -185,6 +190,7 @@ def f(n, template="by default {n}"):
     Text("one {n}" if n == 1 else "several {n}", n=n)
     of_one, of_several = _SAYS["a"]
     agreeing(n, of_one, of_several, n=n)
+    agreeing(n, "{n} [goes|go]", n=n)
     count(n, "box", "boxes")
     list_of([], 2, ("more box", "more boxes"))
     joined([], "{before} then {next}")
@@ -195,7 +201,7 @@ def f(n, template="by default {n}"):
     expected = {
         *("one {n}", "several {n}", "{n} in a", "{n} in b", "{number:,} box", "{number:,} boxes"),
         *("{number:,} more box", "{number:,} more boxes", "{before} then {next}"),
-        *("by default {n}", "heading", None),
+        *("by default {n}", "heading", "{n} goes", "{n} go", None),
     }
     assert {each.template for each in in_python_text(code)} == expected
 

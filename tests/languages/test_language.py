@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.languages.language import ENGLISH, Language, language
+from rebalance_core.client_kinds import restart_of
 from rebalance_core.english import list_of
 from rebalance_core.texts import Text, fill, pieces
 
@@ -72,3 +73,12 @@ def test_the_pieces_of_a_text_are_what_it_is_filled_with() -> None:
     assert pieces(template, values) == ["", "{n}", " ", "1,200", " of ", "50%", "", "{n}", ""]
     assert fill(template, values) == "{n} 1,200 of 50%{n}"
     assert pieces("no slot", {}) == ["no slot"]
+
+
+def test_one_entry_of_a_catalogue_is_for_one_and_for_many() -> None:
+    """Also where the translation differs with the number."""
+    restarts = [language("zh").of(restart_of(client_ids)) for client_ids in (["a"], ["a", "b"])]
+    assert restarts == [
+        "重启 a：客户端启动时会取得自己的份额",
+        "重启这 2 个客户端：a 和 b；客户端启动时会取得自己的份额",
+    ]

@@ -1,0 +1,27 @@
+"""What the parameters of a strategy must be, as settings hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from rebalance_core.errors import InvalidParameterError
+
+Params: TypeAlias = Mapping[str, Any]
+
+
+def is_list(value: Any) -> bool:
+    """Whether it is a list or a tuple, and no text."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number; true is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def wrong(name: str, where: str, expected: str, value: Any) -> InvalidParameterError:
+    """The error of a parameter of the strategy ``name``: what was expected and what came."""
+    return InvalidParameterError(
+        f"{name}: {where}: expected {expected}, got {value!r} ({type(value).__name__})"
+    )
