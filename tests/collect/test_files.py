@@ -192,3 +192,14 @@ def test_a_text_is_replaced_in_one_step(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         disk.replace(tmp_path / "nowhere" / "a.prom", b"three\n")
     assert [each.name for each in tmp_path.iterdir()] == ["a.prom"]
+
+
+def test_the_names_of_new_folders_are_on_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(disk, "sync", synced.append)
+    folder = DumpFolder(tmp_path / "new" / "dumps")
+    with folder.locked(), folder.new_round(AT, "") as file:
+        file.write({})
+    assert {tmp_path, tmp_path / "new", folder.root, folder.root / "2026-11-20"} <= set(synced)
