@@ -52,6 +52,11 @@ class Lines:
         #: By address: the brokers that refuse to answer without an account, or with this one.
         self.refusing: dict[str, str] = {}
 
+    def add_of(self, broker: Broker, kind: str, answer: Answer, **who: Any) -> None:
+        """Adds the line of a broker's answer."""
+        of = {"broker_name": broker.broker_name, "broker_id": broker.broker_id}
+        self.add(kind, broker.cluster, answer, **of, broker_addr=broker.address, **who)
+
     def add(self, kind: str, cluster: str, answer: Answer, **who: Any) -> None:
         """Adds the line of an answer; ``who`` was asked of whom."""
         about = {"kind": kind, "cluster": cluster, "snapshot_time": self._snapshot_time, **who}
@@ -61,7 +66,8 @@ class Lines:
 
     def leave_out(self, address: str, what: str, number: int = 1) -> None:
         """Counts what is left out of what an address gave; '' where many gave it."""
-        self._left_out[address, what] += number
+        if number:
+            self._left_out[address, what] += number
 
     def end(self, name: str) -> None:
         """Adds a line, and a trouble, for each reason why something was left out.

@@ -39,13 +39,8 @@ from jobs.instants import SECOND, Instant
 from rebalance_core.errors import nearest
 
 #: What need not be asked, by the word that leaves it out.
-ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = (
-    "routes",
-    "running-infos",
-    "offsets",
-    "request-modes",
-)
-PARTS = (ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES)
+PARTS = ("routes", "running-infos", "offsets", "request-modes")
+ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = PARTS
 
 #: The groups that RocketMQ keeps for itself (``MixAll.isSysConsumerGroup``, ``TopicValidator``).
 _SYSTEM_GROUPS = re.compile(
@@ -168,8 +163,7 @@ class Round:
                 "members": self._ids.left_out,
             }
             for name, number in left_out.items():
-                if number:
-                    self._lines.leave_out("", f"{name} (most_{name})", number)
+                self._lines.leave_out("", f"{name} (most_{name})", number)
             self._lines.end(self._target.name)
             await self._lines.flush(0)
         self._keep()
@@ -257,8 +251,12 @@ class Round:
             then = partial(self._on_groups, broker)
             self._turns.put(broker.address, questions.groups(), then, reading.groups_in)
             if REQUEST_MODES not in self._target.without:
-                modes = partial(self._on_request_modes, broker)
-                self._turns.put(broker.address, questions.request_modes(), modes, urgency=LATER)
+                self._turns.put(
+                    broker.address,
+                    questions.request_modes(),
+                    lambda answer, _: self._lines.add_of(broker, "message_request_mode", answer),
+                    urgency=LATER,
+                )
         for group in self._target.named_groups:
             self._add_group((broker.cluster, group), "")
         # Groups that are named anew wake the others, too.
@@ -268,13 +266,11 @@ class Round:
         return Walk(self._groups, lambda giver: giver[0] == broker.cluster)
 
     def _on_groups(self, broker: Broker, answer: Answer, found: Named | None) -> None:
-        self._lines.add("subscription_group", broker.cluster, answer, **_of(broker))
+        self._lines.add_of(broker, "subscription_group", answer)
         self._is_doubtful |= not answer.is_ok
-        if found and found.too_long:
-            self._lines.leave_out(
-                broker.address, "groups with names that are too long", found.too_long
-            )
-        for group in self._groups.within(found.names) if found else ():
+        found = found or Named([])
+        self._lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
+        for group in self._groups.within(found.names):
             key = broker.cluster, group
             if len(self._known) < self._target.most_groups:
                 self._known.add(group)
@@ -316,14 +312,11 @@ class Round:
         then = partial(self._on_offsets, broker, key)
         self._turns.put(broker.address, questions.offsets(key[1]), then, reading.topics_in, LATER)
 
-    def _on_request_modes(self, broker: Broker, answer: Answer, _: None) -> None:
-        self._lines.add("message_request_mode", broker.cluster, answer, **_of(broker))
-
     def _on_members(
         self, broker: Broker, key: _Group, answer: Answer, found: Listed | None
     ) -> None:
         cluster, group = key
-        self._lines.add("consumer_connection", cluster, answer, **_of(broker), consumer_group=group)
+        self._lines.add_of(broker, "consumer_connection", answer, consumer_group=group)
         self._has_asked_groups = True
         self._is_doubtful |= answer.code not in (OK, _NOT_ONLINE)
         if answer.code not in (OK, _NOT_ONLINE) or found is None or key not in self._groups:
@@ -336,10 +329,9 @@ class Round:
             self._known.add(group)
         if found.ids:
             members.memory.seen_at = self._snapshot_time
-        place = f"{broker.broker_name}/{broker.broker_id}"
-        before = members.memory.lists.get(place)
+        before = members.memory.lists.get(broker.place)
         if before != found.digest:
-            members.memory.lists[place] = found.digest
+            members.memory.lists[broker.place] = found.digest
             members.is_due = True
             if before is not None:
                 members.memory.changed_at = self._snapshot_time
@@ -348,32 +340,26 @@ class Round:
                 members.brokers.setdefault(client_id, []).append(broker)
                 if found.ids[client_id] > 1:
                     members.twice.add(client_id)
-        if found.too_long:
-            self._lines.leave_out(broker.address, "client ids that are too long", found.too_long)
+        self._lines.leave_out(broker.address, "client ids that are too long", found.too_long)
         # A list that changed makes all members due, those that other brokers list too.
         self._ask_members(group, members, members.brokers if members.is_due else found.ids)
 
     def _on_topics(
         self, kind: str, broker: Broker, key: _Group, answer: Answer, found: Named | None
     ) -> None:
-        cluster, group = key
-        self._lines.add(kind, cluster, answer, **_of(broker), consumer_group=group)
-        self._add_topics(cluster, found, broker.address, key)
+        self._lines.add_of(broker, kind, answer, consumer_group=key[1])
+        self._add_topics(broker.cluster, found, broker.address, key)
 
     def _on_offsets(self, broker: Broker, key: _Group, answer: Answer, found: Named | None) -> None:
-        _, group = key
         self._on_topics("consume_stats", broker, key, answer, found)
         if found and found.names:
-            self._known.add(group)
+            self._known.add(key[1])
         if answer.code < OK:
             # A slave has the offsets, too.
-            others = [
-                each
-                for each in self._brokers.values()
-                if each[:2] == broker[:2] and each.broker_id > broker.broker_id
-            ]
-            if others and not (other := min(others, key=lambda each: each.broker_id)).is_master:
-                self._put_offsets(other, key)
+            of_name = [each for each in self._brokers.values() if each[:2] == broker[:2]]
+            slaves = [each for each in of_name if each.broker_id > broker.broker_id]
+            if slaves and not min(slaves).is_master:
+                self._put_offsets(min(slaves), key)
 
     def _add_topics(
         self,
@@ -386,8 +372,7 @@ class Round:
         """Has the routes asked of every nameserver, in this round and in those of an hour."""
         if ROUTES in self._target.without or found is None:
             return
-        if found.too_long:
-            self._lines.leave_out(giver, "topics with names that are too long", found.too_long)
+        self._lines.leave_out(giver, "topics with names that are too long", found.too_long)
         for topic in self._topics.within(found.names):
             key = cluster, topic
             if re.fullmatch(self._target.topics, topic) and self._topics.add(key, (cluster, giver)):
@@ -471,14 +456,8 @@ class Round:
             # Nobody asked the client: a line about it would be wrong.
             unanswered.setdefault(client_id, 0)
         else:
-            self._lines.add(
-                "consumer_running_info",
-                broker.cluster,
-                answer,
-                **_of(broker),
-                consumer_group=group,
-                client_id=client_id,
-            )
+            who = {"consumer_group": group, "client_id": client_id}
+            self._lines.add_of(broker, "consumer_running_info", answer, **who)
             unanswered[client_id] = self._snapshot_time
         if answer.is_ok:
             del unanswered[client_id]
@@ -511,11 +490,3 @@ def _digest(body: bytes) -> str:
 
 
 _NO_ROUTE = _digest(b"")
-
-
-def _of(broker: Broker) -> dict[str, Any]:
-    return {
-        "broker_name": broker.broker_name,
-        "broker_id": broker.broker_id,
-        "broker_addr": broker.address,
-    }
