@@ -44,8 +44,8 @@ _IDLE_SECONDS = 30.0
 #: Bytes that a stream keeps before it makes the server wait.
 _STREAM_BYTES = 1 << 16
 #: A shorter answer is always taken; of longer ones as much at a time as so many of the longest, and
-#: of one address in a round as so many.
-_SHORT_BYTES, _MOST_AT_ONCE, _MOST_LONGEST = 1 << 18, 2, 16
+#: of one address in a round as so many. Up to the second size an answer waits for its room.
+_SHORT_BYTES, _WAITING_BYTES, _MOST_AT_ONCE, _MOST_LONGEST = 1 << 18, 1 << 20, 2, 16
 
 _MOST_OF_A_REMARK = 4_096
 
@@ -137,11 +137,10 @@ class RemotingClient:
         self._opaque = 0
         #: By address: the bytes that came in this round.
         self._received: Counter[str] = Counter()
-        #: Bytes of long answers that came and are not handled yet; no others are read while these
-        #: are many.
+        #: Bytes of long answers that came and are not handled yet; and those that are under way.
         self._unhandled = 0
-        self._has_room = asyncio.Event()
-        self._has_room.set()
+        self._has_handled = asyncio.Event()
+        self.under_way: Counter[_Connection] = Counter()
         #: Where nameservers lie: on this machine, on its link.
         self._own_places: set[str] = set()
 
@@ -177,29 +176,31 @@ class RemotingClient:
     def _count_unhandled(self, size: int) -> None:
         if abs(size) > _SHORT_BYTES:
             self._unhandled += size
-        if self._unhandled > self.options.most_bytes:
-            self._has_room.clear()
-        else:
-            self._has_room.set()
+            self._has_handled.set()
 
     async def take(self, connection: _Connection, size: int, length: int) -> None:
         """Counts bytes that came of an answer; FrameError where its server has sent too many.
 
-        Where too much is under way at once the longest answer ends: those who send without end
-        must not keep others' answers out.
+        Where too much is held at once the longest answer under way ends, or waits where even that
+        is not very long: those who send without end must not keep others' answers out.
         """
         self._received[connection.address] += size
         most = _MOST_LONGEST * self.options.most_bytes
         if self._received[connection.address] > most:
             raise FrameError(f"more than {most >> 20} MiB came in this round")
-        if length > _SHORT_BYTES:
-            await self._has_room.wait()
-            connection.held += size
-            most = _MOST_AT_ONCE * self.options.most_bytes
-            under_way = self._connections.values()
-            if sum(each.held for each in under_way) > most:
-                reason = FrameError(f"more than {most >> 20} MiB are under way at once")
-                max(under_way, key=lambda each: each.held).end(reason)
+        if length <= _SHORT_BYTES:
+            return
+        self.under_way[connection] += size
+        most = _MOST_AT_ONCE * self.options.most_bytes
+        while self._unhandled + self.under_way.total() > most:
+            longest, held = self.under_way.most_common(1)[0]
+            if longest is connection and held <= _WAITING_BYTES:
+                self._has_handled.clear()
+                await self._has_handled.wait()
+            else:
+                longest.end(FrameError(f"more than {most >> 20} MiB are under way at once"))
+                if longest is connection:
+                    return
 
     @property
     def given_up(self) -> Mapping[str, str]:
@@ -361,8 +362,6 @@ class _Connection:
     ) -> None:
         self._reader, self._writer = reader, writer
         self.address, self._client = address, client
-        #: Bytes that came of a long answer which is not whole yet.
-        self.held = 0
         self._waiting: dict[int, asyncio.Future[Frame]] = {}
         self.is_closed = False
         self._used_at = asyncio.get_running_loop().time()
@@ -393,7 +392,8 @@ class _Connection:
         self.reading.cancel()
 
     def _end(self, reason: Exception) -> None:
-        self.is_closed, self.held = True, 0
+        self.is_closed = True
+        del self._client.under_way[self]
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(reason)
@@ -404,7 +404,7 @@ class _Connection:
             most = self._client.options.most_bytes
             return await read_frame(self._reader, most, partial(self._client.take, self))
         finally:
-            self.held = 0
+            del self._client.under_way[self]
 
     async def _read(self) -> None:
         try:

@@ -25,6 +25,8 @@ _NO_PERMISSION, _ACL = 16, "AclException"
 
 #: So many bytes of lines are written at a time; a line without its body has about so many.
 _BATCH, _LINE_BYTES = 1 << 20, 300
+#: Who brought no more does not wait for others' lines to be written, up to so many bytes of them.
+_LITTLE, _MOST_UNWRITTEN = 1 << 16, 4 << 20
 #: So many troubles are kept; there may be as many as lines.
 _MOST_TROUBLES = 1_000
 
@@ -44,6 +46,7 @@ class Lines:
         self._client, self._brokers, self._worker = client, brokers, worker
         self._lines: list[dict[str, Any]] = []
         self._unwritten = 0
+        self._is_stopped = False
         self._writing = asyncio.Lock()
         #: By address and reason: how much of what it gave was left out.
         self._left_out: Counter[tuple[str, str]] = Counter()
@@ -91,13 +94,22 @@ class Lines:
             of = f" of {self.name_of(address)}" if address else ""
             self.troubles.insert(0, f"left out: {number:,} {what}{of}")
 
-    async def flush(self, least: int = _BATCH) -> None:
-        """Writes the lines that were added, in a thread, where they have so many bytes."""
-        if self._unwritten > least:
-            async with self._writing:
-                lines, self._lines, self._unwritten = self._lines, [], 0
-                loop = asyncio.get_running_loop()
+    async def make_room(self, brought: int) -> None:
+        """Writes the lines that were added where they are many; ``brought``: bytes of the last."""
+        waits = brought > _LITTLE or self._unwritten > _MOST_UNWRITTEN
+        if self._unwritten > _BATCH and (waits or not self._writing.locked()):
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Writes the lines that were added, in a thread."""
+        async with self._writing:
+            lines, self._lines, self._unwritten = self._lines, [], 0
+            loop = asyncio.get_running_loop()
+            try:
                 await loop.run_in_executor(self._worker, self._write_all, lines)
+            except asyncio.CancelledError:
+                self._is_stopped = True
+                raise
 
     def name_of(self, address: str) -> str:
         """The address, with the name of the broker that lies there."""
@@ -110,6 +122,8 @@ class Lines:
 
     def _write_all(self, lines: list[dict[str, Any]]) -> None:
         for line in lines:
+            if self._is_stopped:
+                return
             self._write(line)
 
     def _note_trouble(self, answer: Answer, who: Mapping[str, Any]) -> None:

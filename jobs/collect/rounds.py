@@ -165,7 +165,7 @@ class Round:
             for name, number in left_out.items():
                 self._lines.leave_out("", f"{name} (most_{name})", number)
             self._lines.end(self._target.name)
-            await self._lines.flush(0)
+            await self._lines.flush()
         self._keep()
 
     def _begin(self) -> None:

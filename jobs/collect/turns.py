@@ -161,7 +161,7 @@ class Turns:
                     self._memory.refused.setdefault(refused, self._snapshot_time)
                 else:
                     job.then(answer, await self._read(of, job, answer))
-                await self._lines.flush()
+                await self._lines.make_room(len(answer.body))
             finally:
                 self._client.handled(answer)
         of.lanes -= 1
