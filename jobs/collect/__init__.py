@@ -1,10 +1,12 @@
 """nameservers and brokers -> a dump: the admin side of the remoting protocol, read only.
 
-questions.py   what may be asked: ten requests, and no way to ask another
+questions.py   what may be asked: eight requests, and no way to ask another
 frames.py      a request or an answer as bytes, and back
 signature.py   the account, and how a request is signed
 client.py      one question to one address, one answer or one reason
 rounds.py      one round: what is asked of whom, and what follows from an answer
+turns.py       whose turn it is at each address, and what one address may cost
+lines.py       the lines of a round, its troubles, and what was left out
 memory.py      what a round leaves for the next one
 files.py       the folder of dumps: a round's file is there whole, or not there
 collector.py   round after round, with the figures of each

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from ssl import CERT_NONE, SSLContext, create_default_context
 from threading import Thread
@@ -43,8 +44,8 @@ _IDLE_SECONDS = 30.0
 #: Bytes that a stream keeps before it makes the server wait.
 _STREAM_BYTES = 1 << 16
 #: A shorter answer is always taken; of longer ones as much at a time as so many of the longest, and
-#: of one address in a round as so many.
-_SHORT_BYTES, _MOST_HELD, _MOST_LONGEST = 1 << 18, 2, 16
+#: of one address in a round as so many. Up to the second size an answer waits for its room.
+_SHORT_BYTES, _WAITING_BYTES, _MOST_AT_ONCE, _MOST_LONGEST = 1 << 18, 1 << 20, 2, 16
 
 _MOST_OF_A_REMARK = 4_096
 
@@ -134,9 +135,12 @@ class RemotingClient:
         self._given_up: dict[str, str] = {}
         self._next_at: dict[str, float] = {}
         self._opaque = 0
-        #: Bytes of long answers that are under way or not handled yet; and of each address.
-        self._held = 0
+        #: By address: the bytes that came in this round.
         self._received: Counter[str] = Counter()
+        #: Bytes of long answers that came and are not handled yet; and those that are under way.
+        self._unhandled = 0
+        self._has_handled = asyncio.Event()
+        self.under_way: Counter[_Connection] = Counter()
         #: Where nameservers lie: on this machine, on its link.
         self._own_places: set[str] = set()
 
@@ -145,7 +149,7 @@ class RemotingClient:
 
     async def __aexit__(self, *_: object) -> None:
         for connection in self._connections.values():
-            connection.close()
+            connection.end()
         readings = [each.reading for each in self._connections.values()]
         await asyncio.gather(*readings, return_exceptions=True)
         self._connections.clear()
@@ -156,7 +160,7 @@ class RemotingClient:
             of_address.clear()
         self._next_at.clear()
         self._received.clear()
-        self._held = 0
+        self._count_unhandled(-self._unhandled)
         for address, connection in list(self._connections.items()):
             if connection.is_closed:
                 del self._connections[address]
@@ -167,23 +171,36 @@ class RemotingClient:
 
     def handled(self, answer: Answer) -> None:
         """Makes room for others: nobody holds this answer any more."""
-        if len(answer.body) > _SHORT_BYTES:
-            self._held -= len(answer.body)
+        self._count_unhandled(-len(answer.body))
 
-    def take(self, address: str, size: int, *, is_long: bool) -> None:
-        """Counts bytes that came; FrameError where they are too many to be kept."""
-        self._received[address] += size
-        self._held += size * is_long
+    def _count_unhandled(self, size: int) -> None:
+        if abs(size) > _SHORT_BYTES:
+            self._unhandled += size
+            self._has_handled.set()
+
+    async def take(self, connection: _Connection, size: int, length: int) -> None:
+        """Counts bytes that came of an answer; FrameError where its server has sent too many.
+
+        Where too much is held at once the longest answer under way ends, or waits where even that
+        is not very long: those who send without end must not keep others' answers out.
+        """
+        self._received[connection.address] += size
         most = _MOST_LONGEST * self.options.most_bytes
-        if self._received[address] > most:
+        if self._received[connection.address] > most:
             raise FrameError(f"more than {most >> 20} MiB came in this round")
-        most = _MOST_HELD * self.options.most_bytes
-        if is_long and self._held > most:
-            raise FrameError(f"more than {most >> 20} MiB are under way at once")
-
-    def untake(self, size: int) -> None:
-        """Takes back what was counted of an answer that nobody gets."""
-        self._held -= size
+        if length <= _SHORT_BYTES:
+            return
+        self.under_way[connection] += size
+        most = _MOST_AT_ONCE * self.options.most_bytes
+        while self._unhandled + self.under_way.total() > most:
+            longest, held = self.under_way.most_common(1)[0]
+            if longest is connection and held <= _WAITING_BYTES:
+                self._has_handled.clear()
+                await self._has_handled.wait()
+            else:
+                longest.end(FrameError(f"more than {most >> 20} MiB are under way at once"))
+                if longest is connection:
+                    return
 
     @property
     def given_up(self) -> Mapping[str, str]:
@@ -256,6 +273,7 @@ class RemotingClient:
         frame = await connection.ask(opaque, data)
         if frame.code < OK:
             raise FrameError(f"expected a code of 0 or more, came {frame.code}")
+        self._count_unhandled(len(frame.body))
         remark = frame.remark and frame.remark[:_MOST_OF_A_REMARK]
         return Answer(address, frame.code, remark, frame.body, self._clock())
 
@@ -272,7 +290,7 @@ class RemotingClient:
         async with self._opening[address]:
             connection = self._connections.get(address)
             if connection is not None and connection.is_idle:
-                connection.close()
+                connection.end()
             if connection is None or connection.is_closed:
                 reader, writer = await self._opened(address)
                 connection = _Connection(reader, writer, address, self)
@@ -323,7 +341,7 @@ class RemotingClient:
         """Asks the address no more; what is under way there ends at once."""
         self._given_up.setdefault(address, reason)
         if connection := self._connections.get(address):
-            connection.close()
+            connection.end()
 
     def not_asked(self, address: str, reason: str) -> Answer:
         """The answer to what was not sent, and why it was not."""
@@ -343,7 +361,7 @@ class _Connection:
         self, reader: StreamReader, writer: StreamWriter, address: str, client: RemotingClient
     ) -> None:
         self._reader, self._writer = reader, writer
-        self._address, self._client = address, client
+        self.address, self._client = address, client
         self._waiting: dict[int, asyncio.Future[Frame]] = {}
         self.is_closed = False
         self._used_at = asyncio.get_running_loop().time()
@@ -368,35 +386,25 @@ class _Connection:
         unused = asyncio.get_running_loop().time() - self._used_at
         return not self._waiting and unused > _IDLE_SECONDS
 
-    def close(self) -> None:
-        """Ends it; who waits for an answer gets _ClosedError."""
-        self._end(_ClosedError("it was given up"))
+    def end(self, reason: Exception | None = None) -> None:
+        """Ends it; whoever waits for an answer gets the reason, else _ClosedError."""
+        self._end(reason or _ClosedError("it was given up"))
         self.reading.cancel()
 
     def _end(self, reason: Exception) -> None:
         self.is_closed = True
+        del self._client.under_way[self]
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(reason)
         self._writer.close()
 
     async def _next_frame(self) -> Frame:
-        held = 0
-
-        def take(size: int, length: int) -> None:
-            nonlocal held
-            is_long = length > _SHORT_BYTES
-            held += size * is_long
-            self._client.take(self._address, size, is_long=is_long)
-
-        frame = None
         try:
-            frame = await read_frame(self._reader, self._client.options.most_bytes, take)
-            return frame
+            most = self._client.options.most_bytes
+            return await read_frame(self._reader, most, partial(self._client.take, self))
         finally:
-            # What remains counted is the body, until it is handled.
-            is_kept = frame is not None and len(frame.body) > _SHORT_BYTES
-            self._client.untake(held - (len(frame.body) if frame and is_kept else 0))
+            del self._client.under_way[self]
 
     async def _read(self) -> None:
         try:
@@ -408,8 +416,6 @@ class _Connection:
                 waiting = self._waiting.get(frame.opaque) if frame.is_answer else None
                 if waiting is not None and not waiting.done():
                     waiting.set_result(frame)
-                elif len(frame.body) > _SHORT_BYTES:
-                    self._client.untake(len(frame.body))
         except FrameError as error:
             self._end(error)
         except IncompleteReadError as error:
@@ -464,7 +470,10 @@ async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(finish, addresses, error)
 
-    Thread(target=resolve, daemon=True).start()
+    try:
+        Thread(target=resolve, daemon=True).start()
+    except RuntimeError as error:  # the system has no more threads
+        raise OSError(str(error)) from error
     return [ip_address(each) for each in await found]
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from jobs.collect.client import ClientOptions, RemotingClient
 from jobs.collect.files import DumpFolder
+from jobs.collect.lines import EXPECTED
 from jobs.collect.metrics import Figures, metrics_text
 from jobs.collect.options import CollectOptions
-from jobs.collect.rounds import EXPECTED, Round, Target
+from jobs.collect.rounds import Round, Target
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY
 from jobs.errors import AuditError, SettingsError
 from jobs.instants import SECOND, Instant, to_datetime

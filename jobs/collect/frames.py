@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import struct
 from asyncio import IncompleteReadError, StreamReader
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 #: No frame is shorter: it has at least the mark.
@@ -113,9 +113,7 @@ def decode(payload: bytes) -> Frame:
 
 
 async def read_frame(
-    reader: StreamReader,
-    most_bytes: int,
-    take: Callable[[int, int], None] = lambda _size, _length: None,
+    reader: StreamReader, most_bytes: int, take: Callable[[int, int], Awaitable[None]] | None = None
 ) -> Frame:
     """The next frame of a stream; ``take`` gets the size of each piece, and the frame's length.
 
@@ -130,7 +128,8 @@ async def read_frame(
         piece = await reader.read(min(length - len(payload), _PIECE))
         if not piece:
             raise IncompleteReadError(bytes(payload), length)
-        take(len(piece), length)
+        if take is not None:
+            await take(len(piece), length)
         payload += piece
     if int.from_bytes(payload[1:_SHORTEST], "big") > _LONGEST_HEADER:
         raise FrameError(f"expected a header of at most {_LONGEST_HEADER} bytes")

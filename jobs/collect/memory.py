@@ -30,6 +30,11 @@ class Broker(NamedTuple):
     address: str
     is_master: bool
 
+    @property
+    def place(self) -> str:
+        """Its name and id: it may move to another address."""
+        return f"{self.broker_name}/{self.broker_id}"
+
 
 @dataclass
 class GroupMemory:
@@ -96,10 +101,13 @@ class Memory:
         } | dict.fromkeys(brokers, now)
 
     def forget(self, now: Instant) -> None:
-        """Drops what was not seen for an hour."""
+        """Drops what was not seen for an hour, and lists of brokers that are not there any more."""
         since = now - KEPT
         self.brokers = {each: at for each, at in self.brokers.items() if at >= since}
         self.groups = {each: of for each, of in self.groups.items() if of.seen_at >= since}
+        places = {each.place for each in self.brokers}
+        for of in self.groups.values():
+            of.lists = {place: digest for place, digest in of.lists.items() if place in places}
         self.topics = {each: at for each, at in self.topics.items() if at >= since}
         self.refused = {each: at for each, at in self.refused.items() if at >= since}
         self.answered = {each: at for each, at in self.answered.items() if at >= since}

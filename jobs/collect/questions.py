@@ -13,12 +13,10 @@ from typing import NamedTuple
 class RequestCode(IntEnum):
     """``org.apache.rocketmq.common.protocol.RequestCode``, what of it reads and is needed."""
 
-    GET_CONSUMER_LIST_BY_GROUP = 38
     GET_ROUTEINFO_BY_TOPIC = 105
     GET_BROKER_CLUSTER_INFO = 106
     GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201
     GET_CONSUMER_CONNECTION_LIST = 203
-    GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206
     GET_CONSUME_STATS = 208
     GET_CONSUMER_RUNNING_INFO = 307
     QUERY_TOPICS_BY_CONSUMER = 343
@@ -30,11 +28,6 @@ class Question(NamedTuple):
 
     code: RequestCode
     fields: tuple[tuple[str, str], ...] = ()
-
-
-def client_ids(group: str) -> Question:
-    """The client ids that a broker lists, as the clients themselves ask for them."""
-    return Question(RequestCode.GET_CONSUMER_LIST_BY_GROUP, (("consumerGroup", group),))
 
 
 def route(topic: str) -> Question:
@@ -55,11 +48,6 @@ def groups() -> Question:
 def members(group: str) -> Question:
     """The connections that a broker lists of a group."""
     return Question(RequestCode.GET_CONSUMER_CONNECTION_LIST, (("consumerGroup", group),))
-
-
-def topics() -> Question:
-    """All topics; to a nameserver."""
-    return Question(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
 
 
 def offsets(group: str) -> Question:

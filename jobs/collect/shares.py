@@ -32,6 +32,8 @@ class Shares(Generic[Name]):
         #: By who gave them first, in the order in which they came.
         self.given: dict[Giver, list[Name]] = {}
         self.left_out = 0
+        #: Who had as many as anybody when there was no room left: no share grows from then on.
+        self._refused: set[Giver] = set()
 
     def __contains__(self, name: Name) -> bool:
         return name in self._names
@@ -47,8 +49,11 @@ class Shares(Generic[Name]):
             return True
         if len(self._names) >= self._most:
             self.left_out += 1
+            if giver in self._refused:
+                return False
             largest = max(self.given.values(), key=len)
             if len(self.given.get(giver, ())) + 1 >= len(largest):
+                self._refused.add(giver)
                 return False
             self._names.remove(largest.pop())
         self._names.add(name)

@@ -99,7 +99,7 @@ class GroupLoad:
         most, fewest = self.sharing[0].queues, self.sharing[-1].queues
         return most - fewest >= _UNEVEN_QUEUES and most > _UNEVEN_SHARE * self.mean
 
-    @property
+    @cached_property
     def most_clients(self) -> int:
         """So many clients at most get a queue: one queue has one client."""
         return max(self.queues.values(), default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from jobs.instants import Instant
@@ -62,12 +63,9 @@ def unsteady_members(
 def _main_topic(dossier: Dossier, timelines: Mapping[str, Timeline]) -> str | None:
     """The topic that is in most of the group's lists, its retry topic last."""
     audited = [topic for topic, timeline in timelines.items() if timeline.phases]
+    in_lists = Counter(each for topics in dossier.list_topics.values() for each in set(topics))
     return min(
         audited,
-        key=lambda topic: (
-            is_retry_topic(topic),
-            -sum(topic in topics for topics in dossier.list_topics.values()),
-            topic,
-        ),
+        key=lambda topic: (is_retry_topic(topic), -in_lists[topic], topic),
         default=None,
     )

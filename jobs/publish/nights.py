@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow.dataset as ds
 
 from jobs.kinds import INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, QUEUE_FINDINGS, worst
+from jobs.publish.counts import Tables
 from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH
-from jobs.storage import Location, Reports
 
 #: A summary has so many groups at most, the worst ones.
 MOST_GROUPS = 1_000
@@ -25,7 +25,7 @@ class _Group(NamedTuple):
     consumer_group: str
 
 
-def group_levels(folder: Reports, published_date: str, run_id: str) -> dict[str, Any]:
+def group_levels(written: Tables) -> dict[str, Any]:
     """``clusters``: by cluster and group its level, and how many findings give it that level.
 
     WARNING or CRITICAL: the worst of what lasts and is no known issue. INFO: something passed, is
@@ -33,17 +33,13 @@ def group_levels(folder: Reports, published_date: str, run_id: str) -> dict[str,
     judged.
     ``left_out``: groups that are not named, for there are more than ``MOST_GROUPS``.
     """
-
-    def table(name: str) -> Location:
-        return folder.table(name, published_date, run_id)
-
     counted: dict[_Group, dict[str, str]] = defaultdict(dict)
     is_ok: dict[_Group, bool] = defaultdict(bool)
     found: set[_Group] = set()
     for name in (*QUEUE_FINDINGS, GROUP_FAULTS.name):
         # What a queue shows counts there; a fault that does no harm does not count.
         alone = ds.field("queues_affected") == 0 if name == GROUP_FAULTS.name else None
-        rows = table(name).parquet().to_table(columns=_COLUMNS, filter=alone)
+        rows = written(name).to_table(columns=_COLUMNS, filter=alone)
         for row in rows.to_pylist():
             group = _Group(row["cluster"], row["consumer_group"])
             found.add(group)
@@ -52,7 +48,7 @@ def group_levels(folder: Reports, published_date: str, run_id: str) -> dict[str,
                 of_group = counted[group]
                 so_far = of_group.get(row["finding_id"], INFO)
                 of_group[row["finding_id"]] = worst((so_far, row["severity"]))
-    health = table(GROUP_HEALTH.name).parquet().to_table(columns=[*_Group._fields, "coverage"])
+    health = written(GROUP_HEALTH.name).to_table(columns=[*_Group._fields, "coverage"])
     for row in health.to_pylist():
         is_ok[_Group(row["cluster"], row["consumer_group"])] |= row["coverage"] == "AUDITED"
     levels = {}

@@ -40,6 +40,8 @@ def create(path: Path, data: bytes) -> None:
         except OSError:
             write_new(path, data)
         sync(path.parent)
+        # Its folder may be new.
+        sync(path.parent.parent)
     finally:
         under_way.unlink(missing_ok=True)
 
@@ -62,6 +64,7 @@ def make_private(folder: Path) -> None:
     for each in reversed([folder, *folder.parents]):
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)
+            sync(each.parent)
 
 
 def rename(source: Path, target: Path) -> None:

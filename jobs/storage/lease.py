@@ -22,9 +22,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow.fs as pafs
 
@@ -144,29 +143,19 @@ def _acquire(
 
 def _other_claim(claims: Location, name: str) -> str | None:
     """Who else has a claim that counts; claims that count no more are broken."""
-    infos = {info.base_name: info for info in claims.infos()}
-    mine = infos.get(f"{name}{_CLAIM}")
+    infos = {info.base_name: info for info in claims.infos() if info.base_name.endswith(_CLAIM)}
+    mine = infos.pop(f"{name}{_CLAIM}", None)
     if mine is None:
         return "another run, which began at the same time,"
-    for each, info in infos.items():
-        if not each.endswith(_CLAIM) or info is mine:
-            continue
-        owner = _owner(claims / each, info)
-        if owner is None or owner.is_dead() or _age(info, mine.mtime) > _LAPSE:
-            _remove(claims / each, info)
+    for info in infos.values():
+        claim = claims / info.base_name
+        owner = _owner(claim, info)
+        age = mine.mtime - info.mtime if mine.mtime and info.mtime else timedelta()
+        if owner is None or owner.is_dead() or age > _LAPSE:
+            claim.delete_file() if info.type == pafs.FileType.File else claim.delete()
         else:
             return f"run {owner.run_id} (process {owner.pid} on {owner.host})"
     return None
-
-
-def _remove(claim: Location, info: pafs.FileInfo) -> None:
-    claim.delete_file() if info.type == pafs.FileType.File else claim.delete()
-
-
-def _age(info: pafs.FileInfo, now: datetime | None) -> timedelta:
-    if info.mtime is None or now is None:
-        return timedelta()
-    return now - info.mtime
 
 
 def _owner(claim: Location, info: pafs.FileInfo) -> Owner | None:
@@ -174,8 +163,7 @@ def _owner(claim: Location, info: pafs.FileInfo) -> Owner | None:
     try:
         if info.type != pafs.FileType.File:
             raise ValueError("it is no file")
-        values: Any = claim.read_json()
-        return Owner(**values)
+        return Owner(**json.loads(claim.read_bytes()))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, RecursionError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.fs as pafs
 
@@ -124,14 +123,9 @@ class Location:
         """The text of the file; FileNotFoundError where there is none."""
         return self.read_bytes().decode("utf-8")
 
-    def read_json(self) -> Any:
-        """The value of the JSON file; FileNotFoundError where there is none."""
-        return json.loads(self.read_text())
-
     def write_new_text(self, text: str) -> None:
         """Writes a file whose name nobody else has: a claim, a manifest."""
-        data = text.encode("utf-8")
-        self._fs.create_dir(self._base.rsplit("/", 1)[0], recursive=True)
+        data = self._ready(text)
         if self.is_local:
             disk.write_new(Path(self._base), data)
         else:
@@ -145,18 +139,13 @@ class Location:
         Elsewhere it is looked for, written and read back: of two in one moment the last counts,
         and the other one has FileExistsError unless it read back before.
         """
-        data = text.encode("utf-8")
-        parent, name = self._base.rsplit("/", 1)
-        self._fs.create_dir(parent, recursive=True)
+        data = self._ready(text)
         if self.is_local:
             disk.create(Path(self._base), data)
         elif self._fs.type_name == "hdfs":
-            beside = self._beside(f"{parent}/_{name}.{secrets.token_hex(6)}.tmp")
             try:
-                beside._put(data)
-                self._fs.move(beside.base, self._base)
+                self._put_beside(data)
             except OSError as error:
-                beside.delete_file()
                 if self.exists():
                     raise FileExistsError(str(self)) from error
                 raise
@@ -174,30 +163,34 @@ class Location:
         stream of PyArrow that fails uploads what it has. HDFS cannot rename over a file: there it
         is overwritten, and a reader may meet a part of it.
         """
-        data = text.encode("utf-8")
-        parent, name = self._base.rsplit("/", 1)
-        self._fs.create_dir(parent, recursive=True)
+        data = self._ready(text)
         if self.is_local:
             disk.replace(Path(self._base), data)
         elif self._fs.type_name == "hdfs":
             self._put(data)
         else:
-            beside = self._beside(f"{parent}/_{name}.{secrets.token_hex(6)}.tmp")
-            try:
-                beside._put(data)
-                self._fs.move(beside.base, self._base)
-            except BaseException:
-                beside.delete_file()
-                raise
+            self._put_beside(data)
 
-    def _beside(self, base: str) -> Location:
-        other = self / ""
-        other._base = base
-        return other
+    def _ready(self, text: str) -> bytes:
+        """The bytes of a text, after the folder of this file was made."""
+        self._fs.create_dir(self._base.rpartition("/")[0], recursive=True)
+        return text.encode("utf-8")
 
     def _put(self, data: bytes) -> None:
         with self._fs.open_output_stream(self._base) as stream:
             stream.write(data)
+
+    def _put_beside(self, data: bytes) -> None:
+        """Writes a file beside this one, then gives it this name."""
+        parent, name = self._base.rsplit("/", 1)
+        beside = self / ""
+        beside._base = f"{parent}/_{name}.{secrets.token_hex(6)}.tmp"
+        try:
+            beside._put(data)
+            self._fs.move(beside.base, self._base)
+        except BaseException:
+            beside.delete_file()
+            raise
 
     def children(self) -> list[str]:
         """The names of the files and folders right below, sorted; none where there is no folder."""

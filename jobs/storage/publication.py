@@ -96,9 +96,27 @@ class Publication:
 
     def _infos(self) -> dict[int, pafs.FileInfo]:
         """What is listed of the pointers, by number."""
-        pattern = re.compile(rf"{re.escape(self._name)}\.(\d{{6,18}})\.json")
-        named = [(pattern.fullmatch(info.base_name), info) for info in self._published.infos()]
-        return {int(match.group(1)): info for match, info in named if match}
+        infos = {self.number_of(info.base_name): info for info in self._published.infos()}
+        return {number: info for number, info in infos.items() if number}
+
+    def number_of(self, path: str) -> int:
+        """The number of a pointer by its path; 0 where it is none of this name."""
+        match = re.search(rf"(?:\A|/){re.escape(self._name)}\.(\d{{6,18}})\.json\Z", path)
+        return int(match[1]) if match else 0
+
+    def read_runs(self, now: datetime) -> set[str]:
+        """The run that counts, and the one that it replaced less than a day ago: it may be read.
+
+        Empty where no run counts.
+        """
+        last = self._last()
+        counting = self._at(last) if last else None
+        if counting is None:
+            return set()
+        replaced_at = self._infos().get(last)
+        mtime = replaced_at and replaced_at.mtime
+        before = None if mtime and now - mtime > AT_WORK else self._run_of(last - 1)
+        return {counting["run_id"], *([before] if before else [])}
 
     @contextmanager
     def writing(

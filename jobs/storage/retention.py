@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from enum import Enum, auto
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow.fs as pafs
 
@@ -33,8 +31,8 @@ from rebalance_core.english import count
 _MOST_LISTINGS = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
-_DATE = r"(?P<name>dt=\d{4}-\d{2}-\d{2})"
-_RUN = r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{6})"
+_DATE = r"dt=\d{4}-\d{2}-\d{2}"
+_RUN = r"\d{8}T\d{6}Z-[0-9a-f]{6}"
 _TABLE = r"[^_./][^/]*"
 #: The snapshot tables are published under this one name, the reports under their dates.
 _NAME = "snapshots"
@@ -44,35 +42,25 @@ _OLD_DATE = "published dates"
 _DEAD = "runs that were not published"
 _TEMPORARY = "temporary files"
 
-
-class _Kind(Enum):
-    """What an item is, in the order in which the items of a date go."""
-
-    POINTER = auto()
-    MANIFEST = auto()
-    TABLE = auto()
-    PAGE_OR_NOTE = auto()
-    CLAIM = auto()
-    FOLDER = auto()
-    UNDER_WAY = auto()
-
+#: What an item is, in the order in which those of a date go.
+_POINTER, _MANIFEST, _TABLES, _PAGE_OR_NOTE, _CLAIM, _FOLDER, _UNDER_WAY = range(7)
 
 _REPORTS = {
-    _Kind.POINTER: rf"_published/{_DATE}\.\d{{6,18}}\.json\Z",
-    _Kind.MANIFEST: rf"_manifests/{_DATE}/{_RUN}\.json\Z",
-    _Kind.TABLE: rf"{_TABLE}/{_DATE}/run={_RUN}(?=/|\Z)",
-    _Kind.PAGE_OR_NOTE: rf"(?:report|_alerts)/{_DATE}\.(?:html|md|json)\Z",
-    _Kind.CLAIM: rf"_claims/{_DATE}/[^/]+\.claim\Z",
-    _Kind.FOLDER: rf"(?:_manifests|_claims|{_TABLE})/{_DATE}\Z",
+    _POINTER: rf"_published/{_DATE}\.\d{{6,18}}\.json\Z",
+    _MANIFEST: rf"_manifests/{_DATE}/{_RUN}\.json\Z",
+    _TABLES: rf"{_TABLE}/{_DATE}/run={_RUN}(?=/|\Z)",
+    _PAGE_OR_NOTE: rf"(?:report|_alerts)/{_DATE}\.(?:html|md|json)\Z",
+    _CLAIM: rf"_claims/{_DATE}/[^/]+\.claim\Z",
+    _FOLDER: rf"(?:_manifests|_claims|{_TABLE})/{_DATE}\Z",
 }
 _SNAPSHOTS = {
-    _Kind.POINTER: rf"_published/{_NAME}\.\d{{6,18}}\.json\Z",
-    _Kind.MANIFEST: rf"_manifests/{_NAME}/{_RUN}\.json\Z",
-    _Kind.TABLE: rf"(?:{_TABLE}/run=|_staging/){_RUN}(?=/|\Z)",
-    _Kind.CLAIM: rf"_claims/{_NAME}/[^/]+\.claim\Z",
+    _POINTER: rf"_published/{_NAME}\.\d{{6,18}}\.json\Z",
+    _MANIFEST: rf"_manifests/{_NAME}/{_RUN}\.json\Z",
+    _TABLES: rf"{_TABLE}/run={_RUN}(?=/|\Z)",
+    _CLAIM: rf"_claims/{_NAME}/[^/]+\.claim\Z",
 }
 #: What ``Location.replace_text`` writes before it gives it its name.
-_UNDER_WAY = {_Kind.UNDER_WAY: r"(?:[^/]+/)*[._][^/]+\.[0-9a-f]{12}\.tmp\Z"}
+_BESIDE = {_UNDER_WAY: r"(?:[^/]+/)*[._][^/]+\.[0-9a-f]{12}\.tmp\Z"}
 
 
 @dataclass(frozen=True)
@@ -141,35 +129,45 @@ class Pruned:
 class _Item:
     """A file, or a folder with all below it, that runs make; ``path`` is below the root."""
 
-    kind: _Kind
+    kind: int
     path: str
-    name: str
-    run_id: str | None
     files: int = 0
     size: int = 0
     changed: datetime = _NEVER
+
+    @property
+    def name(self) -> str:
+        """The date that it is of; else that of the snapshot tables."""
+        found = re.search(rf"(?:\A|/){_DATE}", self.path)
+        return found[0].lstrip("/") if found else _NAME
+
+    @property
+    def run_id(self) -> str:
+        """The run that it is of; empty where it is of none."""
+        found = re.search(_RUN, self.path)
+        return found[0] if found else ""
+
+    def is_past(self, now: datetime) -> bool:
+        """Whether whoever wrote it is at work no more."""
+        return now - (began(self.run_id) if self.run_id else self.changed) > AT_WORK
 
 
 def prune_reports(reports: Reports, retention: Retention) -> Pruned:
     """Removes what is old or left over below a folder of published reports.
 
-    Of the dates that are kept the tables of runs go that died more than a day ago. A date that a
-    run is writing stays as it is.
+    Of the dates that are kept the tables of runs go that died more than a day ago, or that another
+    run replaced so long ago. A date that a run is writing stays as it is.
     """
     items = _listed(reports.root, _REPORTS)
-    past = retention.past(each.name[3:] for each in items if each.kind is _Kind.POINTER)
+    past = retention.past(each.name[3:] for each in items if each.kind == _POINTER)
     last = next((each for each in reversed(past) if reports.find(each) is not None), None)
     first_kept = retention.first_kept(last)
-    pruned = Pruned()
-    for name, of_date in _by_name(items).items():
+
+    def is_old(name: str) -> bool:
         day = name[3:]
-        if first_kept is not None and day < first_kept and day not in retention.spared:
-            going = [_Going(_OLD_DATE, day, each) for each in of_date]
-        else:
-            going = _dead(reports.root, name, of_date, retention)
-        _remove(reports.root, name, of_date, going, retention, pruned)
-    _remove_under_way(reports.root, items, retention, pruned)
-    return pruned
+        return first_kept is not None and day < first_kept and day not in retention.spared
+
+    return _prune(reports.root, items, retention, is_old)
 
 
 def prune_snapshots(root: Location, retention: Retention) -> Pruned:
@@ -177,48 +175,96 @@ def prune_snapshots(root: Location, retention: Retention) -> Pruned:
 
     The tables of the last ingest stay, however old they are, and so do all tables of a lake.
     """
-    items = _listed(root, _SNAPSHOTS)
+    return _prune(root, _listed(root, _SNAPSHOTS), retention, lambda _: False)
+
+
+def _prune(
+    root: Location, items: list[_Item], retention: Retention, is_old: Callable[[str], bool]
+) -> Pruned:
     pruned = Pruned()
-    for name, of_name in _by_name(items).items():
-        going = _dead(root, name, of_name, retention)
-        _remove(root, name, of_name, going, retention, pruned)
-    _remove_under_way(root, items, retention, pruned)
+    of_names: dict[str, list[_Item]] = defaultdict(list)
+    for item in items:
+        if item.kind != _UNDER_WAY:
+            of_names[item.name].append(item)
+        elif item.is_past(retention.now):
+            try:
+                _remove(root, item, retention)
+                pruned.count(_TEMPORARY, item.path, item.files, item.size)
+            except OSError as error:
+                pruned.failed.append(f"{item.path} was not removed: {sentence_of(error)}")
+    for name, of_name in sorted(of_names.items()):
+        try:
+            _prune_name(root, name, of_name, retention, pruned, is_old=is_old(name))
+        except LeaseError:
+            pruned.left.append(f"{name} stays this time: another run is writing there")
+        except OSError as error:
+            pruned.failed.append(f"not all of {name} was removed: {sentence_of(error)}")
     return pruned
 
 
-class _Going(NamedTuple):
-    """An item that goes: as what it is counted, and under which name."""
+def _prune_name(
+    root: Location,
+    name: str,
+    items: list[_Item],
+    retention: Retention,
+    pruned: Pruned,
+    *,
+    is_old: bool,
+) -> None:
+    """Removes what goes of one date, or of the snapshot tables, while nobody else writes there."""
+    publication = Publication(root, name)
+    going = items if is_old else _dead(publication, items, retention)
+    contents = [each for each in going if each.kind not in (_CLAIM, _FOLDER)]
+    # Whoever takes the lease clears old claims away.
+    claims = [each for each in items if each.kind == _CLAIM and each.is_past(retention.now)]
+    with ExitStack() as stack:
+        if (contents or claims) and not retention.dry_run:
+            number = stack.enter_context(publication.writing(retention.run_id, 0, lambda _: None))
+            pointers = [each.path for each in items if each.kind == _POINTER]
+            if pointers and number - 1 > max(map(publication.number_of, pointers)):
+                raise LeaseError("it was published since it was listed")
+        for each in contents:
+            _remove(root, each, retention)
+            what = (_OLD_DATE, name[3:]) if is_old else (_DEAD, each.run_id)
+            pruned.count(*what, each.files, each.size)
+    for each in going:
+        if each.kind == _FOLDER and not retention.dry_run:
+            _remove_if_empty(root / each.path)
 
-    what: str
-    counted_as: str
-    item: _Item
 
-    def counted(self, pruned: Pruned) -> None:
-        """Counts it among what was removed."""
-        pruned.count(self.what, self.counted_as, self.item.files, self.item.size)
+def _dead(publication: Publication, items: list[_Item], retention: Retention) -> list[_Item]:
+    """What runs left that began more than a day ago and that nobody reads.
+
+    Where there is no pointer, a run with a manifest stays: somebody may have lost the pointer.
+    """
+    of_runs = [each for each in items if each.kind in (_MANIFEST, _TABLES)]
+    kept = {each.run_id for each in items if each.kind == _MANIFEST}
+    if any(each.kind == _POINTER for each in items):
+        if len({each.run_id for each in of_runs}) <= 1:
+            return []  # the run that the pointer names: no need to read it
+        kept = publication.read_runs(retention.now)
+        if not kept:
+            return []
+    return [each for each in of_runs if each.run_id not in kept and each.is_past(retention.now)]
 
 
-def _listed(root: Location, patterns: dict[_Kind, str]) -> list[_Item]:
-    """What lies below the root and has the name of something that runs make."""
-    compiled = {kind: re.compile(pattern) for kind, pattern in (patterns | _UNDER_WAY).items()}
+def _listed(root: Location, patterns: dict[int, str]) -> list[_Item]:
+    """What lies below the root and has the name of something that runs make, as it is to go."""
+    compiled = {kind: re.compile(pattern) for kind, pattern in (patterns | _BESIDE).items()}
     items: dict[str, _Item] = {}
     for info in _infos(root):
         path = info.path.removeprefix(root.base).lstrip("/")
         matches = ((kind, pattern.match(path)) for kind, pattern in compiled.items())
-        kind, match = next(((kind, match) for kind, match in matches if match), (None, None))
-        if kind is None or match is None:
+        kind, match = next(((kind, match) for kind, match in matches if match), (0, None))
+        if match is None or not _is_date(_Item(kind, match[0]).name):
             continue
-        groups = match.groupdict()
-        if not _is_date(groups.get("name")):
-            continue
-        new = _Item(kind, match.group(), groups.get("name") or _NAME, groups.get("run"))
-        item = items.setdefault(match.group(), new)
+        item = items.setdefault(match[0], _Item(kind, match[0]))
         if info.type == pafs.FileType.File:
             item.files += 1
             item.size += info.size
         if info.mtime is not None:
             item.changed = max(item.changed, info.mtime.astimezone(UTC))
-    return [items[path] for path in sorted(items)]
+    return sorted(items.values(), key=lambda each: (each.kind, each.path))
 
 
 def _infos(root: Location) -> list[pafs.FileInfo]:
@@ -230,121 +276,32 @@ def _infos(root: Location) -> list[pafs.FileInfo]:
     return list(root.file_system.get_file_info(selector))
 
 
-def _is_date(name: str | None) -> bool:
+def _is_date(name: str) -> bool:
     """Whether a name ``dt=...`` is that of a date; others are."""
-    if name is None or not name.startswith("dt="):
+    if name == _NAME:
         return True
     with suppress(ValueError):
         return bool(date.fromisoformat(name.removeprefix("dt=")))
     return False
 
 
-def _by_name(items: Iterable[_Item]) -> dict[str, list[_Item]]:
-    """The items of each date, or of the snapshot tables, the earliest date first."""
-    found: dict[str, list[_Item]] = defaultdict(list)
-    for item in items:
-        if item.kind is not _Kind.UNDER_WAY:
-            found[item.name].append(item)
-    return dict(sorted(found.items()))
-
-
-def _dead(root: Location, name: str, items: list[_Item], retention: Retention) -> list[_Going]:
-    """What runs left that died: no pointer names them, and they began more than a day ago.
-
-    Where there is no pointer, a run with a manifest stays: somebody may have lost the pointer.
-    """
-    of_runs = [each for each in items if each.kind in (_Kind.MANIFEST, _Kind.TABLE)]
-    has_pointer = any(each.kind is _Kind.POINTER for each in items)
-    if has_pointer and len({each.run_id for each in of_runs}) <= 1:
-        return []  # the run that the pointer names: no need to read it
-    in_force = _run_in_force(root, name) if has_pointer else None
-    if has_pointer and in_force is None:
-        return []
-    kept = {in_force}
-    if not has_pointer:
-        kept |= {each.run_id for each in items if each.kind is _Kind.MANIFEST}
-    return [
-        _Going(_DEAD, str(each.run_id), each)
-        for each in of_runs
-        if each.run_id not in kept and _is_past(each, retention)
-    ]
-
-
-def _is_past(item: _Item, retention: Retention) -> bool:
-    """Whether the run of an item began so long ago that it is at work no more."""
-    return retention.now - began(str(item.run_id)) > AT_WORK
-
-
-def _run_in_force(root: Location, name: str) -> str | None:
-    values = Publication(root, name).find()
-    return None if values is None else str(values["run_id"])
-
-
-def _remove(
-    root: Location,
-    name: str,
-    items: list[_Item],
-    going: list[_Going],
-    retention: Retention,
-    pruned: Pruned,
-) -> None:
-    """Removes what goes of one date, or of the snapshot tables, while nobody else writes there."""
-    in_order = sorted(going, key=lambda each: (each.item.kind.value, each.item.path))
-    contents = [each for each in in_order if each.item.kind not in (_Kind.CLAIM, _Kind.FOLDER)]
-    if retention.dry_run:
-        for each in contents:
-            each.counted(pruned)
-        return
-    # Whoever takes the lease clears old claims away.
-    has_old_claims = any(
-        each.kind is _Kind.CLAIM and retention.now - each.changed > AT_WORK for each in items
-    )
-    try:
-        if contents or has_old_claims:
-            with Publication(root, name).writing(retention.run_id, 0, lambda _: None):
-                in_force = _run_in_force(root, name)
-                for each in contents:
-                    if each.what != _DEAD or each.item.run_id != in_force:
-                        _delete(root, each.item)
-                        each.counted(pruned)
-        for each in in_order:
-            if each.item.kind is _Kind.FOLDER:
-                _delete_if_empty(root / each.item.path)
-    except LeaseError:
-        pruned.left.append(f"{name} stays this time: another run is writing there")
-    except OSError as error:
-        pruned.failed.append(f"not all of {name} was removed: {sentence_of(error)}")
-
-
-def _delete(root: Location, item: _Item) -> None:
+def _remove(root: Location, item: _Item, retention: Retention) -> None:
     place = root / item.path
-    if item.kind is _Kind.TABLE:
+    if retention.dry_run:
+        return
+    if item.kind == _TABLES:
         place.delete()
         return
     place.delete_file()
-    if item.kind is _Kind.POINTER and root.is_local:
+    if item.kind == _POINTER and root.is_local:
         # When the power fails, the tables are not gone before their pointer is.
         disk.sync(Path(place.base).parent)
 
 
-def _delete_if_empty(folder: Location) -> None:
+def _remove_if_empty(folder: Location) -> None:
     """Removes a folder that nothing is in; an object store has none but as marks of their names."""
     if folder.is_local:
         with suppress(OSError):
             Path(folder.base).rmdir()
     elif not folder.base.rpartition("/")[0].endswith("/_claims") and not folder.children():
         folder.delete()
-
-
-def _remove_under_way(
-    root: Location, items: list[_Item], retention: Retention, pruned: Pruned
-) -> None:
-    """Removes the temporary files of whoever was killed while it wrote a file."""
-    for item in items:
-        if item.kind is _Kind.UNDER_WAY and retention.now - item.changed > AT_WORK:
-            try:
-                if not retention.dry_run:
-                    _delete(root, item)
-                pruned.count(_TEMPORARY, item.path, item.files, item.size)
-            except OSError as error:
-                pruned.failed.append(f"{item.path} was not removed: {sentence_of(error)}")

@@ -154,25 +154,9 @@ class SnapshotWriter:
     def open(
         cls, root: Location, run_id: str, wait_seconds: float, say: Callable[[str], None]
     ) -> Iterator[SnapshotWriter]:
-        """Keeps other ingests out while the block runs; LeaseError where one does not end in time.
-
-        What a run that died was writing is removed.
-        """
+        """Keeps other ingests out while the block runs; LeaseError where one does not end."""
         with Publication(root, _NAME).writing(run_id, wait_seconds, say) as number:
-            (root / "_staging").delete()
-            writer = cls(root, run_id, number)
-            try:
-                yield writer
-            finally:
-                # Whoever took over from this one has other files there.
-                writer.staging.delete()
-                if not (root / "_staging").children():
-                    (root / "_staging").delete()
-
-    @property
-    def staging(self) -> Location:
-        """A folder for files that are needed while the tables are made."""
-        return self.root / "_staging" / self.run_id
+            yield cls(root, run_id, number)
 
     def table(self, name: str) -> Location:
         """Where a table of this run is to be written: it has the true ids of clients."""

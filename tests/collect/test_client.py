@@ -73,7 +73,7 @@ def test_every_recorded_answer_comes_byte_for_byte(name: str, version: int) -> N
         and each.asked.version == version
         and each.asked.code in set(RequestCode)
     ]
-    assert len(exchanges) > 100
+    assert len(exchanges) > 80
 
     async def ask(client: RemotingClient, _: Replay) -> None:
         for each in exchanges:
@@ -400,3 +400,62 @@ def test_each_gets_its_own_answer_whatever_comes_between(
     )
     expected = [f"G{number}".encode() for number in range(8)]
     assert run(ask, {AT: manners}, {AT: name}, seconds=20) == expected
+
+
+LONG = 1 << 20
+
+
+async def half_an_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Most of a long answer, and never the rest."""
+    await reader.read(1)
+    writer.write(LONG.to_bytes(4, "big") + b" " * (LONG - 8_192))
+    await reader.read()
+    writer.close()
+
+
+def test_answers_that_never_end_do_not_keep_a_long_one_out() -> None:
+    honest = b"x" * 400_000
+
+    async def body(client: RemotingClient, replay: Replay) -> list[int]:
+        servers = [await asyncio.start_server(half_an_answer, "127.0.0.1", 0) for _ in range(2)]
+        addresses = [f"127.0.0.1:{each.sockets[0].getsockname()[1]}" for each in servers]
+        client.options.connect_to.update({each: each for each in addresses})  # type: ignore[attr-defined]
+        evil = [asyncio.create_task(many(client, 1, each)) for each in addresses]
+        await asyncio.sleep(TIMEOUT / 4)
+        answers = await many(client, 1)
+        await asyncio.gather(*evil)
+        for server in servers:
+            server.close()
+        return [each.code for each in answers]
+
+    answers = {AT: lambda _: answer_frame(honest)}
+    assert run(body, answers=answers, most_bytes=LONG) == [0]
+
+
+def test_long_answers_wait_while_many_bytes_are_not_handled_yet() -> None:
+    async def body(client: RemotingClient, _: Replay) -> tuple[list[int], int]:
+        first = await many(client, 4)
+        waiting = asyncio.create_task(many(client, 1))
+        await asyncio.sleep(TIMEOUT / 4)
+        assert not waiting.done()
+        for each in first:
+            client.handled(each)
+        return [each.code for each in await waiting], len(first)
+
+    answers = {AT: lambda _: answer_frame(b"x" * 500_000)}
+    assert run(body, answers=answers, most_bytes=LONG) == ([0], 4)
+
+
+def test_a_system_without_threads_is_a_name_that_is_not_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def body(client: RemotingClient, _: Replay) -> list[Answer]:
+        monkeypatch.setattr(client_module.Thread, "start", start)
+        return await many(client, 1, "broker.example:10911")
+
+    (answer,) = run(body)
+    assert answer.code == NOT_REACHED
+    assert "can't start new thread" in str(answer.remark)

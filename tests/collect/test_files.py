@@ -192,3 +192,24 @@ def test_a_text_is_replaced_in_one_step(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         disk.replace(tmp_path / "nowhere" / "a.prom", b"three\n")
     assert [each.name for each in tmp_path.iterdir()] == ["a.prom"]
+
+
+def test_the_names_of_new_folders_are_on_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(disk, "sync", synced.append)
+    folder = DumpFolder(tmp_path / "new" / "dumps")
+    with folder.locked(), folder.new_round(AT, "") as file:
+        file.write({})
+    assert {tmp_path, tmp_path / "new", folder.root, folder.root / "2026-11-20"} <= set(synced)
+
+
+def test_brokers_with_ever_new_names_leave_no_lists_in_the_memory() -> None:
+    memory = Memory()
+    for number in range(100):
+        broker = Broker("C", f"evil{number}", 0, "10.0.0.9:10911", True)
+        memory.replace_brokers([broker], number)
+        memory.group("C", "G").lists[broker.place] = "digest"
+        memory.forget(number)
+    assert memory.group("C", "G").lists == {"evil99/0": "digest"}

@@ -17,7 +17,8 @@ DAY = "2026-11-20"
 
 def levels(folder: Path, **tables: list[Row]) -> dict[str, Any]:
     run_id = publish(folder, DAY, tables).run_id
-    return group_levels(Reports(Location(folder)), DAY, run_id)
+    reports = Reports(Location(folder))
+    return group_levels(lambda name: reports.table(name, DAY, run_id).parquet())
 
 
 def orphan(finding_id: str, group: str = "G", **values: Any) -> Row:

@@ -55,3 +55,10 @@ def test_a_folder_that_another_writer_removes_as_well_is_removed(tmp_path, monke
     place.delete()
     assert not folder.exists()
     assert len(attempts) == 2
+
+
+def test_the_name_of_the_folder_of_the_first_pointer_is_on_the_disk_too(tmp_path, monkeypatch):
+    synced: list[Path] = []
+    monkeypatch.setattr(disk, "sync", synced.append)
+    Location(tmp_path / "_published" / "dt=2026-11-21.000001.json").create_text("{}")
+    assert {tmp_path, tmp_path / "_published"} <= set(synced)

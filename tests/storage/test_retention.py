@@ -13,7 +13,7 @@ from jobs.cli import main
 from jobs.collect.files import DumpFolder
 from jobs.collect.retention import prune_dumps
 from jobs.errors import InputError
-from jobs.storage import Location, Reports, Snapshots, SnapshotWriter, new_run_id
+from jobs.storage import Location, Publication, Reports, Snapshots, SnapshotWriter, new_run_id
 from jobs.storage.retention import Pruned, Retention, prune_reports, prune_snapshots
 from tests.support.reports import last_pointer
 from tests.support.written_reports import publish, report_row
@@ -250,6 +250,43 @@ def test_runs_that_died_go_after_a_day(reports: Path) -> None:
     assert run_of("2026-11-20") in str(of_day(reports, "2026-11-20"))
 
 
+def test_the_run_before_goes_a_day_after_it_was_replaced(reports: Path) -> None:
+    """A date may be audited again weeks later: whoever reads the run before has not ended yet."""
+    day, first, second = "2026-11-20", run_of("2026-11-20"), run_of("2026-11-20", 27)
+    publish_day(reports, day, second)
+    replaced_at = last_pointer(reports, f"dt={day}").stat().st_mtime
+    for hours, is_there in ((23, True), (25, False)):
+        now = datetime.fromtimestamp(replaced_at, UTC) + timedelta(days=0, hours=hours)
+        prune(reports, None, max(now, NOW))
+        assert any(first in name for name in files(reports)) == is_there, hours
+    assert any(second in name for name in of_day(reports, day))
+
+
+def test_a_date_that_is_published_between_listing_and_lease_stays_whole(
+    reports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = "2026-11-01"
+    written = run_of(day, 30)
+    half = put(reports / "orphaned_queues" / f"dt={day}" / f"run={written}" / "part-0.parquet")
+    original = Publication.writing
+
+    def late(self: Publication, run_id: str, *rest: object) -> object:
+        if run_id != written and day in str(self._manifests) and self._last() == 1:
+            shutil.rmtree(half.parent)
+            publish_day(reports, day, written)
+        return original(self, run_id, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Publication, "writing", late)
+    pruned = prune(reports)
+    assert pruned.left == [f"dt={day} stays this time: another run is writing there"]
+    folder = Reports(Location(reports))
+    published = folder.find(day)
+    assert published is not None
+    assert published.run_id == written
+    for table in published.tables:
+        folder.dataset(published, table).to_table()
+
+
 def test_a_run_that_lost_its_pointer_stays(reports: Path) -> None:
     """Its manifest is all that is needed to publish it again."""
     last_pointer(reports, "dt=2026-11-19").unlink()
@@ -297,7 +334,6 @@ def ingested(folder: Path, *, dies: bool = False) -> str:
 def test_an_ingest_that_died_goes_and_the_last_one_stays(tmp_path: Path) -> None:
     last = ingested(tmp_path)
     dead = ingested(tmp_path, dies=True)
-    put(tmp_path / "_staging" / dead / "x" / "part")
     put(tmp_path / "heartbeats" / "run=mine" / "part-0.parquet")
     prune_snapshots(Location(tmp_path), retention(1, NOW - timedelta(days=1, hours=5)))
     assert [name for name in files(tmp_path) if dead in name], "it began less than a day ago"

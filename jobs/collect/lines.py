@@ -1,0 +1,158 @@
+"""The lines of a round on their way to its file, and what went wrong in it.
+
+Each answer is one line of the dump, failed or not; what was left out of the round is a line, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+from jobs.collect.client import NOT_UNDERSTOOD, OK, Answer, RemotingClient
+from jobs.collect.memory import Broker
+from jobs.instants import Instant, to_datetime
+from jobs.text import iso
+
+#: Answers that are no trouble: no route, nobody of the group, a request that brokers of this
+#: version do not have.
+EXPECTED = {OK, 17, 206, 3}
+#: What an answer without an account says (``AclException``; ACL 2.0: NO_PERMISSION).
+_NO_PERMISSION, _ACL = 16, "AclException"
+
+#: So many bytes of lines are written at a time; a line without its body has about so many.
+_BATCH, _LINE_BYTES = 1 << 20, 300
+#: Who brought no more does not wait for others' lines to be written, up to so many bytes of them.
+_LITTLE, _MOST_UNWRITTEN = 1 << 16, 4 << 20
+#: So many troubles are kept; there may be as many as lines.
+_MOST_TROUBLES = 1_000
+
+
+class Lines:
+    """The lines of one round. ``brokers``: those of the round, by address."""
+
+    def __init__(
+        self,
+        snapshot_time: Instant,
+        write: Callable[[dict[str, Any]], None],
+        client: RemotingClient,
+        brokers: Mapping[str, Broker],
+        worker: Executor,
+    ) -> None:
+        self._snapshot_time, self._write = iso(to_datetime(snapshot_time)), write
+        self._client, self._brokers, self._worker = client, brokers, worker
+        self._lines: list[dict[str, Any]] = []
+        self._unwritten = 0
+        self._is_stopped = False
+        self._writing = asyncio.Lock()
+        #: By address and reason: how much of what it gave was left out.
+        self._left_out: Counter[tuple[str, str]] = Counter()
+        #: What went wrong, by whom and of whom.
+        self.troubles: list[str] = []
+        #: By address: the brokers that refuse to answer without an account, or with this one.
+        self.refusing: dict[str, str] = {}
+
+    def add_of(self, broker: Broker, kind: str, answer: Answer, **who: Any) -> None:
+        """Adds the line of a broker's answer."""
+        of = {"broker_name": broker.broker_name, "broker_id": broker.broker_id}
+        self.add(kind, broker.cluster, answer, **of, broker_addr=broker.address, **who)
+
+    def add(self, kind: str, cluster: str, answer: Answer, **who: Any) -> None:
+        """Adds the line of an answer; ``who`` was asked of whom."""
+        about = {"kind": kind, "cluster": cluster, "snapshot_time": self._snapshot_time, **who}
+        self._take(answered_line(about, answer))
+        if answer.code not in EXPECTED:
+            self._note_trouble(answer, who)
+
+    def leave_out(self, address: str, what: str, number: int = 1) -> None:
+        """Counts what is left out of what an address gave; '' where many gave it."""
+        if number:
+            self._left_out[address, what] += number
+
+    def end(self, name: str) -> None:
+        """Adds a line, and a trouble, for each reason why something was left out.
+
+        ``name``: the cluster's name where no broker shows it; it may be empty.
+        """
+        now = iso(to_datetime(self._client.now()))
+        others = name or next((each.cluster for each in self._brokers.values()), "unknown")
+        for (address, what), number in sorted(self._left_out.items()):
+            broker = self._brokers.get(address)
+            self._take(
+                {
+                    "kind": "left_out",
+                    "cluster": broker.cluster if broker else others,
+                    "snapshot_time": self._snapshot_time,
+                    "collected_at": now,
+                    "address": address,
+                    "body": json.dumps({"what": what, "number": number}),
+                }
+            )
+            of = f" of {self.name_of(address)}" if address else ""
+            self.troubles.insert(0, f"left out: {number:,} {what}{of}")
+
+    async def make_room(self, brought: int) -> None:
+        """Writes the lines that were added where they are many; ``brought``: bytes of the last."""
+        waits = brought > _LITTLE or self._unwritten > _MOST_UNWRITTEN
+        if self._unwritten > _BATCH and (waits or not self._writing.locked()):
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Writes the lines that were added, in a thread."""
+        async with self._writing:
+            lines, self._lines, self._unwritten = self._lines, [], 0
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.run_in_executor(self._worker, self._write_all, lines)
+            except asyncio.CancelledError:
+                self._is_stopped = True
+                raise
+
+    def name_of(self, address: str) -> str:
+        """The address, with the name of the broker that lies there."""
+        broker = self._brokers.get(address)
+        return f"{broker.broker_name} ({address})" if broker else address
+
+    def _take(self, line: dict[str, Any]) -> None:
+        self._lines.append(line)
+        self._unwritten += _LINE_BYTES + len(line.get("body", ""))
+
+    def _write_all(self, lines: list[dict[str, Any]]) -> None:
+        for line in lines:
+            if self._is_stopped:
+                return
+            self._write(line)
+
+    def _note_trouble(self, answer: Answer, who: Mapping[str, Any]) -> None:
+        """Keeps who did not answer, of whom; of an address that was given up that alone."""
+        server = self.name_of(answer.address)
+        remark = answer.remark or "no remark"
+        if answer.code == _NO_PERMISSION or _ACL in remark:
+            self.refusing.setdefault(answer.address, f"{server} answers: {remark}")
+        elif answer.address in self._client.given_up or len(self.troubles) >= _MOST_TROUBLES:
+            return
+        else:
+            names = {"group": "consumer_group", "member": "client_id", "topic": "topic"}
+            whom = [f"{word} {who[name]}" for word, name in names.items() if name in who]
+            error = remark if answer.code < OK else f"error {answer.code}: {remark}"
+            self.troubles.append(": ".join([server, *([", ".join(whom)] if whom else []), error]))
+
+
+def answered_line(about: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    """The line of a dump: what was asked, and the body as it came, or why there is none.
+
+    >>> answered_line({"kind": "topic_route", "topic": "T"}, Answer("ns:1", 17, "No route", b"", 0))
+    {'kind': 'topic_route', 'topic': 'T', 'collected_at': '1970-01-01T00:00:00.000Z', \
+'error_code': 17, 'error_message': 'No route'}
+    """
+    line = {**about, "collected_at": iso(to_datetime(answer.collected_at))}
+    code, remark = answer.code, answer.remark
+    if answer.is_ok:
+        try:
+            return {**line, "body": answer.body.decode()}
+        except UnicodeDecodeError as error:
+            code, remark = NOT_UNDERSTOOD, f"{answer.address}: the body is no UTF-8: {error}"
+    return {**line, "error_code": code, "error_message": remark or "no remark"}

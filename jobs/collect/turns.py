@@ -1,0 +1,237 @@
+"""Whose turn it is: the questions that wait at each address, and what one address may cost.
+
+An address is asked by so many lanes at a time. Lists and routes come first, then offsets, then
+running infos, which may take the whole time-out each. What an address names is bounded by
+``shares.py``; its bodies are read for a part of the round's time, and the round ends when its time
+is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from time import thread_time
+from typing import Any
+
+from jobs.collect.client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
+from jobs.collect.lines import Lines
+from jobs.collect.memory import Memory
+from jobs.collect.questions import Question, RequestCode
+from jobs.collect.shares import Walk
+from jobs.instants import Instant
+
+#: The order in which an address is asked.
+EARLY, LATER, LAST = 0, 1, 2
+#: After so many questions the others get each fourth turn: the groups may be made up.
+_MANY = 500
+
+#: A server that does not have the request (``RequestCode`` of a later version).
+NOT_SUPPORTED = 3
+#: What brokers before 5.0 do not have.
+_SINCE_5 = {RequestCode.QUERY_TOPICS_BY_CONSUMER, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE}
+
+#: What is under way when the round's time is over may take so many seconds more.
+_GRACE = 2.0
+#: So many lines say what was not asked in time, each of one question; for the rest there is one.
+_MOST_NOT_ASKED = 30_000
+#: A longer body is read in a thread.
+_LONG = 1 << 14
+#: The bodies of one address are read for this part of the round's time; the others are written.
+_SHARE_OF_READING = 1 / 20
+
+Then = Callable[[Answer, Any], None]
+Read = Callable[[Answer], Any]
+
+
+@dataclass(order=True, slots=True)
+class _Job:
+    """A question that waits for its turn at an address.
+
+    ``then`` gets the answer, and what ``read`` has found in it; None where it was not read.
+    """
+
+    urgency: tuple[int, Instant, int]
+    question: Question = field(compare=False)
+    then: Then = field(compare=False)
+    read: Read | None = field(compare=False)
+
+
+@dataclass
+class _Address:
+    """What waits at an address, and what it has cost so far."""
+
+    jobs: dict[int, list[_Job]] = field(default_factory=lambda: {EARLY: [], LATER: [], LAST: []})
+    #: The names that it is still to be asked of, and how such a name becomes jobs.
+    walks: list[tuple[int, Walk[Any], Callable[[Any], None]]] = field(default_factory=list)
+    lanes: int = 0
+    turns: int = 0
+    #: Running infos that are under way, and those that did not come in time.
+    infos: int = 0
+    silent: int = 0
+    read_seconds: float = 0.0
+
+
+class Turns:
+    """Asks what waits until all is asked, or the round's time is over."""
+
+    def __init__(
+        self,
+        client: RemotingClient,
+        memory: Memory,
+        snapshot_time: Instant,
+        longest: float,
+        lines: Lines,
+        worker: Executor,
+    ) -> None:
+        self._client, self._memory, self._snapshot_time = client, memory, snapshot_time
+        self._longest, self._lines, self._worker = longest, lines, worker
+        self._ends = 0.0
+        self._order = count()
+        self._addresses: defaultdict[str, _Address] = defaultdict(_Address)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._reading = asyncio.Lock()
+        self._not_asked = 0
+
+    async def run(self, begin: Callable[[], None]) -> None:
+        """Asks what ``begin`` puts, and what follows from the answers.
+
+        Raises what ``begin``, the readers and the lines raise.
+        """
+        self._ends = asyncio.get_running_loop().time() + self._longest
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                begin()
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+        if self._not_asked >= _MOST_NOT_ASKED:
+            self._lines.leave_out("", "questions to servers that did not answer, or not in time")
+
+    def put(
+        self,
+        address: str,
+        question: Question,
+        then: Then,
+        read: Read | None = None,
+        urgency: int = EARLY,
+        before: Instant = 0,
+    ) -> None:
+        """Has the question asked in its turn; what waits longest since ``before`` comes first."""
+        job = _Job((urgency, before, next(self._order)), question, then, read)
+        heappush(self._addresses[address].jobs[urgency], job)
+        self._wake(address, 1)
+
+    def put_each(
+        self, address: str, urgency: int, walk: Walk[Any], put: Callable[[Any], None]
+    ) -> None:
+        """Has each name of a walk put when its turn comes; ``wake`` where there may be some."""
+        self._addresses[address].walks.append((urgency, walk, put))
+
+    def wake(self, addresses: Iterable[str]) -> None:
+        """Has the addresses asked that have nothing to do."""
+        for address in addresses:
+            self._wake(address, self._client.options.per_address)
+
+    def has_too_many_silent(self, address: str) -> bool:
+        """Whether so many clients were silent, or are so far, that others would wait for them."""
+        of = self._addresses[address]
+        return of.silent + of.infos >= self._client.options.per_address
+
+    def _wake(self, address: str, lanes: int) -> None:
+        """Has the address asked by so many lanes more, if it may be."""
+        assert self._tasks is not None  # noqa: S101 - run() has opened it
+        of = self._addresses[address]
+        for _ in range(min(lanes, self._client.options.per_address - of.lanes)):
+            of.lanes += 1
+            self._tasks.create_task(self._lane(address, of))
+
+    async def _lane(self, address: str, of: _Address) -> None:
+        while (job := self._next(address, of)) is not None:
+            answer = await self._asked(address, of, job)
+            self._not_asked += answer.code == NOT_REACHED
+            of.silent += answer.code == NO_ANSWER and job.urgency[0] == LAST
+            try:
+                if answer.code == NOT_SUPPORTED and job.question.code in _SINCE_5:
+                    refused = (address, int(job.question.code))
+                    self._memory.refused.setdefault(refused, self._snapshot_time)
+                else:
+                    job.then(answer, await self._read(of, job, answer))
+                await self._lines.make_room(len(answer.body))
+            finally:
+                self._client.handled(answer)
+        of.lanes -= 1
+
+    def _next(self, address: str, of: _Address) -> _Job | None:
+        """The question that is next; None where there is none now."""
+        is_failing = address in self._client.given_up or self._is_over()
+        if is_failing and self._not_asked >= _MOST_NOT_ASKED:
+            return None
+        of.turns += 1
+        order = (EARLY, LATER, LAST)
+        if of.turns > _MANY and of.turns % 4 == 0:
+            order = (LATER, EARLY, LAST) if of.infos else order[::-1]
+        for urgency in order:
+            jobs = of.jobs[urgency]
+            for _, walk, put in (each for each in of.walks if each[0] == urgency):
+                while not jobs and (name := walk.next()) is not None:
+                    put(name)
+            if jobs:
+                return heappop(jobs)
+        return None
+
+    async def _asked(self, address: str, of: _Address, job: _Job) -> Answer:
+        is_info = job.urgency[0] == LAST
+        if self._is_over():
+            return self._too_late(address)
+        if is_info and self.has_too_many_silent(address):
+            reason = "too many clients did not answer this broker; they are asked in the next round"
+            return self._client.not_asked(address, reason)
+        if (address, job.question.code) in self._memory.refused:
+            return Answer(address, NOT_SUPPORTED, None, b"", self._snapshot_time)
+        of.infos += is_info
+        try:
+            async with asyncio.timeout_at(self._ends + _GRACE):
+                answer = await self._client.ask(address, job.question)
+        except TimeoutError:
+            return self._too_late(address)
+        finally:
+            of.infos -= is_info
+        if answer.code >= OK:
+            self._memory.answered[address] = self._snapshot_time
+        return answer
+
+    def _is_over(self) -> bool:
+        return asyncio.get_running_loop().time() >= self._ends
+
+    def _too_late(self, address: str) -> Answer:
+        return self._client.not_asked(address, f"the round took longer than {self._longest:g} s")
+
+    async def _read(self, of: _Address, job: _Job, answer: Answer) -> Any:
+        """What the answer shows; None where its server has taken too much time with others."""
+        if job.read is None:
+            return None
+        is_long = len(answer.body) > _LONG
+        # One at a time: what a body becomes takes many times its room.
+        async with self._reading if is_long else nullcontext():
+            most = self._longest * _SHARE_OF_READING
+            if of.read_seconds > most:
+                what = f"answers that were not read within {most:g} s"
+                self._lines.leave_out(answer.address, what)
+                return None
+            if not is_long:
+                return _timed(of, job.read, answer)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._worker, _timed, of, job.read, answer)
+
+
+def _timed(of: _Address, read: Read, answer: Answer) -> Any:
+    began = thread_time()
+    try:
+        return read(answer)
+    finally:
+        of.read_seconds += thread_time() - began
