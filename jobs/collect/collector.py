@@ -41,8 +41,8 @@ class Collected:
     received_bytes: int
     seconds: float
     troubles: tuple[str, ...]
-    #: By a group that no broker knows: those that may have been meant.
-    unknown_groups: Mapping[str, Sequence[str]]
+    #: The names that were given in vain, a sentence each.
+    unknown: tuple[str, ...]
 
     def summary(self) -> str:
         """A line about the round, and one for each trouble."""
@@ -124,7 +124,7 @@ class Collector:
             traffic.received_bytes - received,
             seconds,
             self._troubles(asked),
-            asked.unknown_groups(),
+            tuple(asked.unknown()),
         )
 
     async def keep_collecting(
@@ -151,8 +151,12 @@ class Collector:
             after(done)
 
     def _check(self, asked: Round) -> None:
-        """CollectError where a round has no list of a group, and can have none."""
+        """CollectError where a round has no list of a group, and can have none; SettingsError where
+        nothing is there of what was named.
+        """
         given_up, namesrvs = self._client.given_up, set(self.target.namesrvs)
+        if asked.wants_nothing_that_is_there and (unknown := asked.unknown()):
+            raise SettingsError("; ".join(unknown))
         if asked.is_worth_keeping:
             return
         if namesrvs <= set(asked.no_namesrvs):
@@ -242,14 +246,9 @@ async def _once(
     for each in done:
         if isinstance(each, Collected):
             say(each.summary())
-    unknown = {
-        name: near
-        for each in done
-        if isinstance(each, Collected)
-        for name, near in each.unknown_groups.items()
-    }
+    unknown = [text for each in done if isinstance(each, Collected) for text in each.unknown]
     if unknown:
-        raise SettingsError("; ".join(_unknown(*each) for each in unknown.items()))
+        raise SettingsError("; ".join(dict.fromkeys(unknown)))
     failed = [each for each in done if isinstance(each, BaseException)]
     if len(failed) > 1 and all(isinstance(each, AuditError) for each in failed):
         raise CollectError("\n".join(str(each) for each in failed))
@@ -283,11 +282,6 @@ async def _again_and_again(
             tasks.create_task(
                 each.keep_collecting(options.every_seconds, options.for_seconds, after)
             )
-
-
-def _unknown(group: str, near: Sequence[str]) -> str:
-    meant = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"no such group: no broker knows {group}{meant}"
 
 
 def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> None:

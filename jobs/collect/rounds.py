@@ -36,7 +36,7 @@ from jobs.collect.reading import Listed, Named
 from jobs.collect.shares import Shares, Walk
 from jobs.collect.turns import EARLY, LAST, LATER, NOT_SUPPORTED, Turns
 from jobs.instants import SECOND, Instant
-from rebalance_core.errors import nearest
+from rebalance_core.errors import near_names, nearest
 
 #: What need not be asked, by the word that leaves it out.
 PARTS = ("routes", "running-infos", "offsets", "request-modes")
@@ -49,6 +49,9 @@ _SYSTEM_GROUPS = re.compile(
 )
 #: A pattern without anything special in it is a name.
 _NAME = re.compile(r"[A-Za-z0-9_%-]+")
+
+#: So many names that are not wanted are kept, for the error about one that is not there.
+_MOST_OTHERS = 1_000
 
 #: A broker that lists nobody of the group.
 _NOT_ONLINE = 206
@@ -140,6 +143,9 @@ class Round:
         #: Whether any broker has said of a group who its members are, or that it has none.
         self.has_lists = self._has_asked_groups = False
         self._known: set[str] = set()
+        #: Names that are there and not wanted, for whoever wrote a name that is not.
+        self._other_clusters: set[str] = set()
+        self._other_topics: set[str] = set()
         self._is_doubtful = False
         # One thread: each has its own room that it does not give back.
         self._worker = ThreadPoolExecutor(1)
@@ -201,15 +207,42 @@ class Round:
             for address, reason in self._client.given_up.items()
         ]
 
-    def unknown_groups(self) -> dict[str, list[str]]:
-        """The groups that were named in vain, with the names that may have been meant.
+    @property
+    def wants_nothing_that_is_there(self) -> bool:
+        """Whether no cluster, no topic, or none of the groups, is there that was named."""
+        groups = self._unknown_groups()
+        return bool(
+            (self._other_clusters and not self._brokers)
+            or (self._other_topics and not self._topics)
+            or (groups and set(groups) == set(self._target.groups))
+        )
 
-        Empty where a broker did not answer: it may know them.
+    def unknown(self) -> list[str]:
+        """Of the names that were given in vain, each with those that may have been meant.
+
+        None where a server did not answer: it may know them.
         """
+        unknown = []
+        if self._other_clusters and not self._brokers:
+            there = near_names(self._target.clusters, self._other_clusters)
+            unknown.append(
+                f"no such cluster: nameservers know none that is {self._target.clusters}; {there}"
+            )
+        for group in self._unknown_groups():
+            near = nearest(group, self._known)
+            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            unknown.append(f"no such group: no broker knows {group}{meant}")
+        if self._other_topics and not self._topics and not self._is_doubtful:
+            there = near_names(self._target.topics, self._other_topics)
+            unknown.append(
+                f"no such topic: no group has one that is {self._target.topics}; {there}"
+            )
+        return unknown
+
+    def _unknown_groups(self) -> list[str]:
         if self._is_doubtful or not self.has_lists:
-            return {}
-        named = [each for each in self._target.named_groups if each not in self._known]
-        return {each: nearest(each, self._known) for each in named}
+            return []
+        return [each for each in self._target.named_groups if each not in self._known]
 
     # What follows from an answer
 
@@ -218,11 +251,12 @@ class Round:
         if answer.code == NOT_SUPPORTED:
             self.no_namesrvs.append(answer.address)
         name = self._target.name
-        given = [
-            each._replace(cluster=name or each.cluster)
-            for each in found or ()
-            if re.fullmatch(self._target.clusters, each.cluster)
-        ]
+        given = []
+        for each in found or ():
+            if re.fullmatch(self._target.clusters, each.cluster):
+                given.append(each._replace(cluster=name or each.cluster))
+            elif len(self._other_clusters) < _MOST_OTHERS:
+                self._other_clusters.add(each.cluster)
         if given:
             self._memory.replace_brokers(given, self._snapshot_time)
         for cluster in sorted({each.cluster for each in given}) or [name] * bool(name):
@@ -375,7 +409,10 @@ class Round:
         self._lines.leave_out(giver, "topics with names that are too long", found.too_long)
         for topic in self._topics.within(found.names):
             key = cluster, topic
-            if re.fullmatch(self._target.topics, topic) and self._topics.add(key, (cluster, giver)):
+            if not re.fullmatch(self._target.topics, topic):
+                if len(self._other_topics) < _MOST_OTHERS and not topic.startswith("%"):
+                    self._other_topics.add(topic)
+            elif self._topics.add(key, (cluster, giver)):
                 self._memory.topics[key] = seen_at or self._snapshot_time
                 if group is not None and group not in self._groups_of[key]:
                     self._groups_of[key].add(group)

@@ -38,6 +38,9 @@ class Shares(Generic[Name]):
     def __contains__(self, name: Name) -> bool:
         return name in self._names
 
+    def __len__(self) -> int:
+        return len(self._names)
+
     def within(self, names: list[str]) -> list[str]:
         """As many of an answer's names as could be taken at all."""
         self.left_out += max(0, len(names) - self._most)

@@ -111,6 +111,28 @@ def test_live_ends_at_a_group_that_nobody_knows(
     said = capsys.readouterr()
     assert "no broker knows TYPO" in said.err
     assert "verdict" not in said.out
+    assert not list(tmp_path.rglob("*.jsonl*"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "says"),
+    [
+        ("clusters", "c", "no such cluster: nameservers know none that is c; did you mean 'C'"),
+        ("topics", "TT", "no such topic: no group has one that is TT; there are 'T'"),
+    ],
+)
+def test_a_cluster_or_a_topic_that_is_not_there_is_a_mistake(
+    tmp_path: Path, capsys: Any, cluster: RemoteCluster, setting: str, value: str, says: str
+) -> None:
+    with servers(tmp_path, dict(cluster.answers()), NAMESRVS) as (_, config):
+        text = config.read_text()
+        config.write_text(
+            text.replace("[clusters.c", f"{setting} = {json.dumps(value)}\n[clusters.c")
+        )
+        arguments = ["collect", "--config", str(config), "--dumps", str(tmp_path / "d")]
+        assert cli.main(arguments) == 2
+    assert re.search(says, capsys.readouterr().err)
+    assert not list(tmp_path.rglob("*.jsonl*"))
 
 
 def test_what_is_refused_for_want_of_an_account_says_so(
