@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from jobs.instants import Instant
+from jobs.judge.case import Case
 from jobs.judge.confirmation import HoldingsOfTopic
-from jobs.judge.episodes import FaultEpisode, persistence
 from jobs.judge.evaluated import QueueKey
-from jobs.judge.stalls import NOT_KNOWN, Flags, Intervals, Longs, spans
+from jobs.judge.extents import Extent, persistence
+from jobs.judge.findings import Fault, Found
+from jobs.judge.stalls import (
+    NOT_KNOWN,
+    Flags,
+    Intervals,
+    Longs,
+    find_intervals,
+    orphaned_queues,
+    spans,
+    stall_episodes,
+)
+from jobs.judge.why import moves
 from jobs.judge.words import between, queues_in_words, waiting_in_words
 from jobs.kinds import FROZEN_PROCESS
 from jobs.schemas import NOT_LOCKED
 from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
-
-#: Whether another topic's queue of a client moved, from when to when.
-MovesElsewhere = Callable[[str, Instant, Instant], bool]
 
 _REMEDY = Text(
     "see whether the process is stopped, in a long garbage collection or blocked in its "
@@ -28,12 +36,30 @@ _REMEDY = Text(
 )
 
 
+def stalled_queues(case: Case, found: Found) -> Found:
+    """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
+    seconds, orphaned = case.persistence_seconds, orphaned_queues(found)
+    for topic in case.dossier.offsets:
+        # There may be offsets of a topic that no member was seen to subscribe to.
+        periods = case.situations.by_topic.get(topic, ())
+        intervals = find_intervals(
+            case.dossier, topic, periods, case.evaluated, orphaned.get(topic, {})
+        )
+
+        def moves_elsewhere(client_id: str, time: Extent, topic: str = topic) -> bool:
+            return moves(case, case.timelines.keys() - {topic}, client_id, time)
+
+        frozen = frozen_processes(intervals, seconds, case.holdings.get(topic), moves_elsewhere)
+        found = found.plus(frozen, stalls=stall_episodes(intervals, seconds))
+    return found
+
+
 def frozen_processes(
     intervals: Intervals,
     persistence_seconds: int,
     holdings: HoldingsOfTopic | None = None,
-    moves_elsewhere: MovesElsewhere = lambda *_: False,
-) -> list[FaultEpisode]:
+    moves_elsewhere: Callable[[str, Extent], bool] = lambda *_: False,
+) -> Iterator[Fault]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
     Its queues are those that it reports to hold, if it answered between the two polls, else those
@@ -42,7 +68,6 @@ def frozen_processes(
     either may be the one that does not move. When nobody at all moved, that this client did not
     is no evidence against it.
     """
-    faults: list[FaultEpisode] = []
     for client_id, had in _suspects(intervals).items():
         reported = _reported(intervals, holdings, client_id)
         rows = np.union1d(
@@ -52,13 +77,28 @@ def frozen_processes(
         polls = np.flatnonzero(held.any(axis=0))
         for start, end in spans(frozen[polls]):
             of_run = polls[start:end]
+            in_run = np.zeros_like(held)
+            in_run[:, of_run] = held[:, of_run]
+            first_seen = int(intervals.times[intervals.before[rows][in_run].min()])
+            last_seen = int(intervals.times[of_run[-1]])
+            lasts = persistence(first_seen, last_seen, persistence_seconds)
+            ongoing = bool(last_seen == intervals.times[-1])
+            extent = Extent(first_seen, last_seen, len(of_run) + 1, lasts, ongoing)
+            if moves_elsewhere(client_id, extent):
+                continue
+            queues = sorted(intervals.queues[row] for row in rows[in_run.any(axis=1)])
+            waiting = int(intervals.backlog[rows, of_run[-1]][held[:, of_run[-1]]].sum())
             answered = bool(reported.answered[of_run].any())
-            fault = _fault(
-                intervals, client_id, rows, held, of_run, persistence_seconds, answered=answered
+            yield Fault(
+                intervals.topic,
+                extent,
+                FROZEN_PROCESS,
+                evidence=_evidence(client_id, queues, extent, waiting, answered=answered),
+                remedy=_REMEDY,
+                client_ids=(client_id,),
+                broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
+                queues_affected=len(queues),
             )
-            if not moves_elsewhere(client_id, fault.first_seen, fault.last_seen):
-                faults.append(fault)
-    return faults
 
 
 class _Reported(NamedTuple):
@@ -124,47 +164,8 @@ def _held_and_frozen(
     return held, np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
 
 
-def _fault(
-    intervals: Intervals,
-    client_id: str,
-    rows: Longs,
-    held: Flags,
-    polls: Longs,
-    persistence_seconds: int,
-    *,
-    answered: bool,
-) -> FaultEpisode:
-    """The fault of a client over these polls."""
-    in_run = np.zeros_like(held)
-    in_run[:, polls] = held[:, polls]
-    first_seen = int(intervals.times[intervals.before[rows][in_run].min()])
-    last_seen = int(intervals.times[polls[-1]])
-    queues = sorted(intervals.queues[row] for row in rows[in_run.any(axis=1)])
-    waiting = int(intervals.backlog[rows, polls[-1]][held[:, polls[-1]]].sum())
-    return FaultEpisode(
-        topic=intervals.topic,
-        fault=FROZEN_PROCESS,
-        first_seen=first_seen,
-        last_seen=last_seen,
-        snapshots=len(polls) + 1,
-        persistence=persistence(first_seen, last_seen, persistence_seconds),
-        ongoing=bool(last_seen == intervals.times[-1]),
-        evidence=_evidence(client_id, queues, first_seen, last_seen, waiting, answered=answered),
-        remedy=_REMEDY,
-        client_ids=(client_id,),
-        broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
-        queues_affected=len(queues),
-    )
-
-
 def _evidence(
-    client_id: str,
-    queues: Sequence[QueueKey],
-    first_seen: Instant,
-    last_seen: Instant,
-    waiting: int,
-    *,
-    answered: bool,
+    client_id: str, queues: Sequence[QueueKey], time: Extent, waiting: int, *, answered: bool
 ) -> Text:
     """``answered``: the client itself reports to hold them; else they are computed for it."""
     named = queues_in_words(queues)
@@ -183,6 +184,6 @@ def _evidence(
         "{owned}; {moved} {time} while other clients' queues did; {waiting}",
         owned=owned,
         moved=moved,
-        time=between(first_seen, last_seen),
+        time=between(time.first_seen, time.last_seen),
         waiting=waiting_in_words(waiting),
     )

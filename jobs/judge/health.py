@@ -11,6 +11,7 @@ from math import fsum
 from jobs.instants import SECOND
 from jobs.judge.dossier import RouteRun
 from jobs.judge.evaluated import Evaluated, QueueKey
+from jobs.judge.findings import QueueFinding, Stall
 from jobs.judge.situations import Period, find_runs
 from jobs.judge.tables import Row
 from jobs.kinds import worst
@@ -27,21 +28,34 @@ _MINUTE = 60 * SECOND
 _MOST_INT = 2**31 - 1
 
 
+#: The columns of a topic of which nothing was recomputed.
+_NOTHING: Row = {
+    "audited_snapshots": 0,
+    "completeness": 0.0,
+    "members": 0,
+    "processes": 0,
+    "idle_clients": 0,
+    "imbalance": 0,
+    "strategy_source": None,
+    "subscription_source": None,
+    "orphan_queue_minutes": 0.0,
+    "duplicate_queue_minutes": 0.0,
+    "worst_severity": None,
+}
+
+
 def group_health(
     topic: str,
     periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
-    findings: Sequence[Row],
-    stalls: Sequence[Row],
+    queues: Sequence[QueueFinding],
+    stalls: Sequence[Stall],
 ) -> Row:
-    """The row of ``group_health`` of a topic, audited or not.
-
-    ``findings`` are its orphaned and duplicate queues, ``stalls`` the stalled ones.
-    """
+    """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
     covered = [(each, evaluated[each.situation.situation_id]) for each in periods]
     # What shows owners counts over what is later and does not.
     _, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
-    severities = [row["severity"] for row in (*findings, *stalls)]
+    severities = [*(each.severity for each in queues), *(each.severity for each in stalls)]
     return {
         "topic": topic,
         "coverage": end.coverage,
@@ -62,18 +76,18 @@ def group_health(
         "imbalance": end.imbalance,
         "strategy_source": end.strategy_source,
         "subscription_source": end.subscription_source,
-        "orphan_queue_minutes": _queue_minutes(ORPHANED, findings),
-        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, findings),
+        "orphan_queue_minutes": _queue_minutes(ORPHANED, queues),
+        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, queues),
         "worst_severity": worst(severities) if severities else None,
     }
 
 
-def _queue_minutes(kind: str, findings: Iterable[Row]) -> float:
+def _queue_minutes(kind: str, findings: Iterable[QueueFinding]) -> float:
     """How long the queues were so, each weighted by its probability and its share of the time."""
     minutes = fsum(
-        (row["last_seen"] - row["first_seen"]) / _MINUTE * row["probability"] * row["share_of_time"]
-        for row in findings
-        if row["kind"] == kind
+        (each.last_seen - each.first_seen) / _MINUTE * each.probability * each.extent.share_of_time
+        for each in findings
+        if each.kind == kind
     )
     return float(Decimal(repr(minutes)).quantize(Decimal("0.000001"), ROUND_HALF_UP))
 
@@ -93,24 +107,14 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
         if broker.perm & _PERM_READ
     }
     return {
+        **_NOTHING,
         "topic": topic,
         "coverage": NO_GROUP,
         "reason": Text("no member of any group in the dumps subscribes to the topic"),
         "snapshots": sum(len(run.times) for run in runs),
-        "audited_snapshots": 0,
         "first_seen": runs[0].times[0],
         "last_seen": runs[-1].times[-1],
-        "completeness": 0.0,
-        "members": 0,
-        "processes": 0,
         "queues": min(sum(queues for _, queues in readable), _MOST_INT),
-        "idle_clients": 0,
-        "imbalance": 0,
-        "strategy_source": None,
-        "subscription_source": None,
-        "orphan_queue_minutes": 0.0,
-        "duplicate_queue_minutes": 0.0,
-        "worst_severity": None,
     }
 
 

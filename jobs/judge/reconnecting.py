@@ -7,7 +7,7 @@ there is always an old connection, and always a slot without an owner.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,13 +15,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from jobs.instants import SECOND, Instant
+from jobs.judge.case import Case
 from jobs.judge.channels import Channel
 from jobs.judge.dossier import Broker, ClientRun
-from jobs.judge.episodes import FaultEpisode
-from jobs.judge.successions import Life, successions
-from jobs.judge.tables import Row
+from jobs.judge.extents import Extent
+from jobs.judge.findings import Fault, Found
+from jobs.judge.flapping import Life, flapping_members, successions
 from jobs.kinds import FLAPPING, PERSISTENT, RECONNECTING
 from rebalance_core.english import count, joined, list_of
+from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.repairs import STALE_CHANNEL
 from rebalance_core.texts import Text
 
@@ -50,6 +52,55 @@ _RESTARTS = Text(
     "probe, out of memory), the end of its log; let it shut down in order, so that no old "
     "connection is left behind"
 )
+
+
+def unsteady_members(case: Case, found: Found) -> Found:
+    """The faults FLAPPING and RECONNECTING of the group, whatever the topic.
+
+    They are reported once: for its main topic, or for the one in which old connections cost most
+    queues. An old connection of a client that reconnects again and again has its remedy.
+    """
+    topic = _main_topic(case)
+    if topic is None:
+        return found
+    seconds, expiry = case.persistence_seconds, case.terms.heartbeat_expiry_seconds
+    timeline, channels = case.timelines[topic], case.situations.channels
+
+    def members_at(moment: Instant) -> int:
+        """How many members the group has by then."""
+        place = bisect_right(timeline.phases, moment, key=lambda phase: phase.first_seen)
+        return timeline.phases[max(place - 1, 0)].evaluated.members
+
+    flapping = flapping_members(
+        topic, case.reassignments[topic], channels, timeline.end, seconds, expiry, members_at
+    )
+    asked_at = [at for run in case.dossier.polls for at in run.answered_at]
+    reconnecting = reconnecting_faults(
+        find_reconnecting(
+            channels,
+            case.dossier.clients,
+            {client_id for fault in flapping for client_id in fault.client_ids},
+            max(asked_at, default=timeline.end),
+            seconds,
+            expiry,
+            members_at,
+        ),
+        found.faults,
+        case.snapshots,
+        topic,
+    )
+    faults = with_remedies(found.faults, reconnecting)
+    return replace(found, faults=(*faults, *flapping, *reconnecting))
+
+
+def _main_topic(case: Case) -> str | None:
+    """The topic that is in most of the group's lists, its retry topic last."""
+    listed = case.dossier.list_topics.values()
+    return min(
+        (topic for topic, timeline in case.timelines.items() if timeline.phases),
+        key=lambda topic: (is_retry_topic(topic), -sum(topic in each for each in listed), topic),
+        default=None,
+    )
 
 
 class Reconnecting(NamedTuple):
@@ -300,31 +351,27 @@ def _restarts(
 
 def reconnecting_faults(
     found: Sequence[Reconnecting],
-    faults: Iterable[FaultEpisode],
+    faults: Iterable[Fault],
     snapshots: Sequence[Instant],
     topic: str,
-) -> list[FaultEpisode]:
+) -> list[Fault]:
     """One fault for each client, of the topic in which its old connections cost most queues
     (``faults`` has their STALE_CHANNEL); where they cost none, of the group's main ``topic``.
 
     A process that restarts under the same id has a new connection each time, too. That is a member
     that comes and goes, so fast that no list shows it gone: FLAPPING.
     """
-    stale: dict[str, list[FaultEpisode]] = {}
+    stale: dict[str, list[Fault]] = {}
     for fault in faults:
         if fault.fault == STALE_CHANNEL:
             for client_id in fault.client_ids:
                 stale.setdefault(client_id, []).append(fault)
     others = sum(not each.restarts for each in found) - 1
-    made: list[FaultEpisode] = []
+    made: list[Fault] = []
     for each in found:
         plain = _fault(each, others, snapshots, topic)
         worst = max(
-            (
-                fault
-                for fault in stale.get(each.client_id, ())
-                if fault.first_seen <= each.last_seen and each.first_seen <= fault.last_seen
-            ),
+            (fault for fault in stale.get(each.client_id, ()) if fault.overlaps(plain)),
             key=lambda fault: (fault.queues_affected, fault.topic == topic, fault.topic),
             default=None,
         )
@@ -334,9 +381,7 @@ def reconnecting_faults(
     return made
 
 
-def _fault(
-    each: Reconnecting, others: int, snapshots: Sequence[Instant], topic: str
-) -> FaultEpisode:
+def _fault(each: Reconnecting, others: int, snapshots: Sequence[Instant], topic: str) -> Fault:
     hosts = sorted({address.rpartition(":")[0] for address in each.client_addrs})
     per_hour = round(each.times * _HOUR / max(each.last_seen - each.first_seen, SECOND))
     often = Text("{times}, {per_hour} per hour", times=count(each.times, "time"), per_hour=per_hour)
@@ -368,14 +413,11 @@ def _fault(
         parts.append(Text("so does 1 other client of the group"))
     elif others > 1 and not each.restarts:
         parts.append(Text("so do {others:,} other clients of the group", others=others))
-    return FaultEpisode(
-        topic=topic,
-        fault=FLAPPING if each.restarts else RECONNECTING,
-        first_seen=each.first_seen,
-        last_seen=each.last_seen,
-        snapshots=sum(each.first_seen <= time <= each.last_seen for time in snapshots),
-        persistence=PERSISTENT,
-        ongoing=each.ongoing,
+    seen = sum(each.first_seen <= time <= each.last_seen for time in snapshots)
+    return Fault(
+        topic,
+        Extent(each.first_seen, each.last_seen, seen, PERSISTENT, each.ongoing),
+        FLAPPING if each.restarts else RECONNECTING,
         evidence=joined(parts),
         remedy=_RESTARTS if each.restarts else _NETWORK,
         client_ids=(each.client_id,),
@@ -384,30 +426,30 @@ def _fault(
     )
 
 
-def blame(findings: Iterable[Row], faults: Sequence[FaultEpisode]) -> None:
-    """Adds the cause RECONNECTING to the findings that an old connection causes meanwhile."""
-    for row in findings:
-        if STALE_CHANNEL in row["causes"] and any(
-            fault.fault == RECONNECTING
-            and fault.first_seen <= row["last_seen"]
-            and row["first_seen"] <= fault.last_seen
-            for fault in faults
-        ):
-            row["causes"] = sorted({*row["causes"], RECONNECTING})
+def blamed(_: Case, found: Found) -> Found:
+    """The queues that an old connection causes have the cause RECONNECTING meanwhile."""
+    reconnecting = [fault for fault in found.faults if fault.fault == RECONNECTING]
+    return replace(
+        found,
+        queues=tuple(
+            replace(each, causes=tuple(sorted({*each.causes, RECONNECTING})))
+            if STALE_CHANNEL in each.causes and any(map(each.overlaps, reconnecting))
+            else each
+            for each in found.queues
+        ),
+    )
 
 
-def with_remedies(
-    faults: Iterable[FaultEpisode], unsteady: Sequence[FaultEpisode]
-) -> list[FaultEpisode]:
+def with_remedies(faults: Iterable[Fault], unsteady: Sequence[Fault]) -> tuple[Fault, ...]:
     """The faults; an old connection of a client that reconnects again and again is not left alone.
 
     By itself one passes (``STALE_CHANNEL_REMEDY``); what brings the next one is to be repaired,
     in every topic in which it takes a slot.
     """
     remedies = {fault.client_ids: fault.remedy for fault in unsteady if fault.fault == RECONNECTING}
-    return [
+    return tuple(
         replace(fault, remedy=remedies[fault.client_ids])
         if fault.fault == STALE_CHANNEL and fault.client_ids in remedies
         else fault
         for fault in faults
-    ]
+    )

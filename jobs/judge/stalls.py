@@ -9,7 +9,7 @@ The offsets of a topic are a matrix: a row for each queue, a column for each pol
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 
 from jobs.instants import Instant
 from jobs.judge.dossier import Dossier, QueueOffsets
-from jobs.judge.episodes import persistence
 from jobs.judge.evaluated import Evaluated, QueueKey
+from jobs.judge.extents import Extent, persistence
+from jobs.judge.findings import Found, Stall
 from jobs.judge.situations import Period
-from jobs.judge.tables import Row
+from rebalance_core.findings import ORPHANED
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
+#: By queue from when to when it had no owner, both included.
+Orphaned: TypeAlias = Mapping[QueueKey, Collection[tuple[Instant, Instant]]]
 
 
 class Owners(NamedTuple):
@@ -73,9 +76,9 @@ def find_intervals(
     topic: str,
     periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
-    orphaned: Mapping[QueueKey, Sequence[tuple[Instant, Instant]]],
+    orphaned: Orphaned,
 ) -> Intervals:
-    """The intervals of a topic; ``orphaned`` has by queue when it had no owner (both included).
+    """The intervals of a topic.
 
     A queue does not move if messages wait at both polls and its offset is the same. It is stalled
     if it has an owner and another queue kept up: without one to compare with, the whole group
@@ -107,34 +110,35 @@ def find_intervals(
     )
 
 
-def stall_episodes(intervals: Intervals, persistence_seconds: int) -> list[Row]:
-    """The rows of ``stalled_queues``, without severity: one per queue and unbroken run of polls
-    over which it did not move.
-    """
-    rows: list[Row] = []
+def orphaned_queues(found: Found) -> Mapping[str, Orphaned]:
+    """By topic the queues that were orphaned at some time, whatever the certainty."""
+    times: dict[str, dict[QueueKey, set[tuple[Instant, Instant]]]] = defaultdict(
+        lambda: defaultdict(set)
+    )
+    for each in found.queues:
+        if each.kind == ORPHANED:
+            whole = ((each.first_seen, each.last_seen),)
+            times[each.topic][each.queue].update(each.times or whole)
+    return times
+
+
+def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[Stall]:
+    """The stalls of a topic: one per queue and unbroken run of polls over which it did not move."""
     times, backlog = intervals.times, intervals.backlog
     for row in np.flatnonzero(intervals.stalled.any(axis=1)).tolist():
         polls = np.flatnonzero(intervals.counts[row])
         for start, end in spans(intervals.stalled[row, polls]):
             before, last = intervals.before[row, polls[start]], polls[end - 1]
             first_seen, last_seen = int(times[before]), int(times[last])
-            broker_name, queue_id = intervals.queues[row]
-            rows.append(
-                {
-                    "topic": intervals.topic,
-                    "broker_name": broker_name,
-                    "queue_id": queue_id,
-                    "first_seen": first_seen,
-                    "last_seen": last_seen,
-                    "polls": end - start + 1,
-                    "persistence": persistence(first_seen, last_seen, persistence_seconds),
-                    "ongoing": bool(last_seen == times[-1]),
-                    "backlog": int(backlog[row, last]),
-                    "backlog_growth": int(backlog[row, last] - backlog[row, before]),
-                    "owners": list(intervals.owners_at(row, last).client_ids),
-                }
+            lasts = persistence(first_seen, last_seen, persistence_seconds)
+            yield Stall(
+                intervals.topic,
+                Extent(first_seen, last_seen, end - start + 1, lasts, bool(last_seen == times[-1])),
+                intervals.queues[row],
+                backlog=int(backlog[row, last]),
+                backlog_growth=int(backlog[row, last] - backlog[row, before]),
+                owners=intervals.owners_at(row, last).client_ids,
             )
-    return rows
 
 
 def spans(flags: Flags) -> list[tuple[int, int]]:
@@ -258,9 +262,7 @@ def _stalled(unmoved: Flags, counts: Flags, any_keeps_up: Flags) -> Flags:
     return stalled
 
 
-def orphaned_at(
-    polls: Polls, orphaned: Mapping[QueueKey, Collection[tuple[Instant, Instant]]]
-) -> Flags:
+def orphaned_at(polls: Polls, orphaned: Orphaned) -> Flags:
     """Where nobody owned the queue at one of the polls, or in half of the time between them."""
     explained = np.zeros_like(polls.present)
     for row, queue in enumerate(polls.queues):

@@ -8,8 +8,9 @@ import pytest
 
 from jobs.judge.channels import Channel
 from jobs.judge.dossier import ClientRun
-from jobs.judge.reconnecting import blame, find_reconnecting, reconnecting_faults, with_remedies
-from tests.judge.phases import at
+from jobs.judge.findings import Found
+from jobs.judge.reconnecting import blamed, find_reconnecting, reconnecting_faults, with_remedies
+from tests.judge.phases import at, case, queue_finding
 from tests.judge.test_severity import fault_of
 
 END = 3600
@@ -54,6 +55,10 @@ def found(*channels, clients=(), flapping=(), end=END, members=9):
     for each in channels:
         by_id.setdefault(each.client_id, []).append(each)
     return find_reconnecting(by_id, clients, flapping, at(end), 180, 130, lambda _: members)
+
+
+def causes(fault, *queues):
+    return [each.causes for each in blamed(case(), Found(queues=queues, faults=(fault,))).queues]
 
 
 def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
@@ -185,9 +190,7 @@ def test_a_process_that_restarts_under_one_id_flaps():
         "a restarted 9 times, 34 per hour: it has other connections to broker-a, and its running "
         "infos a new start time, each time"
     )
-    rows = [{"first_seen": 0, "last_seen": at(300), "topic": "MAIN", "causes": ["STALE_CHANNEL"]}]
-    blame(rows, [fault])
-    assert rows[0]["causes"] == ["STALE_CHANNEL"]
+    assert causes(fault, queue_finding(causes=("STALE_CHANNEL",))) == [("STALE_CHANNEL",)]
 
 
 def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
@@ -205,7 +208,11 @@ def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
     assert (of_a.topic, of_a.client_ids, of_a.queues_affected) == ("T", ("a",), 3)
     # Those of b cost nothing meanwhile.
     assert (of_b.topic, of_b.client_ids, of_b.queues_affected) == ("MAIN", ("b",), 0)
-    assert (of_a.fault, of_a.persistence, of_a.snapshots) == ("RECONNECTING", "PERSISTENT", 17)
+    assert (of_a.fault, of_a.extent.persistence, of_a.extent.snapshots) == (
+        "RECONNECTING",
+        "PERSISTENT",
+        17,
+    )
     assert of_a.evidence == (
         "a reconnected to broker-a 9 times, 34 per hour, from 10 addresses of 10.0.0.1; the "
         "broker lists the old connection for up to 130 s beside the new one; so does 1 other "
@@ -216,21 +223,18 @@ def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
 
 def test_what_its_old_connections_cost_names_it_beside_them():
     (fault,) = reconnecting_faults(found(*breaking(120, 10)), [], [], "T")
-    times = {"first_seen": at(0), "last_seen": at(300), "topic": "T"}
-    rows = [
-        {**times, "causes": ["STALE_CHANNEL"]},
-        {**times, "causes": ["GHOST_MEMBER"]},
-        {**times, "causes": ["STALE_CHANNEL"], "topic": "%RETRY%G"},
-        {**times, "causes": ["STALE_CHANNEL"], "last_seen": at(100)},
-    ]
-
-    blame(rows, [fault])
-
-    assert [row["causes"] for row in rows] == [
-        ["RECONNECTING", "STALE_CHANNEL"],
-        ["GHOST_MEMBER"],
-        ["RECONNECTING", "STALE_CHANNEL"],
-        ["STALE_CHANNEL"],
+    found_ = causes(
+        fault,
+        queue_finding(causes=("STALE_CHANNEL",)),
+        queue_finding(causes=("GHOST_MEMBER",)),
+        queue_finding(causes=("STALE_CHANNEL",), topic="%RETRY%G"),
+        queue_finding(last=100, causes=("STALE_CHANNEL",)),
+    )
+    assert found_ == [
+        ("RECONNECTING", "STALE_CHANNEL"),
+        ("GHOST_MEMBER",),
+        ("RECONNECTING", "STALE_CHANNEL"),
+        ("STALE_CHANNEL",),
     ]
 
 

@@ -47,7 +47,7 @@ def test_while_no_route_is_known_members_show_faults_all_the_same():
         at(300)
     ]
     (of_fault,) = fault_episodes(without_route("T", periods, situations, ()), 180)
-    assert (of_fault.fault, of_fault.persistence) == ("SUBSCRIPTION_MISMATCH", "PERSISTENT")
+    assert (of_fault.fault, of_fault.extent.persistence) == ("SUBSCRIPTION_MISMATCH", "PERSISTENT")
     assert (of_fault.first_seen, of_fault.last_seen) == (at(0), at(240))
     assert without_route("T", periods[1:], situations, ()).phases == ()
 
@@ -65,7 +65,7 @@ def test_a_strategy_that_is_not_known_ends_no_episode_and_has_a_phase():
     assert [each.is_blind for each in timeline.phases] == [False, True, False]
     (episode,) = queue_episodes(timeline, 180)
     assert (episode.first_seen, episode.last_seen) == (at(0), at(1140))
-    assert (episode.snapshots, episode.share_of_time) == (8, 1.0)
+    assert (episode.extent.snapshots, episode.extent.share_of_time) == (8, 1.0)
     alone = build_timeline("T", periods[1:2], by_id)
     assert (queue_episodes(alone, 180), find_reassignments(alone)) == ([], [])
 

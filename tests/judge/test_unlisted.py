@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.episodes import QueueEpisode
+from jobs.judge.extents import Extent
+from jobs.judge.findings import QueueFinding
 from jobs.judge.unlisted import find_refuted, is_read_throughout, unlisted_consumers
 from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
 
 MINUTES = (0, 60, 120, 180, 240, 300)
+WHOLE = Extent(at(0), at(300), 6, "PERSISTENT", ongoing=True)
 
 
 def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORPHANED", **changes):
@@ -16,19 +18,15 @@ def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORP
         "topic": TOPIC,
         "kind": kind,
         "queue": (BROKER, queue_id),
-        "first_seen": at(0),
-        "last_seen": at(300),
-        "snapshots": 6,
+        "extent": WHOLE,
         "certainty": certainty,
         "probability": 1.0,
         "completeness": 1.0,
         "claimants": (),
         "strategy_source": "observed",
         "causes": causes,
-        "persistence": "PERSISTENT",
-        "ongoing": True,
     }
-    return QueueEpisode(**values | changes)
+    return QueueFinding(**values | changes)
 
 
 def refuted(episodes, *queues):
@@ -60,7 +58,7 @@ def test_what_has_an_owner_at_times_is_read_at_times(changes):
 
 def test_what_is_read_in_the_gaps_of_an_episode_refutes_nothing():
     times = tuple((at(second), at(second)) for second in MINUTES[::2])
-    with_gaps = orphan(share_of_time=0.5, times=times)
+    with_gaps = orphan(times=times, extent=WHOLE._replace(share_of_time=0.5))
     assert refuted([with_gaps], offsets(0, steady(*MINUTES))) == [False]
 
 
@@ -78,7 +76,7 @@ def test_the_fault_names_the_queues_and_says_why_they_are_no_orphans():
     queues = [offsets(number, steady(*MINUTES)) for number in (0, 1)]
     by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
     (fault,) = unlisted_consumers(episodes, by_queue)
-    assert (fault.fault, fault.persistence) == ("UNLISTED_CONSUMER", "PERSISTENT")
+    assert (fault.fault, fault.extent.persistence) == ("UNLISTED_CONSUMER", "PERSISTENT")
     assert fault.evidence == (
         "by the brokers' lists nobody owns queues 0-1 of broker-a from 00:00:00 to 00:05:00 UTC, "
         "and their offsets still advance: somebody reads them whom the lists do not show there"
