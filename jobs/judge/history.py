@@ -15,7 +15,6 @@ from jobs.judge.dossier import Dossier
 from jobs.judge.episodes import faults_of_states, stacked_ids
 from jobs.judge.evaluated import Evaluated
 from jobs.judge.findings import Found
-from jobs.judge.frozen import stalled_queues
 from jobs.judge.held import held_queues
 from jobs.judge.not_consuming import not_consuming
 from jobs.judge.reconnecting import blamed, unsteady_members
@@ -25,6 +24,7 @@ from jobs.judge.secret_ids import secrets
 from jobs.judge.severity import graded
 from jobs.judge.silent import silent_clients
 from jobs.judge.situations import Situations
+from jobs.judge.stalls import stalled_queues
 from jobs.judge.still_offline import still_offline
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms

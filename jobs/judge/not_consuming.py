@@ -14,7 +14,7 @@ import numpy as np
 
 from jobs.judge.case import Case
 from jobs.judge.confirmation import HoldingsOfTopic
-from jobs.judge.extents import Extent, persistence
+from jobs.judge.extents import Extent
 from jobs.judge.findings import Fault, Found
 from jobs.judge.stalls import (
     Flags,
@@ -27,7 +27,7 @@ from jobs.judge.stalls import (
     spans,
 )
 from jobs.judge.words import between, clients_in_words, waiting_in_words
-from jobs.kinds import GROUP_NOT_CONSUMING, PERSISTENT
+from jobs.kinds import GROUP_NOT_CONSUMING
 from jobs.schemas import NOT_CONSUMING
 from rebalance_core.english import agreeing, count, joined
 from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
@@ -109,13 +109,10 @@ def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fau
     last = int(columns[-1])
     rows = np.flatnonzero(polls.paired[:, columns].any(axis=1))
     first = int(polls.before[:, columns[0]][polls.paired[:, columns[0]]].min())
-    first_seen, last_seen = int(polls.times[first]), int(polls.times[last])
-    lasts = persistence(first_seen, last_seen, case.persistence_seconds) == PERSISTENT
+    extent = polls.extent(first, last, len(columns) + 1, case.persistence_seconds)
     waiting, before = (_waiting(polls, rows, column) for column in (last, first))
-    if not lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
+    if not extent.lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
         return
-    ongoing = last == len(polls.times) - 1
-    extent = Extent(first_seen, last_seen, len(columns) + 1, PERSISTENT, ongoing)
     queues = [polls.queues[row] for row in rows.tolist()]
     yield Fault(
         topic,

@@ -8,11 +8,17 @@ from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.judge.case import Case
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
-from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
+from jobs.judge.health import (
+    find_rounds,
+    group_health,
+    state_runs,
+    topic_without_group,
+    unreadable_queues,
+    with_rounds,
+)
 from jobs.judge.held import CAUSES
 from jobs.judge.known_issues import entries_of, known_issue
 from jobs.judge.load import group_load, with_load
-from jobs.judge.rounds import find_rounds, with_rounds
 from jobs.judge.statuses import former_findings, is_there, openness
 from jobs.judge.tables import Row
 from jobs.kinds import QUEUE_FINDINGS

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from jobs.instants import Instant
-from jobs.judge.answering import Asked, asked_of
+from jobs.judge.answers import Asked, asked_of
 from jobs.judge.case import Case
 from jobs.judge.extents import Part, Sighting, find_episodes, runs_of
 from jobs.judge.findings import Fault, Found

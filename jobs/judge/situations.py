@@ -18,12 +18,13 @@ import numpy as np
 
 from jobs.contents import value_text
 from jobs.instants import SECOND, Instant
-from jobs.judge.answering import Gone, gone_clients
 from jobs.judge.answers import (
     NOTHING,
     Answers,
+    Gone,
     Numbers,
     broker_answers,
+    gone_clients,
     in_force,
     nameserver_answers,
     snapshots_of,

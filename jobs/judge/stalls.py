@@ -4,12 +4,14 @@ A frozen process stays in every broker's list for about two minutes, and one tha
 heartbeats stays for ever: its queues have an owner by computation, and only their offsets show it.
 
 The offsets of a topic are a matrix: a row for each queue, a column for each poll.
+
+A client none of whose queues moves while those of others do is a frozen process.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -17,12 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobs.instants import Instant
+from jobs.judge.case import Case
+from jobs.judge.confirmation import HoldingsOfTopic
 from jobs.judge.dossier import Dossier, QueueOffsets
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.extents import Extent, persistence
-from jobs.judge.findings import Found, Stall
+from jobs.judge.findings import Fault, Found, Stall
 from jobs.judge.situations import Period
+from jobs.judge.why import moves
+from jobs.judge.words import between, queues_in_words, waiting_in_words
+from jobs.kinds import FROZEN_PROCESS
+from jobs.schemas import NOT_LOCKED
+from rebalance_core.english import agreeing
 from rebalance_core.findings import ORPHANED
+from rebalance_core.texts import Text
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
@@ -38,133 +48,6 @@ class Owners(NamedTuple):
 
 
 NOT_KNOWN = Owners((), False)
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """The times between two polls of each queue of a topic: [queue, poll] is what ends at the poll.
-
-    It has no queues if none ever failed to move while another kept up.
-    """
-
-    queues: tuple[QueueKey, ...]
-    #: Of each poll.
-    times: Longs
-    #: The queue's poll before, as a column.
-    before: Longs
-    #: Messages not consumed at the poll.
-    backlog: Longs
-    #: The queue had messages to consume; nothing else counts.
-    counts: Flags
-    #: The interval belongs to a stall.
-    stalled: Flags
-    #: By poll: some queue of the topic keeps up.
-    any_keeps_up: Flags
-    #: The situation in force at the poll before, as a place in ``owners``.
-    situation: Longs
-    #: By situation and queue; the last one is for the time before the first situation.
-    owners: tuple[Mapping[QueueKey, Owners], ...]
-    topic: str
-
-    def owners_at(self, row: int, poll: int) -> Owners:
-        """Who had the queue when the interval that ends at the poll began."""
-        return self.owners[int(self.situation[row, poll])].get(self.queues[row], NOT_KNOWN)
-
-
-def find_intervals(
-    dossier: Dossier,
-    topic: str,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
-    orphaned: Orphaned,
-) -> Intervals:
-    """The intervals of a topic.
-
-    A queue does not move if messages wait at both polls and its offset is the same. It is stalled
-    if it has an owner and another queue kept up: without one to compare with, the whole group
-    may not move, or have nothing to do. So a stall lasts from the first to the last time that
-    another kept up.
-    """
-    offsets = dossier.offsets.get(topic, [])
-    if not any(map(_stands_somewhere, offsets)):
-        return _nothing(topic)
-    polls = Polls.of(offsets)
-    keeps_up = keeps_up_at(polls)
-    any_keeps_up = np.logical_or.reduce(keeps_up)
-    if not (polls.unmoved & any_keeps_up).any():
-        return _nothing(topic)
-    counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
-    situation, owners, unowned = _owners(polls, counts, periods, evaluated)
-    unmoved = polls.unmoved & ~unowned & ~orphaned_at(polls, orphaned)
-    return Intervals(
-        polls.queues,
-        polls.times,
-        polls.before,
-        polls.backlog,
-        counts,
-        _stalled(unmoved, counts, any_keeps_up),
-        any_keeps_up,
-        situation,
-        owners,
-        topic,
-    )
-
-
-def orphaned_queues(found: Found) -> Mapping[str, Orphaned]:
-    """By topic the queues that were orphaned at some time, whatever the certainty."""
-    times: dict[str, dict[QueueKey, set[tuple[Instant, Instant]]]] = defaultdict(
-        lambda: defaultdict(set)
-    )
-    for each in found.queues:
-        if each.kind == ORPHANED:
-            whole = ((each.first_seen, each.last_seen),)
-            times[each.topic][each.queue].update(each.times or whole)
-    return times
-
-
-def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[Stall]:
-    """The stalls of a topic: one per queue and unbroken run of polls over which it did not move."""
-    times, backlog = intervals.times, intervals.backlog
-    for row in np.flatnonzero(intervals.stalled.any(axis=1)).tolist():
-        polls = np.flatnonzero(intervals.counts[row])
-        for start, end in spans(intervals.stalled[row, polls]):
-            before, last = intervals.before[row, polls[start]], polls[end - 1]
-            first_seen, last_seen = int(times[before]), int(times[last])
-            lasts = persistence(first_seen, last_seen, persistence_seconds)
-            yield Stall(
-                intervals.topic,
-                Extent(first_seen, last_seen, end - start + 1, lasts, bool(last_seen == times[-1])),
-                intervals.queues[row],
-                backlog=int(backlog[row, last]),
-                backlog_growth=int(backlog[row, last] - backlog[row, before]),
-                owners=intervals.owners_at(row, last).client_ids,
-            )
-
-
-def spans(flags: Flags) -> list[tuple[int, int]]:
-    """Where the flags are set: the start (inclusive) and end (exclusive) of each unbroken run.
-
-    >>> spans(np.array([True, True, False, True]))
-    [(0, 2), (3, 4)]
-    """
-    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).tolist()
-    return list(zip(edges[::2], edges[1::2], strict=True))
-
-
-def _stands_somewhere(offsets: QueueOffsets) -> bool:
-    """Whether the queue ever does not move: cheap to see, and in most topics all do."""
-    waiting = offsets.broker_offsets > offsets.consumer_offsets
-    if not waiting.any():
-        return False
-    still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
-    return bool((waiting[1:] & waiting[:-1] & still).any())
-
-
-def _nothing(topic: str) -> Intervals:
-    longs, flags = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.bool_)
-    return Intervals(
-        (), longs.ravel(), longs, longs, flags, flags, flags.ravel(), longs, ({},), topic
-    )
 
 
 @dataclass(frozen=True)
@@ -216,6 +99,12 @@ class Polls:
             consumed - np.take_along_axis(consumed, before, axis=1),
         )
 
+    def extent(self, first: int, last: int, polls: int, persistence_seconds: int) -> Extent:
+        """The time of so many polls, from one column to another."""
+        since, until = int(self.times[first]), int(self.times[last])
+        lasts = persistence(since, until, persistence_seconds)
+        return Extent(since, until, polls, lasts, ongoing=bool(until == self.times[-1]))
+
     @property
     def waits(self) -> Flags:
         """Messages wait, and the offset is that of the poll before."""
@@ -227,6 +116,107 @@ class Polls:
         """Messages wait at both polls, and the offset is the same."""
         unmoved: Flags = self.waits & (self.backlog_before > 0)
         return unmoved
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The times between two polls of each queue of a topic: [queue, poll] is what ends at the poll,
+    as in ``polls``.
+    """
+
+    topic: str
+    polls: Polls
+    #: The queue had messages to consume; nothing else counts.
+    counts: Flags
+    #: The interval belongs to a stall.
+    stalled: Flags
+    #: By poll: some queue of the topic keeps up.
+    any_keeps_up: Flags
+    #: The situation in force at the poll before, as a place in ``owners``.
+    situation: Longs
+    #: By situation and queue; the last one is for the time before the first situation.
+    owners: tuple[Mapping[QueueKey, Owners], ...]
+
+    def owners_at(self, row: int, poll: int) -> Owners:
+        """Who had the queue when the interval that ends at the poll began."""
+        return self.owners[int(self.situation[row, poll])].get(self.polls.queues[row], NOT_KNOWN)
+
+
+def find_intervals(
+    dossier: Dossier,
+    topic: str,
+    periods: Sequence[Period],
+    evaluated: Mapping[str, Evaluated],
+    orphaned: Orphaned,
+) -> Intervals | None:
+    """The intervals of a topic; None if no queue ever failed to move while another kept up.
+
+    A queue does not move if messages wait at both polls and its offset is the same. It is stalled
+    if it has an owner and another queue kept up: without one to compare with, the whole group
+    may not move, or have nothing to do. So a stall lasts from the first to the last time that
+    another kept up.
+    """
+    offsets = dossier.offsets.get(topic, [])
+    if not any(map(_stands_somewhere, offsets)):
+        return None
+    polls = Polls.of(offsets)
+    keeps_up = keeps_up_at(polls)
+    any_keeps_up = np.logical_or.reduce(keeps_up)
+    if not (polls.unmoved & any_keeps_up).any():
+        return None
+    counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
+    situation, owners, unowned = _owners(polls, counts, periods, evaluated)
+    unmoved = polls.unmoved & ~unowned & ~orphaned_at(polls, orphaned)
+    stalled = _stalled(unmoved, counts, any_keeps_up)
+    return Intervals(topic, polls, counts, stalled, any_keeps_up, situation, owners)
+
+
+def orphaned_queues(found: Found) -> Mapping[str, Orphaned]:
+    """By topic the queues that were orphaned at some time, whatever the certainty."""
+    times: dict[str, dict[QueueKey, set[tuple[Instant, Instant]]]] = defaultdict(
+        lambda: defaultdict(set)
+    )
+    for each in found.queues:
+        if each.kind == ORPHANED:
+            whole = ((each.first_seen, each.last_seen),)
+            times[each.topic][each.queue].update(each.times or whole)
+    return times
+
+
+def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[Stall]:
+    """The stalls of a topic: one per queue and unbroken run of polls over which it did not move."""
+    every, backlog = intervals.polls, intervals.polls.backlog
+    for row in np.flatnonzero(intervals.stalled.any(axis=1)).tolist():
+        polls = np.flatnonzero(intervals.counts[row])
+        for start, end in spans(intervals.stalled[row, polls]):
+            before, last = every.before[row, polls[start]], polls[end - 1]
+            yield Stall(
+                intervals.topic,
+                every.extent(before, last, end - start + 1, persistence_seconds),
+                every.queues[row],
+                backlog=int(backlog[row, last]),
+                backlog_growth=int(backlog[row, last] - backlog[row, before]),
+                owners=intervals.owners_at(row, last).client_ids,
+            )
+
+
+def spans(flags: Flags) -> list[tuple[int, int]]:
+    """Where the flags are set: the start (inclusive) and end (exclusive) of each unbroken run.
+
+    >>> spans(np.array([True, True, False, True]))
+    [(0, 2), (3, 4)]
+    """
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _stands_somewhere(offsets: QueueOffsets) -> bool:
+    """Whether the queue ever does not move: cheap to see, and in most topics all do."""
+    waiting = offsets.broker_offsets > offsets.consumer_offsets
+    if not waiting.any():
+        return False
+    still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
+    return bool((waiting[1:] & waiting[:-1] & still).any())
 
 
 def keeps_up_at(polls: Polls) -> Flags:
@@ -316,3 +306,168 @@ def _owners_of(evaluated: Evaluated) -> Mapping[QueueKey, Owners]:
         queue: Owners(tuple(sorted(ids)), len(ids) == 1 and abs(processes[queue] - 1) < 1e-9)
         for queue, ids in client_ids.items()
     }
+
+
+# ---------------------------------------------------------------- frozen processes
+
+
+_REMEDY = Text(
+    "see whether the process is stopped, in a long garbage collection or blocked in its "
+    "listener, and restart it; its queues go to others about 130 s after its last "
+    "heartbeat, at once if it shuts down in order"
+)
+
+
+def stalled_queues(case: Case, found: Found) -> Found:
+    """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
+    seconds, orphaned = case.persistence_seconds, orphaned_queues(found)
+    for topic in case.dossier.offsets:
+        # There may be offsets of a topic that no member was seen to subscribe to.
+        periods = case.situations.by_topic.get(topic, ())
+        intervals = find_intervals(
+            case.dossier, topic, periods, case.evaluated, orphaned.get(topic, {})
+        )
+
+        if intervals is None:
+            continue
+
+        def moves_elsewhere(client_id: str, time: Extent, topic: str = topic) -> bool:
+            return moves(case, case.timelines.keys() - {topic}, client_id, time)
+
+        frozen = frozen_processes(intervals, seconds, case.holdings.get(topic), moves_elsewhere)
+        found = found.plus(frozen, stalls=stall_episodes(intervals, seconds))
+    return found
+
+
+def frozen_processes(
+    intervals: Intervals,
+    persistence_seconds: int,
+    holdings: HoldingsOfTopic | None = None,
+    moves_elsewhere: Callable[[str, Extent], bool] = lambda *_: False,
+) -> Iterator[Fault]:
+    """One fault per client and unbroken run of polls in which all its queues with messages stalled.
+
+    Its queues are those that it reports to hold, if it answered between the two polls, else those
+    that are computed for it. Where one of its queues moves, of whatever topic, the process lives:
+    that is a message that cannot be consumed, or a lock. A client that shares a queue is left out:
+    either may be the one that does not move. When nobody at all moved, that this client did not
+    is no evidence against it.
+    """
+    every = intervals.polls
+    for client_id, had in _suspects(intervals).items():
+        reported = _reported(intervals, holdings, client_id)
+        rows = np.union1d(
+            np.array([row for row, _ in had], np.int64), np.flatnonzero(reported.holds.any(axis=1))
+        )
+        held, frozen = _held_and_frozen(intervals, rows, had, reported)
+        polls = np.flatnonzero(held.any(axis=0))
+        for start, end in spans(frozen[polls]):
+            of_run = polls[start:end]
+            in_run = np.zeros_like(held)
+            in_run[:, of_run] = held[:, of_run]
+            before = every.before[rows][in_run].min()
+            extent = every.extent(before, of_run[-1], len(of_run) + 1, persistence_seconds)
+            if moves_elsewhere(client_id, extent):
+                continue
+            queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
+            waiting = int(every.backlog[rows, of_run[-1]][held[:, of_run[-1]]].sum())
+            answered = bool(reported.answered[of_run].any())
+            yield Fault(
+                intervals.topic,
+                extent,
+                FROZEN_PROCESS,
+                evidence=_evidence(client_id, queues, extent, waiting, answered=answered),
+                remedy=_REMEDY,
+                client_ids=(client_id,),
+                broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
+                queues_affected=len(queues),
+            )
+
+
+class _Reported(NamedTuple):
+    """What a client reported to hold of the topic, between a poll and the one before.
+
+    Between two equal answers in one phase it holds the same.
+    """
+
+    #: By poll whether it answered.
+    answered: Flags
+    #: [queue, poll]; a queue whose lock it waits for is none that it could move.
+    holds: Flags
+
+
+def _reported(intervals: Intervals, holdings: HoldingsOfTopic | None, client_id: str) -> _Reported:
+    queues, times = intervals.polls.queues, intervals.polls.times
+    shape = len(queues), len(times)
+    reported = _Reported(np.zeros(shape[1], np.bool_), np.zeros(shape, np.bool_))
+    places = {queue: row for row, queue in enumerate(queues)}
+    for each in holdings.holdings if holdings else ():
+        if each.process.client_id == client_id and not each.process.is_log:
+            first, last = np.searchsorted(times, [each.since, each.until])
+            reported.answered[first : last + 1] = True
+            for queue in each.held:
+                if queue in places and each.activities.get(queue) != NOT_LOCKED:
+                    reported.holds[places[queue], first : last + 1] = True
+    return reported
+
+
+def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], bool]]:
+    """By client that had a stalled queue alone: the queues of each situation that it had, as
+    (row, situation), and whether alone.
+    """
+    stalled = np.argwhere(intervals.stalled & intervals.any_keeps_up).tolist()
+    owners = {intervals.owners_at(row, poll) for row, poll in stalled}
+    suspects = {client_id for each in owners if each.sole for client_id in each.client_ids}
+    had: dict[str, dict[tuple[int, int], bool]] = {each: {} for each in sorted(suspects)}
+    if suspects:
+        for number, by_queue in enumerate(intervals.owners):
+            for row, queue in enumerate(intervals.polls.queues):
+                owner = by_queue.get(queue, NOT_KNOWN)
+                for client_id in suspects.intersection(owner.client_ids):
+                    had[client_id][row, number] = owner.sole
+    return had
+
+
+def _held_and_frozen(
+    intervals: Intervals, rows: Longs, had: Mapping[tuple[int, int], bool], reported: _Reported
+) -> tuple[Flags, Flags]:
+    """[queue, poll] which intervals count of the queues that a client had, and by poll whether all
+    of these stalled.
+    """
+    is_owner = np.zeros((len(rows), len(intervals.owners)), np.bool_)
+    is_sole = np.zeros_like(is_owner)
+    for (row, number), sole in had.items():
+        place = np.searchsorted(rows, row)
+        is_owner[place, number] = True
+        is_sole[place, number] = sole
+    situation = intervals.situation[rows]
+    places = np.arange(len(rows))[:, np.newaxis]
+    owns = np.where(reported.answered, reported.holds[rows], is_owner[places, situation])
+    held = intervals.counts[rows] & intervals.any_keeps_up & owns
+    lives = held & ~(intervals.stalled[rows] & is_sole[places, situation])
+    return held, np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
+
+
+def _evidence(
+    client_id: str, queues: Sequence[QueueKey], time: Extent, waiting: int, *, answered: bool
+) -> Text:
+    """``answered``: the client itself reports to hold them; else they are computed for it."""
+    named = queues_in_words(queues)
+    if answered:
+        owned = Text("{client} holds {queues}", client=client_id, queues=named)
+    else:
+        owned = agreeing(
+            len(queues),
+            "{queues} is computed for {client}",
+            "{queues} are computed for {client}",
+            client=client_id,
+            queues=named,
+        )
+    moved = agreeing(len(queues), "it did not move", "none of them moved")
+    return Text(
+        "{owned}; {moved} {time} while other clients' queues did; {waiting}",
+        owned=owned,
+        moved=moved,
+        time=between(time.first_seen, time.last_seen),
+        waiting=waiting_in_words(waiting),
+    )

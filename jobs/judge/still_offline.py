@@ -12,9 +12,8 @@ from collections.abc import Collection, Sequence
 from jobs.judge.case import Case
 from jobs.judge.dossier import EarlierFinding
 from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import Extent, Part, extent_of, runs_of
+from jobs.judge.extents import Extent, Part, extent_of, runs_of, watches
 from jobs.judge.findings import Fault, Found, QueueFinding
-from jobs.judge.intervals import watches
 from jobs.judge.words import queues_in_words
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from rebalance_core.causes import GROUP_OFFLINE

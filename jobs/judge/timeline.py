@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from jobs.instants import Instant
 from jobs.judge.evaluated import Evaluated
-from jobs.judge.extents import Part, Run, runs_of
-from jobs.judge.intervals import watches
+from jobs.judge.extents import Part, Run, runs_of, watches
 from jobs.judge.situations import Period
 from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
 from rebalance_core.state import Unreachable

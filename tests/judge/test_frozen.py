@@ -7,7 +7,7 @@ import pytest
 from jobs.judge.confirmation import index_holdings
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Fault
-from jobs.judge.frozen import frozen_processes
+from jobs.judge.stalls import frozen_processes
 from tests.judge.witnesses import (
     BROKER,
     OTHER_BROKER,
@@ -28,6 +28,7 @@ from tests.judge.witnesses import (
 
 def frozen(queues, **inputs):
     """(client, since, until, polls, queues) of each frozen process."""
+    intervals = intervals_of(queues, **inputs)
     return sorted(
         (
             *fault.client_ids,
@@ -36,7 +37,7 @@ def frozen(queues, **inputs):
             fault.extent.snapshots,
             fault.queues_affected,
         )
-        for fault in frozen_processes(intervals_of(queues, **inputs), 60)
+        for fault in (frozen_processes(intervals, 60) if intervals else ())
     )
 
 

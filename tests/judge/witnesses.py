@@ -12,7 +12,7 @@ from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
 from jobs.judge.evaluated import Allocated, Evaluated, QueueKey
 from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.situations import Period, Situation
-from jobs.judge.stalls import Intervals, find_intervals
+from jobs.judge.stalls import find_intervals
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.findings import OWNERS_NOT_KNOWN
 from rebalance_core.state import Unreachable
@@ -225,7 +225,7 @@ def intervals_of(
     segments: Iterable[tuple[str, float]] = (("one", -60),),
     owners: Mapping[str, Iterable[Allocated]] | None = None,
     topic: str = TOPIC,
-) -> Intervals:
+) -> Any:
     """``find_intervals``; ``orphans`` are (queue, since, until), ``owners`` by situation.
 
     A situation without owners was not audited.
