@@ -88,31 +88,18 @@ def build_timeline(
     is computed, as the members' strategy was not found.
     """
     informed = [
-        (period, evaluation, watch)
-        for period, watch in _in_watches(periods, snapshots)
-        if (evaluation := evaluated[period.situation.situation_id]).shows_owners
-        or evaluation.coverage == STRATEGY_NOT_KNOWN
+        each
+        for each in _phases(topic, periods, evaluated, snapshots)
+        if each.evaluated.shows_owners or each.evaluated.coverage == STRATEGY_NOT_KNOWN
     ]
-    blind = _blind([evaluation for _, evaluation, _ in informed])
-    phases = (
-        Phase(
-            topic,
-            period.situation.situation_id,
-            period.group_run,
-            period.first_seen,
-            period.last_seen,
-            period.snapshots,
-            evaluation,
-            position,
-            is_blind,
-            watch,
-            period.situation.unreachable,
-        )
-        for position, ((period, evaluation, watch), is_blind) in enumerate(
-            zip(informed, blind, strict=True), start=1
-        )
+    blind = _blind([each.evaluated for each in informed])
+    return Timeline(
+        topic,
+        tuple(
+            phase._replace(position=position, is_blind=is_blind)
+            for position, (phase, is_blind) in enumerate(zip(informed, blind, strict=True), start=1)
+        ),
     )
-    return Timeline(topic, tuple(phases))
 
 
 def without_route(
@@ -125,27 +112,33 @@ def without_route(
 
     What its members report shows faults all the same.
     """
-    routeless = [
-        period
-        for period in periods
-        if evaluated[period.situation.situation_id].coverage == ROUTE_NOT_KNOWN
-    ]
-    phases = [
-        Phase(
+    phases = _phases(topic, periods, evaluated, snapshots)
+    routeless = (each for each in phases if each.evaluated.coverage == ROUTE_NOT_KNOWN)
+    return Timeline(
+        topic,
+        tuple(each._replace(position=place) for place, each in enumerate(routeless, start=1)),
+    )
+
+
+def _phases(
+    topic: str,
+    periods: Sequence[Period],
+    evaluated: Mapping[str, Evaluated],
+    snapshots: Sequence[Instant],
+) -> Iterator[Phase]:
+    """Each period in each of its watches, not numbered yet."""
+    for period, watch in _in_watches(periods, snapshots):
+        situation = period.situation
+        yield Phase(
             topic,
-            period.situation.situation_id,
-            period.group_run,
-            period.first_seen,
-            period.last_seen,
-            period.snapshots,
-            evaluated[period.situation.situation_id],
-            position,
+            situation.situation_id,
+            *period[1:],
+            evaluated[situation.situation_id],
+            position=0,
             is_blind=False,
             watch=watch,
+            unreachable=situation.unreachable,
         )
-        for position, (period, watch) in enumerate(_in_watches(routeless, snapshots), start=1)
-    ]
-    return Timeline(topic, tuple(phases))
 
 
 def _in_watches(
