@@ -13,14 +13,12 @@ from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier, QueueOffsets
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Fault, Found
-from jobs.judge.words import clock, queues_in_words
+from jobs.judge.words import MOST_NAMES, clock, queues_in_words
 from jobs.kinds import OFFSETS_WENT_BACK, PERSISTENT
 from rebalance_core.english import list_of
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
-
-_MOST_NAMES = 5
 
 
 def with_history(case: Case, found: Found) -> Found:
@@ -50,7 +48,7 @@ def _remedy(fault: Fault, dossier: Dossier) -> Text | None:
     if away:
         return Text(
             "bring the master of {brokers} back: the route gives no address of it",
-            brokers=list_of(sorted(away), _MOST_NAMES),
+            brokers=list_of(sorted(away), MOST_NAMES),
         )
     listed = {
         run.broker[0]
@@ -61,7 +59,7 @@ def _remedy(fault: Fault, dossier: Dossier) -> Text | None:
         return Text(
             "{brokers} listed the group before, so that it is there: see whether the clients reach "
             "the broker, by its present address too, and restart those that do not",
-            brokers=list_of(sorted(names), _MOST_NAMES),
+            brokers=list_of(sorted(names), MOST_NAMES),
         )
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from jobs.instants import Instant
+from jobs.instants import SECOND, Instant
 from jobs.judge.confirmation import HoldingsIndex, index_holdings
 from jobs.judge.dossier import Dossier, QueueOffsets
 from jobs.judge.drift import Drift, find_drift
@@ -18,6 +18,7 @@ from jobs.judge.situations import Situations
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Timeline, build_timeline, without_route
 from rebalance_core.findings import STRATEGY_NOT_KNOWN
+from rebalance_core.message_queue import is_retry_topic
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,33 @@ class Case:
     def persistence_seconds(self) -> int:
         """What has to last so long."""
         return self.terms.persistence_seconds
+
+    @property
+    def expiry(self) -> Instant:
+        """For so long a broker keeps a member that is silent."""
+        return self.terms.heartbeat_expiry_seconds * SECOND
+
+    @property
+    def asked_until(self) -> Instant:
+        """When a broker answered last."""
+        return max(at for run in self.dossier.polls for at in run.answered_at)
+
+    @cached_property
+    def main_topic(self) -> str | None:
+        """The topic that is in most of the group's lists, its retry topic last.
+
+        What is the group's, whatever the topic, is reported once: with this one.
+        """
+        listed = self.dossier.list_topics.values()
+        return min(
+            (topic for topic, timeline in self.timelines.items() if timeline.phases),
+            key=lambda topic: (
+                is_retry_topic(topic),
+                -sum(topic in each for each in listed),
+                topic,
+            ),
+            default=None,
+        )
 
     @cached_property
     def snapshots(self) -> Sequence[Instant]:

@@ -12,15 +12,16 @@ where the number of those that came does not.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from jobs.instants import SECOND, Instant
-from jobs.judge.channels import Channel
+from jobs.judge.case import Case
 from jobs.judge.extents import Extent, persistence
-from jobs.judge.findings import Fault
+from jobs.judge.findings import Fault, Found
 from jobs.judge.reassignments import Reassignment
+from jobs.judge.words import MOST_NAMES
 from jobs.kinds import FLAPPING, PERSISTENT
 from rebalance_core.client_id import parse_client_id
 from rebalance_core.english import count, list_of
@@ -33,8 +34,6 @@ _MOST_APART = 15 * 60 * SECOND
 _HOUR = 3600 * SECOND
 #: A release may leave a few members as they are.
 _NEARLY_ALL = 0.8
-#: More names than this in one sentence nobody reads; the columns have them all.
-_MOST_NAMES = 5
 
 _REMEDY = Text(
     "see why these processes end: what their orchestrator says of restarts (liveness probe, out of "
@@ -94,41 +93,35 @@ class _Flapper(NamedTuple):
     lives: tuple[Life, ...]
 
 
-def flapping_members(
-    topic: str,
-    reassignments: Sequence[Reassignment],
-    channels: Mapping[str, Sequence[Channel]],
-    end: Instant,
-    persistence_seconds: int,
-    heartbeat_expiry_seconds: int,
-    members_at: Callable[[Instant], int],
-) -> list[Fault]:
+def flapping_members(case: Case, found: Found) -> Found:
     """The one fault of a group whose members come and go again and again, or none.
 
-    ``reassignments`` are those of ``topic`` in time, ``end`` the last snapshot. Members are
-    counted by the host in their client ids, for most ids are new with each process; where the hosts
-    are new as well (a pod for each), over the whole group. There a release is left out, in which
-    nearly all of the group's members, so many as ``members_at`` gives, are replaced at once.
+    Members are counted by the host in their client ids, for most ids are new with each process;
+    where the hosts are new as well (a pod for each), over the whole group. There a release is left
+    out, in which nearly all of the group's members are replaced at once.
 
     Worked example: a process of 10.0.0.7 crashes every four minutes, and each time joins with
     another id: ten ids that follow one another. A deploy of twenty pods has twenty new ids, none of
     which leaves again.
     """
+    if case.main_topic is None:
+        return found
+    reassignments = case.reassignments[case.main_topic]
     lives = _lives(reassignments)
     hosts: dict[str, list[Life]] = defaultdict(list)
     for life in lives:
         hosts[parse_client_id(life.name).address or life.name].append(life)
-    terms = persistence_seconds, heartbeat_expiry_seconds
     flappers = [
         flapper
         for host, of_host in sorted(hosts.items())
-        for flapper in _flappers(_called(host, of_host), of_host, *terms)
+        for flapper in _flappers(case, _called(host, of_host), of_host)
     ]
     if not flappers:
-        released = _released(reassignments, heartbeat_expiry_seconds * SECOND, members_at)
+        members_at = case.timelines[case.main_topic].members_at
+        released = _released(reassignments, case.expiry, members_at)
         others = [life for life in lives if (life.name, life.start) not in released]
-        flappers = _flappers(Text("processes of several hosts"), others, *terms)
-    return [_fault(topic, reassignments, flappers, channels, end)] if flappers else []
+        flappers = _flappers(case, Text("processes of several hosts"), others)
+    return found.plus([_fault(case, case.main_topic, flappers)] if flappers else ())
 
 
 def _lives(reassignments: Iterable[Reassignment]) -> list[Life]:
@@ -177,50 +170,43 @@ def _called(host: str, lives: Sequence[Life]) -> str:
     return min(names) if len(names) == 1 else host
 
 
-def _flappers(
-    who: str, lives: Sequence[Life], persistence_seconds: int, heartbeat_expiry_seconds: int
-) -> list[_Flapper]:
+def _flappers(case: Case, who: str, lives: Sequence[Life]) -> list[_Flapper]:
     return [
         _Flapper(
             who,
             row,
             tuple(life for life in lives if row[0].start <= life.start <= row[-1].start),
         )
-        for row in successions(lives, heartbeat_expiry_seconds * SECOND, _MOST_APART)
+        for row in successions(lives, case.expiry, _MOST_APART)
         if len(row) >= _FEWEST_LIVES
-        and persistence(row[0].start, row[-1].start, persistence_seconds) == PERSISTENT
+        and persistence(row[0].start, row[-1].start, case.persistence_seconds) == PERSISTENT
     ]
 
 
-def _fault(
-    topic: str,
-    reassignments: Sequence[Reassignment],
-    flappers: Sequence[_Flapper],
-    channels: Mapping[str, Sequence[Channel]],
-    end: Instant,
-) -> Fault:
+def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
     lives = [life for flapper in flappers for life in flapper.lives]
     first_seen = min(life.start for life in lives)
     last_seen = max(life.start if life.end is None else life.end for life in lives)
     times = [
         row.changed_at
-        for row in reassignments
+        for row in case.reassignments[topic]
         if first_seen <= row.changed_at <= last_seen and (row.clients_joined or row.clients_left)
     ]
     client_ids = sorted({life.name for life in lives})
     addresses = {
         channel.client_addr
         for client_id in client_ids
-        for channel in channels.get(client_id, ())
+        for channel in case.situations.channels.get(client_id, ())
         if channel.first_seen <= last_seen and first_seen <= channel.last_seen
     }
     per_hour = len(times) * _HOUR / max(last_seen - first_seen, SECOND)
     usual = max(
         later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
     )
+    ongoing = case.timelines[topic].end - last_seen <= usual
     return Fault(
         topic,
-        Extent(first_seen, last_seen, len(set(times)), PERSISTENT, end - last_seen <= usual),
+        Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing),
         FLAPPING,
         evidence=Text(
             "{joined}; members joined or left {times} meanwhile, {per_hour} per hour, and each "
@@ -243,7 +229,7 @@ def _in_words(flappers: Sequence[_Flapper]) -> str:
         joined[flapper.who] += len(flapper.lives)
         ids[flapper.who].update(life.name for life in flapper.lives)
     often = sorted(joined.items(), key=lambda each: (-each[1], each[0]))
-    return list_of((_joined(who, times, len(ids[who])) for who, times in often), _MOST_NAMES)
+    return list_of((_joined(who, times, len(ids[who])) for who, times in often), MOST_NAMES)
 
 
 def _joined(who: str, number: int, client_ids: int) -> Text:

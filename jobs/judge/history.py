@@ -15,9 +15,10 @@ from jobs.judge.dossier import Dossier
 from jobs.judge.episodes import faults_of_states, stacked_ids
 from jobs.judge.evaluated import Evaluated
 from jobs.judge.findings import Found
+from jobs.judge.flapping import flapping_members
 from jobs.judge.held import held_queues
 from jobs.judge.not_consuming import not_consuming
-from jobs.judge.reconnecting import blamed, unsteady_members
+from jobs.judge.reconnecting import blamed, reconnecting_clients
 from jobs.judge.route_changes import queues_left_route, route_changed
 from jobs.judge.rows import to_rows
 from jobs.judge.secret_ids import secrets
@@ -42,8 +43,9 @@ RULES: tuple[Rule, ...] = (
     route_changed,
     queues_left_route,
     secrets,
-    # By the old connections among the faults.
-    unsteady_members,
+    flapping_members,
+    # By the old connections among the faults, and by who flaps.
+    reconnecting_clients,
     queues_of_states,
     held_queues,
     silent_clients,

@@ -7,7 +7,7 @@ there is always an old connection, and always a slot without an owner.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,10 +20,10 @@ from jobs.judge.channels import Channel
 from jobs.judge.dossier import Broker, ClientRun
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Fault, Found
-from jobs.judge.flapping import Life, flapping_members, successions
+from jobs.judge.flapping import Life, successions
+from jobs.judge.words import MOST_NAMES
 from jobs.kinds import FLAPPING, PERSISTENT, RECONNECTING
 from rebalance_core.english import count, joined, list_of
-from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.repairs import STALE_CHANNEL
 from rebalance_core.texts import Text
 
@@ -38,8 +38,6 @@ _NEARLY_ALL = 0.75
 #: A start time is that of the client's clock.
 _CLOCKS_DIFFER = 5 * SECOND
 _SEVERAL = 2
-#: More names than this in one sentence nobody reads; the columns have them all.
-_MOST_NAMES = 5
 
 _NETWORK = Text(
     "look at what is between the client and these brokers (load balancer, NAT, proxy, "
@@ -54,53 +52,20 @@ _RESTARTS = Text(
 )
 
 
-def unsteady_members(case: Case, found: Found) -> Found:
-    """The faults FLAPPING and RECONNECTING of the group, whatever the topic.
+def reconnecting_clients(case: Case, found: Found) -> Found:
+    """The faults RECONNECTING, or FLAPPING of who restarts each time, of the group.
 
     They are reported once: for its main topic, or for the one in which old connections cost most
     queues. An old connection of a client that reconnects again and again has its remedy.
     """
-    topic = _main_topic(case)
-    if topic is None:
-        return found
-    seconds, expiry = case.persistence_seconds, case.terms.heartbeat_expiry_seconds
-    timeline, channels = case.timelines[topic], case.situations.channels
-
-    def members_at(moment: Instant) -> int:
-        """How many members the group has by then."""
-        place = bisect_right(timeline.phases, moment, key=lambda phase: phase.first_seen)
-        return timeline.phases[max(place - 1, 0)].evaluated.members
-
-    flapping = flapping_members(
-        topic, case.reassignments[topic], channels, timeline.end, seconds, expiry, members_at
-    )
-    asked_at = [at for run in case.dossier.polls for at in run.answered_at]
-    reconnecting = reconnecting_faults(
-        find_reconnecting(
-            channels,
-            case.dossier.clients,
-            {client_id for fault in flapping for client_id in fault.client_ids},
-            max(asked_at, default=timeline.end),
-            seconds,
-            expiry,
-            members_at,
-        ),
-        found.faults,
-        case.snapshots,
-        topic,
-    )
-    faults = with_remedies(found.faults, reconnecting)
-    return replace(found, faults=(*faults, *flapping, *reconnecting))
-
-
-def _main_topic(case: Case) -> str | None:
-    """The topic that is in most of the group's lists, its retry topic last."""
-    listed = case.dossier.list_topics.values()
-    return min(
-        (topic for topic, timeline in case.timelines.items() if timeline.phases),
-        key=lambda topic: (is_retry_topic(topic), -sum(topic in each for each in listed), topic),
-        default=None,
-    )
+    flapping = {
+        client_id
+        for fault in found.faults
+        if fault.fault == FLAPPING
+        for client_id in fault.client_ids
+    }
+    faults = reconnecting_faults(case, find_reconnecting(case, flapping), found.faults)
+    return replace(found, faults=(*with_remedies(found.faults, faults), *faults))
 
 
 class Reconnecting(NamedTuple):
@@ -127,45 +92,35 @@ class _Row(NamedTuple):
     times: tuple[Instant, ...]
 
 
-def find_reconnecting(
-    channels: Mapping[str, Sequence[Channel]],
-    clients: Sequence[ClientRun],
-    flapping: Collection[str],
-    end: Instant,
-    persistence_seconds: int,
-    heartbeat_expiry_seconds: int,
-    members_at: Callable[[Instant], int] = lambda _: 0,
-) -> list[Reconnecting]:
+def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnecting]:
     """The client ids that connect again and again; not those that leave all lists in between, which
-    are in ``flapping``. ``end`` is the last poll.
+    are in ``flapping``.
 
     Worked example: at 10:02, 10:04 and 10:06 a client has another port on broker-a, and each port
     stays listed for 130 s after its last heartbeat: three connections were replaced within four
     minutes. Two processes that share an id have two ports each time, and replace none; twelve that
     share one and are deployed replace twelve, but none of the new ones.
 
-    What nearly all members of the group (``members_at`` a moment) do at a time on a broker, once
+    What nearly all members of the group do at a time on a broker, once
     or twice, is a restart of the broker; who was in no list before it came anew was restarted.
     Neither counts. A connection of a new process, as its start time shows, is no reconnection, but
     may be one of many restarts.
     """
+    channels, clients = case.situations.channels, case.dossier.clients
+    if case.main_topic is None or not channels:
+        return []
     found: list[Reconnecting] = []
     of_processes = {
         client_id: _of_new_processes(client_id, of_id, clients)
         for client_id, of_id in channels.items()
     }
+    members_at = case.timelines[case.main_topic].members_at
     of_brokers = _restarts_of_brokers(channels, of_processes, members_at)
     for client_id, of_id in sorted(channels.items()):
         if client_id not in flapping:
-            expected = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
-            rows = _rows(
-                of_id,
-                of_brokers.union(expected),
-                persistence_seconds,
-                heartbeat_expiry_seconds * SECOND,
-            )
-            for each in rows:
-                together = _taken_together(client_id, of_id, each, clients, end)
+            away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
+            for each in _rows(case, of_id, of_brokers.union(away)):
+                together = _taken_together(case, client_id, of_id, each)
                 if together.restarts or any(
                     sum((row.broker, at) not in of_processes[client_id] for at in row.times)
                     >= _FEWEST
@@ -254,10 +209,7 @@ def _of_nearly_all(
 
 
 def _rows(
-    channels: Iterable[Channel],
-    expected: Collection[tuple[Broker, Instant]],
-    persistence_seconds: int,
-    overlap: Instant,
+    case: Case, channels: Iterable[Channel], expected: Collection[tuple[Broker, Instant]]
 ) -> list[list[_Row]]:
     """The rows of all brokers without what is ``expected``, those that overlap in time together."""
     lives: dict[Broker, list[Life]] = defaultdict(list)
@@ -268,13 +220,13 @@ def _rows(
     for broker, of_broker in lives.items():
         # The first connection of all replaces none.
         first = min(life.start for life in of_broker)
-        for in_turn in successions(of_broker, overlap, _MOST_APART):
+        for in_turn in successions(of_broker, case.expiry, _MOST_APART):
             times = tuple(
                 life.start
                 for life in in_turn
                 if life.start > first and (broker, life.start) not in expected
             )
-            if len(times) < _FEWEST or times[-1] - times[0] < persistence_seconds * SECOND:
+            if len(times) < _FEWEST or times[-1] - times[0] < case.persistence_seconds * SECOND:
                 continue
             rows.append(_Row(broker, times))
     together: list[list[_Row]] = []
@@ -287,12 +239,9 @@ def _rows(
 
 
 def _taken_together(
-    client_id: str,
-    channels: Sequence[Channel],
-    rows: Sequence[_Row],
-    clients: Sequence[ClientRun],
-    end: Instant,
+    case: Case, client_id: str, channels: Sequence[Channel], rows: Sequence[_Row]
 ) -> Reconnecting:
+    end = case.asked_until
     first_seen = min(row.times[0] for row in rows)
     last_seen = max(row.times[-1] for row in rows)
     brokers = {row.broker for row in rows}
@@ -314,7 +263,7 @@ def _taken_together(
         tuple(sorted(addresses)),
         end - last_seen <= longest,
         _left_behind(channels),
-        _restarts(client_id, clients, first_seen, last_seen, times),
+        _restarts(client_id, case.dossier.clients, first_seen, last_seen, times),
     )
 
 
@@ -350,13 +299,10 @@ def _restarts(
 
 
 def reconnecting_faults(
-    found: Sequence[Reconnecting],
-    faults: Iterable[Fault],
-    snapshots: Sequence[Instant],
-    topic: str,
+    case: Case, found: Sequence[Reconnecting], faults: Iterable[Fault]
 ) -> list[Fault]:
     """One fault for each client, of the topic in which its old connections cost most queues
-    (``faults`` has their STALE_CHANNEL); where they cost none, of the group's main ``topic``.
+    (``faults`` has their STALE_CHANNEL); where they cost none, of the group's main topic.
 
     A process that restarts under the same id has a new connection each time, too. That is a member
     that comes and goes, so fast that no list shows it gone: FLAPPING.
@@ -369,10 +315,10 @@ def reconnecting_faults(
     others = sum(not each.restarts for each in found) - 1
     made: list[Fault] = []
     for each in found:
-        plain = _fault(each, others, snapshots, topic)
+        plain = _fault(case, each, others)
         worst = max(
             (fault for fault in stale.get(each.client_id, ()) if fault.overlaps(plain)),
-            key=lambda fault: (fault.queues_affected, fault.topic == topic, fault.topic),
+            key=lambda fault: (fault.queues_affected, fault.topic == plain.topic, fault.topic),
             default=None,
         )
         if worst is not None and not each.restarts:
@@ -381,11 +327,11 @@ def reconnecting_faults(
     return made
 
 
-def _fault(each: Reconnecting, others: int, snapshots: Sequence[Instant], topic: str) -> Fault:
+def _fault(case: Case, each: Reconnecting, others: int) -> Fault:
     hosts = sorted({address.rpartition(":")[0] for address in each.client_addrs})
     per_hour = round(each.times * _HOUR / max(each.last_seen - each.first_seen, SECOND))
     often = Text("{times}, {per_hour} per hour", times=count(each.times, "time"), per_hour=per_hour)
-    brokers = list_of(each.broker_names, _MOST_NAMES)
+    brokers = list_of(each.broker_names, MOST_NAMES)
     if each.restarts:
         parts = [
             Text(
@@ -404,7 +350,7 @@ def _fault(each: Reconnecting, others: int, snapshots: Sequence[Instant], topic:
                 brokers=brokers,
                 often=often,
                 addresses=count(len(each.client_addrs), "address", "addresses"),
-                hosts=list_of(hosts, _MOST_NAMES),
+                hosts=list_of(hosts, MOST_NAMES),
             )
         ]
     if each.left_behind:
@@ -413,9 +359,9 @@ def _fault(each: Reconnecting, others: int, snapshots: Sequence[Instant], topic:
         parts.append(Text("so does 1 other client of the group"))
     elif others > 1 and not each.restarts:
         parts.append(Text("so do {others:,} other clients of the group", others=others))
-    seen = sum(each.first_seen <= time <= each.last_seen for time in snapshots)
+    seen = sum(each.first_seen <= time <= each.last_seen for time in case.snapshots)
     return Fault(
-        topic,
+        case.main_topic or "",
         Extent(each.first_seen, each.last_seen, seen, PERSISTENT, each.ongoing),
         FLAPPING if each.restarts else RECONNECTING,
         evidence=joined(parts),

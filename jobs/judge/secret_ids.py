@@ -14,14 +14,12 @@ from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Fault, Found
+from jobs.judge.words import MOST_NAMES
 from jobs.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from jobs.masking import Masking
 from rebalance_core.client_kinds import without_secret
 from rebalance_core.english import agreeing, joined, list_of
 from rebalance_core.texts import Text
-
-#: More ids than this in one sentence nobody reads; the column has them all.
-_MOST_NAMES = 5
 
 
 def secrets(case: Case, found: Found) -> Found:
@@ -53,7 +51,7 @@ def secrets(case: Case, found: Found) -> Found:
 
 
 def _evidence(client_ids: Sequence[str], masking: Masking) -> Text:
-    masked = list_of((masking.mask(each) for each in client_ids), _MOST_NAMES)
+    masked = list_of((masking.mask(each) for each in client_ids), MOST_NAMES)
     return agreeing(
         len(client_ids),
         "the client id {clients} holds a secret, which is masked here: whoever lists the members "

@@ -54,6 +54,11 @@ class Timeline:
         """The last snapshot of its phases; only of a timeline with phases."""
         return self.phases[-1].last_seen
 
+    def members_at(self, moment: Instant) -> int:
+        """How many members the group has by then; only of a timeline with phases."""
+        place = bisect_right(self.phases, moment, key=lambda phase: phase.first_seen)
+        return self.phases[max(place - 1, 0)].evaluated.members
+
     @cached_property
     def runs(self) -> Sequence[Run]:
         """Of each phase its run, as episodes count them."""

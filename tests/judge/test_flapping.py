@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.channels import Channel
+from jobs.judge.findings import Found
 from jobs.judge.flapping import Life, flapping_members, successions
 from jobs.judge.reassignments import Reassignment
-from tests.judge.phases import at
+from jobs.judge.situations import Situations
+from tests.judge.phases import at, case
 
 
 def found(*changes, end=60, channels=None, persistence_seconds=180, members=3):
@@ -20,8 +23,15 @@ def found(*changes, end=60, channels=None, persistence_seconds=180, members=3):
         Reassignment("T", at(60 * minute), 0, None, "", "", joined, left, 4, 4, 4, True)
         for minute, joined, left in changes
     ]
-    terms = persistence_seconds, 130, lambda _: members
-    faults = flapping_members("T", rows, channels or {}, at(60 * end), *terms)
+    of = case(
+        persistence_seconds=persistence_seconds,
+        expiry=at(130),
+        main_topic="T",
+        reassignments={"T": rows},
+        situations=Situations({}, channels or {}),
+        timelines={"T": SimpleNamespace(end=at(60 * end), members_at=lambda _: members)},
+    )
+    faults = flapping_members(of, Found()).faults
     assert len(faults) <= 1
     return faults[0] if faults else None
 
