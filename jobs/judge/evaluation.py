@@ -284,7 +284,8 @@ def answer(question: Question, rules: StrategyRules) -> Verdicts:
         evaluation = evaluate(state, rules)
         state_id = situation.situation_id
         found.append((state_id, to_evaluated(evaluation, CoreSituation(state, rules))))
-        allocations.add(cluster, consumer_group, situation.topic, state_id, evaluation.allocations)
+        place = (cluster, consumer_group, situation.topic, state_id)
+        allocations.add(place, evaluation.allocations)
     return Verdicts(found, allocations.rows())
 
 

@@ -54,6 +54,13 @@ _NOTHING: Row = {
 }
 
 
+#: The columns that are those of the last evaluation that shows them.
+_AT_THE_END = (
+    *("coverage", "reason", "members", "processes", "queues", "idle_clients", "imbalance"),
+    *("strategy_source", "subscription_source"),
+)
+
+
 def group_health(
     topic: str,
     periods: Sequence[Period],
@@ -68,8 +75,6 @@ def group_health(
     severities = [*(each.severity for each in queues), *(each.severity for each in stalls)]
     return {
         "topic": topic,
-        "coverage": end.coverage,
-        "reason": end.reason,
         "snapshots": sum(each.snapshots for each in periods),
         "audited_snapshots": sum(
             period.snapshots for period, each in covered if each.coverage == AUDITED
@@ -79,13 +84,7 @@ def group_health(
         "completeness": min(
             (each.completeness for _, each in covered if each.shows_owners), default=0.0
         ),
-        "members": end.members,
-        "processes": end.processes,
-        "queues": end.queues,
-        "idle_clients": end.idle_clients,
-        "imbalance": end.imbalance,
-        "strategy_source": end.strategy_source,
-        "subscription_source": end.subscription_source,
+        **{name: getattr(end, name) for name in _AT_THE_END},
         "orphan_queue_minutes": _queue_minutes(ORPHANED, queues),
         "duplicate_queue_minutes": _queue_minutes(DUPLICATE, queues),
         "worst_severity": worst(severities) if severities else None,

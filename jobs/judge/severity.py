@@ -48,16 +48,9 @@ def graded(case: Case, found: Found) -> Found:
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
     queues = [
-        replace(
-            each,
-            severity=finding_severity(
-                each,
-                terms,
-                orderly=orderly,
-                is_read_throughout=is_read_throughout(each, case.offsets),
-            ),
-        )
+        replace(each, severity=finding_severity(each, terms, orderly, is_read=is_read))
         for each in found.queues
+        for is_read in [is_read_throughout(each, case.offsets)]
     ]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
     harms = Harms(queues, stalls, terms.critical_probability)
@@ -73,11 +66,7 @@ def graded(case: Case, found: Found) -> Found:
 
 
 def finding_severity(
-    finding: QueueFinding,
-    terms: Terms,
-    *,
-    orderly: bool | None = None,
-    is_read_throughout: bool = False,
+    finding: QueueFinding, terms: Terms, orderly: bool | None = None, *, is_read: bool = False
 ) -> str:
     """Of an orphaned or duplicate queue: by persistence, kind, probability and harm.
 
@@ -88,13 +77,14 @@ def finding_severity(
     the order. An orphan that is read throughout does no harm: a warning, however probable it is.
     So is what is doubtful: it depends on what clients draw, and nothing that they hold and no
     offset shows that it happens. Nobody is to be woken by lists alone that differ.
+    ``orderly``: a client consumes in order; ``is_read``: the queue is, at each poll.
     """
     if not finding.extent.lasts or finding.share < terms.warning_probability:
         return INFO
     most_likely = finding.share >= terms.critical_probability and not finding.is_doubtful
     unread = finding.left.unread_share
     piles_up = unread is not None and unread >= _PILED_UP_SHARE
-    harms = most_likely and not is_read_throughout
+    harms = most_likely and not is_read
     if finding.kind == ORPHANED and (harms or piles_up):
         return CRITICAL
     if finding.kind == DUPLICATE and most_likely and orderly:
@@ -118,6 +108,11 @@ class _Harm(NamedTuple):
     is_doubtful: bool = False
 
 
+def _harm(found: QueueFinding | Stall, *, is_doubtful: bool = False) -> _Harm:
+    severity = SEVERITIES.index(found.severity)
+    return _Harm(severity, found.first_seen, found.last_seen, is_doubtful)
+
+
 #: What findings name: (topic, fault), of stalls (topic, FROZEN_PROCESS, client id).
 _Culprit = tuple[str, ...]
 
@@ -126,32 +121,19 @@ class Harms:
     """What the faults of a group do: orphaned and duplicate queues, and stalls."""
 
     def __init__(
-        self,
-        queues: Iterable[QueueFinding],
-        stalls: Iterable[Stall],
-        critical_probability: float,
+        self, queues: Iterable[QueueFinding], stalls: Iterable[Stall], critical: float
     ) -> None:
         # Many queues of one fault have one time and severity.
         self._harms: dict[_Culprit, set[_Harm]] = defaultdict(set)
         for queue in queues:
-            is_doubtful = queue.is_doubtful and queue.share >= critical_probability
-            self._add(queue, [(cause,) for cause in queue.causes], is_doubtful=is_doubtful)
+            harm = _harm(queue, is_doubtful=queue.is_doubtful and queue.share >= critical)
+            for cause in queue.causes:
+                self._harms[queue.topic, cause].add(harm)
         for stall in stalls:
-            self._add(stall, [(FROZEN_PROCESS, client_id) for client_id in stall.owners])
+            for client_id in stall.owners:
+                self._harms[stall.topic, FROZEN_PROCESS, client_id].add(_harm(stall))
             if stall.why == OTHER_FILTER:
-                self._add(stall, [(EXPRESSION_MISMATCH,)])
-
-    def _add(
-        self,
-        each: QueueFinding | Stall,
-        culprits: Iterable[_Culprit],
-        *,
-        is_doubtful: bool = False,
-    ) -> None:
-        severity = SEVERITIES.index(each.severity)
-        harm = _Harm(severity, each.first_seen, each.last_seen, is_doubtful)
-        for culprit in culprits:
-            self._harms[each.topic, *culprit].add(harm)
+                self._harms[stall.topic, EXPRESSION_MISMATCH].add(_harm(stall))
 
     def _of(self, fault: Fault) -> list[_Harm]:
         """Those that name the fault as a cause and overlap it in time."""

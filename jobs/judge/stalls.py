@@ -21,17 +21,16 @@ from numpy.typing import NDArray
 from jobs.instants import Instant
 from jobs.judge.case import Case
 from jobs.judge.confirmation import HoldingsOfTopic
-from jobs.judge.dossier import Dossier, QueueOffsets
+from jobs.judge.dossier import QueueOffsets
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.extents import Extent, persistence
 from jobs.judge.findings import Fault, Found, Stall
-from jobs.judge.situations import Period
 from jobs.judge.why import moves
 from jobs.judge.words import between, queues_in_words, waiting_in_words
 from jobs.kinds import FROZEN_PROCESS
 from jobs.schemas import NOT_LOCKED
 from rebalance_core.english import agreeing
-from rebalance_core.findings import ORPHANED
+from rebalance_core.findings import AUDITED, ORPHANED
 from rebalance_core.texts import Text
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -142,13 +141,7 @@ class Intervals:
         return self.owners[int(self.situation[row, poll])].get(self.polls.queues[row], NOT_KNOWN)
 
 
-def find_intervals(
-    dossier: Dossier,
-    topic: str,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
-    orphaned: Orphaned,
-) -> Intervals | None:
+def find_intervals(case: Case, topic: str, orphaned: Orphaned) -> Intervals | None:
     """The intervals of a topic; None if no queue ever failed to move while another kept up.
 
     A queue does not move if messages wait at both polls and its offset is the same. It is stalled
@@ -156,7 +149,7 @@ def find_intervals(
     may not move, or have nothing to do. So a stall lasts from the first to the last time that
     another kept up.
     """
-    offsets = dossier.offsets.get(topic, [])
+    offsets = case.dossier.offsets.get(topic, [])
     if not any(map(_stands_somewhere, offsets)):
         return None
     polls = Polls.of(offsets)
@@ -165,7 +158,7 @@ def find_intervals(
     if not (polls.unmoved & any_keeps_up).any():
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
-    situation, owners, unowned = _owners(polls, counts, periods, evaluated)
+    situation, owners, unowned = _owners(case, topic, polls, counts)
     unmoved = polls.unmoved & ~unowned & ~orphaned_at(polls, orphaned)
     stalled = _stalled(unmoved, counts, any_keeps_up)
     return Intervals(topic, polls, counts, stalled, any_keeps_up, situation, owners)
@@ -265,10 +258,7 @@ def orphaned_at(polls: Polls, orphaned: Orphaned) -> Flags:
 
 
 def _owners(
-    polls: Polls,
-    counts: Flags,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
+    case: Case, topic: str, polls: Polls, counts: Flags
 ) -> tuple[Longs, tuple[Mapping[QueueKey, Owners], ...], Flags]:
     """The situation of each interval, the owners by situation, and where nobody has the queue.
 
@@ -276,6 +266,8 @@ def _owners(
     times. Nothing shows whose a queue is before the first, nor where it was not audited; where it
     was, a queue that nobody takes has no owner.
     """
+    # There may be offsets of a topic that no member was seen to subscribe to.
+    periods = case.situations.by_topic.get(topic, ())
     first_seen = np.array([each.first_seen for each in periods], np.int64)
     in_force = np.searchsorted(first_seen, polls.times, side="right") - 1
     numbers: dict[str, int] = {}
@@ -288,8 +280,8 @@ def _owners(
     is_asked[situation[counts]] = True
     for situation_id, number in numbers.items():
         if is_asked[number]:
-            owners[number] = _owners_of(evaluated[situation_id])
-            if evaluated[situation_id].coverage == "AUDITED":
+            owners[number] = _owners_of(case.evaluated[situation_id])
+            if case.evaluated[situation_id].coverage == AUDITED:
                 unowned[number] = [queue not in owners[number] for queue in polls.queues]
     rows = np.arange(len(polls.queues))[:, np.newaxis]
     return situation, tuple(owners), unowned[situation, rows]
@@ -322,12 +314,7 @@ def stalled_queues(case: Case, found: Found) -> Found:
     """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
     seconds, orphaned = case.persistence_seconds, orphaned_queues(found)
     for topic in case.dossier.offsets:
-        # There may be offsets of a topic that no member was seen to subscribe to.
-        periods = case.situations.by_topic.get(topic, ())
-        intervals = find_intervals(
-            case.dossier, topic, periods, case.evaluated, orphaned.get(topic, {})
-        )
-
+        intervals = find_intervals(case, topic, orphaned.get(topic, {}))
         if intervals is None:
             continue
 

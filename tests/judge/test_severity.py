@@ -60,7 +60,7 @@ def test_an_orphan_that_is_read_throughout_is_a_warning_unless_messages_pile_up(
     kind, unread_share, severity
 ):
     found = finding(kind, 0.5, unread_share)
-    given = finding_severity(found, TERMS, orderly=True, is_read_throughout=True)
+    given = finding_severity(found, TERMS, orderly=True, is_read=True)
     assert given == severity
 
 

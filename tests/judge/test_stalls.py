@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Stall
+from jobs.judge.situations import Situations
 from jobs.judge.stalls import find_intervals, stall_episodes
+from tests.judge.phases import case
 from tests.judge.witnesses import (
     BROKER,
     OTHER_BROKER,
@@ -273,5 +275,5 @@ def test_a_topic_in_which_no_queue_ever_stands_still_asks_for_no_evaluation():
     queues = [offsets(number, steady(*range(0, 6000, 60))) for number in range(24)]
     dossier = Dossier("DefaultCluster", "G", offsets={TOPIC: queues})
     # There is no evaluation of the period: looking for it would raise.
-    intervals = find_intervals(dossier, TOPIC, periods([("one", 0)]), {}, {})
-    assert intervals is None
+    of = case(dossier=dossier, situations=Situations({TOPIC: periods([("one", 0)])}), evaluated={})
+    assert find_intervals(of, TOPIC, {}) is None

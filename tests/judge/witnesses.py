@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
 from jobs.judge.evaluated import Allocated, Evaluated, QueueKey
 from jobs.judge.holdings import Holding, find_holdings
-from jobs.judge.situations import Period, Situation
+from jobs.judge.situations import Period, Situation, Situations
 from jobs.judge.stalls import find_intervals
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.findings import OWNERS_NOT_KNOWN
@@ -240,7 +241,12 @@ def intervals_of(
     orphaned: dict[QueueKey, list[tuple[Instant, Instant]]] = {}
     for queue, since, until in orphans:
         orphaned.setdefault(queue, []).append((at(since), at(until)))
-    return find_intervals(dossier, topic, periods(segments, topic), situations, orphaned)
+    of = SimpleNamespace(
+        dossier=dossier,
+        situations=Situations({topic: periods(segments, topic)}),
+        evaluated=situations,
+    )
+    return find_intervals(of, topic, orphaned)  # type: ignore[arg-type]
 
 
 def burst(*, read_later: bool = False) -> list[QueueOffsets]:
