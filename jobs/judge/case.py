@@ -16,7 +16,7 @@ from jobs.judge.reassignments import Reassignment, find_reassignments
 from jobs.judge.routes import RouteChange, find_route_changes, readable_queues
 from jobs.judge.situations import Situations
 from jobs.judge.terms import Terms
-from jobs.judge.timeline import Timeline, build_timeline, without_route
+from jobs.judge.timeline import Phase, Timeline, build_timeline, phases_of, without_route
 from rebalance_core.findings import STRATEGY_NOT_KNOWN
 from rebalance_core.message_queue import is_retry_topic
 
@@ -72,20 +72,21 @@ class Case:
         return sorted({snapshot for run in self.dossier.polls for snapshot in run.times})
 
     @cached_property
-    def timelines(self) -> Mapping[str, Timeline]:
-        """By topic."""
+    def _phases(self) -> Mapping[str, Sequence[Phase]]:
         return {
-            topic: build_timeline(topic, periods, self.evaluated, self.snapshots)
+            topic: list(phases_of(periods, self.evaluated, self.snapshots))
             for topic, periods in self.situations.by_topic.items()
         }
 
     @cached_property
+    def timelines(self) -> Mapping[str, Timeline]:
+        """By topic."""
+        return {topic: build_timeline(topic, phases) for topic, phases in self._phases.items()}
+
+    @cached_property
     def without_route(self) -> Mapping[str, Timeline]:
         """By topic the timeline of the periods of which no route is known."""
-        return {
-            topic: without_route(topic, periods, self.evaluated, self.snapshots)
-            for topic, periods in self.situations.by_topic.items()
-        }
+        return {topic: without_route(topic, phases) for topic, phases in self._phases.items()}
 
     @cached_property
     def route_changes(self) -> Mapping[str, Sequence[RouteChange]]:

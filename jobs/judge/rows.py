@@ -6,7 +6,6 @@ from collections import defaultdict
 
 from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.judge.case import Case
-from jobs.judge.evaluated import QueueKey
 from jobs.judge.findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
 from jobs.judge.health import (
     find_rounds,
@@ -104,6 +103,8 @@ class _Marked:
     def row(self, finding: Finding) -> Row:
         """The row of a finding, but for its group."""
         id_, columns = self._made(finding)
+        if not isinstance(finding, Fault):
+            columns["broker_name"], columns["queue_id"] = finding.queue
         if is_there(finding.extent):
             self.there.add(id_)
         return {
@@ -141,40 +142,21 @@ class _Marked:
             case Stall():
                 return (
                     stall_id(*self._group, topic, *finding.queue),
-                    {
-                        **_of_queue(finding.queue),
-                        "polls": finding.extent.snapshots,
-                        "backlog": finding.backlog,
-                        "backlog_growth": finding.backlog_growth,
-                        "owners": finding.owners,
-                        "held": finding.held,
-                        "why": finding.why,
-                    },
+                    {**vars(finding), "polls": finding.extent.snapshots},
                 )
             case QueueFinding():
                 return (
                     finding_id(*self._group, topic, *finding.queue, finding.kind),
                     {
-                        **_of_queue(finding.queue),
+                        **vars(finding),
                         # They once were those of one certainty.
                         "episode_first_seen": finding.first_seen,
                         "episode_last_seen": finding.last_seen,
-                        "certainty": finding.certainty,
-                        "probability": finding.probability,
-                        "completeness": finding.completeness,
                         "claimants": [each._asdict() for each in finding.claimants],
-                        "causes": finding.causes,
-                        "strategy_source": finding.strategy_source,
                         "backlog": finding.left.messages,
                         "backlog_growth": finding.left.growth,
                         "orderly": self._orderly,
                         "confirmed": finding.held,
                         "computed": CAUSES.isdisjoint(finding.causes),
-                        "held": finding.held,
-                        "moved": finding.moved,
                     },
                 )
-
-
-def _of_queue(queue: QueueKey) -> Row:
-    return {"broker_name": queue[0], "queue_id": queue[1]}

@@ -7,7 +7,7 @@ all the same: what the members hold is judged in it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -75,16 +75,8 @@ class Timeline:
         return self.runs[-1].after if self.runs else 0
 
 
-def build_timeline(
-    topic: str,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
-    snapshots: Sequence[Instant] = (),
-) -> Timeline:
-    """The timeline of a topic from its periods in time and, by situation id, the evaluations.
-
-    ``snapshots`` are those of the group, ascending: a period in which nobody looked for a time
-    becomes several phases, one in each watch.
+def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
+    """The timeline of a topic from all its phases in time, see ``phases_of``.
 
     Periods without evidence (no broker answered, no route) are left out, so that they end no
     episode. A phase is blind if all lists agree for the one reason that fewer of them came: lists
@@ -94,7 +86,7 @@ def build_timeline(
     """
     informed = [
         each
-        for each in _phases(topic, periods, evaluated, snapshots)
+        for each in phases
         if each.evaluated.shows_owners or each.evaluated.coverage == STRATEGY_NOT_KNOWN
     ]
     blind = _blind([each.evaluated for each in informed])
@@ -107,17 +99,11 @@ def build_timeline(
     )
 
 
-def without_route(
-    topic: str,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
-    snapshots: Sequence[Instant],
-) -> Timeline:
+def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
     """The timeline of a topic in the periods of which no route is known, nor so an owner.
 
     What its members report shows faults all the same.
     """
-    phases = _phases(topic, periods, evaluated, snapshots)
     routeless = (each for each in phases if each.evaluated.coverage == ROUTE_NOT_KNOWN)
     return Timeline(
         topic,
@@ -125,17 +111,21 @@ def without_route(
     )
 
 
-def _phases(
-    topic: str,
+def phases_of(
     periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
-    snapshots: Sequence[Instant],
+    snapshots: Sequence[Instant] = (),
 ) -> Iterator[Phase]:
-    """Each period in each of its watches, not numbered yet."""
+    """The phases of a topic, not numbered yet, from its periods in time and, by situation id, the
+    evaluations.
+
+    ``snapshots`` are those of the group, ascending: a period in which nobody looked for a time
+    becomes several phases, one in each watch.
+    """
     for period, watch in _in_watches(periods, snapshots):
         situation = period.situation
         yield Phase(
-            topic,
+            situation.topic,
             situation.situation_id,
             *period[1:],
             evaluated[situation.situation_id],
