@@ -132,5 +132,5 @@ class Case:
         return {
             situation_id: readable_queues(situation.routes)
             for situation_id, situation in self.situations.distinct().items()
-            if self.evaluated[situation_id].coverage == STRATEGY_NOT_KNOWN
+            if self.evaluated[situation_id].verdict.coverage == STRATEGY_NOT_KNOWN
         }

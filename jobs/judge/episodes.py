@@ -78,9 +78,9 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
         queue,
         certainty=CERTAIN if 2 * certain >= extent.snapshots else POSSIBLE,
         probability=weighted / extent.snapshots,
-        completeness=min(phase.evaluated.completeness for phase, _ in episode.shown),
+        completeness=min(phase.verdict.completeness for phase, _ in episode.shown),
         claimants=last.claimants,
-        strategy_source=last_phase.evaluated.strategy_source,
+        strategy_source=last_phase.verdict.strategy_source,
         causes=causes,
         times=tuple((phase.first_seen, phase.last_seen) for phase, _ in episode.shown),
     )
@@ -177,7 +177,7 @@ def stacked_episodes(
     for timeline in timelines:
         for phase in timeline.phases:
             # Runs without owners end no episode: no stacked id is found in them.
-            if phase.evaluated.shows_owners:
+            if phase.verdict.shows_owners:
                 by_run[phase.group_run, phase.watch][timeline.topic].append(phase)
     in_time = [by_topic for _, by_topic in sorted(by_run.items(), key=itemgetter(0))]
     runs = runs_of([_part(by_topic.values()) for by_topic in in_time])

@@ -56,7 +56,7 @@ _NOTHING: Row = {
 
 #: The columns that are those of the last evaluation that shows them.
 _AT_THE_END = (
-    *("coverage", "reason", "members", "processes", "queues", "idle_clients", "imbalance"),
+    *("coverage", "reason", "members", "processes", "queues", "idle_clients"),
     *("strategy_source", "subscription_source"),
 )
 
@@ -69,7 +69,7 @@ def group_health(
     stalls: Sequence[Stall],
 ) -> Row:
     """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
-    covered = [(each, evaluated[each.situation.situation_id]) for each in periods]
+    covered = [(each, evaluated[each.situation.situation_id].verdict) for each in periods]
     # What shows owners counts over what is later and does not.
     _, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
     severities = [*(each.severity for each in queues), *(each.severity for each in stalls)]
@@ -85,6 +85,7 @@ def group_health(
             (each.completeness for _, each in covered if each.shows_owners), default=0.0
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
+        "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, queues),
         "duplicate_queue_minutes": _queue_minutes(DUPLICATE, queues),
         "worst_severity": worst(severities) if severities else None,

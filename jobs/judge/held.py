@@ -211,7 +211,7 @@ class _OfTopic:
         self, kind: str, cause: str, episode: _Rounds, claimants: Sequence[Claimant] = ()
     ) -> QueueFinding:
         extent, shown = episode.extent, episode.shown
-        phases = [self._timeline.phases[p - 1].evaluated for each in shown for p in each.positions]
+        phases = [self._timeline.phases[p - 1].verdict for each in shown for p in each.positions]
         times = [(extent.first_seen, extent.last_seen)]
         if extent.share_of_time < 1:
             times = [(each.moment, each.moment) for each in shown]

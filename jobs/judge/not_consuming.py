@@ -96,7 +96,7 @@ def _has_members(case: Case, topic: str, times: Longs) -> Flags:
     periods = case.situations.by_topic.get(topic, ())
     has = [
         each.processes > 0 and each.coverage in (AUDITED, STRATEGY_NOT_KNOWN)
-        for each in (case.evaluated[period.situation.situation_id] for period in periods)
+        for each in (case.evaluated[one.situation.situation_id].verdict for one in periods)
     ]
     first_seen = np.array([each.first_seen for each in periods], np.int64)
     in_force = np.searchsorted(first_seen, times, side="right") - 1

@@ -93,7 +93,10 @@ def _shares(phase: Phase) -> _Shares:
 def _reassignment(before: _Shares, now: _Shares) -> Reassignment | None:
     joined, left = now.clients - before.clients, before.clients - now.clients
     moved = {taker.queue for taker in now.takers ^ before.takers}
-    queues_before, queues = before.phase.evaluated.queues, now.phase.evaluated.queues
+    queues_before, queues = (
+        before.phase.verdict.queues,
+        now.phase.verdict.queues,
+    )
     if not (moved or joined or left or queues_before != queues):
         return None
     return Reassignment(

@@ -281,7 +281,7 @@ def _owners(
     for situation_id, number in numbers.items():
         if is_asked[number]:
             owners[number] = _owners_of(case.evaluated[situation_id])
-            if case.evaluated[situation_id].coverage == AUDITED:
+            if case.evaluated[situation_id].verdict.coverage == AUDITED:
                 unowned[number] = [queue not in owners[number] for queue in polls.queues]
     rows = np.arange(len(polls.queues))[:, np.newaxis]
     return situation, tuple(owners), unowned[situation, rows]

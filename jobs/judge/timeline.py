@@ -17,7 +17,7 @@ from jobs.instants import Instant
 from jobs.judge.evaluated import Evaluated
 from jobs.judge.extents import Part, Run, runs_of, watches
 from jobs.judge.situations import Period
-from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
+from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.state import Unreachable
 
 
@@ -41,6 +41,11 @@ class Phase(NamedTuple):
     #: Who does not reach which broker: see the core's ``State``.
     unreachable: tuple[Unreachable, ...] = ()
 
+    @property
+    def verdict(self) -> Evaluation:
+        """What the core says of its situation."""
+        return self.evaluated.verdict
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -57,7 +62,7 @@ class Timeline:
     def members_at(self, moment: Instant) -> int:
         """How many members the group has by then; only of a timeline with phases."""
         place = bisect_right(self.phases, moment, key=lambda phase: phase.first_seen)
-        return self.phases[max(place - 1, 0)].evaluated.members
+        return self.phases[max(place - 1, 0)].verdict.members
 
     @cached_property
     def runs(self) -> Sequence[Run]:
@@ -87,9 +92,9 @@ def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
     informed = [
         each
         for each in phases
-        if each.evaluated.shows_owners or each.evaluated.coverage == STRATEGY_NOT_KNOWN
+        if each.verdict.shows_owners or each.verdict.coverage == STRATEGY_NOT_KNOWN
     ]
-    blind = _blind([each.evaluated for each in informed])
+    blind = _blind(informed)
     return Timeline(
         topic,
         tuple(
@@ -104,7 +109,7 @@ def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
 
     What its members report shows faults all the same.
     """
-    routeless = (each for each in phases if each.evaluated.coverage == ROUTE_NOT_KNOWN)
+    routeless = (each for each in phases if each.verdict.coverage == ROUTE_NOT_KNOWN)
     return Timeline(
         topic,
         tuple(each._replace(position=place) for place, each in enumerate(routeless, start=1)),
@@ -162,16 +167,19 @@ def _in_watches(
         yield rest, end
 
 
-def _blind(evaluations: Sequence[Evaluated]) -> list[bool]:
-    """Of each evaluation in time, whether it is blind."""
+def _blind(phases: Sequence[Phase]) -> list[bool]:
+    """Of each phase in time, whether it is blind."""
     # Where nothing is computed, no list that differs would show.
-    lists = [each.completeness * each.nameservers * each.shows_owners for each in evaluations]
+    lists = [
+        each.verdict.completeness * each.evaluated.nameservers * each.verdict.shows_owners
+        for each in phases
+    ]
     differing = [
         number
-        for number, each in enumerate(evaluations)
-        if any(finding.certainty == POSSIBLE for finding in each.findings)
+        for number, each in enumerate(phases)
+        if any(finding.certainty == POSSIBLE for finding in each.evaluated.findings)
     ]
-    blind = [not each.shows_owners for each in evaluations]
+    blind = [not each.verdict.shows_owners for each in phases]
     for before, after in pairwise(differing):
         most = max(lists[before + 1 : after], default=0.0)
         if most < lists[before] and most < lists[after]:

@@ -23,7 +23,7 @@ from jobs.judge.situations import Period, Situation
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
 from jobs.masking import Masking
-from rebalance_core.findings import AUDITED, OWNERS_NOT_KNOWN
+from rebalance_core.findings import AUDITED, Evaluation
 
 TOPIC = "T"
 TERMS = Terms(
@@ -49,25 +49,25 @@ def at(second: float) -> Instant:
 
 
 def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evaluated:
-    values: dict[str, Any] = {
-        "coverage": (coverage := overrides.get("coverage", AUDITED)),
+    """A healthy situation, but for these; what is no field of it is of the core's verdict."""
+    values: dict[str, Any] = {"nameservers": 1}
+    values |= dict.fromkeys(("findings", "faults", "stacked", "unreadable"), ())
+    verdict: dict[str, Any] = {
+        "coverage": AUDITED,
         "reason": "",
-        "shows_owners": coverage not in OWNERS_NOT_KNOWN,
         "completeness": 1.0,
-        "nameservers": 1,
         "members": 2,
         "processes": 2,
         "queues": 4,
         "idle_clients": 0,
-        "imbalance": 0,
+        "most_queues": 2,
+        "fewest_queues": 2,
         "strategy_source": "assumed",
         "subscription_source": "HEARTBEAT",
-        "findings": (),
-        "faults": (),
-        "stacked": (),
-        "unreadable": (),
     }
-    return Evaluated(**values | overrides, allocations=lambda: tuple(allocations))
+    for name, value in overrides.items():
+        (values if name in values else verdict)[name] = value
+    return Evaluated(Evaluation(**verdict), **values, allocations=lambda: tuple(allocations))
 
 
 def finding(

@@ -7,12 +7,13 @@ import pytest
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
 from tests.judge.phases import at, broker, evaluated, period, queue_finding, route, stall
 
-GOOD = evaluated(reason="why good", queues=8, imbalance=1, strategy_source="assumed")
+GOOD = evaluated(
+    reason="why good", queues=8, most_queues=2, fewest_queues=1, strategy_source="assumed"
+)
 BAD = evaluated(reason="why bad", completeness=0.5, members=3, strategy_source="assumed")
 NONE = evaluated(
     coverage="NO_BROKER_ANSWERED",
     reason="why none",
-    shows_owners=False,
     completeness=0.0,
     members=0,
 )
@@ -141,7 +142,9 @@ def test_every_period_is_a_state_run():
 def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
     by_id = {
         # That a state could not be recomputed hides no queue that its route shows.
-        "both": evaluated(shows_owners=False, unreadable=(("broker-a", 4), ("broker-a", 5))),
+        "both": evaluated(
+            coverage="ROUTE_NOT_KNOWN", unreadable=(("broker-a", 4), ("broker-a", 5))
+        ),
         "none": evaluated(),
         "one": evaluated(unreadable=(("broker-a", 5),)),
     }

@@ -147,7 +147,7 @@ def test_the_last_situation_that_was_recomputed_counts():
     by_id = {
         "before": divided([ALICE], 4),
         "last": divided([ALICE, BOB], 4),
-        "blind": evaluated(coverage="NO_BROKER_ANSWERED", shows_owners=False),
+        "blind": evaluated(coverage="NO_BROKER_ANSWERED"),
     }
     periods = [period("before", 0, 60), period("last", 120, 180), period("blind", 240, 240)]
 

@@ -164,7 +164,7 @@ def test_blind_phases_and_those_of_which_nothing_is_known_do_not_tell_what_has_e
 
 def is_blind(states, number):
     """The definition, word by word: quadratic, and so only here."""
-    lists = [each.completeness * each.nameservers for each in map(state, states)]
+    lists = [each.verdict.completeness * each.nameservers for each in map(state, states)]
     differ = [name.startswith("differ") for name in states]
     before = [n for n in range(number) if differ[n]]
     after = [n for n in range(number + 1, len(states)) if differ[n]]

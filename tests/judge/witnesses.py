@@ -15,8 +15,8 @@ from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.situations import Period, Situation, Situations
 from jobs.judge.stalls import find_intervals
 from jobs.judge.timeline import Phase, Timeline
-from rebalance_core.findings import OWNERS_NOT_KNOWN
 from rebalance_core.state import Unreachable
+from tests.judge import phases
 
 GROUP, TOPIC = "G", "T"
 BROKER, OTHER_BROKER = "broker-a", "broker-b"
@@ -60,26 +60,8 @@ def evaluated(
     allocations: Iterable[Allocated], processes: int = 2, coverage: str = "AUDITED"
 ) -> Evaluated:
     """A healthy situation in which the queues are taken so."""
-    taken = tuple(allocations)
-    return Evaluated(
-        coverage=coverage,
-        reason="",
-        shows_owners=coverage not in OWNERS_NOT_KNOWN,
-        completeness=1.0,
-        nameservers=1,
-        members=processes,
-        processes=processes,
-        queues=4,
-        idle_clients=0,
-        imbalance=0,
-        strategy_source="observed",
-        subscription_source="HEARTBEAT",
-        findings=(),
-        faults=(),
-        stacked=(),
-        unreadable=(),
-        allocations=lambda: taken,
-    )
+    verdict = {"coverage": coverage, "members": processes, "processes": processes}
+    return phases.evaluated(tuple(allocations), **verdict, strategy_source="observed")
 
 
 def timeline(
