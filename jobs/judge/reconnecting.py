@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from jobs.instants import SECOND, Instant
 from jobs.judge.case import Case
-from jobs.judge.channels import Channel
-from jobs.judge.dossier import Broker, ClientRun
+from jobs.judge.channels import Channel, Starts, by_broker, starts_of
+from jobs.judge.dossier import Broker
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Fault, Found
 from jobs.judge.flapping import Life, successions
@@ -106,12 +106,12 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnectin
     Neither counts. A connection of a new process, as its start time shows, is no reconnection, but
     may be one of many restarts.
     """
-    channels, clients = case.situations.channels, case.dossier.clients
+    channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:
         return []
     found: list[Reconnecting] = []
     of_processes = {
-        client_id: _of_new_processes(client_id, of_id, clients)
+        client_id: _of_new_processes(of_id, starts.get(client_id, ()))
         for client_id, of_id in channels.items()
     }
     members_at = case.timelines[case.main_topic].members_at
@@ -120,7 +120,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnectin
         if client_id not in flapping:
             away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
             for each in _rows(case, of_id, of_brokers.union(away)):
-                together = _taken_together(case, client_id, of_id, each)
+                together = _taken_together(case, of_id, each, starts.get(client_id, ()))
                 if together.restarts or any(
                     sum((row.broker, at) not in of_processes[client_id] for at in row.times)
                     >= _FEWEST
@@ -131,19 +131,14 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnectin
 
 
 def _of_new_processes(
-    client_id: str, channels: Sequence[Channel], clients: Iterable[ClientRun]
+    channels: Sequence[Channel], starts: Starts
 ) -> frozenset[tuple[Broker, Instant]]:
     """Where and when the first connections of processes were seen whose start times are known."""
-    starts = {
-        run.start_timestamp
-        for run in clients
-        if run.client_id == client_id and run.start_timestamp is not None
-    }
     first_seen = sorted((each.broker, each.first_seen) for each in channels)
     return frozenset(
         first_seen[place]
         for broker in {each.broker for each in channels}
-        for start in starts
+        for start in {start for _, start in starts}
         if (place := bisect_left(first_seen, (broker, start - _CLOCKS_DIFFER))) < len(first_seen)
         and first_seen[place][0] == broker
     )
@@ -173,16 +168,15 @@ def _restarts_of_brokers(
     """
     came: dict[Broker, list[tuple[Instant, str]]] = defaultdict(list)
     for client_id, of_id in channels.items():
-        for broker in {each.broker for each in of_id}:
-            starts = sorted(each.first_seen for each in of_id if each.broker == broker)
+        for broker, of_broker in by_broker(of_id).items():
             came[broker] += [
-                (start, client_id)
-                for start in starts[1:]
-                if (broker, start) not in of_processes[client_id]
+                (each.first_seen, client_id)
+                for each in of_broker[1:]
+                if (broker, each.first_seen) not in of_processes[client_id]
             ]
     found: set[tuple[Broker, Instant]] = set()
-    for broker, of_broker in came.items():
-        times = _of_nearly_all(sorted(of_broker), members_at)
+    for broker, of_members in came.items():
+        times = _of_nearly_all(sorted(of_members), members_at)
         if 1 + sum(later - one > _AT_ONCE for one, later in pairwise(times)) < _FEWEST:
             found.update((broker, time) for time in times)
     return frozenset(found)
@@ -239,7 +233,7 @@ def _rows(
 
 
 def _taken_together(
-    case: Case, client_id: str, channels: Sequence[Channel], rows: Sequence[_Row]
+    case: Case, channels: Sequence[Channel], rows: Sequence[_Row], starts: Starts
 ) -> Reconnecting:
     end = case.asked_until
     first_seen = min(row.times[0] for row in rows)
@@ -255,7 +249,7 @@ def _taken_together(
     }
     longest = max(later - one for row in rows for one, later in pairwise(row.times))
     return Reconnecting(
-        client_id,
+        channels[0].client_id,
         first_seen,
         last_seen,
         times,
@@ -263,7 +257,7 @@ def _taken_together(
         tuple(sorted(addresses)),
         end - last_seen <= longest,
         _left_behind(channels),
-        _restarts(client_id, case.dossier.clients, first_seen, last_seen, times),
+        _restarts(starts, first_seen, last_seen, times),
     )
 
 
@@ -275,27 +269,15 @@ def _left_behind(channels: Iterable[Channel]) -> bool:
     )
 
 
-def _restarts(
-    client_id: str,
-    clients: Iterable[ClientRun],
-    first_seen: Instant,
-    last_seen: Instant,
-    connections: int,
-) -> bool:
+def _restarts(starts: Starts, first_seen: Instant, last_seen: Instant, connections: int) -> bool:
     """Whether new connections are new processes, as the start times of its running infos say.
 
     Of a process that lives for a minute few questions meet each of them: what counts is how many of
     the answers, or of the connections where these are fewer, are those of a new one.
     """
-    starts = [
-        run.start_timestamp
-        for run in clients
-        if run.client_id == client_id and run.start_timestamp is not None
-        for _, moment in run.times
-        if first_seen <= moment <= last_seen
-    ]
-    new = {start for start in starts if first_seen <= start}
-    return len(new) > 1 and 2 * len(new) > min(connections, len(starts))
+    met = [start for moment, start in starts if first_seen <= moment <= last_seen]
+    new = {start for start in met if first_seen <= start}
+    return len(new) > 1 and 2 * len(new) > min(connections, len(met))
 
 
 def reconnecting_faults(
