@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
+from itertools import chain
 from math import fsum
 from typing import NamedTuple
 
@@ -21,7 +22,8 @@ from jobs.judge.dossier import Broker, Dossier, RouteRun
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.extents import usual_gap
 from jobs.judge.findings import QueueFinding, Stall
-from jobs.judge.situations import Period, find_runs
+from jobs.judge.routes import readable
+from jobs.judge.situations import Period
 from jobs.judge.tables import Row
 from jobs.kinds import worst
 from rebalance_core.english import joined
@@ -31,7 +33,6 @@ from rebalance_core.texts import Text
 #: The coverage of a topic that has a route and that no group subscribes to.
 NO_GROUP = "NO_GROUP"
 
-_PERM_READ = 4
 _MINUTE = 60 * SECOND
 
 #: What a column of type int holds.
@@ -107,24 +108,18 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
 
     Nobody reads the topic, or whoever does was not polled.
     """
-    runs = find_runs((run.namesrv_addr, run.route_id, run.times) for run in routes)
-    at_end = set(runs[-1].content)
-    readable = {
-        (broker.broker_name, broker.read_queue_nums)
-        for run in routes
-        if (run.namesrv_addr, run.route_id) in at_end
-        for broker in run.brokers
-        if broker.perm & _PERM_READ
-    }
+    times = sorted({time for run in routes for time in run.times})
+    at_end = [readable(run.brokers) for run in routes if times[-1] in run.times]
+    queues = sum(queues for _, queues in set(chain.from_iterable(at_end)))
     return {
         **_NOTHING,
         "topic": topic,
         "coverage": NO_GROUP,
         "reason": Text("no member of any group in the dumps subscribes to the topic"),
-        "snapshots": sum(len(run.times) for run in runs),
-        "first_seen": runs[0].times[0],
-        "last_seen": runs[-1].times[-1],
-        "queues": min(sum(queues for _, queues in readable), _MOST_INT),
+        "snapshots": len(times),
+        "first_seen": times[0],
+        "last_seen": times[-1],
+        "queues": min(queues, _MOST_INT),
     }
 
 

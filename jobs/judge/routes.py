@@ -52,15 +52,15 @@ def find_route_changes(
     """
     runs_of: dict[str, list[RouteRun]] = defaultdict(list)
     for run in routes:
-        if sum(queues for _, queues in _readable(run.brokers)) <= most_queues:
+        if sum(queues for _, queues in readable(run.brokers)) <= most_queues:
             runs_of[run.namesrv_addr].append(run)
     given = sorted(each for runs in runs_of.values() for each in _given(runs))
     current: dict[str, Sequence[Readable]] = {}
     changes: list[RouteChange] = []
-    for snapshot, collected_at, namesrv_addr, readable in given:
+    for snapshot, collected_at, namesrv_addr, queues in given:
         before = _union(current)
         is_first = namesrv_addr not in current
-        current[namesrv_addr] = readable
+        current[namesrv_addr] = queues
         now = _union(current)
         if not is_first and before != now:
             changes.append(RouteChange(snapshot, collected_at, before, now))
@@ -73,7 +73,7 @@ def _given(
     """What one nameserver gave first, and each time that it gave something else."""
     if len(runs) == 1:
         (run,) = runs
-        yield run.times[0], run.answered_at[0], run.namesrv_addr, _readable(run.brokers)
+        yield run.times[0], run.answered_at[0], run.namesrv_addr, readable(run.brokers)
         return
     polls = sorted(
         (snapshot, collected_at, number)
@@ -83,11 +83,12 @@ def _given(
     last = None
     for snapshot, collected_at, number in polls:
         if number != last:
-            yield snapshot, collected_at, runs[number].namesrv_addr, _readable(runs[number].brokers)
+            yield snapshot, collected_at, runs[number].namesrv_addr, readable(runs[number].brokers)
         last = number
 
 
-def _readable(brokers: Iterable[RouteBrokerRow]) -> Sequence[Readable]:
+def readable(brokers: Iterable[RouteBrokerRow]) -> Sequence[Readable]:
+    """The brokers of a route of which queues can be read, sorted."""
     return sorted(
         (broker.broker_name, broker.read_queue_nums)
         for broker in brokers
@@ -96,17 +97,17 @@ def _readable(brokers: Iterable[RouteBrokerRow]) -> Sequence[Readable]:
 
 
 def _union(current: Mapping[str, Sequence[Readable]]) -> Sequence[Readable]:
-    return sorted({each for readable in current.values() for each in readable})
+    return sorted({each for queues in current.values() for each in queues})
 
 
 def readable_queues(
     routes: Iterable[tuple[str, Sequence[RouteBrokerRow]]],
 ) -> frozenset[QueueKey]:
     """The queues that every nameserver's route has; ``routes`` by nameserver."""
-    of_each = [queues_of(_readable(brokers)) for _, brokers in routes]
+    of_each = [queues_of(readable(brokers)) for _, brokers in routes]
     return frozenset(of_each[0].intersection(*of_each[1:])) if of_each else frozenset()
 
 
-def queues_of(readable: Sequence[Readable]) -> set[QueueKey]:
+def queues_of(brokers: Sequence[Readable]) -> set[QueueKey]:
     """Each of the readable queues."""
-    return {(name, queue_id) for name, queues in readable for queue_id in range(queues)}
+    return {(name, queue_id) for name, queues in brokers for queue_id in range(queues)}
