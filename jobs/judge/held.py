@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from jobs.instants import Instant
-from jobs.judge.backlog import backlog, is_read
+from jobs.judge.backlog import is_read
 from jobs.judge.case import Case
 from jobs.judge.confirmation import Round
 from jobs.judge.drift import SHARE_KEPT, Drift
@@ -19,6 +19,7 @@ from jobs.judge.evaluated import Claimant, QueueKey
 from jobs.judge.extents import Episode, Part, Sighting, find_episodes, runs_of, widest
 from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.holdings import Process
+from jobs.judge.unlisted import witnessed
 from jobs.judge.words import between, clients_in_words, queues_in_words, waiting_in_words
 from jobs.kinds import (
     ALLOCATES_OTHERWISE,
@@ -44,7 +45,7 @@ _Rounds = Episode[QueueKey, Round]
 
 def held_queues(case: Case, found: Found) -> Found:
     """The queues that the holdings show to be wrong, and the faults that they are put down to."""
-    queues = held_findings(case)
+    queues = [witnessed(case, each) for each in held_findings(case)]
     return found.plus(held_faults(case, queues), queues)
 
 
@@ -312,7 +313,7 @@ def _not_held_in_words(
     ]
     if any(each.attributed_to == SHARE_KEPT for each in drift):
         evidence.append(Text("the clients still have what they had before the last change"))
-    if waiting := sum(_waiting(case, each) for each in findings):
+    if waiting := sum(each.left.messages or 0 for each in findings):
         evidence.append(Text("{waiting} there", waiting=waiting_in_words(waiting)))
     is_go = any(languages.get(each) == "GO" for each in client_ids)
     # What an update mends is that a client does not take the queues that a route gains.
@@ -327,12 +328,6 @@ def _not_held_in_words(
             )
         )
     return client_ids, joined(evidence), joined(remedy)
-
-
-def _waiting(case: Case, finding: QueueFinding) -> int:
-    """The messages that wait in the queue at the end."""
-    offsets = case.offsets.get((finding.topic, *finding.queue))
-    return backlog(offsets, finding.first_seen, finding.last_seen).messages or 0
 
 
 def _otherwise_in_words(

@@ -29,7 +29,7 @@ from jobs.judge.stalls import stalled_queues
 from jobs.judge.still_offline import still_offline
 from jobs.judge.tables import Row
 from jobs.judge.terms import Terms
-from jobs.judge.unlisted import queues_of_states, witnessed
+from jobs.judge.unlisted import queues_of_states
 from jobs.judge.why import explained, without_refused
 
 __all__ = ["RULES", "Row", "judge"]
@@ -51,7 +51,6 @@ RULES: tuple[Rule, ...] = (
     silent_clients,
     still_offline,
     blamed,
-    witnessed,
     # Of queues that are no orphans.
     stalled_queues,
     not_consuming,

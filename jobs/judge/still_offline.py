@@ -14,6 +14,7 @@ from jobs.judge.dossier import EarlierFinding
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.extents import Extent, Part, extent_of, runs_of, watches
 from jobs.judge.findings import Fault, Found, QueueFinding
+from jobs.judge.unlisted import witnessed
 from jobs.judge.words import queues_in_words
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from rebalance_core.causes import GROUP_OFFLINE
@@ -47,7 +48,9 @@ def still_offline(case: Case, found: Found) -> Found:
             and each.topic not in case.timelines
         ):
             by_topic[each.topic].append(each)
-    queues = [_queue(each, extent) for of_topic in by_topic.values() for each in of_topic]
+    queues = [
+        witnessed(case, _queue(each, extent)) for of_topic in by_topic.values() for each in of_topic
+    ]
     return found.plus([_fault(*each, extent) for each in by_topic.items()], queues)
 
 

@@ -45,34 +45,28 @@ def queues_of_states(case: Case, found: Found) -> Found:
     """The orphaned and duplicate queues that single states show, as far as no offset refutes them,
     and the faults UNLISTED_CONSUMER of those that are refuted.
     """
-    seconds = case.persistence_seconds
-    every = [each for line in case.timelines.values() for each in queue_episodes(line, seconds)]
-    refuted = find_refuted(every, case.offsets)
+    every = [
+        witnessed(case, each)
+        for timeline in case.timelines.values()
+        for each in queue_episodes(timeline, case.persistence_seconds)
+    ]
+    refuted = find_refuted(every)
     return found.plus(
-        unlisted_consumers(compress(every, refuted), case.offsets),
+        unlisted_consumers(compress(every, refuted)),
         compress(every, (not is_refuted for is_refuted in refuted)),
     )
 
 
-def witnessed(case: Case, found: Found) -> Found:
-    """The queues with what the holdings and the offsets show of them."""
-    return replace(found, queues=tuple(_witnessed(case, each) for each in found.queues))
-
-
-def _witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
+def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
+    """The finding with what the holdings and the offsets show of it."""
     offsets = case.offsets.get((finding.topic, *finding.queue))
-    is_read = is_read_all_the_same(finding, case.offsets)
+    reads = is_read(offsets, _times(finding))
     return replace(
         finding,
         left=backlog(offsets, finding.first_seen, finding.last_seen),
         held=confirm(finding, case.holdings),
-        moved=None if is_read is None or finding.kind == DUPLICATE else not is_read,
+        moved=None if reads is None or finding.kind == DUPLICATE else not reads,
     )
-
-
-def is_read_all_the_same(episode: QueueFinding, offsets: OffsetsOfQueues) -> bool | None:
-    """Whether the offsets of the queue move while it is found so; None: they do not show it."""
-    return is_read(offsets.get((episode.topic, *episode.queue)), _times(episode))
 
 
 def is_read_throughout(episode: QueueFinding, offsets: OffsetsOfQueues) -> bool:
@@ -86,14 +80,14 @@ def is_read_throughout(episode: QueueFinding, offsets: OffsetsOfQueues) -> bool:
     )
 
 
-def find_refuted(episodes: Sequence[QueueFinding], offsets: OffsetsOfQueues) -> list[bool]:
+def find_refuted(episodes: Sequence[QueueFinding]) -> list[bool]:
     """Of each episode whether it is refuted: an orphan whose offset moves again and again.
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
     comes are no evidence, and no orphans either: the retry topic's, as a rule.
     """
-    refuted = [_is_refuted(episode, offsets) for episode in episodes]
+    refuted = [_is_refuted(episode) for episode in episodes]
     offline = [
         each
         for each, is_read in zip(episodes, refuted, strict=True)
@@ -104,26 +98,14 @@ def find_refuted(episodes: Sequence[QueueFinding], offsets: OffsetsOfQueues) -> 
         or (
             GROUP_OFFLINE in each.causes
             and any(map(each.overlaps, offline))
-            and not _has_work(each, offsets)
+            and not each.left.messages
         )
         for each, is_read in zip(episodes, refuted, strict=True)
     ]
 
 
-def _is_refuted(episode: QueueFinding, offsets: OffsetsOfQueues) -> bool:
-    return (
-        episode.kind == ORPHANED
-        and episode.certainty == CERTAIN
-        and is_read_all_the_same(episode, offsets) is True
-    )
-
-
-def _has_work(episode: QueueFinding, offsets: OffsetsOfQueues) -> bool:
-    """Whether messages wait in the queue when the episode ends."""
-    left = backlog(
-        offsets.get((episode.topic, *episode.queue)), episode.first_seen, episode.last_seen
-    )
-    return bool(left.messages)
+def _is_refuted(episode: QueueFinding) -> bool:
+    return (episode.kind, episode.certainty, episode.moved) == (ORPHANED, CERTAIN, False)
 
 
 def _times(episode: QueueFinding) -> Sequence[tuple[Instant, Instant]]:
@@ -133,7 +115,7 @@ def _times(episode: QueueFinding) -> Sequence[tuple[Instant, Instant]]:
     return [(episode.first_seen, episode.last_seen)]
 
 
-def unlisted_consumers(refuted: Iterable[QueueFinding], offsets: OffsetsOfQueues) -> list[Fault]:
+def unlisted_consumers(refuted: Iterable[QueueFinding]) -> list[Fault]:
     """One fault per topic, over its queues that are no orphans by ``find_refuted``.
 
     Only where a broker lists nobody at all. Else who reads them may be listed: a member that
@@ -141,7 +123,7 @@ def unlisted_consumers(refuted: Iterable[QueueFinding], offsets: OffsetsOfQueues
     """
     of_topic: dict[str, list[QueueFinding]] = defaultdict(list)
     for episode in refuted:
-        if not _NOBODY_LISTED.isdisjoint(episode.causes) and _is_refuted(episode, offsets):
+        if not _NOBODY_LISTED.isdisjoint(episode.causes) and _is_refuted(episode):
             of_topic[episode.topic].append(episode)
     return [_fault(topic, episodes) for topic, episodes in of_topic.items()]
 

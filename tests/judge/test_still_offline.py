@@ -22,7 +22,7 @@ OPEN = (earlier(0), earlier(1))
 def offline(answers=(NOT_ONLINE,) * 5, *, found=OPEN, topics=()):
     dossier = group({"x": [(60 * n, 60 * n, each) for n, each in enumerate(answers)]})
     dossier.earlier = list(found)
-    found = still_offline(case(dossier=dossier, timelines=topics), Found())
+    found = still_offline(case(dossier=dossier, timelines=topics, offsets={}, holdings={}), Found())
     return found.queues, found.faults
 
 

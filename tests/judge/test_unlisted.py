@@ -6,7 +6,8 @@ import pytest
 
 from jobs.judge.extents import Extent
 from jobs.judge.findings import QueueFinding
-from jobs.judge.unlisted import find_refuted, is_read_throughout, unlisted_consumers
+from jobs.judge.unlisted import find_refuted, is_read_throughout, unlisted_consumers, witnessed
+from tests.judge.phases import case
 from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
 
 MINUTES = (0, 60, 120, 180, 240, 300)
@@ -29,9 +30,13 @@ def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORP
     return QueueFinding(**values | changes)
 
 
-def refuted(episodes, *queues):
+def seen(episodes, queues):
     by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
-    return find_refuted(episodes, by_queue)
+    return [witnessed(case(offsets=by_queue, holdings={}), each) for each in episodes]
+
+
+def refuted(episodes, *queues):
+    return find_refuted(seen(episodes, queues))
 
 
 def test_an_orphan_whose_offset_moves_again_and_again_is_none():
@@ -74,8 +79,7 @@ def test_where_a_group_that_no_broker_lists_reads_an_idle_queue_is_no_orphan_eit
 def test_the_fault_names_the_queues_and_says_why_they_are_no_orphans():
     episodes = [orphan(0), orphan(1)]
     queues = [offsets(number, steady(*MINUTES)) for number in (0, 1)]
-    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
-    (fault,) = unlisted_consumers(episodes, by_queue)
+    (fault,) = unlisted_consumers(seen(episodes, queues))
     assert (fault.fault, fault.extent.persistence) == ("UNLISTED_CONSUMER", "PERSISTENT")
     assert fault.evidence == (
         "by the brokers' lists nobody owns queues 0-1 of broker-a from 00:00:00 to 00:05:00 UTC, "
@@ -87,7 +91,7 @@ def test_the_fault_names_the_queues_and_says_why_they_are_no_orphans():
 @pytest.mark.parametrize("cause", ["MANUAL_ASSIGNMENT", "RECONNECTING", "SUBSCRIPTION_MISMATCH"])
 def test_where_members_are_listed_one_of_them_may_read_it_which_is_no_fault(cause):
     queue = offsets(0, steady(*MINUTES))
-    assert unlisted_consumers([orphan(causes=(cause,))], {(TOPIC, BROKER, 0): queue}) == []
+    assert unlisted_consumers(seen([orphan(causes=(cause,))], [queue])) == []
 
 
 def test_what_may_be_an_orphan_is_read_throughout_where_its_offset_moves_at_each_poll():
