@@ -32,7 +32,7 @@ from jobs.judge.terms import Terms
 from jobs.judge.unlisted import queues_of_states
 from jobs.judge.why import explained, without_refused
 
-__all__ = ["RULES", "Row", "judge"]
+__all__ = ["RULES", "Row", "find", "judge"]
 
 #: Gives what was found so far back with what it finds itself, or knows better.
 Rule: TypeAlias = Callable[[Case, Found], Found]
@@ -73,7 +73,13 @@ def judge(
 
     ``evaluated`` has every situation by its id.
     """
-    case, found = Case(dossier, situations, evaluated, terms), Found()
+    case = Case(dossier, situations, evaluated, terms)
+    return to_rows(case, find(case))
+
+
+def find(case: Case) -> Found:
+    """All that the rules find of a group, with its severities; rows are made of it, and no more."""
+    found = Found()
     for rule in RULES:
         found = rule(case, found)
-    return to_rows(case, found)
+    return found

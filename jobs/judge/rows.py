@@ -24,8 +24,6 @@ from jobs.kinds import QUEUE_FINDINGS
 
 #: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"
-#: The tables whose findings can be known issues.
-MARKED_TABLES = (*QUEUE_FINDINGS, "stacked_client_ids", "group_faults")
 
 
 def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:

@@ -9,8 +9,9 @@ import pytest
 from jobs.judge.evaluated import Claimant
 from jobs.judge.findings import Fault, StackedEpisode
 from jobs.judge.known_issues import entries_of, known_issue
-from jobs.judge.rows import KNOWN_ISSUE, MARKED_TABLES
+from jobs.judge.rows import KNOWN_ISSUE
 from jobs.judge.terms import KnownIssueTerms
+from jobs.kinds import QUEUE_FINDINGS
 from jobs.masking import Masking
 from jobs.schemas import REPORT_TABLES
 from tests.judge.phases import extent, queue_finding, stacked_id, stall
@@ -153,4 +154,4 @@ def test_without_entries_no_finding_is_known():
 
 def test_every_table_that_can_be_marked_has_the_column():
     with_column = {table.name for table in REPORT_TABLES if KNOWN_ISSUE in table.schema.names}
-    assert with_column == set(MARKED_TABLES)
+    assert with_column == {*QUEUE_FINDINGS, "stacked_client_ids", "group_faults"}
