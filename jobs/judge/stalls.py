@@ -313,6 +313,8 @@ _REMEDY = Text(
 def stalled_queues(case: Case, found: Found) -> Found:
     """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
     seconds, orphaned = case.persistence_seconds, orphaned_queues(found)
+    faults: list[Fault] = []
+    stalls: list[Stall] = []
     for topic in case.dossier.offsets:
         intervals = find_intervals(case, topic, orphaned.get(topic, {}))
         if intervals is None:
@@ -322,8 +324,9 @@ def stalled_queues(case: Case, found: Found) -> Found:
             return moves(case, case.timelines.keys() - {topic}, client_id, time)
 
         frozen = frozen_processes(intervals, seconds, case.holdings.get(topic), moves_elsewhere)
-        found = found.plus(frozen, stalls=stall_episodes(intervals, seconds))
-    return found
+        faults += frozen
+        stalls += stall_episodes(intervals, seconds)
+    return found.plus(faults, stalls=stalls)
 
 
 def frozen_processes(
