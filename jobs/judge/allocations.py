@@ -68,16 +68,9 @@ class AllocationBuilder:
         self._lengths: list[int] = []
         self._allocations: list[Allocation] = []
 
-    def add(
-        self,
-        cluster: str,
-        consumer_group: str,
-        topic: str,
-        state_id: str,
-        allocations: Sequence[Allocation],
-    ) -> None:
-        """The allocations of one situation."""
-        self._places.append((cluster, consumer_group, topic, state_id))
+    def add(self, place: tuple[str, str, str, str], allocations: Sequence[Allocation]) -> None:
+        """Those of one situation; ``place``: cluster, group, topic and state id."""
+        self._places.append(place)
         self._lengths.append(len(allocations))
         self._allocations += allocations
 

@@ -9,30 +9,34 @@ from dataclasses import replace
 import numpy as np
 
 from jobs.instants import SECOND, Instant
+from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier, QueueOffsets
-from jobs.judge.episodes import FaultEpisode
-from jobs.judge.words import clock, queues_in_words
+from jobs.judge.extents import Extent
+from jobs.judge.findings import Fault, Found
+from jobs.judge.words import MOST_NAMES, clock, queues_in_words
 from jobs.kinds import OFFSETS_WENT_BACK, PERSISTENT
 from rebalance_core.english import list_of
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
 
-_MOST_NAMES = 5
 
-
-def with_history(faults: Iterable[FaultEpisode], dossier: Dossier) -> Iterator[FaultEpisode]:
-    """The faults; what a broker without the group needs follows from what it was before.
+def with_history(case: Case, found: Found) -> Found:
+    """What a broker without the group needs follows from what it was before.
 
     One whose master is away needs that. One that listed members of the group before has the group:
     its clients are to come back, and ``updateSubGroup`` changes nothing.
     """
-    for fault in faults:
-        remedy = _remedy(fault, dossier) if fault.fault == GROUP_NOT_ON_BROKER else None
-        yield fault if remedy is None else replace(fault, remedy=remedy)
+    faults = (
+        replace(each, remedy=_remedy(each, case.dossier) or each.remedy)
+        if each.fault == GROUP_NOT_ON_BROKER
+        else each
+        for each in found.faults
+    )
+    return replace(found, faults=tuple(faults))
 
 
-def _remedy(fault: FaultEpisode, dossier: Dossier) -> Text | None:
+def _remedy(fault: Fault, dossier: Dossier) -> Text | None:
     names = set(fault.broker_names)
     away = names - {
         each.broker_name
@@ -44,7 +48,7 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> Text | None:
     if away:
         return Text(
             "bring the master of {brokers} back: the route gives no address of it",
-            brokers=list_of(sorted(away), _MOST_NAMES),
+            brokers=list_of(sorted(away), MOST_NAMES),
         )
     listed = {
         run.broker[0]
@@ -55,15 +59,13 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> Text | None:
         return Text(
             "{brokers} listed the group before, so that it is there: see whether the clients reach "
             "the broker, by its present address too, and restart those that do not",
-            brokers=list_of(sorted(names), _MOST_NAMES),
+            brokers=list_of(sorted(names), MOST_NAMES),
         )
     return None
 
 
-def offsets_went_back(
-    topic: str, offsets: Iterable[QueueOffsets], persistence_seconds: int
-) -> list[FaultEpisode]:
-    """One fault of all queues of the topic whose committed offset went back.
+def went_back(case: Case, found: Found) -> Found:
+    """One fault of all queues of a topic whose committed offset went back.
 
     Further than it was ``persistence_seconds`` before: a slave that answers for its master is some
     seconds behind, and a broker that restarts loses the last ones.
@@ -71,41 +73,44 @@ def offsets_went_back(
     Worked example: at 10:00 to 10:05 a queue's offset is 100, 200, 300, 400, 500 and then 50: since
     10:04 the group consumes again what it had consumed before 10:01.
     """
+    return found.plus(
+        fault
+        for topic, offsets in case.dossier.offsets.items()
+        for fault in _of_topic(topic, offsets, case.persistence_seconds * SECOND)
+    )
+
+
+def _of_topic(topic: str, offsets: Iterable[QueueOffsets], lately: Instant) -> Iterator[Fault]:
     found: dict[tuple[str, int], int] = {}
     times: list[tuple[Instant, Instant]] = []
     for each in offsets:
-        for poll in _went_back(each, persistence_seconds * SECOND):
+        for poll in _went_back(each, lately):
             again = int(each.consumer_offsets[poll] - each.consumer_offsets[poll + 1])
             queue = (each.broker_name, each.queue_id)
             found[queue] = found.get(queue, 0) + again
             times.append((int(each.times[poll]), int(each.times[poll + 1])))
     if not found:
-        return []
+        return
     first_seen, last_seen = min(times)[0], max(later for _, later in times)
-    return [
-        FaultEpisode(
-            topic=topic,
-            fault=OFFSETS_WENT_BACK,
-            first_seen=first_seen,
-            last_seen=last_seen,
-            snapshots=len({later for _, later in times}),
-            persistence=PERSISTENT,
-            ongoing=False,
-            evidence=Text(
-                "the offsets of {queues} went back, last between {before} and {after} UTC: "
-                "{number:,} messages that were consumed are consumed again",
-                queues=queues_in_words(found),
-                before=clock(max(times)[0]),
-                after=clock(last_seen),
-                number=sum(found.values()),
-            ),
-            remedy=Text(
-                "see who set them back: mqadmin resetOffsetByTime, the dashboard, or one of two "
-                "processes that consume the same queue and commit in turn"
-            ),
-            broker_names=tuple(sorted({name for name, _ in found})),
-        )
-    ]
+    polls = len({later for _, later in times})
+    yield Fault(
+        topic,
+        Extent(first_seen, last_seen, polls, PERSISTENT, ongoing=False),
+        OFFSETS_WENT_BACK,
+        evidence=Text(
+            "the offsets of {queues} went back, last between {before} and {after} UTC: "
+            "{number:,} messages that were consumed are consumed again",
+            queues=queues_in_words(found),
+            before=clock(max(times)[0]),
+            after=clock(last_seen),
+            number=sum(found.values()),
+        ),
+        remedy=Text(
+            "see who set them back: mqadmin resetOffsetByTime, the dashboard, or one of two "
+            "processes that consume the same queue and commit in turn"
+        ),
+        broker_names=tuple(sorted({name for name, _ in found})),
+    )
 
 
 def _went_back(offsets: QueueOffsets, lately: Instant) -> Sequence[int]:

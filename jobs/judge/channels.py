@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from jobs.instants import SECOND, Instant
 from jobs.judge.answers import Answers, broker_answers
@@ -34,6 +34,10 @@ _REPLACED = Text(
     "for which it keeps a silent one"
 )
 _SEVERAL_STARTS = Text("its answers have start times that alternate, so several processes answer")
+
+
+#: Of a client id, in time, when a running info came and when its process started.
+Starts: TypeAlias = Sequence[tuple[Instant, Instant]]
 
 
 class Channel(NamedTuple):
@@ -136,7 +140,7 @@ class ProcessCounts:
         heartbeat_expiry_seconds: int,
     ) -> None:
         expiry = heartbeat_expiry_seconds * SECOND
-        starts = _starts(clients)
+        starts = starts_of(clients)
         self._of_id = {
             client_id: _OfId(client_id, of_id, starts.get(client_id, ()), expiry)
             for client_id, of_id in channels.items()
@@ -156,13 +160,17 @@ class ProcessCounts:
         return bool(self._of_id)
 
 
+def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
+    """The channels of each broker, in the order in which they began."""
+    found: dict[Broker, list[Channel]] = defaultdict(list)
+    for each in sorted(channels, key=attrgetter("first_seen")):
+        found[each.broker].append(each)
+    return found
+
+
 def _overlap(channels: Sequence[Channel]) -> bool:
     """Whether a broker ever lists two of them at once."""
-    by_broker: dict[Broker, list[Channel]] = defaultdict(list)
-    for each in channels:
-        by_broker[each.broker].append(each)
-    for of_broker in by_broker.values():
-        of_broker.sort(key=lambda each: each.first_seen)
+    for of_broker in by_broker(channels).values():
         last = None
         for each in of_broker:
             if last is not None and each.first_seen <= last:
@@ -178,15 +186,13 @@ class _OfId:
         self,
         client_id: str,
         channels: Sequence[Channel],
-        starts: Sequence[tuple[Instant, Instant]],
+        starts: Starts,
         expiry: Instant,
     ) -> None:
         self._client_id = client_id
-        by_broker: dict[Broker, list[Channel]] = defaultdict(list)
-        for each in channels:
-            by_broker[each.broker].append(each)
         self._by_broker = {
-            broker: _AtBroker(of_broker, expiry) for broker, of_broker in by_broker.items()
+            broker: _AtBroker(of_broker, expiry)
+            for broker, of_broker in by_broker(channels).items()
         }
         self._at_once = _started_at_once(starts)
         self._ever_several = max(each.ever_together for each in self._by_broker.values())
@@ -236,7 +242,7 @@ class _AtBroker:
     """The channels of one client id at one broker. An id may have thousands."""
 
     def __init__(self, channels: Sequence[Channel], expiry: Instant) -> None:
-        self._channels = sorted(channels, key=attrgetter("first_seen"))
+        self._channels = channels
         self._expiry = expiry
         self._first_seen = [each.first_seen for each in self._channels]
         self._last_seen = sorted(each.last_seen for each in channels)
@@ -291,8 +297,8 @@ def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant
     return newer < len(first_seen) and first_seen[newer] <= one.last_seen
 
 
-def _starts(clients: Sequence[ClientRun]) -> Mapping[str, Sequence[tuple[Instant, Instant]]]:
-    """By client id, in time, when a running info came and when its process started."""
+def starts_of(clients: Sequence[ClientRun]) -> Mapping[str, Starts]:
+    """By client id."""
     found: dict[str, list[tuple[Instant, Instant]]] = defaultdict(list)
     for run in clients:
         if run.source == RUNNING_INFO and run.start_timestamp is not None:
@@ -300,7 +306,7 @@ def _starts(clients: Sequence[ClientRun]) -> Mapping[str, Sequence[tuple[Instant
     return {client_id: sorted(of_id) for client_id, of_id in found.items()}
 
 
-def _started_at_once(starts: Sequence[tuple[Instant, Instant]]) -> int:
+def _started_at_once(starts: Starts) -> int:
     """How many start times alternate: a process that was restarted does not answer again.
 
     >>> _started_at_once([(1, 10), (2, 20), (3, 10)]), _started_at_once([(1, 10), (2, 20)])

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from jobs.instants import Instant
-from jobs.judge.episodes import QueueEpisode
 from jobs.judge.evaluated import QueueKey
+from jobs.judge.findings import QueueFinding
 from jobs.judge.holdings import Holding
 from rebalance_core.findings import CERTAIN, DUPLICATE
 
@@ -145,7 +145,7 @@ def index_holdings(holdings: Iterable[Holding]) -> HoldingsIndex:
     return {topic: HoldingsOfTopic(of_topic) for topic, of_topic in by_topic.items()}
 
 
-def confirm(episode: QueueEpisode, index: HoldingsIndex) -> bool | None:
+def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     """Whether what the processes held shows the finding; None where too few of them answered.
 
     DUPLICATE: true where two processes held the queue in one round; false where complete rounds
@@ -169,12 +169,12 @@ def confirm(episode: QueueEpisode, index: HoldingsIndex) -> bool | None:
     return None
 
 
-def _any_in_run(times: Sequence[Instant], episode: QueueEpisode) -> bool:
+def _any_in_run(times: Sequence[Instant], episode: QueueFinding) -> bool:
     place = bisect_left(times, episode.first_seen)
     return place < len(times) and times[place] <= episode.last_seen
 
 
-def _results_overlap(results: Sequence[Holding], episode: QueueEpisode) -> bool:
+def _results_overlap(results: Sequence[Holding], episode: QueueFinding) -> bool:
     """Whether the results of two processes of claimants have the queue at one time of the run.
 
     In the order of their starts, two that overlap have neighbours between them that do; and they

@@ -162,6 +162,17 @@ class Dossier:
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
     earlier: list[EarlierFinding] = field(default_factory=list)
 
+    @property
+    def consumes_in_order(self) -> bool | None:
+        """Whether a client of the group consumes in order; None: none reports it."""
+        reported = {each.consume_orderly for each in self.clients} - {None}
+        return any(reported) if reported else None
+
+    @property
+    def languages(self) -> dict[str, str]:
+        """By client id the language of its SDK, where a list has it."""
+        return {each.client_id: each.language for each in self.clients if each.language is not None}
+
     def request_mode(self, topic: str) -> str | None:
         """POP or PULL as the brokers report it; PULL as well where a client that leaves the
         division to the broker holds queues of the topic: with POP its table has none.

@@ -9,22 +9,61 @@ which lengths. A result that no view gives comes from lists that no broker has, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
 from jobs.instants import Instant
-from jobs.judge.episodes import persistence
 from jobs.judge.evaluated import QueueKey
-from jobs.judge.holdings import Holding, Process
-from jobs.judge.tables import Row
-from jobs.kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED
+from jobs.judge.extents import persistence
+from jobs.judge.holdings import Holding
+from jobs.kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED, PERSISTENT
 
 SHARE_KEPT = "SHARE_KEPT"
 
 
-def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Row]:
-    """The rows of ``allocation_drift``: one per process, queue, drift and unbroken run of its
-    holdings that show it.
+class Drift(NamedTuple):
+    """A row of ``allocation_drift``: a process, a queue and a time in which it drifted so."""
+
+    topic: str
+    client_id: str
+    source: str
+    start_timestamp: Instant | None
+    process: str | None
+    broker_name: str
+    queue_id: int
+    drift: str
+    #: The largest share of the views under which the queue was computed for the process.
+    probability: float
+    first_seen: Instant
+    last_seen: Instant
+    observations: int
+    persistence: str
+    attributed_to: str | None
+    queue_count: int | None
+    client_count: int | None
+
+    @property
+    def queue(self) -> QueueKey:
+        """The queue that drifts."""
+        return self.broker_name, self.queue_id
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is more than a moment."""
+        return self.persistence == PERSISTENT
+
+
+class _Shown(NamedTuple):
+    """A holding that shows a queue drift, its number among the process's, and what explains it."""
+
+    number: int
+    holding: Holding
+    attributed_to: str | None
+
+
+def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Drift]:
+    """One per process, queue, drift and unbroken run of its holdings that show it.
 
     ``probability`` is the share of the views under which the queue was computed for the process:
     where the brokers' lists differ, one that is computed at times may well not be held. A log line
@@ -33,37 +72,18 @@ def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Ro
     explains is not explained by it. A process that broadcasts reads every queue, whatever is
     computed. ``holdings`` are those of ``find_holdings``, in its order.
     """
-    rows: list[Row] = []
     compared = (each for each in holdings if each.is_computed and not each.broadcasts)
-    for (process, topic), of_process in groupby(compared, key=_process_and_topic):
-        for episode in _episodes(of_process):
-            rows.append(_row(process, topic, episode, persistence_seconds))
-    return rows
+    return [
+        _drift(drift, queue, shown, persistence_seconds)
+        for _, of_process in groupby(compared, key=attrgetter("process", "topic"))
+        for drift, queue, shown in _unbroken(of_process)
+    ]
 
 
-def _process_and_topic(holding: Holding) -> tuple[Process, str]:
-    return holding.process, holding.topic
-
-
-@dataclass
-class _Episode:
-    """A queue that drifts, over holdings that follow each other."""
-
-    queue: QueueKey
-    drift: str
-    first_seen: Instant
-    probability: float
-    observations: int
-    #: The last holding that shows it, its number among the process's, and what explains it.
-    last: Holding
-    number: int
-    attributed_to: str | None
-
-
-def _episodes(in_time: Iterable[Holding]) -> list[_Episode]:
-    """The episodes of one process and topic."""
-    episodes: list[_Episode] = []
-    open_: dict[tuple[str, QueueKey], _Episode] = {}
+def _unbroken(in_time: Iterable[Holding]) -> list[tuple[str, QueueKey, list[_Shown]]]:
+    """Of one process and topic each drift with the holdings that follow each other and show it."""
+    runs: list[tuple[str, QueueKey, list[_Shown]]] = []
+    open_: dict[tuple[str, QueueKey], list[_Shown]] = {}
     share: frozenset[QueueKey] | None = None
     for number, holding in enumerate(in_time):
         held = frozenset(holding.held)
@@ -77,19 +97,12 @@ def _episodes(in_time: Iterable[Holding]) -> list[_Episode]:
                 # fails.
                 attributed_to = SHARE_KEPT
         for drift, queue in _drifts(holding, held):
-            probability = _probability(holding, queue)
-            episode = open_.get((drift, queue))
-            if episode is None or episode.number < number - 1:
-                episode = _Episode(
-                    queue, drift, holding.since, probability, 0, holding, number, attributed_to
-                )
-                open_[drift, queue] = episode
-                episodes.append(episode)
-            episode.probability = max(episode.probability, probability)
-            episode.observations += holding.observations
-            episode.last, episode.number = holding, number
-            episode.attributed_to = attributed_to
-    return episodes
+            shown = open_.get((drift, queue))
+            if shown is None or shown[-1].number < number - 1:
+                shown = open_[drift, queue] = []
+                runs.append((drift, queue, shown))
+            shown.append(_Shown(number, holding, attributed_to))
+    return runs
 
 
 def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, QueueKey]]:
@@ -122,24 +135,23 @@ def _probability(holding: Holding, queue: QueueKey) -> float:
     return min(1.0, sum(weights, start=0.0))
 
 
-def _row(process: Process, topic: str, episode: _Episode, persistence_seconds: int) -> Row:
-    first_seen, last_seen = episode.first_seen, episode.last.until
-    broker_name, queue_id = episode.queue
-    return {
-        "topic": topic,
-        "client_id": process.client_id,
-        "source": process.source,
-        "start_timestamp": process.start_timestamp,
-        "process": process.process,
-        "broker_name": broker_name,
-        "queue_id": queue_id,
-        "drift": episode.drift,
-        "probability": episode.probability,
-        "first_seen": first_seen,
-        "last_seen": last_seen,
-        "observations": episode.observations,
-        "persistence": persistence(first_seen, last_seen, persistence_seconds),
-        "attributed_to": episode.attributed_to,
-        "queue_count": episode.last.queue_count,
-        "client_count": episode.last.client_count,
-    }
+def _drift(drift: str, queue: QueueKey, shown: list[_Shown], persistence_seconds: int) -> Drift:
+    last, process = shown[-1].holding, shown[-1].holding.process
+    first_seen, last_seen = shown[0].holding.since, last.until
+    return Drift(
+        last.topic,
+        process.client_id,
+        process.source,
+        process.start_timestamp,
+        process.process,
+        *queue,
+        drift,
+        max(_probability(each.holding, queue) for each in shown),
+        first_seen,
+        last_seen,
+        sum(each.holding.observations for each in shown),
+        persistence(first_seen, last_seen, persistence_seconds),
+        shown[-1].attributed_to,
+        last.queue_count,
+        last.client_count,
+    )

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from math import fsum
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from jobs.instants import SECOND, Instant
-from jobs.judge.evaluated import Claimant, FoundFault, FoundQueue, FoundStacked, Move, QueueKey
-from jobs.judge.extents import Extent, Part, Run, extent_of, join_episodes, persistence, runs_of
-from jobs.judge.tables import Row
+from jobs.judge.case import Case
+from jobs.judge.evaluated import FoundQueue, FoundStacked, QueueKey
+from jobs.judge.extents import Episode, Part, Run, Sighting, extent_of, find_episodes, runs_of
+from jobs.judge.findings import Fault, Found, QueueFinding, StackedEpisode
 from jobs.judge.timeline import Phase, Timeline
-from jobs.kinds import OF_ONE_CLIENT, PERSISTENT, STACKED, TRANSIENT
+from jobs.kinds import OF_ONE_CLIENT, TRANSIENT
 from rebalance_core.findings import CERTAIN, POSSIBLE
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
-
-__all__ = [
-    "FaultEpisode",
-    "QueueEpisode",
-    "fault_episodes",
-    "persistence",
-    "queue_episodes",
-    "stacked_id_rows",
-]
 
 Value = TypeVar("Value", str, int)
 
@@ -33,128 +26,64 @@ Value = TypeVar("Value", str, int)
 #: last: three rounds in which each client draws the odd list once in ten times.
 _LEAST_EXPECTED = 1 / 3
 
-
-@dataclass(frozen=True)
-class QueueEpisode:
-    """One queue, orphaned or duplicate, over an episode that may have gaps: see ``extents``.
-
-    Worked example: the queue has no owner at 10:00, 10:01 and 10:03 for certain and at 10:04 with a
-    probability of 0.6. The episode is from 10:00 to 10:04, CERTAIN (3 of 4 snapshots are), with a
-    probability of 0.9 where it is shown and a share of 0.8: for 0.72 of the time nobody read it.
-    """
-
-    topic: str
-    kind: str
-    queue: QueueKey
-    first_seen: Instant
-    last_seen: Instant
-    snapshots: int
-    #: CERTAIN where at least half of the snapshots that show it are, whatever the others.
-    certainty: str
-    #: The mean over the snapshots that show it.
-    probability: float
-    #: The lowest in the episode.
-    completeness: float
-    #: As of the last phase, like ``strategy_source``.
-    claimants: tuple[Claimant, ...]
-    strategy_source: str | None
-    #: Sorted; those that lasted themselves, all of them where none did.
-    causes: tuple[str, ...]
-    persistence: str
-    ongoing: bool
-    #: Of the snapshots from the first to the last that shows it, those that do.
-    share_of_time: float = 1.0
-    #: The first and the last snapshot of each phase that shows it.
-    times: tuple[tuple[Instant, Instant], ...] = ()
-
-    @property
-    def share(self) -> float:
-        """For which share of the time the queue was so, as far as the snapshots show."""
-        return self.probability * self.share_of_time
+#: A phase that shows a queue orphaned or duplicate.
+_ShownQueue = tuple[Phase, FoundQueue]
+_QueueEpisode = Episode[tuple[str, QueueKey], _ShownQueue]
 
 
-@dataclass(frozen=True)
-class FaultEpisode:
-    """One fault of a topic over an episode that may have gaps, as its last phase describes it."""
-
-    topic: str
-    fault: str
-    first_seen: Instant
-    last_seen: Instant
-    snapshots: int
-    persistence: str
-    ongoing: bool
-    evidence: str
-    remedy: str
-    client_ids: tuple[str, ...] = ()
-    client_addrs: tuple[str, ...] = ()
-    broker_names: tuple[str, ...] = ()
-    #: The most of all phases.
-    queues_affected: int = 0
-    findings_cleared: int = 0
-    findings_left: int = 0
-    moves: tuple[Move, ...] = ()
-    share_of_time: float = 1.0
-
-
-class _ShownQueue(NamedTuple):
-    """A phase that shows a queue orphaned or duplicate."""
-
-    phase: Phase
-    run: Run
-    finding: FoundQueue
-
-
-def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueEpisode]:
-    """The episodes of each kind and queue of a topic, whatever the certainty."""
-    shown: dict[tuple[str, QueueKey], list[_ShownQueue]] = defaultdict(list)
-    for phase, run in zip(timeline.phases, timeline.runs, strict=True):
-        for finding in phase.evaluated.findings:
-            shown[finding.kind, finding.queue].append(_ShownQueue(phase, run, finding))
-    return [
-        _queue_episode(timeline, episode, persistence_seconds)
-        for of_queue in shown.values()
-        for episode in join_episodes(of_queue, lambda each: each.run, timeline.counted)
-    ]
-
-
-def _queue_episode(
-    timeline: Timeline, shown: Sequence[_ShownQueue], persistence_seconds: int
-) -> QueueEpisode:
-    last = shown[-1]
-    extent = _extent(timeline, [each.run for each in shown], persistence_seconds)
-    causes = _causes(shown, persistence_seconds)
-    if causes in ((BROKER_VIEW_DIVERGENCE,), (STALE_CHANNEL,)):
-        differing = [
-            (each.run, fault.client_ids)
-            for each in shown
-            for fault in each.phase.evaluated.faults
-            if fault.fault in causes
-        ]
-        if differing and not _differs_for_long(differing, persistence_seconds):
-            extent = extent._replace(persistence=TRANSIENT)
-    expected = fsum(each.finding.probability * each.run.covers for each in shown)
-    if expected < _LEAST_EXPECTED * persistence_seconds * SECOND:
-        extent = extent._replace(persistence=TRANSIENT)
-    certain = sum(each.run.snapshots for each in shown if each.finding.certainty == CERTAIN)
-    weighted = fsum(each.finding.probability * each.run.snapshots for each in shown)
-    return QueueEpisode(
-        topic=timeline.topic,
-        kind=last.finding.kind,
-        queue=last.finding.queue,
-        certainty=CERTAIN if 2 * certain >= extent.snapshots else POSSIBLE,
-        probability=weighted / extent.snapshots,
-        completeness=min(each.phase.evaluated.completeness for each in shown),
-        claimants=last.finding.claimants,
-        strategy_source=last.phase.evaluated.strategy_source,
-        causes=causes,
-        times=tuple((each.phase.first_seen, each.phase.last_seen) for each in shown),
-        **extent._asdict(),
+def faults_of_states(case: Case, found: Found) -> Found:
+    """The faults that single states show, of states without a route too."""
+    timelines = chain.from_iterable(
+        zip(case.timelines.values(), case.without_route.values(), strict=True)
+    )
+    return found.plus(
+        fault for each in timelines for fault in fault_episodes(each, case.persistence_seconds)
     )
 
 
-def _extent(timeline: Timeline, runs: Sequence[Run], persistence_seconds: int) -> Extent:
-    return extent_of(runs, timeline.counted, persistence_seconds)
+def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFinding]:
+    """The episodes of each kind and queue of a topic, whatever the certainty."""
+    sightings = [
+        Sighting((finding.kind, finding.queue), run, (phase, finding))
+        for phase, run in zip(timeline.phases, timeline.runs, strict=True)
+        for finding in phase.evaluated.findings
+    ]
+    return [
+        _queue_finding(timeline.topic, episode, persistence_seconds)
+        for episode in find_episodes(sightings, timeline.counted, persistence_seconds)
+    ]
+
+
+def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int) -> QueueFinding:
+    (kind, queue), extent, sightings = episode
+    causes = _causes(sightings, persistence_seconds)
+    differing = [
+        (run, fault.client_ids)
+        for _, run, (phase, _) in sightings
+        for fault in phase.evaluated.faults
+        if causes in ((BROKER_VIEW_DIVERGENCE,), (STALE_CHANNEL,)) and fault.fault in causes
+    ]
+    certain = sum(run.snapshots for _, run, (_, each) in sightings if each.certainty == CERTAIN)
+    expected = fsum(each.probability * run.covers for _, run, (_, each) in sightings)
+    weighted = fsum(each.probability * run.snapshots for _, run, (_, each) in sightings)
+    if (
+        differing and not _differs_for_long(differing, persistence_seconds)
+    ) or expected < _LEAST_EXPECTED * persistence_seconds * SECOND:
+        extent = extent._replace(persistence=TRANSIENT)
+    last_phase, last = episode.shown[-1]
+    return QueueFinding(
+        topic,
+        extent,
+        kind,
+        queue,
+        certainty=CERTAIN if 2 * certain >= extent.snapshots else POSSIBLE,
+        probability=weighted / extent.snapshots,
+        completeness=min(phase.verdict.completeness for phase, _ in episode.shown),
+        claimants=last.claimants,
+        strategy_source=last_phase.verdict.strategy_source,
+        causes=causes,
+        times=tuple((phase.first_seen, phase.last_seen) for phase, _ in episode.shown),
+    )
 
 
 def _differs_for_long(
@@ -166,75 +95,57 @@ def _differs_for_long(
     apart differ in one after the other, and in none for long. So do old connections of one client
     and then of another. Where nobody is named all count.
     """
-    of_client: dict[str, list[Run]] = defaultdict(list)
-    for run, client_ids in shown:
-        for client_id in client_ids or ("",):
-            of_client[client_id].append(run)
-    return any(
-        extent_of(episode, 0, persistence_seconds).persistence == PERSISTENT
-        for runs in of_client.values()
-        for episode in join_episodes(runs, lambda run: run)
-    )
+    sightings = [
+        Sighting(client_id, run, None)
+        for run, client_ids in shown
+        for client_id in client_ids or ("",)
+    ]
+    return any(each.extent.lasts for each in find_episodes(sightings, 0, persistence_seconds))
 
 
-def _causes(shown: Sequence[_ShownQueue], persistence_seconds: int) -> tuple[str, ...]:
+def _causes(
+    sightings: Sequence[Sighting[tuple[str, QueueKey], _ShownQueue]], persistence_seconds: int
+) -> tuple[str, ...]:
     """The causes that lasted themselves; all of them where none did.
 
     What was to blame for a moment, as while the clients started, is none of what lasts.
     """
     runs: dict[str, list[Run]] = defaultdict(list)
-    for _, run, finding in shown:
+    for _, run, (_, finding) in sightings:
         for cause in finding.causes:
             runs[cause].append(run)
     every = sorted(runs)
-    lasting = [
-        cause
-        for cause in every
-        if extent_of(runs[cause], 0, persistence_seconds).persistence == PERSISTENT
-    ]
+    lasting = [each for each in every if extent_of(runs[each], 0, persistence_seconds).lasts]
     return tuple(lasting or every)
 
 
-class _ShownFault(NamedTuple):
-    """A phase that shows a fault."""
-
-    run: Run
-    fault: FoundFault
-
-
-def fault_episodes(timeline: Timeline, persistence_seconds: int) -> list[FaultEpisode]:
+def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fault]:
     """The episodes of each fault of a topic, of what is about one client id those of each id.
 
     Where a fault shows on no queue is another matter than where it does: its findings say how bad
     the one is, and nothing but the fault itself the other.
     """
-    shown: dict[tuple[bool, str, *tuple[str, ...]], list[_ShownFault]] = defaultdict(list)
-    for phase, run in zip(timeline.phases, timeline.runs, strict=True):
-        for fault in phase.evaluated.faults:
-            of_one = fault.client_ids if fault.fault in OF_ONE_CLIENT else ()
-            shown[fault.queues_affected > 0, fault.fault, *of_one].append(_ShownFault(run, fault))
-    return [
-        _fault_episode(timeline, episode, persistence_seconds)
-        for of_fault in shown.values()
-        for episode in join_episodes(of_fault, lambda each: each.run, timeline.counted)
+    sightings = [
+        Sighting(
+            (
+                fault.queues_affected > 0,
+                fault.fault,
+                fault.client_ids if fault.fault in OF_ONE_CLIENT else (),
+            ),
+            run,
+            fault,
+        )
+        for phase, run in zip(timeline.phases, timeline.runs, strict=True)
+        for fault in phase.evaluated.faults
     ]
-
-
-def _fault_episode(
-    timeline: Timeline, shown: Sequence[_ShownFault], persistence_seconds: int
-) -> FaultEpisode:
-    last = shown[-1].fault
-    most = max(each.fault.queues_affected for each in shown)
-    extent = _extent(timeline, [each.run for each in shown], persistence_seconds)
-    if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
-        [(each.run, each.fault.client_ids) for each in shown], persistence_seconds
-    ):
-        extent = extent._replace(persistence=TRANSIENT)
-    return FaultEpisode(
-        topic=timeline.topic,
-        **last._replace(queues_affected=most)._asdict(),
-        **extent._asdict(),
-    )
+    for episode in find_episodes(sightings, timeline.counted, persistence_seconds):
+        extent, last = episode.extent, episode.shown[-1]
+        if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
+            [(run, fault.client_ids) for _, run, fault in episode.sightings], persistence_seconds
+        ):
+            extent = extent._replace(persistence=TRANSIENT)
+        most = max(each.queues_affected for each in episode.shown)
+        yield Fault(timeline.topic, extent, **last._replace(queues_affected=most)._asdict())
 
 
 class _ShownId(NamedTuple):
@@ -245,12 +156,16 @@ class _ShownId(NamedTuple):
     stacked: FoundStacked
 
 
-#: A run of the group's lists, in one watch.
-_GroupRun = tuple[int, int]
+def stacked_ids(case: Case, found: Found) -> Found:
+    """The client ids that are more than once in a broker's list, over the topics of the group."""
+    timelines = case.timelines.values()
+    return replace(found, stacked=tuple(stacked_episodes(timelines, case.persistence_seconds)))
 
 
-def stacked_id_rows(timelines: Iterable[Timeline], persistence_seconds: int) -> list[Row]:
-    """The rows of stacked_client_ids, from the timelines of the group's topics: one per episode.
+def stacked_episodes(
+    timelines: Iterable[Timeline], persistence_seconds: int
+) -> Iterator[StackedEpisode]:
+    """The episodes of stacked ids, from the timelines of the group's topics.
 
     An episode is of a client id that was more than once in a broker's list, and may have gaps.
     Evidence and remedy are those of the last phase that knew of most processes.
@@ -258,39 +173,39 @@ def stacked_id_rows(timelines: Iterable[Timeline], persistence_seconds: int) -> 
     The id's copies are the group's, whatever the topic: the timelines are put together by the
     group's runs, and the queues of all topics are added up.
     """
-    phases: dict[_GroupRun, dict[str, list[Phase]]] = defaultdict(lambda: defaultdict(list))
-    shown: dict[str, dict[_GroupRun, dict[str, list[_ShownId]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
-    )
+    by_run: dict[tuple[int, int], dict[str, list[Phase]]] = defaultdict(lambda: defaultdict(list))
     for timeline in timelines:
         for phase in timeline.phases:
-            if not phase.evaluated.shows_owners:
-                continue  # nothing is computed, so that no stacked id is found or seen to end
-            group_run = phase.group_run, phase.watch
-            phases[group_run][timeline.topic].append(phase)
+            # Runs without owners end no episode: no stacked id is found in them.
+            if phase.verdict.shows_owners:
+                by_run[phase.group_run, phase.watch][timeline.topic].append(phase)
+    in_time = [by_topic for _, by_topic in sorted(by_run.items(), key=itemgetter(0))]
+    runs = runs_of([_part(by_topic.values()) for by_topic in in_time])
+    sightings = [
+        Sighting(client_id, run, shown)
+        for run, by_topic in zip(runs, in_time, strict=True)
+        for client_id, shown in _shown_ids(by_topic)
+    ]
+    counted = runs[-1].after if runs else 0
+    for episode in find_episodes(sightings, counted, persistence_seconds):
+        whole = _merge(episode.shown, max)
+        yield StackedEpisode(whole.topics, episode.extent, whole.stacked)
+
+
+def _shown_ids(by_topic: Mapping[str, Sequence[Phase]]) -> Iterator[tuple[str, _ShownId]]:
+    """The stacked ids of a run of the group's lists.
+
+    A run is cut where a topic's route changes: its parts follow each other, so that the most of
+    them counts; its topics are at the same time, so that their queues add up.
+    """
+    of_ids: dict[str, dict[str, list[_ShownId]]] = defaultdict(lambda: defaultdict(list))
+    for topic, phases in by_topic.items():
+        for phase in phases:
             for stacked in phase.evaluated.stacked:
-                shown[stacked.client_id][group_run][timeline.topic].append(
-                    _ShownId((timeline.topic,), phase.last_seen, stacked)
-                )
-    # Runs of the group without owners are not among them, and end no episode.
-    parts = {group_run: _part(phases[group_run].values()) for group_run in sorted(phases)}
-    runs = dict(zip(parts, runs_of(list(parts.values())), strict=True))
-    counted = max((run.after for run in runs.values()), default=0)
-    rows: list[Row] = []
-    for by_run in shown.values():
-        # A run is cut where a topic's route changes: its parts follow each other, so that the most
-        # of them counts; its topics are at the same time, so that their queues add up.
-        of_runs = [
-            (
-                runs[group_run],
-                _merge([_merge(of_topic, max) for of_topic in by_topic.values()], sum),
-            )
-            for group_run, by_topic in sorted(by_run.items())
-        ]
-        for episode in join_episodes(of_runs, lambda each: each[0], counted):
-            extent = extent_of([run for run, _ in episode], counted, persistence_seconds)
-            rows.append(_stacked_row(_merge([it for _, it in episode], max), extent))
-    return rows
+                shown = _ShownId((topic,), phase.last_seen, stacked)
+                of_ids[stacked.client_id][topic].append(shown)
+    for client_id, of_topics in of_ids.items():
+        yield client_id, _merge([_merge(shown, max) for shown in of_topics.values()], sum)
 
 
 def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
@@ -330,14 +245,3 @@ def _merge(shown: Sequence[_ShownId], queues: Callable[[Iterable[int]], int]) ->
 
 def _union(parts: Iterable[Iterable[Value]]) -> tuple[Value, ...]:
     return tuple(sorted({value for part in parts for value in part}))
-
-
-def _stacked_row(shown: _ShownId, extent: Extent) -> Row:
-    stacked = shown.stacked
-    return {
-        **stacked._asdict(),
-        "topics": shown.topics,
-        "client_addrs": tuple(sorted(set(stacked.client_addrs))),
-        "verdict": STACKED if stacked.processes > 1 else STALE_CHANNEL,
-        **extent._asdict(),
-    }

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from rebalance_core.findings import Evaluation
+
 #: (broker name, queue id).
 QueueKey = tuple[str, int]
 
@@ -93,18 +95,9 @@ class Evaluated:
     compares neighbours in time looks at them.
     """
 
-    coverage: str
-    reason: str
-    shows_owners: bool
-    completeness: float
+    #: What the core says of the situation, without what follows here in another form.
+    verdict: Evaluation
     nameservers: int
-    members: int
-    processes: int
-    queues: int
-    idle_clients: int
-    imbalance: int
-    strategy_source: str | None
-    subscription_source: str | None
     findings: tuple[FoundQueue, ...]
     faults: tuple[FoundFault, ...]
     stacked: tuple[FoundStacked, ...]

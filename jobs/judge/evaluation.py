@@ -6,6 +6,7 @@ On Spark a pandas UDF does it, on any core; in one process the same function is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from jobs.contents import MEMBER_FACTS
@@ -284,7 +285,8 @@ def answer(question: Question, rules: StrategyRules) -> Verdicts:
         evaluation = evaluate(state, rules)
         state_id = situation.situation_id
         found.append((state_id, to_evaluated(evaluation, CoreSituation(state, rules))))
-        allocations.add(cluster, consumer_group, situation.topic, state_id, evaluation.allocations)
+        place = (cluster, consumer_group, situation.topic, state_id)
+        allocations.add(place, evaluation.allocations)
     return Verdicts(found, allocations.rows())
 
 
@@ -292,18 +294,8 @@ def to_evaluated(evaluation: Evaluation, situation: CoreSituation) -> Evaluated:
     """The verdict without its allocations; only a state with findings pays for their causes."""
     causes = find_causes(situation, evaluation)
     return Evaluated(
-        coverage=evaluation.coverage,
-        reason=evaluation.reason,
-        shows_owners=evaluation.shows_owners,
-        completeness=evaluation.completeness,
+        verdict=replace(evaluation, findings=(), allocations=(), stacked=(), unreadable=()),
         nameservers=len(situation.state.topic_routes),
-        members=evaluation.members,
-        processes=evaluation.processes,
-        queues=evaluation.queues,
-        idle_clients=evaluation.idle_clients,
-        imbalance=evaluation.most_queues - evaluation.fewest_queues,
-        strategy_source=evaluation.strategy_source,
-        subscription_source=evaluation.subscription_source,
         findings=tuple(_finding(each, causes.names(each)) for each in evaluation.findings),
         faults=tuple(map(_fault, find_faults(situation, evaluation, causes))),
         stacked=_stacked(evaluation.stacked, situation.state),

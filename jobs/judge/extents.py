@@ -3,19 +3,25 @@
 What was so for most of an hour lasted, whatever the single snapshots say: a pod that is up for 15 s
 at every other poll gives a queue an owner in half of the snapshots, and nobody reads it. So an
 episode may have gaps, and has the share of the time in which it was there.
+
+The usual time between two rounds of questions is decided here alone. Rounds do not come at even
+times. Polls are missing, which makes a gap twice as long; and two collectors ask on two schedules,
+which makes short gaps and long ones by turns. So the usual gap is the upper quartile: of what comes
+by turns it is the long one, and of ten gaps one or two that are twice as long do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from statistics import median_low
 from typing import Generic, NamedTuple, TypeVar
 
 from jobs.instants import SECOND, Instant
-from jobs.judge.intervals import usual_gap_but_for_one
 from jobs.kinds import PERSISTENT, TRANSIENT
 
+Key = TypeVar("Key")
 Shown = TypeVar("Shown")
 
 #: What was gone for longer has ended: whoever looked at it then found nothing wrong.
@@ -59,10 +65,64 @@ class Extent(NamedTuple):
     first_seen: Instant
     last_seen: Instant
     snapshots: int
-    #: Of the snapshots from the first to the last that shows it, those that do; 1.0: no gap.
-    share_of_time: float
     persistence: str
     ongoing: bool
+    #: Of the snapshots from the first to the last that shows it, those that do; 1.0: no gap.
+    share_of_time: float = 1.0
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is more than a deploy or a restart."""
+        return self.persistence == PERSISTENT
+
+
+class Sighting(NamedTuple, Generic[Key, Shown]):
+    """A run that shows something: of what, and what it shows of it."""
+
+    key: Key
+    run: Run
+    shown: Shown
+
+
+class Episode(NamedTuple, Generic[Key, Shown]):
+    """Sightings of one thing that belong together, with their time; the last one is the latest."""
+
+    key: Key
+    extent: Extent
+    sightings: Sequence[Sighting[Key, Shown]]
+
+    @property
+    def shown(self) -> list[Shown]:
+        """What each of the sightings shows, in time."""
+        return [each.shown for each in self.sightings]
+
+
+def find_episodes(
+    sightings: Iterable[Sighting[Key, Shown]], counted: int, persistence_seconds: int
+) -> Iterator[Episode[Key, Shown]]:
+    """The episodes of each key, in a window of which ``counted`` snapshots count.
+
+    ``sightings`` of one key are in time: see ``join_episodes`` and ``extent_of``.
+    """
+    of_keys: dict[Key, list[Sighting[Key, Shown]]] = defaultdict(list)
+    for sighting in sightings:
+        of_keys[sighting.key].append(sighting)
+    for key, of_key in of_keys.items():
+        for joined in join_episodes(of_key, counted):
+            runs = [each.run for each in joined]
+            yield Episode(key, extent_of(runs, counted, persistence_seconds), joined)
+
+
+def widest(extents: Sequence[Extent]) -> Extent:
+    """Of several at a time, from the first to the last: what is so of one of them is so of all."""
+    return Extent(
+        min(each.first_seen for each in extents),
+        max(each.last_seen for each in extents),
+        max(each.snapshots for each in extents),
+        PERSISTENT if any(each.lasts for each in extents) else TRANSIENT,
+        any(each.ongoing for each in extents),
+        max(each.share_of_time for each in extents),
+    )
 
 
 def runs_of(parts: Sequence[Part]) -> list[Run]:
@@ -100,8 +160,8 @@ def _usual_gap(parts: Sequence[Part]) -> Instant:
 
 
 def join_episodes(
-    shown: Sequence[Shown], run_of: Callable[[Shown], Run], counted: int | None = None
-) -> list[list[Shown]]:
+    sightings: Sequence[Sighting[Key, Shown]], counted: int | None = None
+) -> list[list[Sighting[Key, Shown]]]:
     """What shows one thing, in time, put together to episodes.
 
     Two runs belong to one episode where, read from either end of it, what shows it outweighs what
@@ -118,9 +178,9 @@ def join_episodes(
 
     >>> def episodes(snapshots):
     ...     runs = runs_of([Part(n, n, 1) for n in range(len(snapshots))])
-    ...     shown = [run for run, mark in zip(runs, snapshots) if mark == "x"]
-    ...     joined = join_episodes(shown, lambda run: run, counted=len(snapshots))
-    ...     return [(each[0].before, each[-1].after) for each in joined]
+    ...     shown = [Sighting("", run, mark) for run, mark in zip(runs, snapshots) if mark == "x"]
+    ...     joined = join_episodes(shown, counted=len(snapshots))
+    ...     return [(each[0].run.before, each[-1].run.after) for each in joined]
     >>> episodes("x.x.xx..xx")
     [(0, 10)]
     >>> episodes("x...xxxxx.xxx..x.")
@@ -128,20 +188,21 @@ def join_episodes(
     >>> episodes("xxx..xxx..x"), episodes("xxx.xxx..x")
     ([(0, 11)], [(0, 7), (9, 10)])
     >>> runs = runs_of([Part(0, 0, 1), Part(8, 8, 1, watch=1)])
-    >>> len(join_episodes(runs, lambda run: run))
+    >>> len(join_episodes([Sighting("", run, "x") for run in runs]))
     2
     """
-    episodes: list[list[Shown]] = []
+    episodes: list[list[Sighting[Key, Shown]]] = []
     start = 0
-    for number, (one, following) in enumerate(pairwise(map(run_of, shown)), start=1):
+    runs = [each.run for each in sightings]
+    for number, (one, following) in enumerate(pairwise(runs), start=1):
         is_gap = following.before > one.after
         is_long = is_gap and following.first_seen - one.last_seen > _LONGEST_GAP
         if is_long or following.watch != one.watch:
-            episodes += _outweighing(shown[start:number], run_of)
+            episodes += _outweighing(sightings[start:number])
             start = number
-    latest = _outweighing(shown[start:], run_of)
+    latest = _outweighing(sightings[start:])
     if len(latest) > 1:
-        before, last = ([run_of(each) for each in episode] for episode in latest[-2:])
+        before, last = ([each.run for each in episode] for episode in latest[-2:])
         if _came_again(before, last, counted):
             latest[-2:] = [latest[-2] + latest[-1]]
     return episodes + latest
@@ -165,38 +226,38 @@ def _gaps(runs: Sequence[Run]) -> list[int]:
     return [gap for gap in gaps if gap]
 
 
-class _Piece(NamedTuple, Generic[Shown]):
+class _Piece(NamedTuple, Generic[Key, Shown]):
     """What is one episode so far, with the scores before and behind it."""
 
     lowest: int
     highest: int
-    shown: list[Shown]
+    sightings: list[Sighting[Key, Shown]]
 
 
-def _outweighing(shown: Iterable[Shown], run_of: Callable[[Shown], Run]) -> list[list[Shown]]:
+def _outweighing(sightings: Iterable[Sighting[Key, Shown]]) -> list[list[Sighting[Key, Shown]]]:
     """As ``join_episodes``, whatever the length of a gap.
 
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
     shows it adds 1 to the score, and each that does not takes 1 away.
     """
-    pieces: list[_Piece[Shown]] = []
+    pieces: list[_Piece[Key, Shown]] = []
     score = counted = 0
-    for each in shown:
-        run = run_of(each)
+    for sighting in sightings:
+        run = sighting.run
         score -= run.before - counted
-        piece = _Piece(score, score + run.after - run.before, [each])
+        piece = _Piece(score, score + run.after - run.before, [sighting])
         score, counted = piece.highest, run.after
         while (before := _last_as_low(pieces, piece.lowest)) is not None:
             if pieces[before].highest > piece.highest:
                 break
-            whole = [one for part in (*pieces[before:], piece) for one in part.shown]
+            whole = [one for part in (*pieces[before:], piece) for one in part.sightings]
             piece = _Piece(pieces[before].lowest, piece.highest, whole)
             del pieces[before:]
         pieces.append(piece)
-    return [piece.shown for piece in pieces]
+    return [piece.sightings for piece in pieces]
 
 
-def _last_as_low(pieces: Sequence[_Piece[Shown]], lowest: int) -> int | None:
+def _last_as_low(pieces: Sequence[_Piece[Key, Shown]], lowest: int) -> int | None:
     places = range(len(pieces) - 1, -1, -1)
     return next((place for place in places if pieces[place].lowest <= lowest), None)
 
@@ -223,9 +284,9 @@ def extent_of(runs: Sequence[Run], counted: int, persistence_seconds: int) -> Ex
         first_seen=first.first_seen,
         last_seen=last.last_seen,
         snapshots=sum(run.snapshots for run in runs),
-        share_of_time=shown / in_all if in_all else 1.0,
         persistence=PERSISTENT if lasts and covers >= persistence_seconds * SECOND else TRANSIENT,
         ongoing=counted - last.after <= usual_gap,
+        share_of_time=shown / in_all if in_all else 1.0,
     )
 
 
@@ -237,3 +298,64 @@ def persistence(first_seen: Instant, last_seen: Instant, persistence_seconds: in
     """
     lasts = last_seen - first_seen >= persistence_seconds * SECOND
     return PERSISTENT if lasts else TRANSIENT
+
+
+# ---------------------------------------------------------------- the time between two rounds
+
+
+#: What was not seen for longer is not taken to have lasted.
+_LONGEST_PAUSE: Instant = 30 * 60 * SECOND
+#: Where snapshots come more seldom: so many usual gaps. Behind more of them one is missing.
+_USUAL_GAPS = 1.5
+#: So many gaps show what is usual.
+_SEVERAL = 4
+
+
+def usual_gap(gaps: Iterable[tuple[Instant, int]]) -> Instant:
+    """The upper quartile of the gaps, each with how often it is there; 0 of none.
+
+    >>> usual_gap([(60, 8), (120, 1)]), usual_gap([(2, 10), (58, 10)]), usual_gap([])
+    (60, 58, 0)
+    """
+    in_order = sorted(gaps)
+    total = sum(times for _, times in in_order)
+    seen = 0
+    for gap, times in in_order:
+        seen += times
+        if 4 * seen >= 3 * total:
+            return gap
+    return in_order[-1][0] if in_order else 0
+
+
+def usual_gap_but_for_one(gaps: Iterable[tuple[Instant, int]]) -> Instant:
+    """The usual gap without the longest one, where there are several: of a few gaps a single one in
+    which snapshots are missing would else be the usual one.
+
+    >>> usual_gap([(60, 2), (180, 1)]), usual_gap_but_for_one([(60, 2), (180, 1)])
+    (180, 60)
+    """
+    *others, (longest, times) = sorted(gaps) or [(0, 0)]
+    return usual_gap([*others, (longest, times - 1)] if times > 1 else others) or longest
+
+
+def watches(snapshots: Sequence[Instant]) -> list[Instant]:
+    """The beginnings of the times in which snapshots, ascending, follow each other without a pause.
+
+    A pause is longer than 30 min, and than one and a half of the usual gap, where there are gaps
+    enough to show what is usual: nobody knows what was so meanwhile.
+
+    Worked example: rounds at 10:00, 10:01 and 10:02, and then at 18:00 and 18:01, are two watches.
+    Rounds each hour are one; two such rounds do not show that they are usual.
+
+    >>> minute = 60 * SECOND
+    >>> [each // minute for each in watches([n * minute for n in (0, 1, 2, 480, 481)])]
+    [0, 480]
+    >>> [len(watches([n * 60 * minute for n in range(rounds)])) for rounds in (2, 8)]
+    [2, 1]
+    """
+    gaps = [(later - one, 1) for one, later in pairwise(snapshots)]
+    longest = _LONGEST_PAUSE
+    if len(gaps) >= _SEVERAL:
+        longest = max(longest, int(_USUAL_GAPS * usual_gap_but_for_one(gaps)))
+    later = (after for before, after in pairwise(snapshots) if after - before > longest)
+    return [*snapshots[:1], *later]

@@ -2,21 +2,26 @@
 
 Each time a member joins or leaves, all members divide the queues anew: some are read twice for a
 moment, some by nobody, and all that was fetched and not consumed is fetched again.
+
+A deploy replaces every process once, however many there are; a rollback does it twice. A process
+that crashes and is started again, or a connection that breaks and is made again, is replaced by one
+that is replaced as well. So the longest row of lives that follow one another distinguishes the two,
+where the number of those that came does not.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from jobs.instants import SECOND, Instant
-from jobs.judge.channels import Channel
-from jobs.judge.episodes import FaultEpisode
-from jobs.judge.extents import persistence
-from jobs.judge.successions import Life, successions
-from jobs.judge.tables import Row
+from jobs.judge.case import Case
+from jobs.judge.extents import Extent, persistence
+from jobs.judge.findings import Fault, Found
+from jobs.judge.reassignments import Reassignment
+from jobs.judge.words import MOST_NAMES
 from jobs.kinds import FLAPPING, PERSISTENT
 from rebalance_core.client_id import parse_client_id
 from rebalance_core.english import count, list_of
@@ -29,14 +34,55 @@ _MOST_APART = 15 * 60 * SECOND
 _HOUR = 3600 * SECOND
 #: A release may leave a few members as they are.
 _NEARLY_ALL = 0.8
-#: More names than this in one sentence nobody reads; the columns have them all.
-_MOST_NAMES = 5
 
 _REMEDY = Text(
     "see why these processes end: what their orchestrator says of restarts (liveness probe, out of "
     "memory, eviction), an autoscaler that goes back and forth, or heartbeats that do not get "
     "through; until then raise the probe's timeout or fix the number of processes"
 )
+
+
+class Life(NamedTuple):
+    """From when to when something was there; ``end`` None: it is there still."""
+
+    name: str
+    start: Instant
+    end: Instant | None
+
+
+def successions(
+    lives: Iterable[Life], overlap: Instant, most_apart: Instant
+) -> list[tuple[Life, ...]]:
+    """The rows of lives that follow one another, the longest that there are.
+
+    A life follows another that began before it and ended by its start; an end counts ``overlap``
+    earlier, for what breaks without a word stays listed for so long. Each begins at most
+    ``most_apart`` after the one before it: else a new row begins.
+
+    >>> restarts = [Life("a", n, n + 2) for n in range(4)]
+    >>> [len(row) for row in successions(restarts, overlap=1, most_apart=5)]
+    [4]
+    >>> old = [Life("old", 0, n) for n in range(1, 5)]
+    >>> new = [Life("new", n, None) for n in range(1, 5)]
+    >>> [len(row) for row in successions([*old, *new], overlap=1, most_apart=5)]
+    [2]
+    """
+    rows: list[list[Life]] = []
+    until: Instant | None = None
+    ended = ((_ended(life, overlap), life) for life in lives)
+    in_order = sorted(ended, key=lambda each: (each[0] is None, each[0] or 0, each[1]))
+    for end, life in in_order:
+        if rows and (until is None or life.start < until or life.start <= rows[-1][-1].start):
+            continue
+        if not rows or life.start - rows[-1][-1].start > most_apart:
+            rows.append([])
+        rows[-1].append(life)
+        until = end
+    return [tuple(row) for row in rows]
+
+
+def _ended(life: Life, overlap: Instant) -> Instant | None:
+    return None if life.end is None else max(life.start, life.end - overlap)
 
 
 class _Flapper(NamedTuple):
@@ -47,58 +93,52 @@ class _Flapper(NamedTuple):
     lives: tuple[Life, ...]
 
 
-def flapping_members(
-    topic: str,
-    reassignments: Sequence[Row],
-    channels: Mapping[str, Sequence[Channel]],
-    end: Instant,
-    persistence_seconds: int,
-    heartbeat_expiry_seconds: int,
-    members_at: Callable[[Instant], int],
-) -> list[FaultEpisode]:
+def flapping_members(case: Case, found: Found) -> Found:
     """The one fault of a group whose members come and go again and again, or none.
 
-    ``reassignments`` are those of ``topic`` in time, ``end`` the last snapshot. Members are
-    counted by the host in their client ids, for most ids are new with each process; where the hosts
-    are new as well (a pod for each), over the whole group. There a release is left out, in which
-    nearly all of the group's members, so many as ``members_at`` gives, are replaced at once.
+    Members are counted by the host in their client ids, for most ids are new with each process;
+    where the hosts are new as well (a pod for each), over the whole group. There a release is left
+    out, in which nearly all of the group's members are replaced at once.
 
     Worked example: a process of 10.0.0.7 crashes every four minutes, and each time joins with
     another id: ten ids that follow one another. A deploy of twenty pods has twenty new ids, none of
     which leaves again.
     """
+    if case.main_topic is None:
+        return found
+    reassignments = case.reassignments[case.main_topic]
     lives = _lives(reassignments)
     hosts: dict[str, list[Life]] = defaultdict(list)
     for life in lives:
         hosts[parse_client_id(life.name).address or life.name].append(life)
-    terms = persistence_seconds, heartbeat_expiry_seconds
     flappers = [
         flapper
         for host, of_host in sorted(hosts.items())
-        for flapper in _flappers(_called(host, of_host), of_host, *terms)
+        for flapper in _flappers(case, _called(host, of_host), of_host)
     ]
     if not flappers:
-        released = _released(reassignments, heartbeat_expiry_seconds * SECOND, members_at)
+        members_at = case.timelines[case.main_topic].members_at
+        released = _released(reassignments, case.expiry, members_at)
         others = [life for life in lives if (life.name, life.start) not in released]
-        flappers = _flappers(Text("processes of several hosts"), others, *terms)
-    return [_fault(topic, reassignments, flappers, channels, end)] if flappers else []
+        flappers = _flappers(case, Text("processes of several hosts"), others)
+    return found.plus([_fault(case, case.main_topic, flappers)] if flappers else ())
 
 
-def _lives(reassignments: Iterable[Row]) -> list[Life]:
+def _lives(reassignments: Iterable[Reassignment]) -> list[Life]:
     """The lives of the client ids that joined: what was there from the beginning joined nobody."""
     joined: dict[str, Instant] = {}
     lives: list[Life] = []
     for row in reassignments:
-        for client_id in row["clients_joined"]:
-            joined[client_id] = row["changed_at"]
-        for client_id in row["clients_left"]:
+        for client_id in row.clients_joined:
+            joined[client_id] = row.changed_at
+        for client_id in row.clients_left:
             if client_id in joined:
-                lives.append(Life(client_id, joined.pop(client_id), row["changed_at"]))
+                lives.append(Life(client_id, joined.pop(client_id), row.changed_at))
     return lives + [Life(client_id, start, None) for client_id, start in joined.items()]
 
 
 def _released(
-    reassignments: Sequence[Row], expiry: Instant, members_at: Callable[[Instant], int]
+    reassignments: Sequence[Reassignment], expiry: Instant, members_at: Callable[[Instant], int]
 ) -> set[tuple[str, Instant]]:
     """The client ids that came with a release of the whole group, each with the time of its join.
 
@@ -107,19 +147,19 @@ def _released(
     """
     released: set[tuple[str, Instant]] = set()
     for wave in _waves(reassignments, expiry):
-        joined = {(name, row["changed_at"]) for row in wave for name in row["clients_joined"]}
-        left = {name for row in wave for name in row["clients_left"]}
+        joined = {(name, row.changed_at) for row in wave for name in row.clients_joined}
+        left = {name for row in wave for name in row.clients_left}
         is_replaced = len(joined) > 1 and left and left.isdisjoint(name for name, _ in joined)
-        if is_replaced and len(joined) >= _NEARLY_ALL * members_at(wave[-1]["changed_at"]):
+        if is_replaced and len(joined) >= _NEARLY_ALL * members_at(wave[-1].changed_at):
             released |= joined
     return released
 
 
-def _waves(reassignments: Sequence[Row], expiry: Instant) -> list[list[Row]]:
+def _waves(reassignments: Sequence[Reassignment], expiry: Instant) -> list[list[Reassignment]]:
     """The changes that follow each other by no more than the expiry, together."""
-    waves: list[list[Row]] = []
+    waves: list[list[Reassignment]] = []
     for row in reassignments:
-        if not waves or row["changed_at"] - waves[-1][-1]["changed_at"] > expiry:
+        if not waves or row.changed_at - waves[-1][-1].changed_at > expiry:
             waves.append([])
         waves[-1].append(row)
     return waves
@@ -130,56 +170,44 @@ def _called(host: str, lives: Sequence[Life]) -> str:
     return min(names) if len(names) == 1 else host
 
 
-def _flappers(
-    who: str, lives: Sequence[Life], persistence_seconds: int, heartbeat_expiry_seconds: int
-) -> list[_Flapper]:
+def _flappers(case: Case, who: str, lives: Sequence[Life]) -> list[_Flapper]:
     return [
         _Flapper(
             who,
             row,
             tuple(life for life in lives if row[0].start <= life.start <= row[-1].start),
         )
-        for row in successions(lives, heartbeat_expiry_seconds * SECOND, _MOST_APART)
+        for row in successions(lives, case.expiry, _MOST_APART)
         if len(row) >= _FEWEST_LIVES
-        and persistence(row[0].start, row[-1].start, persistence_seconds) == PERSISTENT
+        and persistence(row[0].start, row[-1].start, case.persistence_seconds) == PERSISTENT
     ]
 
 
-def _fault(
-    topic: str,
-    reassignments: Sequence[Row],
-    flappers: Sequence[_Flapper],
-    channels: Mapping[str, Sequence[Channel]],
-    end: Instant,
-) -> FaultEpisode:
+def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
     lives = [life for flapper in flappers for life in flapper.lives]
     first_seen = min(life.start for life in lives)
     last_seen = max(life.start if life.end is None else life.end for life in lives)
     times = [
-        row["changed_at"]
-        for row in reassignments
-        if first_seen <= row["changed_at"] <= last_seen
-        and (row["clients_joined"] or row["clients_left"])
+        row.changed_at
+        for row in case.reassignments[topic]
+        if first_seen <= row.changed_at <= last_seen and (row.clients_joined or row.clients_left)
     ]
     client_ids = sorted({life.name for life in lives})
     addresses = {
         channel.client_addr
         for client_id in client_ids
-        for channel in channels.get(client_id, ())
+        for channel in case.situations.channels.get(client_id, ())
         if channel.first_seen <= last_seen and first_seen <= channel.last_seen
     }
     per_hour = len(times) * _HOUR / max(last_seen - first_seen, SECOND)
     usual = max(
         later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
     )
-    return FaultEpisode(
-        topic=topic,
-        fault=FLAPPING,
-        first_seen=first_seen,
-        last_seen=last_seen,
-        snapshots=len(set(times)),
-        persistence=PERSISTENT,
-        ongoing=end - last_seen <= usual,
+    ongoing = case.timelines[topic].end - last_seen <= usual
+    return Fault(
+        topic,
+        Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing),
+        FLAPPING,
         evidence=Text(
             "{joined}; members joined or left {times} meanwhile, {per_hour} per hour, and each "
             "time all queues are divided anew",
@@ -201,7 +229,7 @@ def _in_words(flappers: Sequence[_Flapper]) -> str:
         joined[flapper.who] += len(flapper.lives)
         ids[flapper.who].update(life.name for life in flapper.lives)
     often = sorted(joined.items(), key=lambda each: (-each[1], each[0]))
-    return list_of((_joined(who, times, len(ids[who])) for who, times in often), _MOST_NAMES)
+    return list_of((_joined(who, times, len(ids[who])) for who, times in often), MOST_NAMES)
 
 
 def _joined(who: str, number: int, client_ids: int) -> Text:

@@ -1,51 +1,81 @@
 """periods -> group_health, state_runs, unreadable_queues: the rows of every topic that was seen,
-whether or not the group could be recomputed."""
+whether or not the group could be recomputed; and how long a round of questions takes.
+
+Brokers that are asked a minute apart are compared as they were a minute apart. What changed in
+between is followed (see ``membership``), but nothing shorter than a round can be seen.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
+from itertools import chain
 from math import fsum
+from typing import NamedTuple
+
+import numpy as np
 
 from jobs.instants import SECOND
-from jobs.judge.dossier import RouteRun
+from jobs.judge.answers import Answers, Numbers, asked_answers, snapshots_of
+from jobs.judge.dossier import Broker, Dossier, RouteRun
 from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.situations import Period, find_runs
+from jobs.judge.extents import usual_gap
+from jobs.judge.findings import QueueFinding, Stall
+from jobs.judge.routes import readable
+from jobs.judge.situations import Period
 from jobs.judge.tables import Row
 from jobs.kinds import worst
+from rebalance_core.english import joined
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
 from rebalance_core.texts import Text
 
 #: The coverage of a topic that has a route and that no group subscribes to.
 NO_GROUP = "NO_GROUP"
 
-_PERM_READ = 4
 _MINUTE = 60 * SECOND
 
 #: What a column of type int holds.
 _MOST_INT = 2**31 - 1
 
 
+#: The columns of a topic of which nothing was recomputed.
+_NOTHING: Row = {
+    "audited_snapshots": 0,
+    "completeness": 0.0,
+    "members": 0,
+    "processes": 0,
+    "idle_clients": 0,
+    "imbalance": 0,
+    "strategy_source": None,
+    "subscription_source": None,
+    "orphan_queue_minutes": 0.0,
+    "duplicate_queue_minutes": 0.0,
+    "worst_severity": None,
+}
+
+
+#: The columns that are those of the last evaluation that shows them.
+_AT_THE_END = (
+    *("coverage", "reason", "members", "processes", "queues", "idle_clients"),
+    *("strategy_source", "subscription_source"),
+)
+
+
 def group_health(
     topic: str,
     periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
-    findings: Sequence[Row],
-    stalls: Sequence[Row],
+    queues: Sequence[QueueFinding],
+    stalls: Sequence[Stall],
 ) -> Row:
-    """The row of ``group_health`` of a topic, audited or not.
-
-    ``findings`` are its orphaned and duplicate queues, ``stalls`` the stalled ones.
-    """
-    covered = [(each, evaluated[each.situation.situation_id]) for each in periods]
+    """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
+    covered = [(each, evaluated[each.situation.situation_id].verdict) for each in periods]
     # What shows owners counts over what is later and does not.
     _, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
-    severities = [row["severity"] for row in (*findings, *stalls)]
+    severities = [*(each.severity for each in queues), *(each.severity for each in stalls)]
     return {
         "topic": topic,
-        "coverage": end.coverage,
-        "reason": end.reason,
         "snapshots": sum(each.snapshots for each in periods),
         "audited_snapshots": sum(
             period.snapshots for period, each in covered if each.coverage == AUDITED
@@ -55,25 +85,20 @@ def group_health(
         "completeness": min(
             (each.completeness for _, each in covered if each.shows_owners), default=0.0
         ),
-        "members": end.members,
-        "processes": end.processes,
-        "queues": end.queues,
-        "idle_clients": end.idle_clients,
-        "imbalance": end.imbalance,
-        "strategy_source": end.strategy_source,
-        "subscription_source": end.subscription_source,
-        "orphan_queue_minutes": _queue_minutes(ORPHANED, findings),
-        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, findings),
+        **{name: getattr(end, name) for name in _AT_THE_END},
+        "imbalance": end.most_queues - end.fewest_queues,
+        "orphan_queue_minutes": _queue_minutes(ORPHANED, queues),
+        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, queues),
         "worst_severity": worst(severities) if severities else None,
     }
 
 
-def _queue_minutes(kind: str, findings: Iterable[Row]) -> float:
+def _queue_minutes(kind: str, findings: Iterable[QueueFinding]) -> float:
     """How long the queues were so, each weighted by its probability and its share of the time."""
     minutes = fsum(
-        (row["last_seen"] - row["first_seen"]) / _MINUTE * row["probability"] * row["share_of_time"]
-        for row in findings
-        if row["kind"] == kind
+        (each.last_seen - each.first_seen) / _MINUTE * each.probability * each.extent.share_of_time
+        for each in findings
+        if each.kind == kind
     )
     return float(Decimal(repr(minutes)).quantize(Decimal("0.000001"), ROUND_HALF_UP))
 
@@ -83,34 +108,18 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
 
     Nobody reads the topic, or whoever does was not polled.
     """
-    runs = find_runs((run.namesrv_addr, run.route_id, run.times) for run in routes)
-    at_end = set(runs[-1].content)
-    readable = {
-        (broker.broker_name, broker.read_queue_nums)
-        for run in routes
-        if (run.namesrv_addr, run.route_id) in at_end
-        for broker in run.brokers
-        if broker.perm & _PERM_READ
-    }
+    times = sorted({time for run in routes for time in run.times})
+    at_end = [readable(run.brokers) for run in routes if times[-1] in run.times]
+    queues = sum(queues for _, queues in set(chain.from_iterable(at_end)))
     return {
+        **_NOTHING,
         "topic": topic,
         "coverage": NO_GROUP,
         "reason": Text("no member of any group in the dumps subscribes to the topic"),
-        "snapshots": sum(len(run.times) for run in runs),
-        "audited_snapshots": 0,
-        "first_seen": runs[0].times[0],
-        "last_seen": runs[-1].times[-1],
-        "completeness": 0.0,
-        "members": 0,
-        "processes": 0,
-        "queues": min(sum(queues for _, queues in readable), _MOST_INT),
-        "idle_clients": 0,
-        "imbalance": 0,
-        "strategy_source": None,
-        "subscription_source": None,
-        "orphan_queue_minutes": 0.0,
-        "duplicate_queue_minutes": 0.0,
-        "worst_severity": None,
+        "snapshots": len(times),
+        "first_seen": times[0],
+        "last_seen": times[-1],
+        "queues": min(queues, _MOST_INT),
     }
 
 
@@ -147,3 +156,79 @@ def unreadable_queues(
         }
         for (broker_name, queue_id), of_queue in shown.items()
     ]
+
+
+# ---------------------------------------------------------------- rounds
+
+
+class Rounds(NamedTuple):
+    """The usual round of a group, in seconds.
+
+    ``seconds``: from its first answer to its last, the median. ``interval_seconds``: between two
+    rounds of one broker, for of two collectors each may ask other brokers; None where each
+    broker was asked once.
+    """
+
+    seconds: float
+    interval_seconds: float | None
+
+
+def is_too_wide(round_seconds: float, persistence_seconds: int) -> bool:
+    """Whether a round takes longer than what is to be found has to last.
+
+    One second is not wide, whatever has to last.
+
+    >>> is_too_wide(240.0, 180), is_too_wide(0.4, 0)
+    (True, False)
+    """
+    return round_seconds > max(persistence_seconds, 1)
+
+
+def find_rounds(dossier: Dossier) -> Rounds | None:
+    """The usual round; None of a group that was not asked for."""
+    answers = asked_answers(dossier.polls)
+    snapshots = snapshots_of(answers)
+    if not len(snapshots):
+        return None
+    first, last = _edges(answers, snapshots)
+    gaps = [(gap, 1) for each in answers for gap in np.diff(each.snapshots).tolist()]
+    return Rounds(
+        float(np.median(last - first)) / SECOND,
+        usual_gap(gaps) / SECOND if gaps else None,
+    )
+
+
+def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Row:
+    """The row of ``group_health`` with the columns of the group's rounds.
+
+    The reason says so where rounds are too wide to compare what brokers list.
+    """
+    reason = row["reason"]
+    too_wide = rounds and is_too_wide(rounds.seconds, persistence_seconds)
+    if rounds is not None and too_wide:
+        reason = joined(part for part in (reason, _too_wide(rounds.seconds)) if part)
+    return row | {
+        "reason": reason,
+        "rounds_too_wide": too_wide,
+        "round_seconds": rounds and rounds.seconds,
+        "round_interval_seconds": rounds and rounds.interval_seconds,
+    }
+
+
+def _too_wide(seconds: float) -> Text:
+    return Text(
+        "a round of questions takes {seconds} s, longer than a fault has to last: brokers that "
+        "are asked so far apart can hardly be compared, so ask them closer together",
+        seconds=round(seconds),
+    )
+
+
+def _edges(answers: Sequence[Answers[Broker]], snapshots: Numbers) -> tuple[Numbers, Numbers]:
+    """By snapshot when the first and the last answer came."""
+    first = np.full(len(snapshots), np.iinfo(np.int64).max)
+    last = np.full(len(snapshots), np.iinfo(np.int64).min)
+    for each in answers:
+        places = np.searchsorted(snapshots, each.snapshots)
+        np.minimum.at(first, places, each.collected_at)
+        np.maximum.at(last, places, each.collected_at)
+    return first, last

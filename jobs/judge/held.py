@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import itemgetter
 
 from jobs.instants import Instant
-from jobs.judge.backlog import backlog, is_read
-from jobs.judge.confirmation import HoldingsIndex, HoldingsOfTopic, Round
-from jobs.judge.dossier import ClientRun, QueueOffsets
-from jobs.judge.drift import SHARE_KEPT
-from jobs.judge.episodes import FaultEpisode, QueueEpisode
+from jobs.judge.backlog import is_read
+from jobs.judge.case import Case
+from jobs.judge.confirmation import Round
+from jobs.judge.drift import SHARE_KEPT, Drift
 from jobs.judge.evaluated import Claimant, QueueKey
-from jobs.judge.extents import Extent, Part, extent_of, join_episodes, runs_of
+from jobs.judge.extents import Episode, Part, Sighting, find_episodes, runs_of, widest
+from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.holdings import Process
-from jobs.judge.severity import consumes_in_order
-from jobs.judge.tables import Row
-from jobs.judge.timeline import Timeline
+from jobs.judge.unlisted import witnessed
 from jobs.judge.words import between, clients_in_words, queues_in_words, waiting_in_words
 from jobs.kinds import (
     ALLOCATES_OTHERWISE,
@@ -43,26 +39,17 @@ CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
 
 _SEVERAL = 2
 
-
-@dataclass(frozen=True)
-class Witnesses:
-    """What a group is judged by besides its lists and routes."""
-
-    holdings: HoldingsIndex
-    #: The rows of ``allocation_drift``.
-    drift: Sequence[Row]
-    #: By (topic, broker name, queue id).
-    offsets: Mapping[tuple[str, str, int], QueueOffsets]
-    clients: Sequence[ClientRun]
-    #: By situation in which nothing is computed: the queues that every nameserver's route has.
-    readable: Mapping[str, Collection[QueueKey]]
-    #: By topic the queues that its route gained in the window.
-    gained: Mapping[str, Collection[QueueKey]] = field(default_factory=dict)
+#: Rounds that show that a queue is held by nobody, or by several.
+_Rounds = Episode[QueueKey, Round]
 
 
-def held_findings(
-    witnesses: Witnesses, timelines: Mapping[str, Timeline], persistence_seconds: int
-) -> list[QueueEpisode]:
+def held_queues(case: Case, found: Found) -> Found:
+    """The queues that the holdings show to be wrong, and the faults that they are put down to."""
+    queues = [witnessed(case, each) for each in held_findings(case)]
+    return found.plus(held_faults(case, queues), queues)
+
+
+def held_findings(case: Case) -> list[QueueFinding]:
     """The lasting orphans and duplicates that the holdings show and the computation does not.
 
     A queue that is computed for a client under every view and that nobody holds is ORPHANED. One
@@ -75,75 +62,49 @@ def held_findings(
     does not move, no other process reads it either. Where it moves again and again, somebody reads
     the queue, whatever the answers show.
     """
-    drift: dict[str, list[Row]] = {
+    drift: dict[str, list[Drift]] = {
         topic: []
-        for topic, held in witnesses.holdings.items()
+        for topic, held in case.holdings.items()
         if not all(each.is_computed for each in held.holdings)
     }
-    for row in witnesses.drift:
-        if row["source"] == RUNNING_INFO:
-            drift.setdefault(row["topic"], []).append(row)
+    for each in case.drift:
+        if each.source == RUNNING_INFO:
+            drift.setdefault(each.topic, []).append(each)
     return [
-        episode
-        for topic, rows in drift.items()
-        for episode in _OfTopic(
-            witnesses.holdings[topic], timelines[topic], persistence_seconds, witnesses.readable
-        ).episodes(rows, witnesses.offsets)
+        finding
+        for topic, of_topic in drift.items()
+        for finding in _OfTopic(case, topic).findings(of_topic)
     ]
 
 
 class _OfTopic:
-    def __init__(
-        self,
-        held: HoldingsOfTopic,
-        timeline: Timeline,
-        persistence_seconds: int,
-        readable: Mapping[str, Collection[QueueKey]],
-    ) -> None:
-        self._held = held
+    def __init__(self, case: Case, topic: str) -> None:
+        self._case, self._timeline = case, case.timelines[topic]
+        self._held = case.holdings[topic]
         #: The readable queues by phase, of those in which nothing is computed.
         self._undivided = {
-            position: readable[timeline.phases[position - 1].situation_id]
-            for position in {each.position for each in held.holdings if not each.is_computed}
+            position: case.readable[self._timeline.phases[position - 1].situation_id]
+            for position in {each.position for each in self._held.holdings if not each.is_computed}
         }
-        self._timeline = timeline
-        self._persistence_seconds = persistence_seconds
 
-    def episodes(
-        self, drift: Sequence[Row], offsets: Mapping[tuple[str, str, int], QueueOffsets]
-    ) -> list[QueueEpisode]:
-        """The episodes of the queues that drift: no other one can show what is asked for."""
-        owners = self._owners(self._lasting(drift, COMPUTED_NOT_HELD))
-        duplicates = [
-            episode
-            for queue in sorted(self._lasting(drift, HELD_NOT_COMPUTED) | self._all_undivided())
-            for episode in self._duplicates(queue)
-        ]
-        odd = {
-            row["client_id"]
-            for row in drift
-            for each in duplicates
-            if row["drift"] == HELD_NOT_COMPUTED
-            and (row["broker_name"], row["queue_id"]) == each.queue
-        }
-        return duplicates + [
-            episode
-            for queue, by_phase in sorted(owners.items())
-            for episode in self._orphans(
-                queue, by_phase, odd, offsets.get((self._timeline.topic, *queue))
-            )
-        ]
+    def findings(self, drift: Sequence[Drift]) -> list[QueueFinding]:
+        """Those of the queues that drift: no other one can show what is asked for.
 
-    def _lasting(self, drift: Sequence[Row], name: str) -> set[QueueKey]:
-        """The queues of which one process drifts so without a break for long enough.
-
-        Where members flap from poll to poll, a queue may be missing here and there in many rounds.
+        One process drifts so without a break for long enough: where members flap from poll to poll,
+        a queue may be missing here and there in many rounds.
         """
-        return {
-            _queue_of(row)
-            for row in drift
-            if row["drift"] == name and row["persistence"] == PERSISTENT
-        }
+        extra = [each for each in drift if each.drift == HELD_NOT_COMPUTED]
+        lasting = {each.queue for each in extra if each.lasts}.union(*self._undivided.values())
+        duplicates = [found for queue in sorted(lasting) for found in self._duplicates(queue)]
+        shared = {each.queue for each in duplicates}
+        odd = {each.client_id for each in extra if each.queue in shared}
+        lacking = {each.queue for each in drift if each.drift == COMPUTED_NOT_HELD and each.lasts}
+        orphans = [
+            found
+            for queue, owners in sorted(self._owners(lacking).items())
+            for found in self._orphans(queue, owners, odd)
+        ]
+        return duplicates + orphans
 
     def _owners(self, queues: set[QueueKey]) -> Mapping[QueueKey, Mapping[int, set[str]]]:
         """By queue and phase the client ids that it is computed for under every view."""
@@ -158,16 +119,10 @@ class _OfTopic:
                 owners[queue].setdefault(position, set())
         return owners
 
-    def _all_undivided(self) -> set[QueueKey]:
-        return {queue for readable in self._undivided.values() for queue in readable}
-
     def _orphans(
-        self,
-        queue: QueueKey,
-        owners: Mapping[int, set[str]],
-        odd: Collection[str],
-        offsets: QueueOffsets | None,
-    ) -> list[QueueEpisode]:
+        self, queue: QueueKey, owners: Mapping[int, set[str]], odd: Collection[str]
+    ) -> list[QueueFinding]:
+        offsets = self._case.offsets.get((self._timeline.topic, *queue))
         held = {round_ for each in self._held.holders(queue) for round_ in each.rounds}
         settled = {
             round_: each
@@ -175,20 +130,19 @@ class _OfTopic:
             if each.is_settled and each.is_of_one_phase and each.positions <= owners.keys()
         }
 
-        def episodes(rounds: Mapping[Instant, Round]) -> Iterator[QueueEpisode]:
-            for shown, extent in self._lasting_of(rounds, rounds.keys() - held):
-                due = {each for round_ in shown for p in round_.positions for each in owners[p]}
+        def findings(rounds: Mapping[Instant, Round]) -> Iterator[QueueFinding]:
+            for episode in self._lasting(queue, rounds, rounds.keys() - held):
+                due = {each for one in episode.shown for p in one.positions for each in owners[p]}
                 cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
-                yield self._episode(ORPHANED, queue, cause, shown, extent, ())
+                yield self._finding(ORPHANED, cause, episode)
 
         complete = {round_: each for round_, each in settled.items() if each.is_complete}
-        found = [each for each in episodes(complete) if is_read(offsets, each.times) is not True]
+        found = [each for each in findings(complete) if is_read(offsets, each.times) is not True]
         if found or offsets is None:
             return found
-        by_owners = self._answered_by_owners(settled, owners)
         return [
             each
-            for each in episodes(by_owners)
+            for each in findings(self._answered_by_owners(settled, owners))
             if is_read(offsets, [(each.first_seen, each.last_seen)]) is False
         ]
 
@@ -206,7 +160,7 @@ class _OfTopic:
             if all(owners[p] and owners[p] <= answered[round_] for p in each.positions)
         }
 
-    def _duplicates(self, queue: QueueKey) -> Iterator[QueueEpisode]:
+    def _duplicates(self, queue: QueueKey) -> Iterator[QueueFinding]:
         holders: dict[Instant, set[Process]] = defaultdict(set)
         for each in self._held.holders(queue):
             if each.activities.get(queue) != NOT_LOCKED:
@@ -228,82 +182,70 @@ class _OfTopic:
             and computed.isdisjoint(each.positions)
         }
         holders_at = {each.moment: holders[round_] for round_, each in rounds.items()}
-        for shown, extent in self._lasting_of(rounds, shared):
+        for episode in self._lasting(queue, rounds, shared):
+            at_a_time = [holders_at[each.moment] for each in episode.shown]
             # A queue that goes from one to another may look shared by the time that all are asked.
-            if len(set.intersection(*[holders_at[each.moment] for each in shown])) < _SEVERAL:
-                continue
-            of_episode = set().union(*[holders_at[each.moment] for each in shown])
-            numbers = Counter(process.client_id for process in of_episode)
-            claimants = [Claimant(*each, 1.0) for each in sorted(numbers.items())]
-            yield self._episode(DUPLICATE, queue, ALLOCATES_OTHERWISE, shown, extent, claimants)
+            if len(set.intersection(*at_a_time)) >= _SEVERAL:
+                numbers = Counter(process.client_id for process in set().union(*at_a_time))
+                claimants = [Claimant(*each, 1.0) for each in sorted(numbers.items())]
+                yield self._finding(DUPLICATE, ALLOCATES_OTHERWISE, episode, claimants)
 
-    def _lasting_of(
-        self, rounds: Mapping[Instant, Round], shown: Collection[Instant]
-    ) -> Iterator[tuple[list[Round], Extent]]:
+    def _lasting(
+        self, queue: QueueKey, rounds: Mapping[Instant, Round], shown: Collection[Instant]
+    ) -> list[_Rounds]:
         """The lasting episodes over the rounds that count, of those that show it."""
-        runs = runs_of(
-            [
-                Part(each.moment, each.moment, 1, watch=self._timeline.phases[p - 1].watch)
-                for each in rounds.values()
-                for p in [max(each.positions)]
-            ]
-        )
-        found = [
-            (run, each)
+        phases = self._timeline.phases
+        parts = [
+            Part(each.moment, each.moment, 1, watch=phases[max(each.positions) - 1].watch)
+            for each in rounds.values()
+        ]
+        runs = runs_of(parts)
+        sightings = [
+            Sighting(queue, run, each)
             for (round_, each), run in zip(rounds.items(), runs, strict=True)
             if round_ in shown
         ]
-        for episode in join_episodes(found, itemgetter(0)):
-            of_episode = [run for run, _ in episode]
-            extent = extent_of(of_episode, runs[-1].after, self._persistence_seconds)
-            if extent.persistence == PERSISTENT:
-                yield [each for _, each in episode], extent
+        episodes = find_episodes(sightings, len(parts), self._case.persistence_seconds)
+        return [each for each in episodes if each.extent.lasts]
 
-    def _episode(
-        self,
-        kind: str,
-        queue: QueueKey,
-        cause: str,
-        shown: Sequence[Round],
-        extent: Extent,
-        claimants: Sequence[Claimant],
-    ) -> QueueEpisode:
-        phases = [self._timeline.phases[p - 1].evaluated for each in shown for p in each.positions]
+    def _finding(
+        self, kind: str, cause: str, episode: _Rounds, claimants: Sequence[Claimant] = ()
+    ) -> QueueFinding:
+        extent, shown = episode.extent, episode.shown
+        phases = [self._timeline.phases[p - 1].verdict for each in shown for p in each.positions]
         times = [(extent.first_seen, extent.last_seen)]
         if extent.share_of_time < 1:
             times = [(each.moment, each.moment) for each in shown]
-        return QueueEpisode(
-            topic=self._timeline.topic,
-            kind=kind,
-            queue=queue,
-            certainty=CERTAIN,
+        return QueueFinding(
+            self._timeline.topic,
+            extent,
+            kind,
+            episode.key,
+            CERTAIN,
             probability=1.0,
             completeness=min(each.completeness for each in phases),
             claimants=tuple(claimants),
             strategy_source=phases[-1].strategy_source,
             causes=(cause,),
             times=tuple(times),
-            **extent._asdict(),
         )
 
 
 # ---------------------------------------------------------------- in words
 
 
-def held_faults(episodes: Sequence[QueueEpisode], witnesses: Witnesses) -> list[FaultEpisode]:
+def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]:
     """One fault for each cause and topic, over the findings of ``held_findings`` that overlap."""
-    by_cause: dict[tuple[str, str], list[QueueEpisode]] = defaultdict(list)
-    for episode in sorted(episodes, key=lambda each: each.first_seen):
-        by_cause[episode.topic, episode.causes[0]].append(episode)
-    return [
-        _fault(cause, together, witnesses)
-        for (_, cause), of_cause in by_cause.items()
-        for together in _overlapping(of_cause)
-    ]
+    by_cause: dict[tuple[str, str], list[QueueFinding]] = defaultdict(list)
+    for finding in sorted(findings, key=lambda each: each.first_seen):
+        by_cause[finding.topic, finding.causes[0]].append(finding)
+    for (_, cause), of_cause in by_cause.items():
+        for together in _overlapping(of_cause):
+            yield _fault(case, cause, together)
 
 
-def _overlapping(in_time: Sequence[QueueEpisode]) -> Iterator[list[QueueEpisode]]:
-    together: list[QueueEpisode] = []
+def _overlapping(in_time: Sequence[QueueFinding]) -> Iterator[list[QueueFinding]]:
+    together: list[QueueFinding] = []
     for each in in_time:
         if together and each.first_seen > max(one.last_seen for one in together):
             yield together
@@ -312,35 +254,30 @@ def _overlapping(in_time: Sequence[QueueEpisode]) -> Iterator[list[QueueEpisode]
     yield together
 
 
-def _fault(cause: str, episodes: Sequence[QueueEpisode], witnesses: Witnesses) -> FaultEpisode:
-    first_seen = min(each.first_seen for each in episodes)
-    last_seen = max(each.last_seen for each in episodes)
-    topic, queues = episodes[0].topic, sorted({each.queue for each in episodes})
+def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
+    extent, topic = widest([each.extent for each in findings]), findings[0].topic
+    queues = sorted({each.queue for each in findings})
     drift = [
-        row
-        for row in witnesses.drift
-        if row["topic"] == topic
-        and row["source"] == RUNNING_INFO
-        and row["first_seen"] <= last_seen
-        and row["last_seen"] >= first_seen
+        each
+        for each in case.drift
+        if (each.topic, each.source) == (topic, RUNNING_INFO)
+        and each.first_seen <= extent.last_seen
+        and extent.first_seen <= each.last_seen
     ]
     words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
-    client_ids, evidence, remedy = words(episodes, between(first_seen, last_seen), drift, witnesses)
-    return FaultEpisode(
-        topic=topic,
-        fault=cause,
-        first_seen=first_seen,
-        last_seen=last_seen,
-        snapshots=max(each.snapshots for each in episodes),
-        persistence=PERSISTENT,
-        ongoing=any(each.ongoing for each in episodes),
-        evidence=evidence,
-        remedy=remedy,
+    client_ids, evidence, remedy = words(
+        case, findings, between(extent.first_seen, extent.last_seen), drift
+    )
+    return Fault(
+        topic,
+        extent._replace(persistence=PERSISTENT),
+        cause,
+        evidence,
+        remedy,
         client_ids=tuple(client_ids),
         broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
         queues_affected=len(queues),
-        findings_cleared=len(episodes),
-        share_of_time=max(each.share_of_time for each in episodes),
+        findings_cleared=len(findings),
     )
 
 
@@ -349,18 +286,17 @@ _Words = tuple[Sequence[str], str, str]
 
 
 def _not_held_in_words(
-    episodes: Sequence[QueueEpisode], time: str, drift: Sequence[Row], witnesses: Witnesses
+    case: Case, findings: Sequence[QueueFinding], time: str, drift: Sequence[Drift]
 ) -> _Words:
-    queues = {each.queue for each in episodes}
+    queues = {each.queue for each in findings}
     lacking = [
-        row
-        for row in drift
-        if row["drift"] == COMPUTED_NOT_HELD
-        and (row["persistence"] == PERSISTENT or _queue_of(row) in queues)
+        each
+        for each in drift
+        if each.drift == COMPUTED_NOT_HELD and (each.lasts or each.queue in queues)
     ]
-    client_ids = sorted({row["client_id"] for row in lacking})
-    owners = {row["client_id"] for row in lacking if _queue_of(row) in queues}
-    languages = _languages(witnesses.clients)
+    client_ids = sorted({each.client_id for each in lacking})
+    owners = {each.client_id for each in lacking if each.queue in queues}
+    languages = case.dossier.languages
     whose = Text("readable")
     if owners:
         whose = Text("computed for {clients}", clients=clients_in_words(owners, languages))
@@ -375,16 +311,16 @@ def _not_held_in_words(
             time=time,
         )
     ]
-    if any(row["attributed_to"] == SHARE_KEPT for row in drift):
+    if any(each.attributed_to == SHARE_KEPT for each in drift):
         evidence.append(Text("the clients still have what they had before the last change"))
-    waiting = _waiting(episodes, witnesses)
-    if waiting:
+    if waiting := sum(each.left.messages or 0 for each in findings):
         evidence.append(Text("{waiting} there", waiting=waiting_in_words(waiting)))
     is_go = any(languages.get(each) == "GO" for each in client_ids)
     # What an update mends is that a client does not take the queues that a route gains.
-    is_gained = not queues.isdisjoint(witnesses.gained.get(episodes[0].topic, ()))
+    changes = case.route_changes.get(findings[0].topic, ())
+    is_gained = any(not queues.isdisjoint(each.gained) for each in changes)
     remedy: list[str] = [restart_of(client_ids, "GO" if is_go and is_gained else None)]
-    if consumes_in_order(witnesses.clients):
+    if case.dossier.consumes_in_order:
         remedy.append(
             Text(
                 "the group consumes in order, so that another process may have the queue's lock: "
@@ -395,18 +331,18 @@ def _not_held_in_words(
 
 
 def _otherwise_in_words(
-    episodes: Sequence[QueueEpisode], time: str, drift: Sequence[Row], witnesses: Witnesses
+    case: Case, findings: Sequence[QueueFinding], time: str, drift: Sequence[Drift]
 ) -> _Words:
-    twice = {each.queue for each in episodes if each.kind == DUPLICATE}
-    nobody = {each.queue for each in episodes if each.kind == ORPHANED}
+    twice = {each.queue for each in findings if each.kind == DUPLICATE}
+    nobody = {each.queue for each in findings if each.kind == ORPHANED}
     odd = {
-        row["client_id"]
-        for row in drift
-        if row["drift"] == HELD_NOT_COMPUTED and (not twice or _queue_of(row) in twice)
+        each.client_id
+        for each in drift
+        if each.drift == HELD_NOT_COMPUTED and (not twice or each.queue in twice)
     }
     # Where nothing is computed, either of two that hold a queue may be the odd one.
-    clients = odd or {claimant.client_id for each in episodes for claimant in each.claimants}
-    languages = _languages(witnesses.clients)
+    clients = odd or {claimant.client_id for each in findings for claimant in each.claimants}
+    languages = case.dossier.languages
     values = {
         "clients": clients_in_words(clients, languages),
         "time": time,
@@ -456,20 +392,3 @@ def _held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
             )
         )
     return joined(parts, "{before} and {next}")
-
-
-def _queue_of(row: Row) -> QueueKey:
-    return row["broker_name"], row["queue_id"]
-
-
-def _languages(clients: Sequence[ClientRun]) -> dict[str, str]:
-    return {each.client_id: each.language for each in clients if each.language is not None}
-
-
-def _waiting(episodes: Sequence[QueueEpisode], witnesses: Witnesses) -> int:
-    """The messages that wait in the queues at the end."""
-    left = (
-        backlog(witnesses.offsets.get((each.topic, *each.queue)), each.first_seen, each.last_seen)
-        for each in episodes
-    )
-    return sum(each.messages or 0 for each in left)

@@ -286,7 +286,7 @@ class _Segments:
         if phase.situation_id not in self._shares:
             self._shares[phase.situation_id] = (
                 _Shares(dict.fromkeys(self._client_ids, ()), {}, frozenset())
-                if phase.evaluated.coverage == STRATEGY_NOT_KNOWN
+                if phase.verdict.coverage == STRATEGY_NOT_KNOWN
                 else _shares(phase.evaluated.allocations(), self._client_ids)
             )
         # The change that began a phase was collected in its first round, after that one began.
@@ -463,12 +463,12 @@ def _of_answers(
                     moments,
                     held,
                     computed,
-                    segment.phase.evaluated.processes,
+                    segment.phase.verdict.processes,
                     segment.phase.position,
                     is_settled=segment.settled_at <= moments[0] <= segment.holds_until,
                     explained_by=segment.explains(moments[0]),
                     broadcasts=answer.broadcasts,
-                    is_computed=segment.phase.evaluated.coverage != STRATEGY_NOT_KNOWN,
+                    is_computed=segment.phase.verdict.coverage != STRATEGY_NOT_KNOWN,
                     bridged=answer.bridged.intersection(answer.rounds[start:end]),
                     activities=answer.activities.get(topic, {}),
                     beyond_reach=segment.shares.beyond_reach(
@@ -580,7 +580,7 @@ def _periods(
                             (),
                             line.held.get(topic, ()),
                             computed,
-                            segment.phase.evaluated.processes,
+                            segment.phase.verdict.processes,
                             segment.phase.position,
                             is_settled=explained_by != ROUTE_CHANGED,
                             explained_by=explained_by,

@@ -1,95 +1,60 @@
-"""findings, against the known issues -> the same findings, those that match one marked."""
+"""findings, against the known issues -> the reasons of those that match one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
-from jobs.judge.tables import Row
+from jobs.judge.findings import Fault, Finding, QueueFinding, StackedEpisode, Stall
 from jobs.judge.terms import KnownIssueTerms
-from jobs.kinds import QUEUE_FINDINGS, STALLED
 from jobs.masking import Masking
 
-#: The column with the reason of the known issue that a finding matches; null: it matches none.
-KNOWN_ISSUE = "known_issue"
+
+def entries_of(
+    cluster: str, consumer_group: str, entries: Iterable[KnownIssueTerms]
+) -> list[KnownIssueTerms]:
+    """The entries that may be about a group: few are about any one."""
+    place = {"clusters": [cluster], "groups": [consumer_group]}
+    return [each for each in entries if _match(each, place)]
 
 
-class _Finding(NamedTuple):
-    """What a known issue can match, besides the group; the names by the keys of the patterns."""
-
-    kind: str
-    names: Mapping[str, Sequence[str]]
-    queue_id: int | None = None
-
-
-def _queue_finding(kind: str, row: Row) -> _Finding:
-    clients = (
-        row["owners"]
-        if kind == STALLED
-        else [claimant["client_id"] for claimant in row["claimants"]]
-    )
-    names = {"topics": [row["topic"]], "brokers": [row["broker_name"]], "clients": clients}
-    return _Finding(kind, names, row["queue_id"])
-
-
-def _stacked_id(row: Row) -> _Finding:
-    # It is on no broker in particular.
-    names = {"topics": row["topics"], "brokers": (), "clients": [row["client_id"]]}
-    return _Finding(row["verdict"], names)
-
-
-def _fault(row: Row) -> _Finding:
-    names = {
-        "topics": [row["topic"]],
-        "brokers": row["broker_names"],
-        "clients": row["client_ids"],
-    }
-    return _Finding(row["fault"], names)
-
-
-_FINDING: Mapping[str, Callable[[Row], _Finding]] = {
-    **{table: partial(_queue_finding, kind) for table, kind in QUEUE_FINDINGS.items()},
-    "stacked_client_ids": _stacked_id,
-    "group_faults": _fault,
-}
-
-#: The tables whose findings can be known issues.
-MARKED_TABLES = tuple(_FINDING)
-
-
-def mark_known(
-    tables: Mapping[str, Iterable[Row]],
-    cluster: str,
-    consumer_group: str,
-    entries: Iterable[KnownIssueTerms],
-    masking: Masking,
-) -> None:
-    """Sets ``known_issue`` of each finding of a group: the reason of the first entry it matches.
+def known_issue(
+    finding: Finding | StackedEpisode, entries: Sequence[KnownIssueTerms], masking: Masking
+) -> str | None:
+    """The reason of the first entry that a finding matches; None: it matches none.
 
     All that an entry says has to fit. Where several names are concerned (the clients of a fault,
     the topics of a client id), a pattern has to match each; a finding that has no such name is not
     matched by a pattern for it. A client may be named by its true id, or as reports show it.
     """
-    place = {"clusters": [cluster], "groups": [consumer_group]}
-    # Few entries are about any one group: the others are not looked at again.
-    of_group = [each for each in entries if _match(each, place)]
-    for table, find in _FINDING.items():
-        for row in tables.get(table, ()):
-            row[KNOWN_ISSUE] = None
-            for named in (row, masking.mask_all(row)) if of_group else ():
-                row[KNOWN_ISSUE] = row[KNOWN_ISSUE] or _reason(find(named), of_group)
-
-
-def _reason(finding: _Finding, entries: Iterable[KnownIssueTerms]) -> str | None:
-    for entry in entries:
-        if (
-            _match(entry, finding.names)
-            and (entry.queues is None or finding.queue_id in entry.queues)
-            and (entry.kinds is None or finding.kind in entry.kinds)
-        ):
-            return entry.reason
+    if not entries:
+        return None
+    queue_id = finding.queue[1] if isinstance(finding, QueueFinding | Stall) else None
+    for names in (names_of(finding), masking.mask_all(names_of(finding))):
+        for entry in entries:
+            if (
+                _match(entry, names)
+                and (entry.queues is None or queue_id in entry.queues)
+                and (entry.kinds is None or finding.kind in entry.kinds)
+            ):
+                return entry.reason
     return None
+
+
+def names_of(finding: Finding | StackedEpisode) -> Mapping[str, Sequence[str]]:
+    """What a finding is about, by the keys of the patterns."""
+    if isinstance(finding, StackedEpisode):
+        # It is on no broker in particular.
+        clients: Sequence[str] = [finding.stacked.client_id]
+        return {"topics": finding.topics, "brokers": (), "clients": clients}
+    match finding:
+        case QueueFinding():
+            clients = [each.client_id for each in finding.claimants]
+        case Stall():
+            clients = finding.owners
+        case Fault():
+            clients = finding.client_ids
+    brokers = finding.broker_names if isinstance(finding, Fault) else [finding.queue[0]]
+    return {"topics": [finding.topic], "brokers": brokers, "clients": clients}
 
 
 def _match(entry: KnownIssueTerms, names: Mapping[str, Sequence[str]]) -> bool:

@@ -203,8 +203,8 @@ def group_load(
     at_end: dict[str, Evaluated] = {}
     for topic, periods in by_topic.items():
         found = [evaluated[each.situation.situation_id] for each in periods]
-        last = next((each for each in reversed(found) if each.shows_owners), None)
-        if last is not None and last.coverage == AUDITED:
+        last = next((each for each in reversed(found) if each.verdict.shows_owners), None)
+        if last is not None and last.verdict.coverage == AUDITED:
             at_end[topic] = last
     allocations = {topic: each.allocations() for topic, each in at_end.items()}
     no_part = {
@@ -215,7 +215,7 @@ def group_load(
         for client_id in fault.client_ids
     }
     counted_topics = {topic: of for topic, of in allocations.items() if not is_retry_topic(topic)}
-    queues = {topic: at_end[topic].queues for topic in counted_topics if allocations[topic]}
+    queues = {topic: at_end[topic].verdict.queues for topic in counted_topics if allocations[topic]}
     healthy = not any(each.findings for each in at_end.values())
     load = GroupLoad(_clients(allocations, no_part), queues, healthy)
     if not healthy or not load.uneven:

@@ -21,7 +21,7 @@ import numpy as np
 from jobs.instants import SECOND, Instant
 from jobs.judge.answers import BRIDGED_AT_LEAST, NOTHING, Answers, Numbers
 from jobs.judge.dossier import Broker, Dossier
-from jobs.judge.intervals import usual_gap
+from jobs.judge.extents import usual_gap
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``): a broker that misses

@@ -7,7 +7,7 @@ history as the published tables have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from jobs.errors import InputError
 from jobs.instants import Instant, to_datetime
@@ -109,13 +109,10 @@ def find_moments(
         evaluated |= answer(question, rules).by_id()
     judged = judge(dossier, found, evaluated, terms)
     return [
-        replace(
-            _moment(
-                dossier, members, _at(found.by_topic[each], snapshot_time), snapshot_time, judged
-            ),
-            masking=terms.masking,
-        )
+        _moment(dossier, members, period, snapshot_time, judged, terms)
         for each in ([topic] if topic is not None else sorted(topics))
+        for period in found.by_topic[each]
+        if period.first_seen <= snapshot_time <= period.last_seen
     ]
 
 
@@ -125,6 +122,7 @@ def _moment(
     period: Period,
     snapshot_time: Instant,
     judged: Mapping[str, Sequence[Row]],
+    terms: Terms,
 ) -> Moment:
     topic = period.situation.topic
     backlog, backlog_at = _backlog(dossier, topic, snapshot_time)
@@ -145,15 +143,12 @@ def _moment(
         held=_held(dossier, topic, period.first_seen, snapshot_time),
         backlog=backlog,
         backlog_at=backlog_at,
+        masking=terms.masking,
     )
 
 
 def _shown(time: Instant | None) -> str:
     return "the end" if time is None else iso(to_datetime(time))
-
-
-def _at(periods: Sequence[Period], time: Instant) -> Period:
-    return next(each for each in periods if each.first_seen <= time <= each.last_seen)
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:

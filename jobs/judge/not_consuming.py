@@ -8,19 +8,26 @@ NO_PERMISSION, ``PullMessageProcessor`` 4.9.4), suspended, or hang, as on a data
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from jobs.instants import Instant
+from jobs.judge.case import Case
 from jobs.judge.confirmation import HoldingsOfTopic
-from jobs.judge.dossier import QueueOffsets
-from jobs.judge.episodes import FaultEpisode, persistence
-from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.situations import Period
-from jobs.judge.stalls import Flags, Longs, Polls, Unread, keeps_up_at, orphaned_at, spans
+from jobs.judge.extents import Extent
+from jobs.judge.findings import Fault, Found
+from jobs.judge.stalls import (
+    Flags,
+    Longs,
+    Orphaned,
+    Polls,
+    keeps_up_at,
+    orphaned_at,
+    orphaned_queues,
+    spans,
+)
 from jobs.judge.words import between, clients_in_words, waiting_in_words
-from jobs.kinds import GROUP_NOT_CONSUMING, PERSISTENT
+from jobs.kinds import GROUP_NOT_CONSUMING
 from jobs.schemas import NOT_CONSUMING
 from rebalance_core.english import agreeing, count, joined
 from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
@@ -41,34 +48,30 @@ _SEE_LISTENERS = Text(
 )
 
 
-def groups_not_consuming(
-    topic: str,
-    offsets: Sequence[QueueOffsets],
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
-    orphaned: Mapping[QueueKey, Sequence[Unread]],
-    persistence_seconds: int,
-    holdings: HoldingsOfTopic | None = None,
-) -> list[FaultEpisode]:
-    """One fault per unbroken run of polls over which messages wait and no offset moves.
+def not_consuming(case: Case, found: Found) -> Found:
+    """One fault per topic and unbroken run of polls over which messages wait and no offset moves.
 
     Some of them wait in a queue that has an owner, and more come meanwhile: a group with nothing to
     do is well, and queues without an owner are orphans; where some queue keeps up, the others are
     stalled. It is as long as ``persistence_seconds``,
     for a message may take its time.
     """
-    if not offsets or not any(each.times.size for each in offsets):
-        return []
-    polls = Polls.of(offsets)
-    has_members = _has_members(polls.times, periods, evaluated)
+    orphaned = orphaned_queues(found)
+    return found.plus(
+        fault
+        for topic, offsets in case.dossier.offsets.items()
+        if any(each.times.size for each in offsets)
+        for fault in _of_topic(case, topic, Polls.of(offsets), orphaned.get(topic, {}))
+    )
+
+
+def _of_topic(case: Case, topic: str, polls: Polls, orphaned: Orphaned) -> Iterator[Fault]:
+    has_members = _has_members(case, topic, polls.times)
     waits = polls.unmoved & ~orphaned_at(polls, orphaned) & has_members
     asked = np.flatnonzero(polls.paired.any(axis=0))
     is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~keeps_up_at(polls).any(axis=0)
-    return [
-        fault
-        for start, end in spans(is_stuck[asked])
-        for fault in _fault(topic, polls, asked[start:end], persistence_seconds, holdings)
-    ]
+    for start, end in spans(is_stuck[asked]):
+        yield from _fault(case, topic, polls, asked[start:end])
 
 
 def _may_move(polls: Polls) -> Flags:
@@ -88,13 +91,12 @@ def _may_move(polls: Polls) -> Flags:
     return flags
 
 
-def _has_members(
-    times: Longs, periods: Sequence[Period], evaluated: Mapping[str, Evaluated]
-) -> Flags:
+def _has_members(case: Case, topic: str, times: Longs) -> Flags:
     """By poll whether the group then has members among which the topic is divided."""
+    periods = case.situations.by_topic.get(topic, ())
     has = [
         each.processes > 0 and each.coverage in (AUDITED, STRATEGY_NOT_KNOWN)
-        for each in (evaluated[period.situation.situation_id] for period in periods)
+        for each in (case.evaluated[one.situation.situation_id].verdict for one in periods)
     ]
     first_seen = np.array([each.first_seen for each in periods], np.int64)
     in_force = np.searchsorted(first_seen, times, side="right") - 1
@@ -103,33 +105,20 @@ def _has_members(
     return flags
 
 
-def _fault(
-    topic: str,
-    polls: Polls,
-    columns: Longs,
-    persistence_seconds: int,
-    holdings: HoldingsOfTopic | None,
-) -> Iterator[FaultEpisode]:
+def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fault]:
     last = int(columns[-1])
     rows = np.flatnonzero(polls.paired[:, columns].any(axis=1))
     first = int(polls.before[:, columns[0]][polls.paired[:, columns[0]]].min())
-    first_seen, last_seen = int(polls.times[first]), int(polls.times[last])
-    lasts = persistence(first_seen, last_seen, persistence_seconds) == PERSISTENT
+    extent = polls.extent(first, last, len(columns) + 1, case.persistence_seconds)
     waiting, before = (_waiting(polls, rows, column) for column in (last, first))
-    if not lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
+    if not extent.lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
         return
     queues = [polls.queues[row] for row in rows.tolist()]
-    evidence, remedy = _words(first_seen, last_seen, waiting, waiting - before, holdings)
-    yield FaultEpisode(
-        topic=topic,
-        fault=GROUP_NOT_CONSUMING,
-        first_seen=first_seen,
-        last_seen=last_seen,
-        snapshots=len(columns) + 1,
-        persistence=PERSISTENT,
-        ongoing=bool(last == len(polls.times) - 1),
-        evidence=evidence,
-        remedy=remedy,
+    yield Fault(
+        topic,
+        extent,
+        GROUP_NOT_CONSUMING,
+        *_words(extent, waiting, waiting - before, case.holdings.get(topic)),
         broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
     )
@@ -142,23 +131,19 @@ def _waiting(polls: Polls, rows: Longs, column: int) -> int:
 
 
 def _words(
-    first_seen: Instant,
-    last_seen: Instant,
-    waiting: int,
-    growth: int,
-    holdings: HoldingsOfTopic | None,
+    extent: Extent, waiting: int, growth: int, holdings: HoldingsOfTopic | None
 ) -> tuple[str, str]:
     """Evidence and remedy; running infos show whether the clients have messages at all."""
     evidence = [
         Text(
             "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} "
             "more than at the start",
-            time=between(first_seen, last_seen),
+            time=between(extent.first_seen, extent.last_seen),
             waiting=waiting_in_words(waiting),
             growth=growth,
         )
     ]
-    answered, blocked = _answers(holdings, first_seen, last_seen)
+    answered, blocked = _answers(holdings, extent)
     if blocked:
         evidence.append(
             agreeing(
@@ -181,14 +166,16 @@ def _words(
     return joined(evidence), joined([_LET_CONSUME, _SEE_LISTENERS])
 
 
-def _answers(
-    holdings: HoldingsOfTopic | None, first_seen: Instant, last_seen: Instant
-) -> tuple[list[str], list[str]]:
+def _answers(holdings: HoldingsOfTopic | None, extent: Extent) -> tuple[list[str], list[str]]:
     """The clients that answered in that time, and those of them that consume nothing they have."""
     answered: set[str] = set()
     blocked: set[str] = set()
     for each in holdings.holdings if holdings else ():
-        if not each.process.is_log and first_seen <= each.until and each.since <= last_seen:
+        if (
+            not each.process.is_log
+            and extent.first_seen <= each.until
+            and each.since <= extent.last_seen
+        ):
             answered.add(each.process.client_id)
             if NOT_CONSUMING in each.activities.values():
                 blocked.add(each.process.client_id)

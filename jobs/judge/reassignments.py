@@ -7,11 +7,11 @@ change, and no fault of it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 from jobs.instants import Instant
 from jobs.judge.evaluated import QueueKey
-from jobs.judge.tables import Row
 from jobs.judge.timeline import Phase, Timeline
 
 
@@ -33,34 +33,47 @@ class _Shares(NamedTuple):
     lists_agree: bool
 
 
-def find_reassignments(timeline: Timeline) -> list[Row]:
-    """The rows of ``reassignments`` of a topic: one per phase that gives the queues to others.
+class Reassignment(NamedTuple):
+    """A row of ``reassignments``: one change of who takes which queue."""
+
+    topic: str
+    changed_at: Instant
+    seen_before: Instant
+    #: The first snapshot since in which the brokers' lists agree.
+    settled_at: Instant | None
+    state_id_before: str
+    state_id: str
+    clients_joined: list[str]
+    clients_left: list[str]
+    queues_before: int
+    queues: int
+    queues_moved: int
+    lists_agree: bool
+
+
+def find_reassignments(timeline: Timeline) -> list[Reassignment]:
+    """One per phase that gives the queues to others.
 
     A phase that differs in addresses alone (a client reconnected) is no reassignment, nor is one in
     which fewer lists came than before and after.
     """
     seen = [phase for phase in timeline.phases if not phase.is_blind]
-    if len(seen) < 2:
-        return []
-    rows: list[Row] = []
-    unsettled: list[Row] = []
-    before = _shares(seen[0])
-    for phase in seen[1:]:
-        is_other = phase.situation_id != before.phase.situation_id
-        now = _shares(phase) if is_other else before._replace(phase=phase)
-        if is_other and (row := _reassignment(before, now)) is not None:
-            rows.append(row)
-            unsettled.append(row)
+    found: list[Reassignment] = []
+    agreed_at: list[Instant] = []
+    before: _Shares | None = None
+    for phase in seen if len(seen) > 1 else ():
+        is_other = before is None or phase.situation_id != before.phase.situation_id
+        now = before._replace(phase=phase) if before and not is_other else _shares(phase)
+        if before and is_other and (change := _reassignment(before, now)):
+            found.append(change)
         if now.lists_agree:
-            _settle(unsettled, phase.first_seen)
+            agreed_at.append(phase.first_seen)
         before = now
-    return rows
-
-
-def _settle(unsettled: list[Row], settled_at: Instant) -> None:
-    for row in unsettled:
-        row["settled_at"] = settled_at
-    unsettled.clear()
+    settled = (bisect_left(agreed_at, each.changed_at) for each in found)
+    return [
+        each._replace(settled_at=agreed_at[place]) if place < len(agreed_at) else each
+        for each, place in zip(found, settled, strict=True)
+    ]
 
 
 def _shares(phase: Phase) -> _Shares:
@@ -77,23 +90,26 @@ def _shares(phase: Phase) -> _Shares:
     )
 
 
-def _reassignment(before: _Shares, now: _Shares) -> Row | None:
+def _reassignment(before: _Shares, now: _Shares) -> Reassignment | None:
     joined, left = now.clients - before.clients, before.clients - now.clients
     moved = {taker.queue for taker in now.takers ^ before.takers}
-    queues_before, queues = before.phase.evaluated.queues, now.phase.evaluated.queues
+    queues_before, queues = (
+        before.phase.verdict.queues,
+        now.phase.verdict.queues,
+    )
     if not (moved or joined or left or queues_before != queues):
         return None
-    return {
-        "topic": now.phase.topic,
-        "changed_at": now.phase.first_seen,
-        "seen_before": before.phase.last_seen,
-        "settled_at": None,
-        "state_id_before": before.phase.situation_id,
-        "state_id": now.phase.situation_id,
-        "clients_joined": sorted(joined),
-        "clients_left": sorted(left),
-        "queues_before": queues_before,
-        "queues": queues,
-        "queues_moved": len(moved),
-        "lists_agree": now.lists_agree,
-    }
+    return Reassignment(
+        now.phase.topic,
+        now.phase.first_seen,
+        before.phase.last_seen,
+        None,
+        before.phase.situation_id,
+        now.phase.situation_id,
+        sorted(joined),
+        sorted(left),
+        queues_before,
+        queues,
+        len(moved),
+        now.lists_agree,
+    )

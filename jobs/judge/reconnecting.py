@@ -15,11 +15,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from jobs.instants import SECOND, Instant
-from jobs.judge.channels import Channel
-from jobs.judge.dossier import Broker, ClientRun
-from jobs.judge.episodes import FaultEpisode
-from jobs.judge.successions import Life, successions
-from jobs.judge.tables import Row
+from jobs.judge.case import Case
+from jobs.judge.channels import Channel, Starts, by_broker, starts_of
+from jobs.judge.dossier import Broker
+from jobs.judge.extents import Extent
+from jobs.judge.findings import Fault, Found
+from jobs.judge.flapping import Life, successions
+from jobs.judge.words import MOST_NAMES
 from jobs.kinds import FLAPPING, PERSISTENT, RECONNECTING
 from rebalance_core.english import count, joined, list_of
 from rebalance_core.repairs import STALE_CHANNEL
@@ -36,8 +38,6 @@ _NEARLY_ALL = 0.75
 #: A start time is that of the client's clock.
 _CLOCKS_DIFFER = 5 * SECOND
 _SEVERAL = 2
-#: More names than this in one sentence nobody reads; the columns have them all.
-_MOST_NAMES = 5
 
 _NETWORK = Text(
     "look at what is between the client and these brokers (load balancer, NAT, proxy, "
@@ -50,6 +50,22 @@ _RESTARTS = Text(
     "probe, out of memory), the end of its log; let it shut down in order, so that no old "
     "connection is left behind"
 )
+
+
+def reconnecting_clients(case: Case, found: Found) -> Found:
+    """The faults RECONNECTING, or FLAPPING of who restarts each time, of the group.
+
+    They are reported once: for its main topic, or for the one in which old connections cost most
+    queues. An old connection of a client that reconnects again and again has its remedy.
+    """
+    flapping = {
+        client_id
+        for fault in found.faults
+        if fault.fault == FLAPPING
+        for client_id in fault.client_ids
+    }
+    faults = reconnecting_faults(case, find_reconnecting(case, flapping), found.faults)
+    return replace(found, faults=(*with_remedies(found.faults, faults), *faults))
 
 
 class Reconnecting(NamedTuple):
@@ -76,45 +92,35 @@ class _Row(NamedTuple):
     times: tuple[Instant, ...]
 
 
-def find_reconnecting(
-    channels: Mapping[str, Sequence[Channel]],
-    clients: Sequence[ClientRun],
-    flapping: Collection[str],
-    end: Instant,
-    persistence_seconds: int,
-    heartbeat_expiry_seconds: int,
-    members_at: Callable[[Instant], int] = lambda _: 0,
-) -> list[Reconnecting]:
+def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnecting]:
     """The client ids that connect again and again; not those that leave all lists in between, which
-    are in ``flapping``. ``end`` is the last poll.
+    are in ``flapping``.
 
     Worked example: at 10:02, 10:04 and 10:06 a client has another port on broker-a, and each port
     stays listed for 130 s after its last heartbeat: three connections were replaced within four
     minutes. Two processes that share an id have two ports each time, and replace none; twelve that
     share one and are deployed replace twelve, but none of the new ones.
 
-    What nearly all members of the group (``members_at`` a moment) do at a time on a broker, once
+    What nearly all members of the group do at a time on a broker, once
     or twice, is a restart of the broker; who was in no list before it came anew was restarted.
     Neither counts. A connection of a new process, as its start time shows, is no reconnection, but
     may be one of many restarts.
     """
+    channels, starts = case.situations.channels, starts_of(case.dossier.clients)
+    if case.main_topic is None or not channels:
+        return []
     found: list[Reconnecting] = []
     of_processes = {
-        client_id: _of_new_processes(client_id, of_id, clients)
+        client_id: _of_new_processes(of_id, starts.get(client_id, ()))
         for client_id, of_id in channels.items()
     }
+    members_at = case.timelines[case.main_topic].members_at
     of_brokers = _restarts_of_brokers(channels, of_processes, members_at)
     for client_id, of_id in sorted(channels.items()):
         if client_id not in flapping:
-            expected = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
-            rows = _rows(
-                of_id,
-                of_brokers.union(expected),
-                persistence_seconds,
-                heartbeat_expiry_seconds * SECOND,
-            )
-            for each in rows:
-                together = _taken_together(client_id, of_id, each, clients, end)
+            away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
+            for each in _rows(case, of_id, of_brokers.union(away)):
+                together = _taken_together(case, of_id, each, starts.get(client_id, ()))
                 if together.restarts or any(
                     sum((row.broker, at) not in of_processes[client_id] for at in row.times)
                     >= _FEWEST
@@ -125,19 +131,14 @@ def find_reconnecting(
 
 
 def _of_new_processes(
-    client_id: str, channels: Sequence[Channel], clients: Iterable[ClientRun]
+    channels: Sequence[Channel], starts: Starts
 ) -> frozenset[tuple[Broker, Instant]]:
     """Where and when the first connections of processes were seen whose start times are known."""
-    starts = {
-        run.start_timestamp
-        for run in clients
-        if run.client_id == client_id and run.start_timestamp is not None
-    }
     first_seen = sorted((each.broker, each.first_seen) for each in channels)
     return frozenset(
         first_seen[place]
         for broker in {each.broker for each in channels}
-        for start in starts
+        for start in {start for _, start in starts}
         if (place := bisect_left(first_seen, (broker, start - _CLOCKS_DIFFER))) < len(first_seen)
         and first_seen[place][0] == broker
     )
@@ -167,16 +168,15 @@ def _restarts_of_brokers(
     """
     came: dict[Broker, list[tuple[Instant, str]]] = defaultdict(list)
     for client_id, of_id in channels.items():
-        for broker in {each.broker for each in of_id}:
-            starts = sorted(each.first_seen for each in of_id if each.broker == broker)
+        for broker, of_broker in by_broker(of_id).items():
             came[broker] += [
-                (start, client_id)
-                for start in starts[1:]
-                if (broker, start) not in of_processes[client_id]
+                (each.first_seen, client_id)
+                for each in of_broker[1:]
+                if (broker, each.first_seen) not in of_processes[client_id]
             ]
     found: set[tuple[Broker, Instant]] = set()
-    for broker, of_broker in came.items():
-        times = _of_nearly_all(sorted(of_broker), members_at)
+    for broker, of_members in came.items():
+        times = _of_nearly_all(sorted(of_members), members_at)
         if 1 + sum(later - one > _AT_ONCE for one, later in pairwise(times)) < _FEWEST:
             found.update((broker, time) for time in times)
     return frozenset(found)
@@ -203,10 +203,7 @@ def _of_nearly_all(
 
 
 def _rows(
-    channels: Iterable[Channel],
-    expected: Collection[tuple[Broker, Instant]],
-    persistence_seconds: int,
-    overlap: Instant,
+    case: Case, channels: Iterable[Channel], expected: Collection[tuple[Broker, Instant]]
 ) -> list[list[_Row]]:
     """The rows of all brokers without what is ``expected``, those that overlap in time together."""
     lives: dict[Broker, list[Life]] = defaultdict(list)
@@ -217,13 +214,13 @@ def _rows(
     for broker, of_broker in lives.items():
         # The first connection of all replaces none.
         first = min(life.start for life in of_broker)
-        for in_turn in successions(of_broker, overlap, _MOST_APART):
+        for in_turn in successions(of_broker, case.expiry, _MOST_APART):
             times = tuple(
                 life.start
                 for life in in_turn
                 if life.start > first and (broker, life.start) not in expected
             )
-            if len(times) < _FEWEST or times[-1] - times[0] < persistence_seconds * SECOND:
+            if len(times) < _FEWEST or times[-1] - times[0] < case.persistence_seconds * SECOND:
                 continue
             rows.append(_Row(broker, times))
     together: list[list[_Row]] = []
@@ -236,12 +233,9 @@ def _rows(
 
 
 def _taken_together(
-    client_id: str,
-    channels: Sequence[Channel],
-    rows: Sequence[_Row],
-    clients: Sequence[ClientRun],
-    end: Instant,
+    case: Case, channels: Sequence[Channel], rows: Sequence[_Row], starts: Starts
 ) -> Reconnecting:
+    end = case.asked_until
     first_seen = min(row.times[0] for row in rows)
     last_seen = max(row.times[-1] for row in rows)
     brokers = {row.broker for row in rows}
@@ -255,7 +249,7 @@ def _taken_together(
     }
     longest = max(later - one for row in rows for one, later in pairwise(row.times))
     return Reconnecting(
-        client_id,
+        channels[0].client_id,
         first_seen,
         last_seen,
         times,
@@ -263,7 +257,7 @@ def _taken_together(
         tuple(sorted(addresses)),
         end - last_seen <= longest,
         _left_behind(channels),
-        _restarts(client_id, clients, first_seen, last_seen, times),
+        _restarts(starts, first_seen, last_seen, times),
     )
 
 
@@ -275,57 +269,38 @@ def _left_behind(channels: Iterable[Channel]) -> bool:
     )
 
 
-def _restarts(
-    client_id: str,
-    clients: Iterable[ClientRun],
-    first_seen: Instant,
-    last_seen: Instant,
-    connections: int,
-) -> bool:
+def _restarts(starts: Starts, first_seen: Instant, last_seen: Instant, connections: int) -> bool:
     """Whether new connections are new processes, as the start times of its running infos say.
 
     Of a process that lives for a minute few questions meet each of them: what counts is how many of
     the answers, or of the connections where these are fewer, are those of a new one.
     """
-    starts = [
-        run.start_timestamp
-        for run in clients
-        if run.client_id == client_id and run.start_timestamp is not None
-        for _, moment in run.times
-        if first_seen <= moment <= last_seen
-    ]
-    new = {start for start in starts if first_seen <= start}
-    return len(new) > 1 and 2 * len(new) > min(connections, len(starts))
+    met = [start for moment, start in starts if first_seen <= moment <= last_seen]
+    new = {start for start in met if first_seen <= start}
+    return len(new) > 1 and 2 * len(new) > min(connections, len(met))
 
 
 def reconnecting_faults(
-    found: Sequence[Reconnecting],
-    faults: Iterable[FaultEpisode],
-    snapshots: Sequence[Instant],
-    topic: str,
-) -> list[FaultEpisode]:
+    case: Case, found: Sequence[Reconnecting], faults: Iterable[Fault]
+) -> list[Fault]:
     """One fault for each client, of the topic in which its old connections cost most queues
-    (``faults`` has their STALE_CHANNEL); where they cost none, of the group's main ``topic``.
+    (``faults`` has their STALE_CHANNEL); where they cost none, of the group's main topic.
 
     A process that restarts under the same id has a new connection each time, too. That is a member
     that comes and goes, so fast that no list shows it gone: FLAPPING.
     """
-    stale: dict[str, list[FaultEpisode]] = {}
+    stale: dict[str, list[Fault]] = {}
     for fault in faults:
         if fault.fault == STALE_CHANNEL:
             for client_id in fault.client_ids:
                 stale.setdefault(client_id, []).append(fault)
     others = sum(not each.restarts for each in found) - 1
-    made: list[FaultEpisode] = []
+    made: list[Fault] = []
     for each in found:
-        plain = _fault(each, others, snapshots, topic)
+        plain = _fault(case, each, others)
         worst = max(
-            (
-                fault
-                for fault in stale.get(each.client_id, ())
-                if fault.first_seen <= each.last_seen and each.first_seen <= fault.last_seen
-            ),
-            key=lambda fault: (fault.queues_affected, fault.topic == topic, fault.topic),
+            (fault for fault in stale.get(each.client_id, ()) if fault.overlaps(plain)),
+            key=lambda fault: (fault.queues_affected, fault.topic == plain.topic, fault.topic),
             default=None,
         )
         if worst is not None and not each.restarts:
@@ -334,13 +309,11 @@ def reconnecting_faults(
     return made
 
 
-def _fault(
-    each: Reconnecting, others: int, snapshots: Sequence[Instant], topic: str
-) -> FaultEpisode:
+def _fault(case: Case, each: Reconnecting, others: int) -> Fault:
     hosts = sorted({address.rpartition(":")[0] for address in each.client_addrs})
     per_hour = round(each.times * _HOUR / max(each.last_seen - each.first_seen, SECOND))
     often = Text("{times}, {per_hour} per hour", times=count(each.times, "time"), per_hour=per_hour)
-    brokers = list_of(each.broker_names, _MOST_NAMES)
+    brokers = list_of(each.broker_names, MOST_NAMES)
     if each.restarts:
         parts = [
             Text(
@@ -359,7 +332,7 @@ def _fault(
                 brokers=brokers,
                 often=often,
                 addresses=count(len(each.client_addrs), "address", "addresses"),
-                hosts=list_of(hosts, _MOST_NAMES),
+                hosts=list_of(hosts, MOST_NAMES),
             )
         ]
     if each.left_behind:
@@ -368,14 +341,11 @@ def _fault(
         parts.append(Text("so does 1 other client of the group"))
     elif others > 1 and not each.restarts:
         parts.append(Text("so do {others:,} other clients of the group", others=others))
-    return FaultEpisode(
-        topic=topic,
-        fault=FLAPPING if each.restarts else RECONNECTING,
-        first_seen=each.first_seen,
-        last_seen=each.last_seen,
-        snapshots=sum(each.first_seen <= time <= each.last_seen for time in snapshots),
-        persistence=PERSISTENT,
-        ongoing=each.ongoing,
+    seen = sum(each.first_seen <= time <= each.last_seen for time in case.snapshots)
+    return Fault(
+        case.main_topic or "",
+        Extent(each.first_seen, each.last_seen, seen, PERSISTENT, each.ongoing),
+        FLAPPING if each.restarts else RECONNECTING,
         evidence=joined(parts),
         remedy=_RESTARTS if each.restarts else _NETWORK,
         client_ids=(each.client_id,),
@@ -384,30 +354,30 @@ def _fault(
     )
 
 
-def blame(findings: Iterable[Row], faults: Sequence[FaultEpisode]) -> None:
-    """Adds the cause RECONNECTING to the findings that an old connection causes meanwhile."""
-    for row in findings:
-        if STALE_CHANNEL in row["causes"] and any(
-            fault.fault == RECONNECTING
-            and fault.first_seen <= row["last_seen"]
-            and row["first_seen"] <= fault.last_seen
-            for fault in faults
-        ):
-            row["causes"] = sorted({*row["causes"], RECONNECTING})
+def blamed(_: Case, found: Found) -> Found:
+    """The queues that an old connection causes have the cause RECONNECTING meanwhile."""
+    reconnecting = [fault for fault in found.faults if fault.fault == RECONNECTING]
+    return replace(
+        found,
+        queues=tuple(
+            replace(each, causes=tuple(sorted({*each.causes, RECONNECTING})))
+            if STALE_CHANNEL in each.causes and any(map(each.overlaps, reconnecting))
+            else each
+            for each in found.queues
+        ),
+    )
 
 
-def with_remedies(
-    faults: Iterable[FaultEpisode], unsteady: Sequence[FaultEpisode]
-) -> list[FaultEpisode]:
+def with_remedies(faults: Iterable[Fault], unsteady: Sequence[Fault]) -> tuple[Fault, ...]:
     """The faults; an old connection of a client that reconnects again and again is not left alone.
 
     By itself one passes (``STALE_CHANNEL_REMEDY``); what brings the next one is to be repaired,
     in every topic in which it takes a slot.
     """
     remedies = {fault.client_ids: fault.remedy for fault in unsteady if fault.fault == RECONNECTING}
-    return [
+    return tuple(
         replace(fault, remedy=remedies[fault.client_ids])
         if fault.fault == STALE_CHANNEL and fault.client_ids in remedies
         else fault
         for fault in faults
-    ]
+    )

@@ -10,55 +10,48 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from jobs.instants import Instant
+from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier
-from jobs.judge.episodes import FaultEpisode
+from jobs.judge.extents import Extent
+from jobs.judge.findings import Fault, Found
+from jobs.judge.words import MOST_NAMES
 from jobs.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from jobs.masking import Masking
 from rebalance_core.client_kinds import without_secret
 from rebalance_core.english import agreeing, joined, list_of
 from rebalance_core.texts import Text
 
-#: More ids than this in one sentence nobody reads; the column has them all.
-_MOST_NAMES = 5
 
-
-def secret_faults(dossier: Dossier, masking: Masking) -> list[FaultEpisode]:
+def secrets(case: Case, found: Found) -> Found:
     """The fault, once for the group: it is with the group's first topic, and about all of them.
 
     ``client_ids`` are shown masked in all that leaves the judgement; here they are the true ones.
     """
+    dossier, masking = case.dossier, case.terms.masking
     shown = _shown(dossier, masking)
     topics = sorted(topic for topic in dossier.topics() if topic)
     if not shown or not topics:
-        return []
+        return found
     times = sorted({time for of_id in shown.values() for time in of_id})
-    every = sorted({time for run in dossier.polls for time in run.times})
+    every = case.snapshots
     between = [time for time in every if times[0] <= time <= times[-1]]
+    share, ongoing = len(times) / len(between), times[-1] == every[-1]
     client_ids = tuple(sorted(shown))
-    return [
-        FaultEpisode(
-            topic=next((each for each in topics if not each.startswith("%")), topics[0]),
-            fault=SECRET_IN_CLIENT_ID,
-            first_seen=times[0],
-            last_seen=times[-1],
-            snapshots=len(times),
-            persistence=PERSISTENT,
-            ongoing=times[-1] == every[-1],
-            evidence=_evidence(client_ids, masking),
-            remedy=joined(
-                [
-                    without_secret(client_ids),
-                    Text("then replace the secret, for the logs have it"),
-                ]
-            ),
-            client_ids=client_ids,
-            share_of_time=len(times) / len(between),
-        )
-    ]
+    fault = Fault(
+        next((each for each in topics if not each.startswith("%")), topics[0]),
+        Extent(times[0], times[-1], len(times), PERSISTENT, ongoing, share),
+        SECRET_IN_CLIENT_ID,
+        evidence=_evidence(client_ids, masking),
+        remedy=joined(
+            [without_secret(client_ids), Text("then replace the secret, for the logs have it")]
+        ),
+        client_ids=client_ids,
+    )
+    return found.plus([fault])
 
 
 def _evidence(client_ids: Sequence[str], masking: Masking) -> Text:
-    masked = list_of((masking.mask(each) for each in client_ids), _MOST_NAMES)
+    masked = list_of((masking.mask(each) for each in client_ids), MOST_NAMES)
     return agreeing(
         len(client_ids),
         "the client id {clients} holds a secret, which is masked here: whoever lists the members "

@@ -8,41 +8,65 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from jobs.instants import Instant
-from jobs.judge.dossier import ClientRun
-from jobs.judge.episodes import FaultEpisode
-from jobs.judge.tables import Row
+from jobs.judge.case import Case
+from jobs.judge.findings import Fault, Found, QueueFinding, Stall
 from jobs.judge.terms import Terms
+from jobs.judge.unlisted import is_read_throughout
 from jobs.judge.why import OTHER_FILTER
 from jobs.kinds import (
     CRITICAL,
     FROZEN_PROCESS,
     GROUP_NOT_CONSUMING,
     INFO,
-    PERSISTENT,
     QUEUES_LEFT_ROUTE,
     SEVERITIES,
     WARNING,
     lasts,
 )
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.english import joined
 from rebalance_core.findings import DUPLICATE, ORPHANED
+from rebalance_core.texts import Text
 
 #: Messages that came and were not read pile up from this share on.
 _PILED_UP_SHARE = 0.1
 
+_DOUBTFUL = Text(
+    "lists and routes alone show that queues may be without an owner or have several: the running "
+    "infos of the group's clients show who has them, its offsets whether they move"
+)
+
+
+def graded(case: Case, found: Found) -> Found:
+    """All of it with its severity: that of a fault follows from those of what it does.
+
+    Where nothing shows whether a fault does harm, its remedy is first what would show that.
+    """
+    terms, orderly = case.terms, case.dossier.consumes_in_order
+    queues = [
+        replace(each, severity=finding_severity(each, terms, orderly, is_read=is_read))
+        for each in found.queues
+        for is_read in [is_read_throughout(each, case.offsets)]
+    ]
+    stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
+    harms = Harms(queues, stalls, terms.critical_probability)
+    faults = [
+        replace(
+            each,
+            severity=harms.severity_of(each),
+            remedy=joined([_DOUBTFUL, each.remedy]) if harms.are_doubtful(each) else each.remedy,
+        )
+        for each in found.faults
+    ]
+    return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=tuple(faults))
+
 
 def finding_severity(
-    kind: str,
-    persistence: str,
-    probability: float,
-    unread_share: float | None,
-    orderly: bool | None,
-    terms: Terms,
-    *,
-    is_read_throughout: bool = False,
-    is_doubtful: bool = False,
+    finding: QueueFinding, terms: Terms, orderly: bool | None = None, *, is_read: bool = False
 ) -> str:
     """Of an orphaned or duplicate queue: by persistence, kind, probability and harm.
 
@@ -53,68 +77,81 @@ def finding_severity(
     the order. An orphan that is read throughout does no harm: a warning, however probable it is.
     So is what is doubtful: it depends on what clients draw, and nothing that they hold and no
     offset shows that it happens. Nobody is to be woken by lists alone that differ.
+    ``orderly``: a client consumes in order; ``is_read``: the queue is, at each poll.
     """
-    if persistence != PERSISTENT or probability < terms.warning_probability:
+    if not finding.extent.lasts or finding.share < terms.warning_probability:
         return INFO
-    most_likely = probability >= terms.critical_probability and not is_doubtful
-    piles_up = unread_share is not None and unread_share >= _PILED_UP_SHARE
-    harms = most_likely and not is_read_throughout
-    if kind == ORPHANED and (harms or piles_up):
+    most_likely = finding.share >= terms.critical_probability and not finding.is_doubtful
+    unread = finding.left.unread_share
+    piles_up = unread is not None and unread >= _PILED_UP_SHARE
+    harms = most_likely and not is_read
+    if finding.kind == ORPHANED and (harms or piles_up):
         return CRITICAL
-    if kind == DUPLICATE and most_likely and orderly:
+    if finding.kind == DUPLICATE and most_likely and orderly:
         return CRITICAL
     return WARNING
 
 
-def stall_severity(persistence: str, backlog_growth: int) -> str:
+def stall_severity(stall: Stall) -> str:
     """Of a stalled queue: critical where it lasts and messages pile up."""
-    if persistence != PERSISTENT:
+    if not stall.extent.lasts:
         return INFO
-    return CRITICAL if backlog_growth > 0 else WARNING
+    return CRITICAL if stall.backlog_growth > 0 else WARNING
 
 
-def consumes_in_order(clients: Iterable[ClientRun]) -> bool | None:
-    """Whether a client of the group consumes in order; None: none reports it."""
-    reported = {each.consume_orderly for each in clients} - {None}
-    return any(reported) if reported else None
+class _Harm(NamedTuple):
+    """The index of its severity, when it was, and whether nothing shows that it happens."""
+
+    severity: int
+    first_seen: Instant
+    last_seen: Instant
+    is_doubtful: bool = False
 
 
-class FaultSeverity:
-    """The severity of the group's faults, which follows from that of what they do.
+def _harm(found: QueueFinding | Stall, *, is_doubtful: bool = False) -> _Harm:
+    severity = SEVERITIES.index(found.severity)
+    return _Harm(severity, found.first_seen, found.last_seen, is_doubtful)
 
-    ``findings`` are rows of orphaned_queues and duplicate_queues, ``stalls`` of stalled_queues.
-    """
 
-    def __init__(self, findings: Sequence[Row], stalls: Iterable[Row]) -> None:
-        harms: dict[_Culprit, set[_Harm]] = defaultdict(set)
-        for row in findings:
-            harm = (SEVERITIES.index(row["severity"]), row["first_seen"], row["last_seen"])
-            for cause in row["causes"]:
-                harms[row["topic"], cause].add(harm)
-        for row in stalls:
-            harm = (SEVERITIES.index(row["severity"]), row["first_seen"], row["last_seen"])
-            for client_id in row["owners"]:
-                harms[row["topic"], FROZEN_PROCESS, client_id].add(harm)
-            if row.get("why") == OTHER_FILTER:
-                harms[row["topic"], EXPRESSION_MISMATCH].add(harm)
-        self._harms = {culprit: sorted(of_culprit) for culprit, of_culprit in harms.items()}
-        self._doubtful = {
-            (row["topic"], cause, row["first_seen"], row["last_seen"])
-            for row in findings
-            if row["is_doubtful"]
-            for cause in row["causes"]
-        }
+#: What findings name: (topic, fault), of stalls (topic, FROZEN_PROCESS, client id).
+_Culprit = tuple[str, ...]
 
-    def is_doubtful(self, fault: FaultEpisode) -> bool:
+
+class Harms:
+    """What the faults of a group do: orphaned and duplicate queues, and stalls."""
+
+    def __init__(
+        self, queues: Iterable[QueueFinding], stalls: Iterable[Stall], critical: float
+    ) -> None:
+        # Many queues of one fault have one time and severity.
+        self._harms: dict[_Culprit, set[_Harm]] = defaultdict(set)
+        for queue in queues:
+            harm = _harm(queue, is_doubtful=queue.is_doubtful and queue.share >= critical)
+            for cause in queue.causes:
+                self._harms[queue.topic, cause].add(harm)
+        for stall in stalls:
+            for client_id in stall.owners:
+                self._harms[stall.topic, FROZEN_PROCESS, client_id].add(_harm(stall))
+            if stall.why == OTHER_FILTER:
+                self._harms[stall.topic, EXPRESSION_MISMATCH].add(_harm(stall))
+
+    def _of(self, fault: Fault) -> list[_Harm]:
+        """Those that name the fault as a cause and overlap it in time."""
+        culprits: Sequence[_Culprit] = [(fault.topic, fault.fault)]
+        if fault.fault == FROZEN_PROCESS:
+            culprits = [(fault.topic, FROZEN_PROCESS, client_id) for client_id in fault.client_ids]
+        return [
+            harm
+            for culprit in culprits
+            for harm in self._harms.get(culprit, ())
+            if harm.first_seen <= fault.last_seen and fault.first_seen <= harm.last_seen
+        ]
+
+    def are_doubtful(self, fault: Fault) -> bool:
         """Whether a lasting fault has findings of which nothing shows that they happen."""
-        return fault.persistence == PERSISTENT and any(
-            (topic, cause) == (fault.topic, fault.fault)
-            and first_seen <= fault.last_seen
-            and fault.first_seen <= last_seen
-            for topic, cause, first_seen, last_seen in self._doubtful
-        )
+        return fault.extent.lasts and any(harm.is_doubtful for harm in self._of(fault))
 
-    def of(self, fault: FaultEpisode) -> str:
+    def severity_of(self, fault: Fault) -> str:
         """The worst severity of the findings that name the fault as a cause and overlap it in time.
 
         Of a frozen process, of the stalls of its queues; of filters that differ, of the stalls that
@@ -122,34 +159,19 @@ class FaultSeverity:
         that lasts and that shows on no queue is a WARNING all the same, unless it passes by itself:
         members that filter a topic differently lose messages, where no queue shows it.
         """
-        if fault.persistence != PERSISTENT:
+        if not fault.extent.lasts:
             return INFO
         if fault.fault == QUEUES_LEFT_ROUTE:
             # While they are gone nobody can read what lies there, and no row of a queue shows it;
             # once they are back the group reads it.
-            return CRITICAL if fault.ongoing else INFO
+            return CRITICAL if fault.extent.ongoing else INFO
         if fault.fault == GROUP_NOT_CONSUMING:
             # Messages pile up in all queues, and every one of them has its owner.
             return CRITICAL
-        harms = [harm for culprit in _culprits(fault) for harm in self._harms.get(culprit, ())]
-        overlapping = [
-            severity
-            for severity, first_seen, last_seen in harms
-            if first_seen <= fault.last_seen and fault.first_seen <= last_seen
-        ]
-        if overlapping:
-            return SEVERITIES[max(overlapping)]
-        shows_on_no_queue = fault.queues_affected == 0 and lasts(fault.fault, fault.persistence)
+        harms = self._of(fault)
+        if harms:
+            return SEVERITIES[max(harms).severity]
+        shows_on_no_queue = fault.queues_affected == 0 and lasts(
+            fault.fault, fault.extent.persistence
+        )
         return WARNING if shows_on_no_queue else INFO
-
-
-#: What findings name: (topic, fault), of stalls (topic, FROZEN_PROCESS, client id).
-_Culprit = tuple[str, ...]
-#: The index of its severity, and when it was.
-_Harm = tuple[int, Instant, Instant]
-
-
-def _culprits(fault: FaultEpisode) -> Sequence[_Culprit]:
-    if fault.fault == FROZEN_PROCESS:
-        return [(fault.topic, FROZEN_PROCESS, client_id) for client_id in fault.client_ids]
-    return [(fault.topic, fault.fault)]

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from jobs.instants import Instant
-from jobs.judge.answering import Asked, asked_of
-from jobs.judge.dossier import ClientRun
-from jobs.judge.episodes import FaultEpisode
-from jobs.judge.extents import Part, extent_of, join_episodes, runs_of
+from jobs.judge.answers import Asked, asked_of
+from jobs.judge.case import Case
+from jobs.judge.extents import Part, Sighting, find_episodes, runs_of
+from jobs.judge.findings import Fault, Found
 from jobs.judge.timeline import Phase, Timeline
 from jobs.judge.words import between
-from jobs.kinds import CLIENT_NOT_ANSWERING, PERSISTENT
+from jobs.kinds import CLIENT_NOT_ANSWERING
 from rebalance_core.texts import Text
 
 #: A single question that is lost is no evidence.
@@ -30,19 +30,17 @@ _REMEDY = Text(
 )
 
 
-def clients_not_answering(
-    clients: Sequence[ClientRun], timelines: Mapping[str, Timeline], persistence_seconds: int
-) -> list[FaultEpisode]:
+def silent_clients(case: Case, found: Found) -> Found:
     """One fault per client and lasting time in which it did not answer while it was listed.
 
     Only the questions of rounds count in which another client of the same SDK answered: else it
     may be the collector, or an SDK that does not know the question. The fault is with the
     first topic of which the client is listed.
     """
+    clients, sdks = case.dossier.clients, case.dossier.languages
     if not any(each.error_code is not None for each in clients):
-        return []
+        return found
     asked = asked_of(clients)
-    sdks = {each.client_id: each.language for each in clients if each.language is not None}
     answered: dict[str | None, set[Instant]] = defaultdict(set)
     for client_id, questions in asked.items():
         answered[sdks.get(client_id)].update(each.round_ for each in questions if each.answered)
@@ -55,40 +53,34 @@ def clients_not_answering(
         for client_id, questions in asked.items()
         if not all(each.answered for each in questions)
     }
-    return [
+    return found.plus(
         fault
         for client_id, questions in sorted(silent.items())
-        for fault in _faults(client_id, questions, timelines, persistence_seconds)
-    ]
+        for fault in _faults(case, client_id, questions)
+    )
 
 
-def _faults(
-    client_id: str,
-    questions: Sequence[Asked],
-    timelines: Mapping[str, Timeline],
-    persistence_seconds: int,
-) -> Iterator[FaultEpisode]:
-    topic, listed = _first_listed(client_id, timelines)
+def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[Fault]:
+    topic, listed = _first_listed(client_id, case.timelines)
     of_listed = [(each, phase.watch) for each in questions for phase in _at(each, listed)]
     runs = runs_of([Part(each.moment, each.moment, 1, watch=watch) for each, watch in of_listed])
-    silent = [run for run, (each, _) in zip(runs, of_listed, strict=True) if not each.answered]
-    for episode in join_episodes(silent, lambda run: run):
-        extent = extent_of(episode, runs[-1].after, persistence_seconds)
-        if extent.persistence == PERSISTENT and extent.snapshots >= _ASKED_AT_LEAST:
-            time = between(extent.first_seen, extent.last_seen)
-            yield FaultEpisode(
-                topic=topic,
-                fault=CLIENT_NOT_ANSWERING,
-                evidence=Text(
-                    "{client} is listed and did not answer {questions} questions for its running "
-                    "info {time}, while other clients answered",
-                    client=client_id,
-                    questions=extent.snapshots,
-                    time=time,
-                ),
-                remedy=_REMEDY,
-                client_ids=(client_id,),
-                **extent._asdict(),
+    silent = [
+        Sighting(client_id, run, each)
+        for run, (each, _) in zip(runs, of_listed, strict=True)
+        if not each.answered
+    ]
+    counted = runs[-1].after if runs else 0
+    for _, extent, _ in find_episodes(silent, counted, case.persistence_seconds):
+        if extent.lasts and extent.snapshots >= _ASKED_AT_LEAST:
+            evidence = Text(
+                "{client} is listed and did not answer {questions} questions for its running "
+                "info {time}, while other clients answered",
+                client=client_id,
+                questions=extent.snapshots,
+                time=between(extent.first_seen, extent.last_seen),
+            )
+            yield Fault(
+                topic, extent, CLIENT_NOT_ANSWERING, evidence, _REMEDY, client_ids=(client_id,)
             )
 
 

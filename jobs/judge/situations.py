@@ -18,12 +18,13 @@ import numpy as np
 
 from jobs.contents import value_text
 from jobs.instants import SECOND, Instant
-from jobs.judge.answering import Gone, gone_clients
 from jobs.judge.answers import (
     NOTHING,
     Answers,
+    Gone,
     Numbers,
     broker_answers,
+    gone_clients,
     in_force,
     nameserver_answers,
     snapshots_of,
@@ -74,13 +75,6 @@ class Period(NamedTuple):
     first_seen: Instant
     last_seen: Instant
     snapshots: int
-
-
-class Run(NamedTuple):
-    """Snapshots that follow each other, with one content."""
-
-    content: tuple[tuple[Any, str], ...]
-    times: tuple[Instant, ...]
 
 
 @dataclass(frozen=True)
@@ -284,26 +278,6 @@ def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[s
             ):
                 found[one.witness] = later
     return found
-
-
-def find_runs(answers: Iterable[tuple[Any, str, Iterable[Instant]]]) -> list[Run]:
-    """The runs of what all witnesses together reported, from what each reported and when.
-
-    >>> [(run.content, run.times) for run in find_runs([("a", "x", [1, 2, 4]), ("b", "y", [4])])]
-    [((('a', 'x'),), (1, 2)), ((('a', 'x'), ('b', 'y')), (4,))]
-    """
-    by_time: dict[Instant, list[tuple[Any, str]]] = defaultdict(list)
-    for witness, answer, times in answers:
-        for time in times:
-            by_time[time].append((witness, answer))
-    runs: list[tuple[tuple[tuple[Any, str], ...], list[Instant]]] = []
-    for time in sorted(by_time):
-        content = tuple(sorted(by_time[time]))
-        if runs and runs[-1][0] == content:
-            runs[-1][1].append(time)
-        else:
-            runs.append((content, [time]))
-    return [Run(content, tuple(times)) for content, times in runs]
 
 
 # ---------------------------------------------------------------- both together

@@ -4,12 +4,14 @@ A frozen process stays in every broker's list for about two minutes, and one tha
 heartbeats stays for ever: its queues have an owner by computation, and only their offsets show it.
 
 The offsets of a topic are a matrix: a row for each queue, a column for each poll.
+
+A client none of whose queues moves while those of others do is a frozen process.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -17,12 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobs.instants import Instant
-from jobs.judge.dossier import Dossier, QueueOffsets
-from jobs.judge.episodes import persistence
+from jobs.judge.case import Case
+from jobs.judge.confirmation import HoldingsOfTopic
+from jobs.judge.dossier import QueueOffsets
 from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.extents import Run, join_episodes
-from jobs.judge.situations import Period
-from jobs.judge.tables import Row
+from jobs.judge.extents import Extent, Run, Sighting, join_episodes, persistence
+from jobs.judge.findings import Fault, Found, Stall
+from jobs.judge.why import moves
+from jobs.judge.words import between, queues_in_words, waiting_in_words
+from jobs.kinds import FROZEN_PROCESS, PERSISTENT
+from jobs.schemas import NOT_LOCKED
+from rebalance_core.english import agreeing
+from rebalance_core.findings import AUDITED, ORPHANED
+from rebalance_core.texts import Text
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
@@ -36,6 +45,10 @@ class Unread(NamedTuple):
     lasts: bool = True
 
 
+#: By queue when it had no owner.
+Orphaned: TypeAlias = Mapping[QueueKey, Collection[Unread]]
+
+
 class Owners(NamedTuple):
     """The client ids that a queue was computed for, sorted; ``sole``: one process owns it."""
 
@@ -44,134 +57,6 @@ class Owners(NamedTuple):
 
 
 NOT_KNOWN = Owners((), False)
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """The times between two polls of each queue of a topic: [queue, poll] is what ends at the poll.
-
-    It has no queues if none ever failed to move while another kept up.
-    """
-
-    queues: tuple[QueueKey, ...]
-    #: Of each poll.
-    times: Longs
-    #: The queue's poll before, as a column.
-    before: Longs
-    #: Messages not consumed at the poll.
-    backlog: Longs
-    #: The queue had messages to consume; nothing else counts.
-    counts: Flags
-    #: The interval belongs to a stall.
-    stalled: Flags
-    #: By poll: some queue of the topic keeps up.
-    any_keeps_up: Flags
-    #: The situation in force at the poll before, as a place in ``owners``.
-    situation: Longs
-    #: By situation and queue; the last one is for the time before the first situation.
-    owners: tuple[Mapping[QueueKey, Owners], ...]
-    topic: str
-
-    def owners_at(self, row: int, poll: int) -> Owners:
-        """Who had the queue when the interval that ends at the poll began."""
-        return self.owners[int(self.situation[row, poll])].get(self.queues[row], NOT_KNOWN)
-
-
-def find_intervals(
-    dossier: Dossier,
-    topic: str,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
-    orphaned: Mapping[QueueKey, Sequence[Unread]],
-) -> Intervals:
-    """The intervals of a topic; ``orphaned`` has by queue when it had no owner.
-
-    A queue does not move if messages wait at both polls and its offset is the same. It is stalled
-    if it has an owner and another queue kept up: without one to compare with, the whole group
-    may not move, or have nothing to do. So a stall lasts from the first to the last time that
-    another kept up. A moment without an owner does not end it (see ``_stalled``).
-    """
-    offsets = dossier.offsets.get(topic, [])
-    if not any(map(_stands_somewhere, offsets)):
-        return _nothing(topic)
-    polls = Polls.of(offsets)
-    keeps_up = keeps_up_at(polls)
-    any_keeps_up = np.logical_or.reduce(keeps_up)
-    if not (polls.unmoved & any_keeps_up).any():
-        return _nothing(topic)
-    counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
-    situation, owners, unowned = _owners(polls, counts, periods, evaluated)
-    lasting = {queue: [each for each in of if each.lasts] for queue, of in orphaned.items()}
-    unmoved = polls.unmoved & ~orphaned_at(polls, lasting)
-    owned = unmoved & ~unowned & ~orphaned_at(polls, orphaned)
-    return Intervals(
-        polls.queues,
-        polls.times,
-        polls.before,
-        polls.backlog,
-        counts,
-        _stalled(polls.times, unmoved, owned, counts, any_keeps_up),
-        any_keeps_up,
-        situation,
-        owners,
-        topic,
-    )
-
-
-def stall_episodes(intervals: Intervals, persistence_seconds: int) -> list[Row]:
-    """The rows of ``stalled_queues``, without severity: one per queue and unbroken run of polls
-    over which it did not move.
-    """
-    rows: list[Row] = []
-    times, backlog = intervals.times, intervals.backlog
-    for row in np.flatnonzero(intervals.stalled.any(axis=1)).tolist():
-        polls = np.flatnonzero(intervals.counts[row])
-        for start, end in spans(intervals.stalled[row, polls]):
-            before, last = intervals.before[row, polls[start]], polls[end - 1]
-            first_seen, last_seen = int(times[before]), int(times[last])
-            broker_name, queue_id = intervals.queues[row]
-            rows.append(
-                {
-                    "topic": intervals.topic,
-                    "broker_name": broker_name,
-                    "queue_id": queue_id,
-                    "first_seen": first_seen,
-                    "last_seen": last_seen,
-                    "polls": end - start + 1,
-                    "persistence": persistence(first_seen, last_seen, persistence_seconds),
-                    "ongoing": bool(last_seen == times[-1]),
-                    "backlog": int(backlog[row, last]),
-                    "backlog_growth": int(backlog[row, last] - backlog[row, before]),
-                    "owners": list(intervals.owners_at(row, last).client_ids),
-                }
-            )
-    return rows
-
-
-def spans(flags: Flags) -> list[tuple[int, int]]:
-    """Where the flags are set: the start (inclusive) and end (exclusive) of each unbroken run.
-
-    >>> spans(np.array([True, True, False, True]))
-    [(0, 2), (3, 4)]
-    """
-    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).tolist()
-    return list(zip(edges[::2], edges[1::2], strict=True))
-
-
-def _stands_somewhere(offsets: QueueOffsets) -> bool:
-    """Whether the queue ever does not move: cheap to see, and in most topics all do."""
-    waiting = offsets.broker_offsets > offsets.consumer_offsets
-    if not waiting.any():
-        return False
-    still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
-    return bool((waiting[1:] & waiting[:-1] & still).any())
-
-
-def _nothing(topic: str) -> Intervals:
-    longs, flags = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.bool_)
-    return Intervals(
-        (), longs.ravel(), longs, longs, flags, flags, flags.ravel(), longs, ({},), topic
-    )
 
 
 @dataclass(frozen=True)
@@ -223,6 +108,12 @@ class Polls:
             consumed - np.take_along_axis(consumed, before, axis=1),
         )
 
+    def extent(self, first: int, last: int, polls: int, persistence_seconds: int) -> Extent:
+        """The time of so many polls, from one column to another."""
+        since, until = int(self.times[first]), int(self.times[last])
+        lasts = persistence(since, until, persistence_seconds)
+        return Extent(since, until, polls, lasts, ongoing=bool(until == self.times[-1]))
+
     @property
     def waits(self) -> Flags:
         """Messages wait, and the offset is that of the poll before."""
@@ -234,6 +125,104 @@ class Polls:
         """Messages wait at both polls, and the offset is the same."""
         unmoved: Flags = self.waits & (self.backlog_before > 0)
         return unmoved
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The times between two polls of each queue of a topic: [queue, poll] is what ends at the poll,
+    as in ``polls``.
+    """
+
+    topic: str
+    polls: Polls
+    #: The queue had messages to consume; nothing else counts.
+    counts: Flags
+    #: The interval belongs to a stall.
+    stalled: Flags
+    #: By poll: some queue of the topic keeps up.
+    any_keeps_up: Flags
+    #: The situation in force at the poll before, as a place in ``owners``.
+    situation: Longs
+    #: By situation and queue; the last one is for the time before the first situation.
+    owners: tuple[Mapping[QueueKey, Owners], ...]
+
+    def owners_at(self, row: int, poll: int) -> Owners:
+        """Who had the queue when the interval that ends at the poll began."""
+        return self.owners[int(self.situation[row, poll])].get(self.polls.queues[row], NOT_KNOWN)
+
+
+def find_intervals(case: Case, topic: str, orphaned: Orphaned) -> Intervals | None:
+    """The intervals of a topic; None if no queue ever failed to move while another kept up.
+
+    A queue does not move if messages wait at both polls and its offset is the same. It is stalled
+    if it has an owner and another queue kept up: without one to compare with, the whole group
+    may not move, or have nothing to do. So a stall lasts from the first to the last time that
+    another kept up. A moment without an owner does not end it (see ``_stalled``).
+    """
+    offsets = case.dossier.offsets.get(topic, [])
+    if not any(map(_stands_somewhere, offsets)):
+        return None
+    polls = Polls.of(offsets)
+    keeps_up = keeps_up_at(polls)
+    any_keeps_up = np.logical_or.reduce(keeps_up)
+    if not (polls.unmoved & any_keeps_up).any():
+        return None
+    counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
+    situation, owners, unowned = _owners(case, topic, polls, counts)
+    lasting = {queue: [each for each in of if each.lasts] for queue, of in orphaned.items()}
+    unmoved = polls.unmoved & ~orphaned_at(polls, lasting)
+    owned = unmoved & ~unowned & ~orphaned_at(polls, orphaned)
+    stalled = _stalled(polls.times, unmoved, owned, counts, any_keeps_up)
+    return Intervals(topic, polls, counts, stalled, any_keeps_up, situation, owners)
+
+
+def orphaned_queues(found: Found) -> Mapping[str, Orphaned]:
+    """By topic the queues that were orphaned at some time, whatever the certainty."""
+    times: dict[str, dict[QueueKey, set[Unread]]] = defaultdict(lambda: defaultdict(set))
+    for each in found.queues:
+        if each.kind == ORPHANED:
+            lasts = each.extent.persistence == PERSISTENT
+            whole = ((each.first_seen, each.last_seen),)
+            times[each.topic][each.queue].update(
+                Unread(first, last, lasts) for first, last in each.times or whole
+            )
+    return times
+
+
+def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[Stall]:
+    """The stalls of a topic: one per queue and unbroken run of polls over which it did not move."""
+    every, backlog = intervals.polls, intervals.polls.backlog
+    for row in np.flatnonzero(intervals.stalled.any(axis=1)).tolist():
+        polls = np.flatnonzero(intervals.counts[row])
+        for start, end in spans(intervals.stalled[row, polls]):
+            before, last = every.before[row, polls[start]], polls[end - 1]
+            yield Stall(
+                intervals.topic,
+                every.extent(before, last, end - start + 1, persistence_seconds),
+                every.queues[row],
+                backlog=int(backlog[row, last]),
+                backlog_growth=int(backlog[row, last] - backlog[row, before]),
+                owners=intervals.owners_at(row, last).client_ids,
+            )
+
+
+def spans(flags: Flags) -> list[tuple[int, int]]:
+    """Where the flags are set: the start (inclusive) and end (exclusive) of each unbroken run.
+
+    >>> spans(np.array([True, True, False, True]))
+    [(0, 2), (3, 4)]
+    """
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _stands_somewhere(offsets: QueueOffsets) -> bool:
+    """Whether the queue ever does not move: cheap to see, and in most topics all do."""
+    waiting = offsets.broker_offsets > offsets.consumer_offsets
+    if not waiting.any():
+        return False
+    still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
+    return bool((waiting[1:] & waiting[:-1] & still).any())
 
 
 def keeps_up_at(polls: Polls) -> Flags:
@@ -271,18 +260,22 @@ def _stalled(
         for start, end in spans(unmoved[row, polls]):
             run = polls[start:end]
             shown = [
-                Run(times[run[since]], times[run[until - 1]], until - since, since, until, 0, 0)
+                Sighting(row, _run(times[run[since:until]], since, until), None)
                 for since, until in spans(owned[row, run])
             ]
-            for episode in join_episodes(shown, lambda each: each):
-                whole = run[episode[0].before : episode[-1].after]
+            for episode in join_episodes(shown):
+                whole = run[episode[0].run.before : episode[-1].run.after]
                 contrasted = np.flatnonzero(owned[row, whole] & any_keeps_up[whole])
                 if contrasted.size:
                     stalled[row, whole[contrasted[0] : contrasted[-1] + 1]] = True
     return stalled
 
 
-def orphaned_at(polls: Polls, orphaned: Mapping[QueueKey, Collection[Unread]]) -> Flags:
+def _run(times: Longs, since: int, until: int) -> Run:
+    return Run(int(times[0]), int(times[-1]), until - since, since, until, covers=0, watch=0)
+
+
+def orphaned_at(polls: Polls, orphaned: Orphaned) -> Flags:
     """Where nobody owned the queue at one of the polls, or in half of the time between them."""
     explained = np.zeros_like(polls.present)
     for row, queue in enumerate(polls.queues):
@@ -295,10 +288,7 @@ def orphaned_at(polls: Polls, orphaned: Mapping[QueueKey, Collection[Unread]]) -
 
 
 def _owners(
-    polls: Polls,
-    counts: Flags,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
+    case: Case, topic: str, polls: Polls, counts: Flags
 ) -> tuple[Longs, tuple[Mapping[QueueKey, Owners], ...], Flags]:
     """The situation of each interval, the owners by situation, and where nobody has the queue.
 
@@ -306,6 +296,8 @@ def _owners(
     times. Nothing shows whose a queue is before the first, nor where it was not audited; where it
     was, a queue that nobody takes has no owner.
     """
+    # There may be offsets of a topic that no member was seen to subscribe to.
+    periods = case.situations.by_topic.get(topic, ())
     first_seen = np.array([each.first_seen for each in periods], np.int64)
     in_force = np.searchsorted(first_seen, polls.times, side="right") - 1
     numbers: dict[str, int] = {}
@@ -318,8 +310,8 @@ def _owners(
     is_asked[situation[counts]] = True
     for situation_id, number in numbers.items():
         if is_asked[number]:
-            owners[number] = _owners_of(evaluated[situation_id])
-            if evaluated[situation_id].coverage == "AUDITED":
+            owners[number] = _owners_of(case.evaluated[situation_id])
+            if case.evaluated[situation_id].verdict.coverage == AUDITED:
                 unowned[number] = [queue not in owners[number] for queue in polls.queues]
     rows = np.arange(len(polls.queues))[:, np.newaxis]
     return situation, tuple(owners), unowned[situation, rows]
@@ -336,3 +328,166 @@ def _owners_of(evaluated: Evaluated) -> Mapping[QueueKey, Owners]:
         queue: Owners(tuple(sorted(ids)), len(ids) == 1 and abs(processes[queue] - 1) < 1e-9)
         for queue, ids in client_ids.items()
     }
+
+
+# ---------------------------------------------------------------- frozen processes
+
+
+_REMEDY = Text(
+    "see whether the process is stopped, in a long garbage collection or blocked in its "
+    "listener, and restart it; its queues go to others about 130 s after its last "
+    "heartbeat, at once if it shuts down in order"
+)
+
+
+def stalled_queues(case: Case, found: Found) -> Found:
+    """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
+    seconds, orphaned = case.persistence_seconds, orphaned_queues(found)
+    faults: list[Fault] = []
+    stalls: list[Stall] = []
+    for topic in case.dossier.offsets:
+        intervals = find_intervals(case, topic, orphaned.get(topic, {}))
+        if intervals is None:
+            continue
+
+        def moves_elsewhere(client_id: str, time: Extent, topic: str = topic) -> bool:
+            return moves(case, case.timelines.keys() - {topic}, client_id, time)
+
+        frozen = frozen_processes(intervals, seconds, case.holdings.get(topic), moves_elsewhere)
+        faults += frozen
+        stalls += stall_episodes(intervals, seconds)
+    return found.plus(faults, stalls=stalls)
+
+
+def frozen_processes(
+    intervals: Intervals,
+    persistence_seconds: int,
+    holdings: HoldingsOfTopic | None = None,
+    moves_elsewhere: Callable[[str, Extent], bool] = lambda *_: False,
+) -> Iterator[Fault]:
+    """One fault per client and unbroken run of polls in which all its queues with messages stalled.
+
+    Its queues are those that it reports to hold, if it answered between the two polls, else those
+    that are computed for it. Where one of its queues moves, of whatever topic, the process lives:
+    that is a message that cannot be consumed, or a lock. A client that shares a queue is left out:
+    either may be the one that does not move. When nobody at all moved, that this client did not
+    is no evidence against it.
+    """
+    every = intervals.polls
+    for client_id, had in _suspects(intervals).items():
+        reported = _reported(intervals, holdings, client_id)
+        rows = np.union1d(
+            np.array([row for row, _ in had], np.int64), np.flatnonzero(reported.holds.any(axis=1))
+        )
+        held, frozen = _held_and_frozen(intervals, rows, had, reported)
+        polls = np.flatnonzero(held.any(axis=0))
+        for start, end in spans(frozen[polls]):
+            of_run = polls[start:end]
+            in_run = np.zeros_like(held)
+            in_run[:, of_run] = held[:, of_run]
+            before = every.before[rows][in_run].min()
+            extent = every.extent(before, of_run[-1], len(of_run) + 1, persistence_seconds)
+            if moves_elsewhere(client_id, extent):
+                continue
+            queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
+            waiting = int(every.backlog[rows, of_run[-1]][held[:, of_run[-1]]].sum())
+            answered = bool(reported.answered[of_run].any())
+            yield Fault(
+                intervals.topic,
+                extent,
+                FROZEN_PROCESS,
+                evidence=_evidence(client_id, queues, extent, waiting, answered=answered),
+                remedy=_REMEDY,
+                client_ids=(client_id,),
+                broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
+                queues_affected=len(queues),
+            )
+
+
+class _Reported(NamedTuple):
+    """What a client reported to hold of the topic, between a poll and the one before.
+
+    Between two equal answers in one phase it holds the same.
+    """
+
+    #: By poll whether it answered.
+    answered: Flags
+    #: [queue, poll]; a queue whose lock it waits for is none that it could move.
+    holds: Flags
+
+
+def _reported(intervals: Intervals, holdings: HoldingsOfTopic | None, client_id: str) -> _Reported:
+    queues, times = intervals.polls.queues, intervals.polls.times
+    shape = len(queues), len(times)
+    reported = _Reported(np.zeros(shape[1], np.bool_), np.zeros(shape, np.bool_))
+    places = {queue: row for row, queue in enumerate(queues)}
+    for each in holdings.holdings if holdings else ():
+        if each.process.client_id == client_id and not each.process.is_log:
+            first, last = np.searchsorted(times, [each.since, each.until])
+            reported.answered[first : last + 1] = True
+            for queue in each.held:
+                if queue in places and each.activities.get(queue) != NOT_LOCKED:
+                    reported.holds[places[queue], first : last + 1] = True
+    return reported
+
+
+def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], bool]]:
+    """By client that had a stalled queue alone: the queues of each situation that it had, as
+    (row, situation), and whether alone.
+    """
+    stalled = np.argwhere(intervals.stalled & intervals.any_keeps_up).tolist()
+    owners = {intervals.owners_at(row, poll) for row, poll in stalled}
+    suspects = {client_id for each in owners if each.sole for client_id in each.client_ids}
+    had: dict[str, dict[tuple[int, int], bool]] = {each: {} for each in sorted(suspects)}
+    if suspects:
+        for number, by_queue in enumerate(intervals.owners):
+            for row, queue in enumerate(intervals.polls.queues):
+                owner = by_queue.get(queue, NOT_KNOWN)
+                for client_id in suspects.intersection(owner.client_ids):
+                    had[client_id][row, number] = owner.sole
+    return had
+
+
+def _held_and_frozen(
+    intervals: Intervals, rows: Longs, had: Mapping[tuple[int, int], bool], reported: _Reported
+) -> tuple[Flags, Flags]:
+    """[queue, poll] which intervals count of the queues that a client had, and by poll whether all
+    of these stalled.
+    """
+    is_owner = np.zeros((len(rows), len(intervals.owners)), np.bool_)
+    is_sole = np.zeros_like(is_owner)
+    for (row, number), sole in had.items():
+        place = np.searchsorted(rows, row)
+        is_owner[place, number] = True
+        is_sole[place, number] = sole
+    situation = intervals.situation[rows]
+    places = np.arange(len(rows))[:, np.newaxis]
+    owns = np.where(reported.answered, reported.holds[rows], is_owner[places, situation])
+    held = intervals.counts[rows] & intervals.any_keeps_up & owns
+    lives = held & ~(intervals.stalled[rows] & is_sole[places, situation])
+    return held, np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
+
+
+def _evidence(
+    client_id: str, queues: Sequence[QueueKey], time: Extent, waiting: int, *, answered: bool
+) -> Text:
+    """``answered``: the client itself reports to hold them; else they are computed for it."""
+    named = queues_in_words(queues)
+    if answered:
+        owned = Text("{client} holds {queues}", client=client_id, queues=named)
+    else:
+        owned = agreeing(
+            len(queues),
+            "{queues} is computed for {client}",
+            "{queues} are computed for {client}",
+            client=client_id,
+            queues=named,
+        )
+    moved = agreeing(len(queues), "it did not move", "none of them moved")
+    return Text(
+        "{owned}; {moved} {time} while other clients' queues did; {waiting}",
+        owned=owned,
+        moved=moved,
+        time=between(time.first_seen, time.last_seen),
+        waiting=waiting_in_words(waiting),
+    )

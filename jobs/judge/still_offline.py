@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from jobs.judge.dossier import Dossier, EarlierFinding
-from jobs.judge.episodes import FaultEpisode, QueueEpisode
+from jobs.judge.case import Case
+from jobs.judge.dossier import EarlierFinding
 from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import Extent, Part, extent_of, runs_of
-from jobs.judge.intervals import watches
+from jobs.judge.extents import Extent, Part, extent_of, runs_of, watches
+from jobs.judge.findings import Fault, Found, QueueFinding
+from jobs.judge.unlisted import witnessed
 from jobs.judge.words import queues_in_words
 from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from rebalance_core.causes import GROUP_OFFLINE
@@ -23,57 +24,62 @@ from rebalance_core.findings import CERTAIN, ORPHANED
 from rebalance_core.texts import Text
 
 
-def still_offline(
-    dossier: Dossier, topics: Collection[str], persistence_seconds: int
-) -> tuple[list[QueueEpisode], list[FaultEpisode]]:
+def still_offline(case: Case, found: Found) -> Found:
     """The orphaned queues and the fault GROUP_OFFLINE of each topic that was offline in the run
     before, of a group that no broker lists all through the window.
 
-    ``topics`` are those that the window itself has: they are judged by it.
+    The topics that the window itself has are judged by it.
     """
+    dossier = case.dossier
     answers = {run.answer for run in dossier.polls} - {NO_ANSWER, ANSWERED}
     if answers != {NOT_ONLINE}:
-        return [], []
+        return found
     offline = [run for run in dossier.polls if run.answer == NOT_ONLINE]
     snapshots = sorted({time for run in offline for time in run.times})
     # What it was before the last watch nobody knows any more.
     since = watches(snapshots)[-1]
     runs = runs_of([Part(time, time, 1) for time in snapshots if time >= since])
-    extent = extent_of(runs, runs[-1].after, persistence_seconds)
+    extent = extent_of(runs, runs[-1].after, case.persistence_seconds)
     by_topic: dict[str, list[EarlierFinding]] = defaultdict(list)
     for each in dossier.earlier:
-        if each.kind == ORPHANED and GROUP_OFFLINE in each.causes and each.topic not in topics:
+        if (
+            each.kind == ORPHANED
+            and GROUP_OFFLINE in each.causes
+            and each.topic not in case.timelines
+        ):
             by_topic[each.topic].append(each)
-    episodes = [_episode(each, extent) for of_topic in by_topic.values() for each in of_topic]
-    return episodes, [_fault(topic, found, extent) for topic, found in by_topic.items()]
+    queues = [
+        witnessed(case, _queue(each, extent)) for of_topic in by_topic.values() for each in of_topic
+    ]
+    return found.plus([_fault(*each, extent) for each in by_topic.items()], queues)
 
 
-def _episode(earlier: EarlierFinding, extent: Extent) -> QueueEpisode:
-    return QueueEpisode(
-        topic=earlier.topic,
-        kind=ORPHANED,
-        queue=(earlier.broker_name, earlier.queue_id),
-        certainty=CERTAIN,
+def _queue(earlier: EarlierFinding, extent: Extent) -> QueueFinding:
+    return QueueFinding(
+        earlier.topic,
+        extent,
+        ORPHANED,
+        (earlier.broker_name, earlier.queue_id),
+        CERTAIN,
         probability=1.0,
         completeness=1.0,
         claimants=(),
         strategy_source=None,
         causes=(GROUP_OFFLINE,),
         times=((extent.first_seen, extent.last_seen),),
-        **extent._asdict(),
     )
 
 
-def _fault(topic: str, found: Sequence[EarlierFinding], extent: Extent) -> FaultEpisode:
-    queues = {(each.broker_name, each.queue_id) for each in found}
-    return FaultEpisode(
-        topic=topic,
-        fault=GROUP_OFFLINE,
-        evidence=_evidence(queues),
-        remedy=GROUP_OFFLINE_REMEDY,
+def _fault(topic: str, earlier: Sequence[EarlierFinding], extent: Extent) -> Fault:
+    queues = {(each.broker_name, each.queue_id) for each in earlier}
+    return Fault(
+        topic,
+        extent,
+        GROUP_OFFLINE,
+        _evidence(queues),
+        GROUP_OFFLINE_REMEDY,
         broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
-        **extent._asdict(),
     )
 
 

@@ -7,7 +7,7 @@ all the same: what the members hold is judged in it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 from jobs.instants import Instant
 from jobs.judge.evaluated import Evaluated
-from jobs.judge.extents import Part, Run, runs_of
-from jobs.judge.intervals import watches
+from jobs.judge.extents import Part, Run, runs_of, watches
 from jobs.judge.situations import Period
-from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
+from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.state import Unreachable
 
 
@@ -42,6 +41,11 @@ class Phase(NamedTuple):
     #: Who does not reach which broker: see the core's ``State``.
     unreachable: tuple[Unreachable, ...] = ()
 
+    @property
+    def verdict(self) -> Evaluation:
+        """What the core says of its situation."""
+        return self.evaluated.verdict
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -54,6 +58,11 @@ class Timeline:
     def end(self) -> Instant:
         """The last snapshot of its phases; only of a timeline with phases."""
         return self.phases[-1].last_seen
+
+    def members_at(self, moment: Instant) -> int:
+        """How many members the group has by then; only of a timeline with phases."""
+        place = bisect_right(self.phases, moment, key=lambda phase: phase.first_seen)
+        return self.phases[max(place - 1, 0)].verdict.members
 
     @cached_property
     def runs(self) -> Sequence[Run]:
@@ -71,16 +80,8 @@ class Timeline:
         return self.runs[-1].after if self.runs else 0
 
 
-def build_timeline(
-    topic: str,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
-    snapshots: Sequence[Instant] = (),
-) -> Timeline:
-    """The timeline of a topic from its periods in time and, by situation id, the evaluations.
-
-    ``snapshots`` are those of the group, ascending: a period in which nobody looked for a time
-    becomes several phases, one in each watch.
+def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
+    """The timeline of a topic from all its phases in time, see ``phases_of``.
 
     Periods without evidence (no broker answered, no route) are left out, so that they end no
     episode. A phase is blind if all lists agree for the one reason that fewer of them came: lists
@@ -89,64 +90,55 @@ def build_timeline(
     is computed, as the members' strategy was not found.
     """
     informed = [
-        (period, evaluation, watch)
-        for period, watch in _in_watches(periods, snapshots)
-        if (evaluation := evaluated[period.situation.situation_id]).shows_owners
-        or evaluation.coverage == STRATEGY_NOT_KNOWN
+        each
+        for each in phases
+        if each.verdict.shows_owners or each.verdict.coverage == STRATEGY_NOT_KNOWN
     ]
-    blind = _blind([evaluation for _, evaluation, _ in informed])
-    phases = (
-        Phase(
-            topic,
-            period.situation.situation_id,
-            period.group_run,
-            period.first_seen,
-            period.last_seen,
-            period.snapshots,
-            evaluation,
-            position,
-            is_blind,
-            watch,
-            period.situation.unreachable,
-        )
-        for position, ((period, evaluation, watch), is_blind) in enumerate(
-            zip(informed, blind, strict=True), start=1
-        )
+    blind = _blind(informed)
+    return Timeline(
+        topic,
+        tuple(
+            phase._replace(position=position, is_blind=is_blind)
+            for position, (phase, is_blind) in enumerate(zip(informed, blind, strict=True), start=1)
+        ),
     )
-    return Timeline(topic, tuple(phases))
 
 
-def without_route(
-    topic: str,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
-    snapshots: Sequence[Instant],
-) -> Timeline:
+def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
     """The timeline of a topic in the periods of which no route is known, nor so an owner.
 
     What its members report shows faults all the same.
     """
-    routeless = [
-        period
-        for period in periods
-        if evaluated[period.situation.situation_id].coverage == ROUTE_NOT_KNOWN
-    ]
-    phases = [
-        Phase(
-            topic,
-            period.situation.situation_id,
-            period.group_run,
-            period.first_seen,
-            period.last_seen,
-            period.snapshots,
-            evaluated[period.situation.situation_id],
-            position,
+    routeless = (each for each in phases if each.verdict.coverage == ROUTE_NOT_KNOWN)
+    return Timeline(
+        topic,
+        tuple(each._replace(position=place) for place, each in enumerate(routeless, start=1)),
+    )
+
+
+def phases_of(
+    periods: Sequence[Period],
+    evaluated: Mapping[str, Evaluated],
+    snapshots: Sequence[Instant] = (),
+) -> Iterator[Phase]:
+    """The phases of a topic, not numbered yet, from its periods in time and, by situation id, the
+    evaluations.
+
+    ``snapshots`` are those of the group, ascending: a period in which nobody looked for a time
+    becomes several phases, one in each watch.
+    """
+    for period, watch in _in_watches(periods, snapshots):
+        situation = period.situation
+        yield Phase(
+            situation.topic,
+            situation.situation_id,
+            *period[1:],
+            evaluated[situation.situation_id],
+            position=0,
             is_blind=False,
             watch=watch,
+            unreachable=situation.unreachable,
         )
-        for position, (period, watch) in enumerate(_in_watches(routeless, snapshots), start=1)
-    ]
-    return Timeline(topic, tuple(phases))
 
 
 def _in_watches(
@@ -175,16 +167,19 @@ def _in_watches(
         yield rest, end
 
 
-def _blind(evaluations: Sequence[Evaluated]) -> list[bool]:
-    """Of each evaluation in time, whether it is blind."""
+def _blind(phases: Sequence[Phase]) -> list[bool]:
+    """Of each phase in time, whether it is blind."""
     # Where nothing is computed, no list that differs would show.
-    lists = [each.completeness * each.nameservers * each.shows_owners for each in evaluations]
+    lists = [
+        each.verdict.completeness * each.evaluated.nameservers * each.verdict.shows_owners
+        for each in phases
+    ]
     differing = [
         number
-        for number, each in enumerate(evaluations)
-        if any(finding.certainty == POSSIBLE for finding in each.findings)
+        for number, each in enumerate(phases)
+        if any(finding.certainty == POSSIBLE for finding in each.evaluated.findings)
     ]
-    blind = [not each.shows_owners for each in evaluations]
+    blind = [not each.verdict.shows_owners for each in phases]
     for before, after in pairwise(differing):
         most = max(lists[before + 1 : after], default=0.0)
         if most < lists[before] and most < lists[after]:

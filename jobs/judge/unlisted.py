@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import compress
 
 from jobs.instants import Instant
 from jobs.judge.backlog import backlog, is_always_read, is_read, share_shown
+from jobs.judge.case import Case
+from jobs.judge.confirmation import confirm
 from jobs.judge.dossier import QueueOffsets
-from jobs.judge.episodes import FaultEpisode, QueueEpisode
+from jobs.judge.episodes import queue_episodes
 from jobs.judge.evaluated import QueueKey
+from jobs.judge.extents import widest
+from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.words import between, queues_in_words
-from jobs.kinds import PERSISTENT, TRANSIENT, UNLISTED_CONSUMER
+from jobs.kinds import UNLISTED_CONSUMER
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import agreeing
-from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
+from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, POSSIBLE
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
 
@@ -28,7 +34,7 @@ OffsetsOfQueues = Mapping[tuple[str, str, int], QueueOffsets]
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
 
-#: Of the time of an orphan the offsets must show so much to refute it.
+#: Offsets of a smaller part of a finding's time do not show that the queue is read all of it.
 _MOST = 0.5
 
 _REMEDY = Text(
@@ -38,12 +44,38 @@ _REMEDY = Text(
 )
 
 
-def is_read_all_the_same(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool | None:
-    """Whether the offsets of the queue move while it is found so; None: they do not show it."""
-    return is_read(offsets.get((episode.topic, *episode.queue)), _times(episode))
+def queues_of_states(case: Case, found: Found) -> Found:
+    """The orphaned and duplicate queues that single states show, as far as no offset refutes them,
+    and the faults UNLISTED_CONSUMER of those that are refuted.
+    """
+    every = [
+        witnessed(case, each)
+        for timeline in case.timelines.values()
+        for each in queue_episodes(timeline, case.persistence_seconds)
+    ]
+    refuted = find_refuted(every)
+    return found.plus(
+        unlisted_consumers(compress(every, refuted)),
+        compress(every, (not is_refuted for is_refuted in refuted)),
+    )
 
 
-def is_read_throughout(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool:
+def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
+    """The finding with what the holdings and the offsets show of it."""
+    offsets = case.offsets.get((finding.topic, *finding.queue))
+    times = _times(finding)
+    reads = is_read(offsets, times)
+    if reads and share_shown(offsets, times) < _MOST:
+        reads = None
+    return replace(
+        finding,
+        left=backlog(offsets, finding.first_seen, finding.last_seen),
+        held=confirm(finding, case.holdings),
+        moved=None if reads is None or finding.kind == DUPLICATE else not reads,
+    )
+
+
+def is_read_throughout(episode: QueueFinding, offsets: OffsetsOfQueues) -> bool:
     """Whether the queue may be an orphan by the lists, and its offsets show none: they advance at
     each poll of the episode, and nothing is left.
     """
@@ -54,14 +86,14 @@ def is_read_throughout(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool:
     )
 
 
-def find_refuted(episodes: Sequence[QueueEpisode], offsets: OffsetsOfQueues) -> list[bool]:
+def find_refuted(episodes: Sequence[QueueFinding]) -> list[bool]:
     """Of each episode whether it is refuted: an orphan whose offset moves again and again.
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
     comes are no evidence, and no orphans either: the retry topic's, as a rule.
     """
-    refuted = [_is_refuted(episode, offsets) for episode in episodes]
+    refuted = [_is_refuted(episode) for episode in episodes]
     offline = [
         each
         for each, is_read in zip(episodes, refuted, strict=True)
@@ -71,72 +103,46 @@ def find_refuted(episodes: Sequence[QueueEpisode], offsets: OffsetsOfQueues) -> 
         is_read
         or (
             GROUP_OFFLINE in each.causes
-            and any(_overlap(each, other) for other in offline)
-            and not _has_work(each, offsets)
+            and any(map(each.overlaps, offline))
+            and not each.left.messages
         )
         for each, is_read in zip(episodes, refuted, strict=True)
     ]
 
 
-def _is_refuted(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool:
-    """What the offsets show in a small part of the time says nothing of all of it."""
-    return (
-        episode.kind == ORPHANED
-        and episode.certainty == CERTAIN
-        and is_read_all_the_same(episode, offsets) is True
-        and share_shown(offsets.get((episode.topic, *episode.queue)), _times(episode)) >= _MOST
-    )
+def _is_refuted(episode: QueueFinding) -> bool:
+    return (episode.kind, episode.certainty, episode.moved) == (ORPHANED, CERTAIN, False)
 
 
-def _overlap(one: QueueEpisode, other: QueueEpisode) -> bool:
-    return one.first_seen <= other.last_seen and other.first_seen <= one.last_seen
-
-
-def _has_work(episode: QueueEpisode, offsets: OffsetsOfQueues) -> bool:
-    """Whether messages wait in the queue when the episode ends."""
-    left = backlog(
-        offsets.get((episode.topic, *episode.queue)), episode.first_seen, episode.last_seen
-    )
-    return bool(left.messages)
-
-
-def _times(episode: QueueEpisode) -> Sequence[tuple[Instant, Instant]]:
+def _times(episode: QueueFinding) -> Sequence[tuple[Instant, Instant]]:
     """When it was so; an episode with gaps may be read in these."""
-    if episode.share_of_time < 1:
+    if episode.extent.share_of_time < 1:
         return episode.times
     return [(episode.first_seen, episode.last_seen)]
 
 
-def unlisted_consumers(
-    refuted: Iterable[QueueEpisode], offsets: OffsetsOfQueues
-) -> list[FaultEpisode]:
+def unlisted_consumers(refuted: Iterable[QueueFinding]) -> list[Fault]:
     """One fault per topic, over its queues that are no orphans by ``find_refuted``.
 
     Only where a broker lists nobody at all. Else who reads them may be listed: a member that
     chooses its queues itself, or one that the lists show otherwise than it is.
     """
-    of_topic: dict[str, list[QueueEpisode]] = defaultdict(list)
+    of_topic: dict[str, list[QueueFinding]] = defaultdict(list)
     for episode in refuted:
-        if not _NOBODY_LISTED.isdisjoint(episode.causes) and _is_refuted(episode, offsets):
+        if not _NOBODY_LISTED.isdisjoint(episode.causes) and _is_refuted(episode):
             of_topic[episode.topic].append(episode)
     return [_fault(topic, episodes) for topic, episodes in of_topic.items()]
 
 
-def _fault(topic: str, episodes: Sequence[QueueEpisode]) -> FaultEpisode:
-    first_seen = min(each.first_seen for each in episodes)
-    last_seen = max(each.last_seen for each in episodes)
+def _fault(topic: str, episodes: Sequence[QueueFinding]) -> Fault:
+    extent = widest([each.extent for each in episodes])
     queues = sorted({each.queue for each in episodes})
-    lasts = any(each.persistence == PERSISTENT for each in episodes)
-    return FaultEpisode(
-        topic=topic,
-        fault=UNLISTED_CONSUMER,
-        first_seen=first_seen,
-        last_seen=last_seen,
-        snapshots=max(each.snapshots for each in episodes),
-        persistence=PERSISTENT if lasts else TRANSIENT,
-        ongoing=any(each.ongoing for each in episodes),
-        evidence=_evidence(queues, between(first_seen, last_seen)),
-        remedy=_REMEDY,
+    return Fault(
+        topic,
+        extent._replace(share_of_time=1.0),
+        UNLISTED_CONSUMER,
+        _evidence(queues, between(extent.first_seen, extent.last_seen)),
+        _REMEDY,
         broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
     )
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from jobs.instants import Instant
-from jobs.judge.confirmation import HoldingsIndex
-from jobs.judge.dossier import QueueOffsets
-from jobs.judge.episodes import FaultEpisode
+from jobs.judge.case import Case
 from jobs.judge.evaluated import QueueKey
+from jobs.judge.extents import Extent
+from jobs.judge.findings import Fault, Found, Stall
 from jobs.judge.holdings import Holding
-from jobs.judge.tables import Row
-from jobs.judge.timeline import Timeline
-from jobs.kinds import FROZEN_PROCESS, PERSISTENT
+from jobs.kinds import FROZEN_PROCESS
 from jobs.schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.texts import Text
@@ -48,164 +46,149 @@ OTHER_FILTER = Text(
 )
 
 
-@dataclass(frozen=True)
-class Processes:
-    """What the group's processes hold, and whether it moves, over all topics."""
-
-    holdings: HoldingsIndex
-    timelines: Mapping[str, Timeline]
-    #: By (topic, broker name, queue id).
-    offsets: Mapping[tuple[str, str, int], QueueOffsets]
-
-    def moves_elsewhere(
-        self, client_id: str, but: Iterable[tuple[str, QueueKey]], since: Instant, until: Instant
-    ) -> bool:
-        """Whether a queue of the client moved in that time, but for these (topic, queue)."""
-        left_out = set(but)
-        return any(
-            self._moved(topic, queue, since, until)
-            for topic in self.timelines
-            for queue in self._queues_of(client_id, topic, since, until)
-            if (topic, queue) not in left_out
-        )
-
-    def moves_in_another_topic(
-        self, topic: str, client_id: str, since: Instant, until: Instant
-    ) -> bool:
-        """Whether a queue of the client moved in that time, of any topic but this."""
-        return any(
-            self._moved(other, queue, since, until)
-            for other in self.timelines
-            if other != topic
-            for queue in self._queues_of(client_id, other, since, until)
-        )
-
-    def without_refused(self, faults: Iterable[FaultEpisode]) -> list[FaultEpisode]:
-        """The faults, but for processes that are frozen by their offsets alone while members filter
-        the topic differently: a broker refuses their pulls, and they are well.
-
-        One whose listener hangs in its running info is frozen all the same.
-        """
-        every = list(faults)
-        return [
-            each
-            for each in every
-            if each.fault != FROZEN_PROCESS
-            or not _differs_in_filter(each.topic, each.first_seen, each.last_seen, every)
-            or self._hangs(each)
-        ]
-
-    def _hangs(self, fault: FaultEpisode) -> bool:
-        return any(
-            each.process.client_id in fault.client_ids
-            and NOT_CONSUMING in each.activities.values()
-            and any(_moments(each, fault.first_seen, fault.last_seen))
-            for each in (
-                self.holdings[fault.topic].holdings if fault.topic in self.holdings else ()
-            )
-        )
-
-    def _queues_of(
-        self, client_id: str, topic: str, since: Instant, until: Instant
-    ) -> set[QueueKey]:
-        """What the client reported to hold, else what is computed for it alone."""
-        if topic in self.holdings:
-            reported = [
-                each
-                for each in self.holdings[topic].holdings
-                if each.process.client_id == client_id and list(_moments(each, since, until))
-            ]
-            if reported:
-                return {queue for each in reported for queue in each.held}
-        began = [each for each in self.timelines[topic].phases if each.first_seen <= until]
-        if not began:
-            return set()
-        mine: set[QueueKey] = set()
-        others: set[QueueKey] = set()
-        for each in began[-1].evaluated.allocations():
-            (mine if each.client_id == client_id else others).update(each.queues)
-        return mine - others
-
-    def _moved(self, topic: str, queue: QueueKey, since: Instant, until: Instant) -> bool:
-        offsets = self.offsets.get((topic, *queue))
-        if offsets is None:
-            return False
-        start = np.searchsorted(offsets.times, since)
-        end = np.searchsorted(offsets.times, until, side="right")
-        return bool((np.diff(offsets.consumer_offsets[start:end]) > 0).any())
-
-    def explain(self, stall: Row, faults: Iterable[FaultEpisode]) -> Mapping[str, object]:
-        """The columns ``held`` and ``why`` of a stalled queue."""
-        topic, queue = stall["topic"], (stall["broker_name"], stall["queue_id"])
-        since, until = stall["first_seen"], stall["last_seen"]
-        holders = self._holders(topic, queue, since, until)
-        held = True if holders else None
-        if not holders and topic in self.holdings:
-            unheld = self.holdings[topic].of_queue(queue).unheld
-            place = bisect_left(unheld, since)
-            if place < len(unheld) and unheld[place] <= until:
-                held = False
-        return {"held": held, "why": self._why(stall, queue, holders, held, faults)}
-
-    def _holders(
-        self, topic: str, queue: QueueKey, since: Instant, until: Instant
-    ) -> Sequence[Holding]:
-        if topic not in self.holdings:
-            return []
-        return [
-            each
-            for each in self.holdings[topic].holders(queue)
-            if not each.process.is_log and list(_moments(each, since, until))
-        ]
-
-    def _why(
-        self,
-        stall: Row,
-        queue: QueueKey,
-        holders: Sequence[Holding],
-        held: bool | None,
-        faults: Iterable[FaultEpisode],
-    ) -> str | None:
-        if held is False:
-            return NOBODY_HOLDS_IT
-        since, until = stall["first_seen"], stall["last_seen"]
-        is_refused = _differs_in_filter(stall["topic"], since, until, faults)
-        if holders:
-            last = max(holders, key=lambda each: max(_moments(each, since, until)))
-            activity = last.activities.get(queue)
-            if activity is None:
-                return OTHER_FILTER if is_refused else REFUSED
-            client_id = last.process.client_id
-            moves = self.moves_elsewhere(client_id, [(stall["topic"], queue)], since, until)
-            why = _OF_ACTIVITY[activity]
-            return why if moves else Text("{why}; no other queue of the process moves", why=why)
-        if is_refused:
-            return OTHER_FILTER
-        is_frozen = any(
-            fault.fault == FROZEN_PROCESS
-            and fault.topic == stall["topic"]
-            and set(fault.client_ids) <= set(stall["owners"])
-            and fault.first_seen <= until
-            and since <= fault.last_seen
-            for fault in faults
-        )
-        return FROZEN if is_frozen else None
-
-
-def _differs_in_filter(
-    topic: str, since: Instant, until: Instant, faults: Iterable[FaultEpisode]
-) -> bool:
-    return any(
-        (each.fault, each.topic, each.persistence) == (EXPRESSION_MISMATCH, topic, PERSISTENT)
-        and each.first_seen <= until
-        and since <= each.last_seen
-        for each in faults
+def explained(case: Case, found: Found) -> Found:
+    """The stalls with what the processes show of them."""
+    mismatches = _filters_that_differ(found.faults)
+    frozen = [each for each in found.faults if each.fault == FROZEN_PROCESS]
+    return replace(
+        found, stalls=tuple(explain(case, each, mismatches, frozen) for each in found.stalls)
     )
 
 
-def _moments(holding: Holding, since: Instant, until: Instant) -> Iterator[Instant]:
+def without_refused(case: Case, found: Found) -> Found:
+    """Without processes that are frozen by their offsets alone while members filter the topic
+    differently: a broker refuses their pulls, and they are well.
+
+    One whose listener hangs in its running info is frozen all the same.
+    """
+    mismatches = _filters_that_differ(found.faults)
+    return replace(
+        found,
+        faults=tuple(
+            each
+            for each in found.faults
+            if each.fault != FROZEN_PROCESS
+            or not _is_at_once(each, mismatches)
+            or _hangs(case, each)
+        ),
+    )
+
+
+def _filters_that_differ(faults: Iterable[Fault]) -> list[Fault]:
+    return [each for each in faults if each.fault == EXPRESSION_MISMATCH and each.extent.lasts]
+
+
+def _is_at_once(one: Stall | Fault, faults: Iterable[Fault]) -> bool:
+    return any(each.topic == one.topic and each.overlaps(one) for each in faults)
+
+
+def _hangs(case: Case, fault: Fault) -> bool:
+    return any(
+        each.process.client_id in fault.client_ids
+        and NOT_CONSUMING in each.activities.values()
+        and _answers(each, fault.extent)
+        for each in _holdings(case, fault.topic)
+    )
+
+
+def _holdings(case: Case, topic: str) -> Sequence[Holding]:
+    return case.holdings[topic].holdings if topic in case.holdings else ()
+
+
+def moves(
+    case: Case,
+    topics: Iterable[str],
+    client_id: str,
+    time: Extent,
+    but: Collection[tuple[str, QueueKey]] = (),
+) -> bool:
+    """Whether a queue of the client moved in that time, of these topics, ``but`` for some."""
+    return any(
+        _moved(case, topic, queue, time)
+        for topic in topics
+        for queue in _queues_of(case, client_id, topic, time)
+        if (topic, queue) not in but
+    )
+
+
+def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[QueueKey]:
+    """What the client reported to hold, else what is computed for it alone."""
+    reported = [
+        each.held
+        for each in _holdings(case, topic)
+        if each.process.client_id == client_id and _answers(each, time)
+    ]
+    if reported:
+        return set().union(*reported)
+    began = [each for each in case.timelines[topic].phases if each.first_seen <= time.last_seen]
+    if not began:
+        return set()
+    mine: set[QueueKey] = set()
+    others: set[QueueKey] = set()
+    for each in began[-1].evaluated.allocations():
+        (mine if each.client_id == client_id else others).update(each.queues)
+    return mine - others
+
+
+def _moved(case: Case, topic: str, queue: QueueKey, time: Extent) -> bool:
+    offsets = case.offsets.get((topic, *queue))
+    if offsets is None:
+        return False
+    start = np.searchsorted(offsets.times, time.first_seen)
+    end = np.searchsorted(offsets.times, time.last_seen, side="right")
+    return bool((np.diff(offsets.consumer_offsets[start:end]) > 0).any())
+
+
+def explain(
+    case: Case, stall: Stall, mismatches: Sequence[Fault], frozen: Sequence[Fault]
+) -> Stall:
+    """The stall with ``held`` and ``why``, from the other faults of the group."""
+    of_topic, time = case.holdings.get(stall.topic), stall.extent
+    held: bool | None = None
+    holders = [
+        each
+        for each in (of_topic.holders(stall.queue) if of_topic else ())
+        if not each.process.is_log and _answers(each, time)
+    ]
+    if holders:
+        held = True
+    elif of_topic and _within(of_topic.of_queue(stall.queue).unheld, time):
+        held = False
+    is_refused = _is_at_once(stall, mismatches)
+    why: str | None = None
+    if held is False:
+        why = NOBODY_HOLDS_IT
+    elif holders:
+        why = _of_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
+    elif is_refused:
+        why = OTHER_FILTER
+    elif any(
+        fault.topic == stall.topic
+        and set(fault.client_ids) <= set(stall.owners)
+        and fault.overlaps(stall)
+        for fault in frozen
+    ):
+        why = FROZEN
+    return replace(stall, held=held, why=why)
+
+
+def _of_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
+    """What the process that answered last does not do; None: it does all that it should."""
+    last = max(holders, key=lambda each: max(_answers(each, stall.extent)))
+    activity = last.activities.get(stall.queue)
+    if activity is None:
+        return None
+    why, stalled = _OF_ACTIVITY[activity], [(stall.topic, stall.queue)]
+    if moves(case, case.timelines, last.process.client_id, stall.extent, stalled):
+        return why
+    return Text("{why}; no other queue of the process moves", why=why)
+
+
+def _answers(holding: Holding, time: Extent) -> Sequence[Instant]:
     """The answers of a holding in that time."""
-    for place in range(bisect_left(holding.moments, since), len(holding.moments)):
-        if holding.moments[place] > until:
-            return
-        yield holding.moments[place]
+    return _within(holding.moments, time)
+
+
+def _within(moments: Sequence[Instant], time: Extent) -> Sequence[Instant]:
+    first = bisect_left(moments, time.first_seen)
+    return moments[first : bisect_right(moments, time.last_seen)]

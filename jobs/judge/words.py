@@ -12,7 +12,7 @@ from rebalance_core.english import agreeing, list_of, queues_of
 from rebalance_core.texts import Text
 
 #: More names than this in one sentence nobody reads; the columns have them all.
-_MOST_NAMES = 5
+MOST_NAMES = 5
 
 
 def between(first_seen: Instant, last_seen: Instant) -> Text:
@@ -44,7 +44,7 @@ def queues_in_words(queues: Iterable[QueueKey]) -> str:
             queues_of(broker_name, [queue_id for _, queue_id in of_broker])
             for broker_name, of_broker in groupby(sorted(queues), key=lambda queue: queue[0])
         ),
-        _MOST_NAMES,
+        MOST_NAMES,
         ("more broker", "more brokers"),
     )
 
@@ -61,7 +61,7 @@ def clients_in_words(client_ids: Iterable[str], languages: Mapping[str, str]) ->
         else client_id
         for client_id in sorted(client_ids)
     )
-    return list_of(named, _MOST_NAMES)
+    return list_of(named, MOST_NAMES)
 
 
 def waiting_in_words(messages: int) -> Text:

@@ -136,7 +136,8 @@ def test_every_moment_is_answered_with_what_was_published_of_it(
             assert [*map(to_datetime, times)] == [at, run["first_seen"], run["last_seen"]]
             evaluated = evaluate(moment.state, strategy_rules(settings))
             made = AllocationBuilder()
-            made.add(run["cluster"], group, topic, run["state_id"], evaluated.allocations)
+            place = (run["cluster"], group, topic, run["state_id"])
+            made.add(place, evaluated.allocations)
             assert sorted(map(str, made.rows().rows.to_pylist())) == sorted(
                 str(row) for row in allocations if row["state_id"] == run["state_id"]
             )

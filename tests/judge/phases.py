@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from jobs.instants import SECOND, Instant
-from jobs.judge.dossier import RouteBrokerRow, RouteRun
+from jobs.judge.dossier import Dossier, RouteBrokerRow, RouteRun
 from jobs.judge.evaluated import (
     Allocated,
     Claimant,
@@ -16,11 +17,13 @@ from jobs.judge.evaluated import (
     FoundStacked,
     Move,
 )
+from jobs.judge.extents import Extent
+from jobs.judge.findings import QueueFinding, Stall
 from jobs.judge.situations import Period, Situation
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
 from jobs.masking import Masking
-from rebalance_core.findings import AUDITED, OWNERS_NOT_KNOWN
+from rebalance_core.findings import AUDITED, Evaluation
 
 TOPIC = "T"
 TERMS = Terms(
@@ -34,31 +37,37 @@ TERMS = Terms(
 )
 
 
+def case(**facts: Any) -> Any:
+    """What a rule reads of a case, and nothing else: of 180 s that something has to last."""
+    values = {"persistence_seconds": 180, "terms": TERMS, "dossier": Dossier("C", "G")}
+    return SimpleNamespace(**values | facts)
+
+
 def at(second: float) -> Instant:
     """So many seconds after the beginning."""
     return round(second * SECOND)
 
 
 def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evaluated:
-    values: dict[str, Any] = {
-        "coverage": (coverage := overrides.get("coverage", AUDITED)),
+    """A healthy situation, but for these; what is no field of it is of the core's verdict."""
+    values: dict[str, Any] = {"nameservers": 1}
+    values |= dict.fromkeys(("findings", "faults", "stacked", "unreadable"), ())
+    verdict: dict[str, Any] = {
+        "coverage": AUDITED,
         "reason": "",
-        "shows_owners": coverage not in OWNERS_NOT_KNOWN,
         "completeness": 1.0,
-        "nameservers": 1,
         "members": 2,
         "processes": 2,
         "queues": 4,
         "idle_clients": 0,
-        "imbalance": 0,
+        "most_queues": 2,
+        "fewest_queues": 2,
         "strategy_source": "assumed",
         "subscription_source": "HEARTBEAT",
-        "findings": (),
-        "faults": (),
-        "stacked": (),
-        "unreadable": (),
     }
-    return Evaluated(**values | overrides, allocations=lambda: tuple(allocations))
+    for name, value in overrides.items():
+        (values if name in values else verdict)[name] = value
+    return Evaluated(Evaluation(**verdict), **values, allocations=lambda: tuple(allocations))
 
 
 def finding(
@@ -87,6 +96,37 @@ def fault(name: str = "STRATEGY_MISMATCH", **overrides: Any) -> FoundFault:
         "moves": (Move("broker-a", 0, ["a"], ["b"]),),
     }
     return FoundFault(**values | overrides)
+
+
+def extent(first: float = 0, last: float = 300, **overrides: Any) -> Extent:
+    """Of a snapshot a minute, without a gap."""
+    values = {"persistence": "PERSISTENT", "ongoing": True, "share_of_time": 1.0} | overrides
+    return Extent(at(first), at(last), int(last - first) // 60 + 1, **values)
+
+
+def queue_finding(first: float = 0, last: float = 300, **overrides: Any) -> QueueFinding:
+    """An orphan of broker-a; what is no field of it is of its extent."""
+    values: dict[str, Any] = {
+        "topic": TOPIC,
+        "kind": "ORPHANED",
+        "queue": ("broker-a", 0),
+        "certainty": "CERTAIN",
+        "probability": 1.0,
+        "completeness": 1.0,
+        "claimants": (),
+        "strategy_source": "observed",
+        "causes": ("GHOST_MEMBER",),
+    }
+    of_extent = {name: overrides.pop(name) for name in Extent._fields if name in overrides}
+    return QueueFinding(extent=extent(first, last, **of_extent), **values | overrides)
+
+
+def stall(first: float = 0, last: float = 300, **overrides: Any) -> Stall:
+    """A stall of a queue of broker-a, whose owner is a."""
+    values = {"topic": TOPIC, "queue": ("broker-a", 0), "owners": ("a",)}
+    values |= {"backlog": 10, "backlog_growth": 5}
+    of_extent = {name: overrides.pop(name) for name in Extent._fields if name in overrides}
+    return Stall(extent=extent(first, last, **of_extent), **values | overrides)
 
 
 def stacked_id(client_id: str = "a", **overrides: Any) -> FoundStacked:

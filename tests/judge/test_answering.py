@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.instants import SECOND
-from jobs.judge.answering import gone_clients
-from jobs.judge.answers import broker_answers
+from jobs.judge.answers import broker_answers, gone_clients
 from tests.judge.lists import group, started
 from tests.judge.phases import at
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.judge.by_history import offsets_went_back, with_history
+from jobs.judge.by_history import went_back, with_history
 from jobs.judge.dossier import (
     Dossier,
     ListedMembers,
@@ -14,7 +14,8 @@ from jobs.judge.dossier import (
     RouteBrokerRow,
     RouteRun,
 )
-from tests.judge.phases import at
+from jobs.judge.findings import Found
+from tests.judge.phases import at, case
 from tests.judge.test_severity import fault_of
 
 MISSING = fault_of("GROUP_NOT_ON_BROKER", broker_names=("broker-b",), remedy="updateSubGroup")
@@ -28,7 +29,7 @@ def remedy(*, listed_before=False, broker_ids=(0, 1)):
     if listed_before:
         dossier.list_members["l"] = lambda: ListedMembers(("a",), ("h:1",))
         dossier.polls.append(PollRun(("broker-b", 0), "l", (first_seen - 1,)))
-    (found,) = with_history([MISSING], dossier)
+    (found,) = with_history(case(dossier=dossier), Found(faults=(MISSING,))).faults
     return str(found.remedy)
 
 
@@ -39,16 +40,17 @@ def test_what_repairs_a_broker_without_the_group_follows_from_its_history():
     assert away.startswith("bring the master of broker-b back")
 
 
-def went_back(*consumed, written=None, topic="T"):
+def backwards(*consumed, written=None, topic="T"):
     times = np.array([at(60 * n) for n in range(len(consumed))], np.int64)
     written = np.array(written or [1000] * len(consumed), np.int64)
     queue = QueueOffsets(topic, "broker-a", 3, times, written, np.array(consumed, np.int64))
-    return offsets_went_back(topic, [queue], 180)
+    dossier = Dossier("C", "G", offsets={topic: [queue]})
+    return list(went_back(case(dossier=dossier), Found()).faults)
 
 
 def test_messages_that_were_consumed_are_consumed_again():
-    (fault,) = went_back(100, 200, 300, 400, 500, 50, 150)
-    assert (fault.fault, fault.persistence) == ("OFFSETS_WENT_BACK", "PERSISTENT")
+    (fault,) = backwards(100, 200, 300, 400, 500, 50, 150)
+    assert (fault.fault, fault.extent.persistence) == ("OFFSETS_WENT_BACK", "PERSISTENT")
     assert (fault.first_seen, fault.last_seen) == (at(240), at(300))
     assert fault.evidence == (
         "the offsets of queue 3 of broker-a went back, last between 00:04:00 and 00:05:00 UTC: "
@@ -67,4 +69,4 @@ def test_messages_that_were_consumed_are_consumed_again():
     ],
 )
 def test_what_is_a_little_behind_or_begins_anew_did_not_go_back(consumed, written):
-    assert went_back(*consumed, written=written) == []
+    assert backwards(*consumed, written=written) == []

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.confirmation import confirm, index_holdings
-from jobs.judge.episodes import QueueEpisode
 from jobs.judge.evaluated import Claimant
+from jobs.judge.extents import Extent
+from jobs.judge.findings import QueueFinding
 from tests.judge.witnesses import BROKER, TOPIC, allocated, at, holdings_of, info, log
 
 #: a and b both take queue 0; nobody takes queue 3.
@@ -16,22 +17,18 @@ OVERLAPPING = [allocated("a", [0, 1]), allocated("b", [0, 2])]
 
 
 def episode(kind, queue_id, first, last, certainty="CERTAIN", claimants=(), topic=TOPIC):
-    return QueueEpisode(
+    return QueueFinding(
         topic=topic,
         kind=kind,
         queue=(BROKER, queue_id),
-        first_seen=at(first),
-        last_seen=at(last),
-        snapshots=1,
+        # The whole episode is longer: what counts is the run of one certainty.
+        extent=Extent(at(first), at(last), 1, "PERSISTENT", ongoing=False),
         certainty=certainty,
         probability=1.0,
         completeness=1.0,
         claimants=tuple(Claimant(client_id, processes, 1.0) for client_id, processes in claimants),
         strategy_source="observed",
         causes=(),
-        # The whole episode is longer: what counts is the run of one certainty.
-        persistence="PERSISTENT",
-        ongoing=False,
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.episodes import fault_episodes, queue_episodes, stacked_id_rows
+from jobs.judge.episodes import fault_episodes, queue_episodes, stacked_episodes
 from jobs.judge.evaluated import Claimant, Move
 from tests.judge.phases import at, fault, finding, phase, stacked_id, timeline
 
@@ -25,9 +25,9 @@ def times(episode):
     return (
         episode.first_seen // at(1),
         episode.last_seen // at(1),
-        episode.snapshots,
-        episode.persistence,
-        episode.ongoing,
+        episode.extent.snapshots,
+        episode.extent.persistence,
+        episode.extent.ongoing,
     )
 
 
@@ -100,10 +100,10 @@ def test_what_was_so_for_most_of_the_time_is_one_episode(shown, expected):
         (
             each.first_seen // at(60),
             each.last_seen // at(60),
-            each.snapshots,
-            each.persistence,
-            each.ongoing,
-            pytest.approx(each.share_of_time),
+            each.extent.snapshots,
+            each.extent.persistence,
+            each.extent.ongoing,
+            pytest.approx(each.extent.share_of_time),
         )
         for each in episodes(*minutes(shown))
     ]
@@ -167,14 +167,14 @@ def test_an_episode_goes_on_over_a_blind_phase():
     )
 
     # The snapshots are those that show it, and the blind ones are no gap.
-    assert (*times(whole), whole.share_of_time) == (0, 300, 4, "PERSISTENT", True, 1.0)
+    assert (*times(whole), whole.extent.share_of_time) == (0, 300, 4, "PERSISTENT", True, 1.0)
 
 
 def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
     (exact,) = episodes(phase(1, 0, 180, findings=(finding(),)))
     (shorter,) = episodes(phase(1, 0, 179, findings=(finding(),)))
 
-    assert (exact.persistence, shorter.persistence) == ("PERSISTENT", "TRANSIENT")
+    assert (exact.extent.persistence, shorter.extent.persistence) == ("PERSISTENT", "TRANSIENT")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_the_share_of_the_time_is_that_of_the_snapshots_and_of_the_probability()
         phase(4, 240, 240, findings=(finding(0.6),)),
     )
 
-    assert (row.probability, row.share_of_time) == (pytest.approx(0.9), 0.8)
+    assert (row.probability, row.extent.share_of_time) == (pytest.approx(0.9), 0.8)
     assert row.share == pytest.approx(0.72)
 
 
@@ -281,7 +281,7 @@ def test_the_faults_have_episodes_of_their_own_with_gaps():
         phase(3, 300, END, faults=(fault(),)),
     )
 
-    assert [(each.fault, *times(each), each.share_of_time) for each in rows] == [
+    assert [(each.fault, *times(each), each.extent.share_of_time) for each in rows] == [
         ("STALE_CHANNEL", 0, 240, 5, "PERSISTENT", False, 1.0),
         ("STRATEGY_MISMATCH", 0, END, 9, "PERSISTENT", True, 9 / 11),
     ]
@@ -316,8 +316,15 @@ def test_a_fault_that_is_about_one_client_has_an_episode_for_each():
 
 
 def stacked(*timelines):
-    rows = stacked_id_rows(timelines, persistence_seconds=180)
-    found = [SimpleNamespace(**row) for row in rows]
+    rows = stacked_episodes(timelines, persistence_seconds=180)
+    found = [
+        SimpleNamespace(
+            **each.stacked._asdict()
+            | {"topics": each.topics, "verdict": each.kind, "extent": each.extent}
+            | {"first_seen": each.extent.first_seen, "last_seen": each.extent.last_seen}
+        )
+        for each in rows
+    ]
     return sorted(found, key=lambda each: (each.client_id, each.first_seen))
 
 
@@ -359,7 +366,7 @@ def test_a_stacked_id_that_was_gone_for_longer_than_it_was_there_has_two_episode
         )
     )
 
-    assert [(each.client_id, *times(each), each.share_of_time) for each in rows] == [
+    assert [(each.client_id, *times(each), each.extent.share_of_time) for each in rows] == [
         ("a", 0, 60, 2, "TRANSIENT", False, 1.0),
         ("a", 300, 360, 2, "TRANSIENT", False, 1.0),
         ("b", 0, 360, 7, "PERSISTENT", False, 1.0),
@@ -429,11 +436,11 @@ def test_every_phase_that_shows_a_queue_is_in_one_episode_which_it_outweighs(pro
 
     shown = {at(60 * n) for n, p in enumerate(probabilities) if p}
     assert {first for row in rows for first, _ in row.times} == shown
-    assert sum(row.snapshots for row in rows) == len(shown)
+    assert sum(row.extent.snapshots for row in rows) == len(shown)
     for row in rows:
         first, last = row.first_seen // at(60), row.last_seen // at(60)
         inside = [p is not None for p in probabilities[first : last + 1]]
-        assert row.share_of_time == sum(inside) / len(inside)
+        assert row.extent.share_of_time == sum(inside) / len(inside)
         for place in range(1, len(inside) + 1):
             assert 2 * sum(inside[:place]) >= place
             assert 2 * sum(inside[-place:]) >= place
@@ -497,23 +504,23 @@ def test_lists_that_differ_in_one_client_after_the_other_differ_in_none_for_long
     differing = views_differ(*in_whom)
     (row,) = queue_episodes(differing, 180)
     (of_fault,) = fault_episodes(differing, 180)
-    assert row.persistence == of_fault.persistence == lasts
+    assert row.extent.persistence == of_fault.extent.persistence == lasts
 
 
 @pytest.mark.parametrize(("in_whom", "lasts"), [("aaaaa", "PERSISTENT"), ("aabb", "TRANSIENT")])
 def test_old_connections_of_one_client_after_the_other_are_no_single_outage(in_whom, lasts):
     (row,) = queue_episodes(views_differ(*in_whom, causes=("STALE_CHANNEL",)), 180)
-    assert row.persistence == lasts
+    assert row.extent.persistence == lasts
 
 
 @pytest.mark.parametrize(("probability", "lasts"), [(0.2, "TRANSIENT"), (0.25, "PERSISTENT")])
 def test_what_is_expected_for_a_short_time_in_all_does_not_last(probability, lasts):
     (row,) = queue_episodes(views_differ(*"aaaa", probability=probability), 180)
-    assert row.persistence == lasts
+    assert row.extent.persistence == lasts
 
 
 def test_what_has_another_cause_too_lasts_as_long_as_it_is_seen():
     (row,) = queue_episodes(
         views_differ(*"abcde", causes=("BROKER_VIEW_DIVERGENCE", "STRATEGY_MISMATCH")), 180
     )
-    assert row.persistence == "PERSISTENT"
+    assert row.extent.persistence == "PERSISTENT"

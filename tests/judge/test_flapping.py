@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.channels import Channel
-from jobs.judge.flapping import flapping_members
-from jobs.judge.successions import Life, successions
-from tests.judge.phases import at
+from jobs.judge.findings import Found
+from jobs.judge.flapping import Life, flapping_members, successions
+from jobs.judge.reassignments import Reassignment
+from jobs.judge.situations import Situations
+from tests.judge.phases import at, case
 
 
 def found(*changes, end=60, channels=None, persistence_seconds=180, members=3):
     """The fault of changes as (minute, who joined, who left)."""
     rows = [
-        {"changed_at": at(60 * minute), "clients_joined": joined, "clients_left": left}
+        Reassignment("T", at(60 * minute), 0, None, "", "", joined, left, 4, 4, 4, True)
         for minute, joined, left in changes
     ]
-    terms = persistence_seconds, 130, lambda _: members
-    faults = flapping_members("T", rows, channels or {}, at(60 * end), *terms)
+    of = case(
+        persistence_seconds=persistence_seconds,
+        expiry=at(130),
+        main_topic="T",
+        reassignments={"T": rows},
+        situations=Situations({}, channels or {}),
+        timelines={"T": SimpleNamespace(end=at(60 * end), members_at=lambda _: members)},
+    )
+    faults = flapping_members(of, Found()).faults
     assert len(faults) <= 1
     return faults[0] if faults else None
 
@@ -38,7 +48,7 @@ def crash_loop(every, times, host="10.0.0.7", began=0):
 def test_a_process_that_crashes_and_is_started_again_flaps():
     fault = found(*crash_loop(every=6, times=8))
 
-    assert (fault.fault, fault.topic, fault.persistence) == ("FLAPPING", "T", "PERSISTENT")
+    assert (fault.fault, fault.topic, fault.extent.persistence) == ("FLAPPING", "T", "PERSISTENT")
     assert (fault.first_seen, fault.last_seen) == (at(0), at(60 * 44))
     assert fault.client_ids == tuple(f"10.0.0.7@1#{number}" for number in range(8))
     assert fault.evidence == (
@@ -135,7 +145,7 @@ def test_at_least_four_lives_an_hour_over_some_time(every, times, flaps):
 
 @pytest.mark.parametrize(("end", "ongoing"), [(44, True), (50, True), (51, False)])
 def test_it_goes_on_for_as_long_as_it_took_to_come_again(end, ongoing):
-    assert found(*crash_loop(every=6, times=8), end=end).ongoing == ongoing
+    assert found(*crash_loop(every=6, times=8), end=end).extent.ongoing == ongoing
 
 
 def test_all_who_flap_are_told_at_once_those_that_do_most_first():

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
-from tests.judge.phases import at, broker, evaluated, period, route
+from tests.judge.phases import at, broker, evaluated, period, queue_finding, route, stall
 
-GOOD = evaluated(reason="why good", queues=8, imbalance=1, strategy_source="assumed")
+GOOD = evaluated(
+    reason="why good", queues=8, most_queues=2, fewest_queues=1, strategy_source="assumed"
+)
 BAD = evaluated(reason="why bad", completeness=0.5, members=3, strategy_source="assumed")
 NONE = evaluated(
     coverage="NO_BROKER_ANSWERED",
     reason="why none",
-    shows_owners=False,
     completeness=0.0,
     members=0,
 )
@@ -21,14 +22,8 @@ BY_ID = {"good": GOOD, "bad": BAD, "none": NONE, "all": BROADCASTING}
 
 
 def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=240, share=1.0):
-    return {
-        "kind": kind,
-        "severity": severity,
-        "probability": probability,
-        "share_of_time": share,
-        "first_seen": at(first),
-        "last_seen": at(last),
-    }
+    values = {"kind": kind, "severity": severity, "probability": probability}
+    return queue_finding(first, last, share_of_time=share, **values)
 
 
 def health(*periods, findings=(), stalls=()):
@@ -68,7 +63,7 @@ def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability_and_share
             finding("DUPLICATE", last=180),
             finding("DUPLICATE", first=0, share=0.75),
         ],
-        stalls=[{"severity": "INFO"}],
+        stalls=[stall(severity="INFO")],
     )
 
     # 2 min of one queue, 1 min of another at a half; 1 min of one, 4 min of one with gaps.
@@ -80,7 +75,7 @@ def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability_and_share
 
 
 def test_a_stall_alone_gives_the_worst_severity():
-    row = health(("good", 0, 240), stalls=[{"severity": "INFO"}, {"severity": "WARNING"}])
+    row = health(("good", 0, 240), stalls=[stall(), stall(severity="WARNING")])
     assert row["worst_severity"] == "WARNING"
 
 
@@ -147,7 +142,9 @@ def test_every_period_is_a_state_run():
 def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
     by_id = {
         # That a state could not be recomputed hides no queue that its route shows.
-        "both": evaluated(shows_owners=False, unreadable=(("broker-a", 4), ("broker-a", 5))),
+        "both": evaluated(
+            coverage="ROUTE_NOT_KNOWN", unreadable=(("broker-a", 4), ("broker-a", 5))
+        ),
         "none": evaluated(),
         "one": evaluated(unreadable=(("broker-a", 5),)),
     }

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.confirmation import index_holdings
+from jobs.judge.dossier import Dossier
 from jobs.judge.drift import find_drift
-from jobs.judge.held import Witnesses, held_faults, held_findings
+from jobs.judge.findings import Found
+from jobs.judge.held import held_queues
+from jobs.judge.routes import RouteChange
+from tests.judge.phases import case
 from tests.judge.witnesses import (
     AGREED,
     BROKER,
@@ -26,21 +30,27 @@ MINUTES = (60, 120, 180, 240, 300, 360)
 ONE = (("one", 0, 600),)
 
 
-def witnesses(clients, queues=(), gained=(), **inputs):
-    holdings = holdings_of(clients, **inputs)
-    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
+def judged(clients, queues=(), gained=(), segments=ONE, processes=2, **inputs):
+    holdings = holdings_of(clients, segments=segments, processes=processes, **inputs)
     every_queue = tuple((BROKER, queue_id) for queue_id in range(4))
-    readable = dict.fromkeys(("one", "two"), every_queue)
-    drift = find_drift(holdings, 180)
-    route_gained = {TOPIC: {(BROKER, queue_id) for queue_id in gained}}
-    return Witnesses(index_holdings(holdings), drift, by_queue, clients, readable, route_gained)
-
-
-def found(clients, queues=(), segments=ONE, processes=2, **inputs):
-    """(kind, queue, since, until, causes) of each finding."""
-    said = witnesses(clients, queues, segments=segments, processes=processes, **inputs)
     coverage = inputs.get("coverage", "AUDITED")
     by_name = {name: evaluated(AGREED, processes, coverage) for name, _, _ in segments}
+    # A broker with so many queues more.
+    changes = [RouteChange(0, 0, [], [(BROKER, queue_id + 1)]) for queue_id in gained]
+    of = case(
+        dossier=Dossier("C", "G", clients=clients),
+        holdings=index_holdings(holdings),
+        drift=find_drift(holdings, 180),
+        offsets={(each.topic, each.broker_name, each.queue_id): each for each in queues},
+        readable=dict.fromkeys(("one", "two"), every_queue),
+        route_changes={TOPIC: changes},
+        timelines={TOPIC: timeline(segments, by_name)},
+    )
+    return held_queues(of, Found())
+
+
+def found(clients, queues=(), **inputs):
+    """(kind, queue, since, until, causes) of each finding."""
     return [
         (
             each.kind,
@@ -49,15 +59,12 @@ def found(clients, queues=(), segments=ONE, processes=2, **inputs):
             in_seconds(each.last_seen),
             *each.causes,
         )
-        for each in held_findings(said, {TOPIC: timeline(segments, by_name)}, 180)
+        for each in judged(clients, queues, **inputs).queues
     ]
 
 
 def faults(clients, queues=(), **inputs):
-    said = witnesses(clients, queues, **inputs)
-    one = evaluated(AGREED, coverage=inputs.get("coverage", "AUDITED"))
-    timelines = {TOPIC: timeline(ONE, {"one": one})}
-    return held_faults(held_findings(said, timelines, 180), said)
+    return judged(clients, queues, **inputs).faults
 
 
 def test_a_queue_that_is_computed_and_that_nobody_holds_for_long_is_an_orphan():
@@ -200,7 +207,11 @@ def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
     )
     assert fault.remedy.startswith("restart a: at its start a client takes its share")
     assert "client-go to 2.1.2" in fault.remedy
-    assert (fault.persistence, fault.ongoing, fault.queues_affected) == ("PERSISTENT", True, 1)
+    assert (fault.extent.persistence, fault.extent.ongoing, fault.queues_affected) == (
+        "PERSISTENT",
+        True,
+        1,
+    )
 
     # Where the route did not gain the queue, an update of the client mends nothing.
     for gained in ([], [0]):

@@ -6,10 +6,15 @@ import re
 
 import pytest
 
-from jobs.judge.known_issues import KNOWN_ISSUE, MARKED_TABLES, mark_known
+from jobs.judge.evaluated import Claimant
+from jobs.judge.findings import Fault, StackedEpisode
+from jobs.judge.known_issues import entries_of, known_issue
+from jobs.judge.rows import KNOWN_ISSUE
 from jobs.judge.terms import KnownIssueTerms
+from jobs.kinds import QUEUE_FINDINGS
 from jobs.masking import Masking
 from jobs.schemas import REPORT_TABLES
+from tests.judge.phases import extent, queue_finding, stacked_id, stall
 
 CLUSTER = "DefaultCluster"
 
@@ -24,20 +29,15 @@ def entry(reason="why", queues=None, kinds=None, **patterns):
     )
 
 
-def queue(topic="T", broker="broker-a", queue_id=0, clients=()):
-    claimants = [{"client_id": each, "processes": 1, "probability": 1.0} for each in clients]
-    return {
-        "topic": topic,
-        "broker_name": broker,
-        "queue_id": queue_id,
-        "claimants": claimants,
-    }
+def queue(kind="ORPHANED", topic="T", clients=()):
+    claimants = tuple(Claimant(each, 1, 1.0) for each in clients)
+    return queue_finding(kind=kind, topic=topic, claimants=claimants)
 
 
-def reasons(table, rows, *entries, group="G"):
-    """The reason of each row, by its place."""
-    mark_known({table: rows}, CLUSTER, group, entries, Masking())
-    return [row[KNOWN_ISSUE] for row in rows]
+def reasons(found, *entries, group="G"):
+    """The reason of each finding."""
+    of_group = entries_of(CLUSTER, group, entries)
+    return [known_issue(each, of_group, Masking()) for each in found]
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def reasons(table, rows, *entries, group="G"):
     ],
 )
 def test_all_that_an_entry_says_has_to_fit(known, is_marked):
-    found = [queue(clients=("10.0.0.1@a", "10.0.0.2@a"))]
+    found = [queue("DUPLICATE", clients=("10.0.0.1@a", "10.0.0.2@a"))]
 
-    assert reasons("duplicate_queues", found, known) == ["why" if is_marked else None]
+    assert reasons(found, known) == ["why" if is_marked else None]
 
 
 def test_a_client_id_with_a_secret_is_known_by_itself_and_as_reports_show_it():
@@ -74,9 +74,7 @@ def test_a_client_id_with_a_secret_is_known_by_itself_and_as_reports_show_it():
     assert shown != client_id
 
     def known(name):
-        found = [queue(clients=(client_id,))]
-        (reason,) = reasons("duplicate_queues", found, entry(clients=re.escape(name)))
-        assert found[0]["claimants"][0]["client_id"] == client_id
+        (reason,) = reasons([queue(clients=(client_id,))], entry(clients=re.escape(name)))
         return reason
 
     assert known(client_id) == known(shown) == "why"
@@ -87,11 +85,11 @@ def test_the_first_entry_that_matches_marks_a_finding():
     found = [queue(topic=topic) for topic in ("A", "B", "C")]
     known = [entry("one", topics="A"), entry("two", topics="A|B")]
 
-    assert reasons("orphaned_queues", found, *known) == ["one", "two", None]
+    assert reasons(found, *known) == ["one", "two", None]
 
 
 def test_a_finding_without_a_client_is_not_known_by_one():
-    assert reasons("orphaned_queues", [queue()], entry(clients=".*")) == [None]
+    assert reasons([queue()], entry(clients=".*")) == [None]
 
 
 @pytest.mark.parametrize(
@@ -106,20 +104,20 @@ def test_a_finding_without_a_client_is_not_known_by_one():
     ],
 )
 def test_a_pattern_goes_over_the_whole_name(pattern, name, is_marked):
-    found = reasons("orphaned_queues", [queue()], entry(groups=pattern), group=name)
+    found = reasons([queue()], entry(groups=pattern), group=name)
 
     assert found == ["why" if is_marked else None]
     # The same where it is a name of the finding's, and not of its group.
-    assert reasons("orphaned_queues", [queue(topic=name)], entry(topics=pattern)) == found
+    assert reasons([queue(topic=name)], entry(topics=pattern)) == found
 
 
 def test_a_stacked_id_is_known_by_its_verdict_and_where_all_its_topics_are():
     def marked(**keys):
-        rows = [
-            {"topics": ("T", "%RETRY%G"), "client_id": "id", "verdict": verdict}
-            for verdict in ("STACKED", "STALE_CHANNEL")
+        found = [
+            StackedEpisode(("T", "%RETRY%G"), extent(), stacked_id("id", processes=processes))
+            for processes in (2, 1)
         ]
-        return [each is not None for each in reasons("stacked_client_ids", rows, entry(**keys))]
+        return [each is not None for each in reasons(found, entry(**keys))]
 
     assert marked(kinds=("STACKED",)) == [True, False]
     assert marked(topics="T") == [False, False]
@@ -131,21 +129,11 @@ def test_a_stacked_id_is_known_by_its_verdict_and_where_all_its_topics_are():
 
 def test_a_fault_is_known_by_its_name_its_clients_and_its_brokers():
     def marked(**keys):
-        rows = [
-            {
-                "topic": "T",
-                "fault": "STRATEGY_MISMATCH",
-                "client_ids": ("a", "b"),
-                "broker_names": (),
-            },
-            {
-                "topic": "T",
-                "fault": "ROUTE_DIVERGENCE",
-                "client_ids": (),
-                "broker_names": ("broker-a",),
-            },
+        found = [
+            Fault("T", extent(), "STRATEGY_MISMATCH", "", "", client_ids=("a", "b")),
+            Fault("T", extent(), "ROUTE_DIVERGENCE", "", "", broker_names=("broker-a",)),
         ]
-        return [each is not None for each in reasons("group_faults", rows, entry(**keys))]
+        return [each is not None for each in reasons(found, entry(**keys))]
 
     assert marked(kinds=("ROUTE_DIVERGENCE",)) == [False, True]
     assert marked(clients="a") == [False, False]
@@ -154,18 +142,16 @@ def test_a_fault_is_known_by_its_name_its_clients_and_its_brokers():
 
 
 def test_a_stall_is_known_by_its_owners():
-    def stall():
-        return {"topic": "T", "broker_name": "broker-a", "queue_id": 0, "owners": ["a", "b"]}
+    found = [stall(owners=("a", "b"))]
 
-    assert reasons("stalled_queues", [stall()], entry(clients="a")) == [None]
-    known = entry(clients="a|b", kinds=("STALLED",))
-    assert reasons("stalled_queues", [stall()], known) == ["why"]
+    assert reasons(found, entry(clients="a")) == [None]
+    assert reasons(found, entry(clients="a|b", kinds=("STALLED",))) == ["why"]
 
 
 def test_without_entries_no_finding_is_known():
-    assert reasons("orphaned_queues", [queue()]) == [None]
+    assert reasons([queue()]) == [None]
 
 
 def test_every_table_that_can_be_marked_has_the_column():
     with_column = {table.name for table in REPORT_TABLES if KNOWN_ISSUE in table.schema.names}
-    assert with_column == set(MARKED_TABLES)
+    assert with_column == {*QUEUE_FINDINGS, "stacked_client_ids", "group_faults"}

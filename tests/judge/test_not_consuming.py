@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jobs.judge.confirmation import index_holdings
-from jobs.judge.not_consuming import groups_not_consuming
-from jobs.judge.stalls import Unread
+from jobs.judge.dossier import Dossier
+from jobs.judge.findings import Found
+from jobs.judge.not_consuming import not_consuming
+from jobs.judge.situations import Situations
+from tests.judge.phases import case, extent, queue_finding
 from tests.judge.witnesses import (
     AGREED,
     BROKER,
@@ -27,15 +32,15 @@ MINUTES = (0, 60, 120, 180, 240, 300)
 
 def found(queues, clients=(), *, orphaned=(), processes=2, coverage="AUDITED"):
     holdings = index_holdings(holdings_of(clients)).get(TOPIC) if clients else None
-    return groups_not_consuming(
-        TOPIC,
-        queues,
-        periods([("one", -60)]),
-        {"one": evaluated(AGREED, processes, coverage)},
-        {(BROKER, each): [Unread(at(0), at(600))] for each in orphaned},
-        180,
-        holdings,
+    of = case(
+        dossier=Dossier("C", "G", offsets={TOPIC: queues}),
+        situations=Situations({TOPIC: periods([("one", -60)])}),
+        evaluated={"one": evaluated(AGREED, processes, coverage)},
+        holdings={TOPIC: holdings},
     )
+    whole = extent()._replace(first_seen=at(0), last_seen=at(600))
+    orphans = (replace(queue_finding(queue=(BROKER, each)), extent=whole) for each in orphaned)
+    return list(not_consuming(of, Found(queues=tuple(orphans))).faults)
 
 
 def times(faults):
@@ -45,7 +50,7 @@ def times(faults):
 def test_messages_that_come_and_offsets_that_all_stay_are_a_group_that_consumes_nothing():
     (fault,) = found([offsets(number, stuck(*MINUTES)) for number in (0, 1)])
     assert times([fault]) == [(0, 300)]
-    assert fault.ongoing
+    assert fault.extent.ongoing
     assert fault.queues_affected == 2
     assert fault.evidence == (
         "the group has members, and none of its offsets moved from 00:00:00 to 00:05:00 UTC; "

@@ -30,7 +30,7 @@ def found(*states, blind=(), queues=None):
         )
         for n, (state_id, allocations) in enumerate(states)
     ]
-    rows = find_reassignments(timeline(*phases))
+    rows = [each._asdict() for each in find_reassignments(timeline(*phases))]
     for row in rows:
         for time in ("changed_at", "seen_before", "settled_at"):
             row[time] = None if row[time] is None else row[time] // at(1)

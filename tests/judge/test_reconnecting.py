@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from jobs.judge.channels import Channel
-from jobs.judge.dossier import ClientRun
-from jobs.judge.reconnecting import blame, find_reconnecting, reconnecting_faults, with_remedies
-from tests.judge.phases import at
+from jobs.judge.dossier import ClientRun, Dossier
+from jobs.judge.findings import Found
+from jobs.judge.reconnecting import blamed, find_reconnecting, reconnecting_faults, with_remedies
+from jobs.judge.situations import Situations
+from tests.judge.phases import at, case, queue_finding
 from tests.judge.test_severity import fault_of
 
 END = 3600
@@ -53,7 +56,24 @@ def found(*channels, clients=(), flapping=(), end=END, members=9):
     by_id = {}
     for each in channels:
         by_id.setdefault(each.client_id, []).append(each)
-    return find_reconnecting(by_id, clients, flapping, at(end), 180, 130, lambda _: members)
+    of = case(
+        dossier=Dossier("C", "G", clients=clients),
+        expiry=at(130),
+        main_topic="T",
+        asked_until=at(end),
+        situations=Situations({}, by_id),
+        timelines={"T": SimpleNamespace(members_at=lambda _: members)},
+    )
+    return find_reconnecting(of, flapping)
+
+
+def faults_of(reconnecting, faults=(), snapshots=(), topic="MAIN"):
+    of = case(snapshots=snapshots, main_topic=topic)
+    return reconnecting_faults(of, reconnecting, faults)
+
+
+def causes(fault, *queues):
+    return [each.causes for each in blamed(case(), Found(queues=queues, faults=(fault,))).queues]
 
 
 def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
@@ -174,20 +194,16 @@ def test_restarts_of_which_few_questions_meet_the_process_are_restarts():
 def test_a_process_that_restarts_under_one_id_flaps():
     """It is back so fast that no list shows it gone; its old connections are closed."""
     restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
-    (fault,) = reconnecting_faults(
+    (fault,) = faults_of(
         found(*breaking(120, 10, listed=-60), clients=restarts),
         [fault_of("STALE_CHANNEL", client_ids=("a",))],
-        [],
-        "MAIN",
     )
     assert (fault.fault, fault.topic, fault.queues_affected) == ("FLAPPING", "MAIN", 0)
     assert fault.evidence == (
         "a restarted 9 times, 34 per hour: it has other connections to broker-a, and its running "
         "infos a new start time, each time"
     )
-    rows = [{"first_seen": 0, "last_seen": at(300), "topic": "MAIN", "causes": ["STALE_CHANNEL"]}]
-    blame(rows, [fault])
-    assert rows[0]["causes"] == ["STALE_CHANNEL"]
+    assert causes(fault, queue_finding(causes=("STALE_CHANNEL",))) == [("STALE_CHANNEL",)]
 
 
 def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
@@ -200,12 +216,16 @@ def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
     ]
     snapshots = [at(60 * n) for n in range(60)]
 
-    of_a, of_b = reconnecting_faults(several, stale, snapshots, "MAIN")
+    of_a, of_b = faults_of(several, stale, snapshots)
 
     assert (of_a.topic, of_a.client_ids, of_a.queues_affected) == ("T", ("a",), 3)
     # Those of b cost nothing meanwhile.
     assert (of_b.topic, of_b.client_ids, of_b.queues_affected) == ("MAIN", ("b",), 0)
-    assert (of_a.fault, of_a.persistence, of_a.snapshots) == ("RECONNECTING", "PERSISTENT", 17)
+    assert (of_a.fault, of_a.extent.persistence, of_a.extent.snapshots) == (
+        "RECONNECTING",
+        "PERSISTENT",
+        17,
+    )
     assert of_a.evidence == (
         "a reconnected to broker-a 9 times, 34 per hour, from 10 addresses of 10.0.0.1; the "
         "broker lists the old connection for up to 130 s beside the new one; so does 1 other "
@@ -215,22 +235,19 @@ def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
 
 
 def test_what_its_old_connections_cost_names_it_beside_them():
-    (fault,) = reconnecting_faults(found(*breaking(120, 10)), [], [], "T")
-    times = {"first_seen": at(0), "last_seen": at(300), "topic": "T"}
-    rows = [
-        {**times, "causes": ["STALE_CHANNEL"]},
-        {**times, "causes": ["GHOST_MEMBER"]},
-        {**times, "causes": ["STALE_CHANNEL"], "topic": "%RETRY%G"},
-        {**times, "causes": ["STALE_CHANNEL"], "last_seen": at(100)},
-    ]
-
-    blame(rows, [fault])
-
-    assert [row["causes"] for row in rows] == [
-        ["RECONNECTING", "STALE_CHANNEL"],
-        ["GHOST_MEMBER"],
-        ["RECONNECTING", "STALE_CHANNEL"],
-        ["STALE_CHANNEL"],
+    (fault,) = faults_of(found(*breaking(120, 10)), topic="T")
+    found_ = causes(
+        fault,
+        queue_finding(causes=("STALE_CHANNEL",)),
+        queue_finding(causes=("GHOST_MEMBER",)),
+        queue_finding(causes=("STALE_CHANNEL",), topic="%RETRY%G"),
+        queue_finding(last=100, causes=("STALE_CHANNEL",)),
+    )
+    assert found_ == [
+        ("RECONNECTING", "STALE_CHANNEL"),
+        ("GHOST_MEMBER",),
+        ("RECONNECTING", "STALE_CHANNEL"),
+        ("STALE_CHANNEL",),
     ]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.dossier import RouteRun
-from jobs.judge.route_changes import find_route_changes, queues_left_route, route_changes
-from tests.judge.phases import at, broker, route
+from jobs.judge.dossier import Dossier, RouteRun
+from jobs.judge.findings import Found
+from jobs.judge.route_changes import queues_left_route, route_changed
+from jobs.judge.routes import find_route_changes
+from tests.judge.phases import at, broker, case, route
 from tests.judge.witnesses import offsets
 
 A, B = broker("broker-a"), broker("broker-b")
@@ -15,7 +17,8 @@ A, B = broker("broker-a"), broker("broker-b")
 def changes(*routes, namesrv_addr="ns-1"):
     """Of a route a minute."""
     runs = [route(of_time, 60 * minute) for minute, of_time in enumerate(routes)]
-    return route_changes("T", find_route_changes(runs))
+    of = case(route_changes={"T": find_route_changes(runs)})
+    return list(route_changed(of, Found()).faults)
 
 
 def test_more_queues_are_one_change_at_their_first_poll():
@@ -24,8 +27,8 @@ def test_more_queues_are_one_change_at_their_first_poll():
     (change,) = changes([A, B], [A, B], more, more)
 
     assert (change.topic, change.fault) == ("T", "ROUTE_CHANGED")
-    assert (change.first_seen, change.last_seen, change.snapshots) == (at(120), at(120), 1)
-    assert (change.persistence, change.ongoing) == ("TRANSIENT", False)
+    assert (change.first_seen, change.last_seen, change.extent.snapshots) == (at(120), at(120), 1)
+    assert (change.extent.persistence, change.extent.ongoing) == ("TRANSIENT", False)
     assert change.evidence == (
         "the readable queues changed from broker-a 4, broker-b 4 to broker-a 6, broker-b 4; "
         "for up to 50 s clients work from different lists"
@@ -114,17 +117,23 @@ BEFORE, AFTER = [broker("broker-a", 4)], [broker("broker-a", 2)]
 DAY = 1_767_571_200
 
 
-def left(*routes, waiting=(), seconds=180):
+def left(*routes, waiting=()):
     """The faults; a route a minute, and the offsets of queues as polls by second."""
     runs = [route(of_time, DAY + 60 * minute) for minute, of_time in enumerate(routes)]
-    queues = [offsets(queue_id, polls) for queue_id, polls in waiting]
-    return queues_left_route("T", find_route_changes(runs), runs, queues, seconds)
+    of = case(
+        dossier=Dossier("C", "G", routes={"T": runs}),
+        route_changes={"T": find_route_changes(runs)},
+        offsets={
+            ("T", "broker-a", queue_id): offsets(queue_id, polls) for queue_id, polls in waiting
+        },
+    )
+    return list(queues_left_route(of, Found()).faults)
 
 
 def test_queues_that_left_the_route_with_messages_unread_are_a_lasting_fault():
     unread = {0: (100, 40), 60: (100, 50)}
     (fault,) = left(BEFORE, BEFORE, *[AFTER] * 5, waiting=[(2, unread), (3, unread)])
-    assert (fault.fault, fault.persistence, fault.ongoing) == (
+    assert (fault.fault, fault.extent.persistence, fault.extent.ongoing) == (
         "QUEUES_LEFT_ROUTE",
         "PERSISTENT",
         True,
@@ -139,7 +148,7 @@ def test_it_is_over_when_the_queues_are_back():
     unread = {0: (100, 40)}
     (fault,) = left(BEFORE, AFTER, AFTER, BEFORE, BEFORE, waiting=[(2, unread)])
     assert (fault.first_seen - DAY * 10**6, fault.last_seen - DAY * 10**6) == (at(60), at(180))
-    assert (fault.persistence, fault.ongoing) == ("TRANSIENT", False)
+    assert (fault.extent.persistence, fault.extent.ongoing) == ("TRANSIENT", False)
 
 
 @pytest.mark.parametrize(

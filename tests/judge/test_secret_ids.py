@@ -6,11 +6,12 @@ import pyarrow as pa
 
 from jobs.judge.allocations import AllocationRows
 from jobs.judge.dossier import Dossier, ListedMembers, PollRun
-from jobs.judge.secret_ids import secret_faults
+from jobs.judge.findings import Fault, Found
+from jobs.judge.secret_ids import secrets
 from jobs.kinds import SECRET_IN_CLIENT_ID
 from jobs.masking import Masking
 from jobs.schemas import ALLOCATIONS
-from tests.judge.phases import at
+from tests.judge.phases import at, case
 
 MASKING = Masking()
 PLAIN = "10.0.0.1@1#123456789"
@@ -30,30 +31,34 @@ def dossier(*listed: tuple[int, tuple[str, ...]], topics: tuple[str, ...] = ("T"
     return made
 
 
+def faults(of: Dossier) -> tuple[Fault, ...]:
+    snapshots = sorted({time for run in of.polls for time in run.times})
+    return secrets(case(dossier=of, snapshots=snapshots), Found()).faults
+
+
 def test_a_group_without_a_secret_has_no_fault() -> None:
-    assert secret_faults(dossier((0, (PLAIN,))), MASKING) == []
+    assert faults(dossier((0, (PLAIN,)))) == ()
 
 
 def test_one_fault_tells_of_all_ids_with_a_secret_and_how_long_they_were_listed() -> None:
-    (fault,) = secret_faults(
+    (fault,) = faults(
         dossier((0, (PLAIN,)), (60, (PLAIN, ONE)), (120, (PLAIN,)), (180, (ONE, OTHER, ONE))),
-        MASKING,
     )
     assert (fault.fault, fault.topic, fault.client_ids) == (SECRET_IN_CLIENT_ID, "T", (ONE, OTHER))
-    assert (fault.first_seen, fault.last_seen, fault.snapshots) == (at(60), at(180), 2)
-    assert fault.share_of_time == 2 / 3
-    assert fault.ongoing
+    assert (fault.first_seen, fault.last_seen, fault.extent.snapshots) == (at(60), at(180), 2)
+    assert fault.extent.share_of_time == 2 / 3
+    assert fault.extent.ongoing
     assert "12345678" not in fault.evidence
     assert MASKING.mask(ONE) in fault.evidence
 
 
 def test_it_lasts_though_it_was_listed_once_and_is_gone() -> None:
-    (fault,) = secret_faults(dossier((0, (ONE,)), (60, (PLAIN,))), MASKING)
-    assert (fault.persistence, fault.ongoing) == ("PERSISTENT", False)
+    (fault,) = faults(dossier((0, (ONE,)), (60, (PLAIN,))))
+    assert (fault.extent.persistence, fault.extent.ongoing) == ("PERSISTENT", False)
 
 
 def test_it_stands_with_the_first_topic_that_is_no_retry_topic() -> None:
-    (fault,) = secret_faults(dossier((0, (ONE,)), topics=("%RETRY%G", "B", "A")), MASKING)
+    (fault,) = faults(dossier((0, (ONE,)), topics=("%RETRY%G", "B", "A")))
     assert fault.topic == "A"
 
 

@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from jobs.judge.dossier import ClientRun
+from jobs.judge.backlog import Backlog
+from jobs.judge.dossier import ClientRun, Dossier
 from jobs.judge.episodes import fault_episodes
-from jobs.judge.severity import FaultSeverity, consumes_in_order, finding_severity, stall_severity
+from jobs.judge.severity import Harms, finding_severity, stall_severity
 from jobs.judge.why import OTHER_FILTER
-from tests.judge.phases import TERMS, at, fault, phase, timeline
+from tests.judge.phases import TERMS, fault, phase, queue_finding, stall, timeline
+
+
+def finding(kind, probability, unread_share, **values):
+    left = Backlog(unread_share=unread_share)
+    return queue_finding(kind=kind, probability=probability, left=left, **values)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +48,8 @@ from tests.judge.phases import TERMS, at, fault, phase, timeline
 def test_severity_follows_persistence_probability_and_the_harm_that_is_done(
     persistence, kind, probability, unread_share, orderly, severity
 ):
-    found = finding_severity(kind, persistence, probability, unread_share, orderly, TERMS)
-    assert found == severity
+    found = finding(kind, probability, unread_share, persistence=persistence)
+    assert finding_severity(found, TERMS, orderly=orderly) == severity
 
 
 @pytest.mark.parametrize(
@@ -53,10 +59,9 @@ def test_severity_follows_persistence_probability_and_the_harm_that_is_done(
 def test_an_orphan_that_is_read_throughout_is_a_warning_unless_messages_pile_up(
     kind, unread_share, severity
 ):
-    found = finding_severity(
-        kind, "PERSISTENT", 0.5, unread_share, orderly=True, terms=TERMS, is_read_throughout=True
-    )
-    assert found == severity
+    found = finding(kind, 0.5, unread_share)
+    given = finding_severity(found, TERMS, orderly=True, is_read=True)
+    assert given == severity
 
 
 @pytest.mark.parametrize(
@@ -69,25 +74,28 @@ def test_an_orphan_that_is_read_throughout_is_a_warning_unless_messages_pile_up(
     ],
 )
 def test_what_no_holder_and_no_offset_shows_is_no_more_than_a_warning(kind, unread_share, severity):
-    found = finding_severity(
-        kind, "PERSISTENT", 0.9, unread_share, orderly=True, terms=TERMS, is_doubtful=True
-    )
-    assert found == severity
+    found = finding(kind, 0.9, unread_share, certainty="POSSIBLE")
+    assert finding_severity(found, TERMS, orderly=True) == severity
+    assert not replace(found, held=True).is_doubtful
+    assert not replace(found, moved=True).is_doubtful
 
 
 def test_filters_that_differ_are_as_bad_as_the_stalls_that_they_explain():
     mismatch = fault_of("EXPRESSION_MISMATCH", queues_affected=0)
     assert graded(mismatch) == "WARNING"
-    assert graded(mismatch, stalls=[row("CRITICAL")]) == "WARNING"
-    assert graded(mismatch, stalls=[row("CRITICAL", why=OTHER_FILTER)]) == "CRITICAL"
+    assert graded(mismatch, stalls=[stall(severity="CRITICAL")]) == "WARNING"
+    stalls = [stall(severity="CRITICAL", why=OTHER_FILTER)]
+    assert graded(mismatch, stalls=stalls) == "CRITICAL"
 
 
 def test_a_fault_is_doubtful_while_its_findings_are():
-    doubtful = FaultSeverity([row("WARNING", first=200, is_doubtful=True)], [])
-    assert doubtful.is_doubtful(fault_of())
-    assert not doubtful.is_doubtful(fault_of(last=180))
-    assert not doubtful.is_doubtful(fault_of("STRATEGY_MISMATCH"))
-    assert not FaultSeverity([row("CRITICAL")], []).is_doubtful(fault_of())
+    doubtful = Harms([row("WARNING", first=200, certainty="POSSIBLE")], [], 0.5)
+    assert doubtful.are_doubtful(fault_of())
+    assert not doubtful.are_doubtful(fault_of(last=180))
+    assert not doubtful.are_doubtful(fault_of("STRATEGY_MISMATCH"))
+    assert not Harms([row("CRITICAL")], [], 0.5).are_doubtful(fault_of())
+    improbable = row("WARNING", first=200, certainty="POSSIBLE", probability=0.4)
+    assert not Harms([improbable], [], 0.5).are_doubtful(fault_of())
 
 
 @pytest.mark.parametrize(
@@ -101,7 +109,8 @@ def test_a_fault_is_doubtful_while_its_findings_are():
 def test_a_lasting_stall_is_a_warning_and_critical_where_messages_pile_up(
     persistence, backlog_growth, severity
 ):
-    assert stall_severity(persistence, backlog_growth) == severity
+    found = stall(persistence=persistence, backlog_growth=backlog_growth)
+    assert stall_severity(found) == severity
 
 
 def client(consume_orderly):
@@ -119,7 +128,8 @@ def client(consume_orderly):
     ],
 )
 def test_a_group_is_orderly_where_any_client_of_it_says_so(told, orderly):
-    assert consumes_in_order(map(client, told)) is orderly
+    clients = list(map(client, told))
+    assert Dossier("C", "G", clients=clients).consumes_in_order is orderly
 
 
 def fault_of(name="GHOST_MEMBER", first=0, last=300, **overrides):
@@ -128,21 +138,12 @@ def fault_of(name="GHOST_MEMBER", first=0, last=300, **overrides):
     return episode
 
 
-def row(severity, first=0, last=300, topic="T", **columns):
-    return {
-        "severity": severity,
-        "first_seen": at(first),
-        "last_seen": at(last),
-        "topic": topic,
-        "causes": ["GHOST_MEMBER"],
-        "owners": ["a"],
-        "is_doubtful": False,
-        **columns,
-    }
+def row(severity, first=0, last=300, **values):
+    return queue_finding(first, last, severity=severity, **values)
 
 
 def graded(fault_, findings=(), stalls=()):
-    return FaultSeverity(findings, stalls).of(fault_)
+    return Harms(findings, stalls, 0.5).severity_of(fault_)
 
 
 def test_a_lasting_fault_is_as_bad_as_the_worst_that_it_causes():
@@ -182,9 +183,8 @@ def test_a_lasting_fault_that_shows_on_no_queue_is_a_warning_unless_it_passes_by
 def test_queues_that_left_the_route_are_critical_until_they_are_back():
     timeline_of = timeline(phase(1, 0, 300, faults=[fault("QUEUES_LEFT_ROUTE")]))
     (gone,) = fault_episodes(timeline_of, 180)
-    severity = FaultSeverity([], [])
-    assert severity.of(gone) == "CRITICAL"
-    assert severity.of(replace(gone, ongoing=False)) == "INFO"
+    assert graded(gone) == "CRITICAL"
+    assert graded(replace(gone, extent=gone.extent._replace(ongoing=False))) == "INFO"
 
 
 def test_a_lasting_fault_whose_queues_blame_others_is_none_to_act_on():
@@ -195,9 +195,13 @@ def test_a_lasting_fault_whose_queues_blame_others_is_none_to_act_on():
 
 def test_a_frozen_process_is_as_bad_as_the_stalls_of_its_queues():
     frozen = fault_of("FROZEN_PROCESS", client_ids=("a",))
-    stalls = [row("WARNING"), row("CRITICAL", owners=["b"]), row("CRITICAL", topic="T2")]
-
+    stalls = [
+        stall(severity="WARNING"),
+        stall(severity="CRITICAL", owners=("b",)),
+        stall(severity="CRITICAL", topic="T2"),
+    ]
     assert graded(frozen, stalls=stalls) == "WARNING"
-    assert graded(frozen, stalls=[*stalls, row("CRITICAL", owners=["a", "b"])]) == "CRITICAL"
+    both = stall(severity="CRITICAL", owners=("a", "b"))
+    assert graded(frozen, stalls=[*stalls, both]) == "CRITICAL"
     # What several queues say of a stall says nothing of another fault.
-    assert graded(fault_of(), [row("WARNING")], [row("CRITICAL")]) == "WARNING"
+    assert graded(fault_of(), [row("WARNING")], [stall(severity="CRITICAL")]) == "WARNING"

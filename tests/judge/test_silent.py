@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from jobs.judge.silent import clients_not_answering
+from jobs.judge.dossier import Dossier
+from jobs.judge.findings import Found
+from jobs.judge.silent import silent_clients
+from tests.judge.phases import case
 from tests.judge.witnesses import AGREED, TOPIC, evaluated, info, timeline
 
 MINUTES = (0, 60, 120, 180, 240)
@@ -10,7 +13,11 @@ MINUTES = (0, 60, 120, 180, 240)
 
 def silent(clients, segments=(("one", 0, 600),), allocations=AGREED):
     situations = {"one": evaluated(allocations), "none": evaluated(AGREED[1:])}
-    return clients_not_answering(clients, {TOPIC: timeline(segments, situations)}, 180)
+    of = case(
+        dossier=Dossier("C", "G", clients=clients),
+        timelines={TOPIC: timeline(segments, situations)},
+    )
+    return list(silent_clients(of, Found()).faults)
 
 
 def error(client_id, seconds=MINUTES, **facts):
@@ -20,7 +27,11 @@ def error(client_id, seconds=MINUTES, **facts):
 def test_a_listed_client_that_does_not_answer_while_others_do_is_a_fault():
     (fault,) = silent([error("a"), info("b", MINUTES, [2, 3])])
     assert (fault.fault, fault.client_ids) == ("CLIENT_NOT_ANSWERING", ("a",))
-    assert (fault.persistence, fault.ongoing, fault.snapshots) == ("PERSISTENT", True, 5)
+    assert (fault.extent.persistence, fault.extent.ongoing, fault.extent.snapshots) == (
+        "PERSISTENT",
+        True,
+        5,
+    )
     assert fault.evidence == (
         "a is listed and did not answer 5 questions for its running info from 00:00:00 to "
         "00:04:00 UTC, while other clients answered"

@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.dossier import Dossier
+from jobs.judge.extents import Extent
+from jobs.judge.findings import Stall
+from jobs.judge.situations import Situations
 from jobs.judge.stalls import find_intervals, stall_episodes
+from tests.judge.phases import case
 from tests.judge.witnesses import (
     BROKER,
     OTHER_BROKER,
@@ -29,37 +33,32 @@ from tests.judge.witnesses import (
 
 def stalled(queues, **inputs):
     """(queue id, since, until, polls, backlog, growth, owners) of each stall, by queue and time."""
+    intervals = intervals_of(queues, **inputs)
     return sorted(
         (
-            row["queue_id"],
-            in_seconds(row["first_seen"]),
-            in_seconds(row["last_seen"]),
-            row["polls"],
-            row["backlog"],
-            row["backlog_growth"],
-            row["owners"],
+            each.queue[1],
+            in_seconds(each.first_seen),
+            in_seconds(each.last_seen),
+            each.extent.snapshots,
+            each.backlog,
+            each.backlog_growth,
+            [*each.owners],
         )
-        for row in stall_episodes(intervals_of(queues, **inputs), 60)
+        for each in (stall_episodes(intervals, 60) if intervals else ())
     )
 
 
 def test_the_queues_of_a_frozen_process_stall_though_nothing_comes_after_the_burst():
-    rows = stall_episodes(intervals_of(burst()), 60)
-    assert rows == [
-        {
-            "topic": TOPIC,
-            "broker_name": broker_name,
-            "queue_id": queue_id,
-            "first_seen": at(27),
-            "last_seen": at(123),
-            "polls": 7,
-            "persistence": "PERSISTENT",
-            "ongoing": False,
-            "backlog": 20,
-            "backlog_growth": 0,
-            "owners": ["b"],
-        }
-        for broker_name, queue_id in ((BROKER, 3), (OTHER_BROKER, 0), (OTHER_BROKER, 1))
+    assert list(stall_episodes(intervals_of(burst()), 60)) == [
+        Stall(
+            TOPIC,
+            Extent(at(27), at(123), 7, "PERSISTENT", ongoing=False),
+            queue,
+            backlog=20,
+            backlog_growth=0,
+            owners=("b",),
+        )
+        for queue in ((BROKER, 3), (OTHER_BROKER, 0), (OTHER_BROKER, 1))
     ]
 
 
@@ -67,9 +66,9 @@ def test_a_stall_that_reaches_the_last_poll_of_the_topic_is_ongoing_and_a_short_
     queues = [offsets(0, steady(0, 30, 60)), offsets(3, stuck(0, 30))]
     (row,) = stall_episodes(intervals_of(queues), 60)
     # The last poll of the topic is at 60: this queue was not asked then.
-    assert (row["ongoing"], row["persistence"]) == (False, "TRANSIENT")
+    assert (row.extent.ongoing, row.extent.persistence) == (False, "TRANSIENT")
     (row,) = stall_episodes(intervals_of([queues[0], offsets(3, stuck(0, 30, 60))]), 60)
-    assert (row["ongoing"], row["persistence"]) == (True, "PERSISTENT")
+    assert (row.extent.ongoing, row.extent.persistence) == (True, "PERSISTENT")
 
 
 def test_who_takes_over_at_last_is_not_blamed_and_a_moment_without_owner_hides_no_stall():
@@ -286,5 +285,5 @@ def test_a_topic_in_which_no_queue_ever_stands_still_asks_for_no_evaluation():
     queues = [offsets(number, steady(*range(0, 6000, 60))) for number in range(24)]
     dossier = Dossier("DefaultCluster", "G", offsets={TOPIC: queues})
     # There is no evaluation of the period: looking for it would raise.
-    intervals = find_intervals(dossier, TOPIC, periods([("one", 0)]), {}, {})
-    assert stall_episodes(intervals, 60) == []
+    of = case(dossier=dossier, situations=Situations({TOPIC: periods([("one", 0)])}), evaluated={})
+    assert find_intervals(of, TOPIC, {}) is None

@@ -8,34 +8,40 @@ from hypothesis import strategies as st
 
 from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.judge.dossier import EarlierFinding
-from jobs.judge.statuses import former_findings, mark_open, status
-from tests.judge.phases import at
+from jobs.judge.statuses import former_findings, is_there, openness
+from tests.judge.phases import at, extent
 
 
-def finding(finding_id_, *, lasts=True, ongoing=True):
+def time(first_seen=60, *, lasts=True, ongoing=True):
     persistence = "PERSISTENT" if lasts else "TRANSIENT"
-    return {"finding_id": finding_id_, "persistence": persistence, "ongoing": ongoing}
+    return extent(first_seen, first_seen, persistence=persistence, ongoing=ongoing)
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
+    ("id_", "of", "expected"),
     [
-        (finding("open"), "PERSISTING"),
-        (finding("open", ongoing=False), "PERSISTING"),
-        (finding("open", lasts=False), "PERSISTING"),  # the window begins in it
-        (finding("open", lasts=False, ongoing=False), None),  # ended right after the window began
-        (finding("other"), "NEW"),
-        (finding("other", ongoing=False), "NEW"),
-        (finding("other", lasts=False), None),
+        ("open", time(), "PERSISTING"),
+        ("open", time(ongoing=False), "PERSISTING"),
+        ("open", time(lasts=False), "PERSISTING"),  # the window begins in it
+        ("open", time(lasts=False, ongoing=False), None),  # ended right after the window began
+        ("other", time(), "NEW"),
+        ("other", time(ongoing=False), "NEW"),
+        ("other", time(lasts=False), None),
     ],
 )
-def test_a_finding_is_new_or_goes_on(row, expected):
-    assert status(row, {"open"}) == expected
+def test_a_finding_is_new_or_goes_on(id_, of, expected):
+    assert openness(id_, of, {"open": earlier("open")}).status == expected
+
+
+def test_what_passed_and_is_over_is_not_there():
+    assert is_there(time(lasts=False))
+    assert is_there(time(ongoing=False))
+    assert not is_there(time(lasts=False, ongoing=False))
 
 
 def test_without_a_previous_run_what_lasts_is_new():
-    assert status(finding("lasts"), set()) == "NEW"
-    assert status(finding("passed", lasts=False), set()) is None
+    assert openness("lasts", time(), {}).status == "NEW"
+    assert openness("passed", time(lasts=False), {}).status is None
 
 
 def earlier(finding_id_, topic="T"):
@@ -48,9 +54,8 @@ def earlier(finding_id_, topic="T"):
 
 def test_what_is_not_there_any_more_is_resolved_where_the_topic_was_recomputed():
     before = [earlier("goes on"), earlier("passes now"), earlier("gone"), earlier("not seen", "U")]
-    now = [finding("goes on"), finding("passes now", lasts=False, ongoing=False)]
 
-    rows = former_findings(before, now, audited={"T"})
+    rows = former_findings(before, {"goes on"}, audited={"T"})
 
     assert {(row["finding_id"], row["status"]) for row in rows} == {
         ("passes now", "RESOLVED"),
@@ -61,7 +66,7 @@ def test_what_is_not_there_any_more_is_resolved_where_the_topic_was_recomputed()
 
 
 def test_a_former_finding_is_as_the_previous_run_had_it():
-    (row,) = former_findings([earlier("gone")], [], audited=())
+    (row,) = former_findings([earlier("gone")], (), audited=())
 
     assert (row["kind"], row["topic"], row["broker_name"], row["queue_id"]) == (
         *("ORPHANED", "T", "broker-a", 1),
@@ -124,13 +129,8 @@ def test_no_name_can_be_taken_for_another(one, other):
     assert len(ids) == (1 if one == other else 2)
 
 
-def row(first_seen=60, **values):
-    return finding("id", **values) | {"first_seen": at(first_seen)}
-
-
-def marked(of_run, before=()):
-    mark_open([of_run], before)
-    return of_run["status"], of_run["open_since"], of_run["nights_open"]
+def marked(of, before=()):
+    return openness("id", of, {each.finding_id: each for each in before})
 
 
 def open_before(**values):
@@ -138,25 +138,25 @@ def open_before(**values):
 
 
 def test_a_finding_is_open_since_the_first_night_in_a_row_that_has_it():
-    assert marked(row()) == ("NEW", at(60), 1)
-    second = marked(row(), [open_before(open_since=at(0), nights_open=1)])
+    assert marked(time()) == ("NEW", at(60), 1)
+    second = marked(time(), [open_before(open_since=at(0), nights_open=1)])
     assert second == ("PERSISTING", at(0), 2)
-    third = marked(row(), [open_before(open_since=second[1], nights_open=second[2])])
+    third = marked(time(), [open_before(open_since=second[1], nights_open=second[2])])
     assert third == ("PERSISTING", at(0), 3)
 
 
 def test_what_passed_is_not_open():
     was_open = open_before(open_since=at(0), nights_open=3)
-    assert marked(row(lasts=False, ongoing=False), [was_open]) == (None, None, None)
+    assert marked(time(lasts=False, ongoing=False), [was_open]) == (None, None, None)
 
 
 def test_a_night_without_it_begins_anew():
-    assert marked(row(), [earlier("another")._replace(nights_open=7)]) == ("NEW", at(60), 1)
+    assert marked(time(), [earlier("another")._replace(nights_open=7)]) == ("NEW", at(60), 1)
 
 
 def test_a_window_that_reaches_behind_the_run_before_shows_an_earlier_beginning():
     was_open = open_before(open_since=at(0), nights_open=1)
-    assert marked(row(first_seen=-600), [was_open])[1] == at(-600)
+    assert marked(time(first_seen=-600), [was_open])[1] == at(-600)
 
 
 def test_a_stall_is_resolved_where_its_offsets_were_asked_for():

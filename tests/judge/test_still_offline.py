@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from jobs.judge.dossier import EarlierFinding
+from jobs.judge.findings import Found
 from jobs.judge.still_offline import still_offline
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
-from tests.judge.phases import at
+from tests.judge.phases import at, case
 
 
 def earlier(queue_id=0, *, causes=("GROUP_OFFLINE",), kind="ORPHANED", topic="T"):
@@ -21,20 +22,21 @@ OPEN = (earlier(0), earlier(1))
 def offline(answers=(NOT_ONLINE,) * 5, *, found=OPEN, topics=()):
     dossier = group({"x": [(60 * n, 60 * n, each) for n, each in enumerate(answers)]})
     dossier.earlier = list(found)
-    return still_offline(dossier, topics, 180)
+    found = still_offline(case(dossier=dossier, timelines=topics, offsets={}, holdings={}), Found())
+    return found.queues, found.faults
 
 
 def test_what_was_offline_in_the_run_before_and_has_no_member_yet_is_still_offline():
     episodes, (fault,) = offline()
 
-    assert [(each.topic, each.queue, each.persistence) for each in episodes] == [
+    assert [(each.topic, each.queue, each.extent.persistence) for each in episodes] == [
         ("T", ("broker-a", 0), "PERSISTENT"),
         ("T", ("broker-a", 1), "PERSISTENT"),
     ]
-    assert {(each.first_seen, each.last_seen, each.ongoing) for each in episodes} == {
+    assert {(each.first_seen, each.last_seen, each.extent.ongoing) for each in episodes} == {
         (at(0), at(240), True)
     }
-    assert (fault.fault, fault.queues_affected, fault.persistence) == (
+    assert (fault.fault, fault.queues_affected, fault.extent.persistence) == (
         "GROUP_OFFLINE",
         2,
         "PERSISTENT",
@@ -43,19 +45,19 @@ def test_what_was_offline_in_the_run_before_and_has_no_member_yet_is_still_offli
 
 
 def test_a_member_at_any_time_tells_the_topics_itself():
-    assert offline((NOT_ONLINE, ["a"], NOT_ONLINE)) == ([], [])
+    assert offline((NOT_ONLINE, ["a"], NOT_ONLINE)) == ((), ())
 
 
 def test_brokers_that_do_not_answer_say_nothing():
-    assert offline((NO_ANSWER,) * 5) == ([], [])
+    assert offline((NO_ANSWER,) * 5) == ((), ())
     episodes, _ = offline((NO_ANSWER, *(NOT_ONLINE,) * 4))
     assert {each.first_seen for each in episodes} == {at(60)}
 
 
 def test_a_topic_that_the_window_tells_of_is_judged_by_it():
-    assert offline(topics={"T"}) == ([], [])
+    assert offline(topics={"T"}) == ((), ())
 
 
 def test_what_had_another_cause_may_be_over():
     found = [earlier(causes=("GHOST_MEMBER",)), earlier(kind="DUPLICATE")]
-    assert offline(found=found) == ([], [])
+    assert offline(found=found) == ((), ())

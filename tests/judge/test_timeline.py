@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 from jobs.judge.episodes import fault_episodes, queue_episodes
 from jobs.judge.evaluated import Evaluated
 from jobs.judge.reassignments import find_reassignments
-from jobs.judge.timeline import build_timeline, without_route
+from jobs.judge.timeline import build_timeline, phases_of, without_route
 from rebalance_core.findings import NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
 from tests.judge.phases import at, evaluated, fault, finding, period
 
 GOOD, UNKNOWN = evaluated(), evaluated(coverage=NO_BROKER_ANSWERED, completeness=0.0)
+
+
+def timeline_of(periods, by_id, snapshots=()):
+    return build_timeline("T", phases_of(periods, by_id, snapshots))
 
 
 def test_periods_in_which_nothing_was_known_are_left_out_and_not_counted():
@@ -27,7 +31,7 @@ def test_periods_in_which_nothing_was_known_are_left_out_and_not_counted():
         period("unknown", 360, 420),
     ]
 
-    timeline = build_timeline("T", periods, {"good": GOOD, "unknown": UNKNOWN})
+    timeline = timeline_of(periods, {"good": GOOD, "unknown": UNKNOWN})
 
     assert [(each.first_seen, each.position) for each in timeline.phases] == [
         (at(0), 1),
@@ -43,13 +47,11 @@ def test_while_no_route_is_known_members_show_faults_all_the_same():
     periods = [period("without", 0, 240), period("good", 300, 600)]
     situations = {"without": differ, "good": GOOD}
 
-    assert [each.first_seen for each in build_timeline("T", periods, situations).phases] == [
-        at(300)
-    ]
-    (of_fault,) = fault_episodes(without_route("T", periods, situations, ()), 180)
-    assert (of_fault.fault, of_fault.persistence) == ("SUBSCRIPTION_MISMATCH", "PERSISTENT")
+    assert [each.first_seen for each in timeline_of(periods, situations).phases] == [at(300)]
+    (of_fault,) = fault_episodes(without_route("T", phases_of(periods, situations, ())), 180)
+    assert (of_fault.fault, of_fault.extent.persistence) == ("SUBSCRIPTION_MISMATCH", "PERSISTENT")
     assert (of_fault.first_seen, of_fault.last_seen) == (at(0), at(240))
-    assert without_route("T", periods[1:], situations, ()).phases == ()
+    assert without_route("T", phases_of(periods[1:], situations, ())).phases == ()
 
 
 def test_a_strategy_that_is_not_known_ends_no_episode_and_has_a_phase():
@@ -60,22 +62,22 @@ def test_a_strategy_that_is_not_known_ends_no_episode_and_has_a_phase():
     }
     periods = [period("found", 0, 180), period("own", 240, 900), period("found", 960, 1140)]
 
-    timeline = build_timeline("T", periods, by_id)
+    timeline = timeline_of(periods, by_id)
 
     assert [each.is_blind for each in timeline.phases] == [False, True, False]
     (episode,) = queue_episodes(timeline, 180)
     assert (episode.first_seen, episode.last_seen) == (at(0), at(1140))
-    assert (episode.snapshots, episode.share_of_time) == (8, 1.0)
-    alone = build_timeline("T", periods[1:2], by_id)
+    assert (episode.extent.snapshots, episode.extent.share_of_time) == (8, 1.0)
+    alone = timeline_of(periods[1:2], by_id)
     assert (queue_episodes(alone, 180), find_reassignments(alone)) == ([], [])
 
 
 def test_a_topic_of_which_nothing_was_ever_known_has_no_phases():
-    assert build_timeline("T", [period("unknown", 0, 60)], {"unknown": UNKNOWN}).phases == ()
+    assert timeline_of([period("unknown", 0, 60)], {"unknown": UNKNOWN}).phases == ()
 
 
 def test_a_phase_has_the_times_and_the_group_run_of_its_period():
-    (phase,) = build_timeline("T", [period("good", 60, 180, group_run=7)], {"good": GOOD}).phases
+    (phase,) = timeline_of([period("good", 60, 180, group_run=7)], {"good": GOOD}).phases
 
     assert (phase.topic, phase.situation_id, phase.group_run) == ("T", "good", 7)
     assert (phase.first_seen, phase.last_seen, phase.snapshots) == (at(60), at(180), 3)
@@ -88,7 +90,7 @@ def test_a_period_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watc
     whole = period("good", 0, 28_800)._replace(snapshots=4)
     rest = period("good", 28_860, 57_600, group_run=1)._replace(snapshots=2)
 
-    timeline = build_timeline("T", [whole, rest], {"good": GOOD}, snapshots)
+    timeline = timeline_of([whole, rest], {"good": GOOD}, snapshots)
 
     assert [(e.first_seen, e.last_seen, e.snapshots, e.watch) for e in timeline.phases] == [
         (at(0), at(120), 3, 0),
@@ -111,9 +113,9 @@ def state(name: str) -> Evaluated:
     )
 
 
-def phases_of(names):
+def phases_named(names):
     periods = [period(name, 60 * n, 60 * n + 30) for n, name in enumerate(names)]
-    return build_timeline("T", periods, {name: state(name) for name in names}).phases
+    return timeline_of(periods, {name: state(name) for name in names}).phases
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def phases_of(names):
 )
 def test_where_fewer_lists_are_known_that_they_agree_ends_nothing(states, telling):
     """``telling`` counts the phases that are not blind."""
-    phases = phases_of(states)
+    phases = phases_named(states)
 
     assert [each.position for each in phases] == list(range(1, len(states) + 1))
     assert list(accumulate(not each.is_blind for each in phases)) == telling
@@ -153,7 +155,7 @@ def test_blind_phases_and_those_of_which_nothing_is_known_do_not_tell_what_has_e
     periods.append(period("differ", 300, 300))
     by_id = {name: state(name) for name in ("differ", "agree of 2")} | {"?": UNKNOWN}
 
-    runs = build_timeline("T", periods, by_id).runs
+    runs = timeline_of(periods, by_id).runs
 
     assert [(run.before, run.after) for run in runs] == [(0, 2), (2, 2), (2, 3)]
     # Each snapshot stands for a minute, the last one before the gap as well.
@@ -162,7 +164,7 @@ def test_blind_phases_and_those_of_which_nothing_is_known_do_not_tell_what_has_e
 
 def is_blind(states, number):
     """The definition, word by word: quadratic, and so only here."""
-    lists = [each.completeness * each.nameservers for each in map(state, states)]
+    lists = [each.verdict.completeness * each.nameservers for each in map(state, states)]
     differ = [name.startswith("differ") for name in states]
     before = [n for n in range(number) if differ[n]]
     after = [n for n in range(number + 1, len(states)) if differ[n]]
@@ -181,5 +183,5 @@ def is_blind(states, number):
     )
 )
 def test_blind_is_what_the_definition_says(states):
-    phases = phases_of(states)
+    phases = phases_named(states)
     assert [each.is_blind for each in phases] == [is_blind(states, n) for n in range(len(states))]

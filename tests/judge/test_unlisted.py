@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.episodes import QueueEpisode
-from jobs.judge.unlisted import find_refuted, is_read_throughout, unlisted_consumers
+from jobs.judge.extents import Extent
+from jobs.judge.findings import QueueFinding
+from jobs.judge.unlisted import find_refuted, is_read_throughout, unlisted_consumers, witnessed
+from tests.judge.phases import case
 from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
 
 MINUTES = (0, 60, 120, 180, 240, 300)
+WHOLE = Extent(at(0), at(300), 6, "PERSISTENT", ongoing=True)
 
 
 def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORPHANED", **changes):
@@ -16,24 +19,24 @@ def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORP
         "topic": TOPIC,
         "kind": kind,
         "queue": (BROKER, queue_id),
-        "first_seen": at(0),
-        "last_seen": at(300),
-        "snapshots": 6,
+        "extent": WHOLE,
         "certainty": certainty,
         "probability": 1.0,
         "completeness": 1.0,
         "claimants": (),
         "strategy_source": "observed",
         "causes": causes,
-        "persistence": "PERSISTENT",
-        "ongoing": True,
     }
-    return QueueEpisode(**values | changes)
+    return QueueFinding(**values | changes)
+
+
+def seen(episodes, queues):
+    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
+    return [witnessed(case(offsets=by_queue, holdings={}), each) for each in episodes]
 
 
 def refuted(episodes, *queues):
-    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
-    return find_refuted(episodes, by_queue)
+    return find_refuted(seen(episodes, queues))
 
 
 def test_an_orphan_whose_offset_moves_again_and_again_is_none():
@@ -60,14 +63,15 @@ def test_what_has_an_owner_at_times_is_read_at_times(changes):
 
 def test_what_is_read_in_the_gaps_of_an_episode_refutes_nothing():
     times = tuple((at(second), at(second)) for second in MINUTES[::2])
-    with_gaps = orphan(share_of_time=0.5, times=times)
+    with_gaps = orphan(times=times, extent=WHOLE._replace(share_of_time=0.5))
     assert refuted([with_gaps], offsets(0, steady(*MINUTES))) == [False]
 
 
 @pytest.mark.parametrize(("until", "is_refuted"), [(600, True), (601, False)])
 def test_what_moves_in_less_than_half_of_the_time_refutes_nothing_of_all_of_it(until, is_refuted):
     # Offsets of five of ten minutes: a collector that began late, a topic that came late.
-    assert refuted([orphan(last_seen=at(until))], offsets(0, steady(*MINUTES))) == [is_refuted]
+    episode = orphan(extent=WHOLE._replace(last_seen=at(until)))
+    assert refuted([episode], offsets(0, steady(*MINUTES))) == [is_refuted]
 
 
 def test_where_a_group_that_no_broker_lists_reads_an_idle_queue_is_no_orphan_either():
@@ -82,9 +86,8 @@ def test_where_a_group_that_no_broker_lists_reads_an_idle_queue_is_no_orphan_eit
 def test_the_fault_names_the_queues_and_says_why_they_are_no_orphans():
     episodes = [orphan(0), orphan(1)]
     queues = [offsets(number, steady(*MINUTES)) for number in (0, 1)]
-    by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
-    (fault,) = unlisted_consumers(episodes, by_queue)
-    assert (fault.fault, fault.persistence) == ("UNLISTED_CONSUMER", "PERSISTENT")
+    (fault,) = unlisted_consumers(seen(episodes, queues))
+    assert (fault.fault, fault.extent.persistence) == ("UNLISTED_CONSUMER", "PERSISTENT")
     assert fault.evidence == (
         "by the brokers' lists nobody owns queues 0-1 of broker-a from 00:00:00 to 00:05:00 UTC, "
         "and their offsets still advance: somebody reads them whom the lists do not show there"
@@ -95,7 +98,7 @@ def test_the_fault_names_the_queues_and_says_why_they_are_no_orphans():
 @pytest.mark.parametrize("cause", ["MANUAL_ASSIGNMENT", "RECONNECTING", "SUBSCRIPTION_MISMATCH"])
 def test_where_members_are_listed_one_of_them_may_read_it_which_is_no_fault(cause):
     queue = offsets(0, steady(*MINUTES))
-    assert unlisted_consumers([orphan(causes=(cause,))], {(TOPIC, BROKER, 0): queue}) == []
+    assert unlisted_consumers(seen([orphan(causes=(cause,))], [queue])) == []
 
 
 def test_what_may_be_an_orphan_is_read_throughout_where_its_offset_moves_at_each_poll():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.judge import why
 from jobs.judge.confirmation import index_holdings
-from jobs.judge.episodes import FaultEpisode
-from jobs.judge.frozen import frozen_processes
-from jobs.judge.stalls import stall_episodes
-from jobs.judge.why import FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED, Processes
+from jobs.judge.findings import Fault, Found
+from jobs.judge.stalls import frozen_processes, stall_episodes
+from jobs.judge.why import FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
+from tests.judge.phases import case, extent
 from tests.judge.witnesses import (
     AGREED,
     TOPIC,
@@ -31,12 +32,12 @@ def explained(clients, *others, faults=()):
     queues = [offsets(1, stuck(*MINUTES)), offsets(2, steady(*MINUTES)), *others]
     by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
     timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
-    processes = Processes(index_holdings(holdings_of(clients)), timelines, by_queue)
+    of = case(holdings=index_holdings(holdings_of(clients)), timelines=timelines, offsets=by_queue)
     intervals = intervals_of(queues, owners={"one": AGREED})
-    rows = stall_episodes(intervals, 60)
-    frozen = frozen_processes(intervals, 60, processes.holdings.get(TOPIC))
-    (row,) = [row for row in rows if row["queue_id"] == 1]
-    return tuple(processes.explain(row, [*frozen, *faults]).values())
+    frozen = frozen_processes(intervals, 60, of.holdings.get(TOPIC))
+    found = Found().plus([*frozen, *faults], stalls=stall_episodes(intervals, 60))
+    (stall,) = [each for each in why.explained(of, found).stalls if each.queue[1] == 1]
+    return stall.held, stall.why
 
 
 def holding(activity=None, held=(0, 1)):
@@ -48,17 +49,17 @@ def holding(activity=None, held=(0, 1)):
 
 
 @pytest.mark.parametrize(
-    ("activity", "why"),
+    ("activity", "because"),
     [
         ("NOT_CONSUMING", "a listener hangs"),
         ("NOT_LOCKED", "no lock"),
         ("NOT_PULLING", "no pull"),
     ],
 )
-def test_what_the_process_says_of_the_queue_explains_it(activity, why):
+def test_what_the_process_says_of_the_queue_explains_it(activity, because):
     held, text = explained(holding(activity), offsets(0, steady(*MINUTES)))
     assert held
-    assert text.startswith(why)
+    assert text.startswith(because)
     assert not text.endswith("no other queue of the process moves")
 
 
@@ -72,9 +73,8 @@ def test_a_process_that_asks_and_gets_nothing_may_be_refused():
 
 
 def filters_differ(first=0, last=600, lasts="PERSISTENT"):
-    values = {"client_ids": (), "evidence": "", "remedy": "", "ongoing": True, "snapshots": 9}
-    times = {"first_seen": at(first), "last_seen": at(last), "persistence": lasts}
-    return FaultEpisode(topic=TOPIC, fault="EXPRESSION_MISMATCH", **times, **values)
+    time = extent(persistence=lasts)._replace(first_seen=at(first), last_seen=at(last))
+    return Fault(TOPIC, time, "EXPRESSION_MISMATCH", "", "")
 
 
 def test_where_filters_differ_the_broker_refuses_the_pulls_of_a_process_that_is_well():
@@ -91,13 +91,13 @@ def test_where_filters_differ_the_broker_refuses_the_pulls_of_a_process_that_is_
 def test_a_process_whose_pulls_are_refused_is_not_frozen():
     queues = [offsets(0, stuck(*MINUTES)), offsets(2, steady(*MINUTES))]
     timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
-    frozen = frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60)
+    frozen = list(frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60))
     assert [each.client_ids for each in frozen] == [("a",)]
 
     def left(clients, *mismatch):
-        processes = Processes(index_holdings(holdings_of(clients)), timelines, {})
-        kept = processes.without_refused([*frozen, *mismatch])
-        return [each for each in kept if each.fault == "FROZEN_PROCESS"]
+        of = case(holdings=index_holdings(holdings_of(clients)), timelines=timelines)
+        kept = why.without_refused(of, Found(faults=(*frozen, *mismatch)))
+        return [each for each in kept.faults if each.fault == "FROZEN_PROCESS"]
 
     assert left([]) == frozen
     assert left([], filters_differ()) == left(holding(None), filters_differ()) == []
@@ -119,8 +119,10 @@ def test_a_process_that_moves_a_queue_of_another_topic_lives():
         name: timeline([("one", 0, 600)], {"one": evaluated([AGREED[0]._replace(queues=queues)])})
         for name, queues in ((TOPIC, AGREED[0].queues), ("OTHER", (("broker-a", 7),)))
     }
-    processes = Processes({}, timelines, {("OTHER", "broker-a", 7): other})
-    begin, end = other.times[0], other.times[-1]
-    assert processes.moves_in_another_topic(TOPIC, "a", begin, end)
-    assert not processes.moves_in_another_topic("OTHER", "a", begin, end)
-    assert not processes.moves_in_another_topic(TOPIC, "b", begin, end)
+    offsets_of = {("OTHER", "broker-a", 7): other}
+    of = case(holdings={}, timelines=timelines, offsets=offsets_of)
+    time = extent()._replace(first_seen=other.times[0], last_seen=other.times[-1])
+    assert why.moves(of, ["OTHER"], "a", time)
+    assert not why.moves(of, [TOPIC], "a", time)
+    assert not why.moves(of, ["OTHER"], "b", time)
+    assert not why.moves(of, ["OTHER"], "a", time, [("OTHER", ("broker-a", 7))])

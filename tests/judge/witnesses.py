@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
 from jobs.judge.evaluated import Allocated, Evaluated, QueueKey
 from jobs.judge.holdings import Holding, find_holdings
-from jobs.judge.situations import Period, Situation
-from jobs.judge.stalls import Intervals, Unread, find_intervals
+from jobs.judge.situations import Period, Situation, Situations
+from jobs.judge.stalls import Unread, find_intervals
 from jobs.judge.timeline import Phase, Timeline
-from rebalance_core.findings import OWNERS_NOT_KNOWN
 from rebalance_core.state import Unreachable
+from tests.judge import phases
 
 GROUP, TOPIC = "G", "T"
 BROKER, OTHER_BROKER = "broker-a", "broker-b"
@@ -59,26 +60,8 @@ def evaluated(
     allocations: Iterable[Allocated], processes: int = 2, coverage: str = "AUDITED"
 ) -> Evaluated:
     """A healthy situation in which the queues are taken so."""
-    taken = tuple(allocations)
-    return Evaluated(
-        coverage=coverage,
-        reason="",
-        shows_owners=coverage not in OWNERS_NOT_KNOWN,
-        completeness=1.0,
-        nameservers=1,
-        members=processes,
-        processes=processes,
-        queues=4,
-        idle_clients=0,
-        imbalance=0,
-        strategy_source="observed",
-        subscription_source="HEARTBEAT",
-        findings=(),
-        faults=(),
-        stacked=(),
-        unreadable=(),
-        allocations=lambda: taken,
-    )
+    verdict = {"coverage": coverage, "members": processes, "processes": processes}
+    return phases.evaluated(tuple(allocations), **verdict, strategy_source="observed")
 
 
 def timeline(
@@ -225,7 +208,7 @@ def intervals_of(
     segments: Iterable[tuple[str, float]] = (("one", -60),),
     owners: Mapping[str, Iterable[Allocated]] | None = None,
     topic: str = TOPIC,
-) -> Intervals:
+) -> Any:
     """``find_intervals``; ``orphans`` are (queue, since, until), ``owners`` by situation.
 
     An orphan of 180 s lasts. A situation without owners was not audited.
@@ -241,7 +224,12 @@ def intervals_of(
     for queue, since, until in orphans:
         unread = Unread(at(since), at(until), lasts=until - since >= 180)
         orphaned.setdefault(queue, []).append(unread)
-    return find_intervals(dossier, topic, periods(segments, topic), situations, orphaned)
+    of = SimpleNamespace(
+        dossier=dossier,
+        situations=Situations({topic: periods(segments, topic)}),
+        evaluated=situations,
+    )
+    return find_intervals(of, topic, orphaned)  # type: ignore[arg-type]
 
 
 def burst(*, read_later: bool = False) -> list[QueueOffsets]:

@@ -175,7 +175,7 @@ def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> No
 def test_so_has_one_of_what_cannot_be_recomputed() -> None:
     state = replace(FAULTY["GHOST_MEMBER"]().state, topic_routes=())
     rules = StrategyRules()
-    here = to_evaluated(evaluate(state, rules), Situation(state, rules)).reason
+    here = to_evaluated(evaluate(state, rules), Situation(state, rules)).verdict.reason
     there = unpack_value(pack_value(0, "reason", here).data)
     assert isinstance(here, Text)
     assert isinstance(there, Text)

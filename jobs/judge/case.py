@@ -1,0 +1,134 @@
+"""All about one group that the rules of time read, each made when it is first asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+from jobs.instants import SECOND, Instant
+from jobs.judge.confirmation import HoldingsIndex, index_holdings
+from jobs.judge.dossier import Dossier, QueueOffsets
+from jobs.judge.drift import Drift, find_drift
+from jobs.judge.evaluated import Evaluated, QueueKey
+from jobs.judge.holdings import find_holdings
+from jobs.judge.reassignments import Reassignment, find_reassignments
+from jobs.judge.routes import RouteChange, find_route_changes, readable_queues
+from jobs.judge.situations import Situations
+from jobs.judge.terms import Terms
+from jobs.judge.timeline import Phase, Timeline, build_timeline, phases_of, without_route
+from rebalance_core.findings import STRATEGY_NOT_KNOWN
+from rebalance_core.message_queue import is_retry_topic
+
+
+@dataclass(frozen=True)
+class Case:
+    """A group: its dossier, its situations with the core's verdicts, and the terms.
+
+    ``evaluated`` has every situation by its id. What is by topic here has the topics of which there
+    are situations.
+    """
+
+    dossier: Dossier
+    situations: Situations
+    evaluated: Mapping[str, Evaluated]
+    terms: Terms
+
+    @property
+    def persistence_seconds(self) -> int:
+        """What has to last so long."""
+        return self.terms.persistence_seconds
+
+    @property
+    def expiry(self) -> Instant:
+        """For so long a broker keeps a member that is silent."""
+        return self.terms.heartbeat_expiry_seconds * SECOND
+
+    @property
+    def asked_until(self) -> Instant:
+        """When a broker answered last."""
+        return max(at for run in self.dossier.polls for at in run.answered_at)
+
+    @cached_property
+    def main_topic(self) -> str | None:
+        """The topic that is in most of the group's lists, its retry topic last.
+
+        What is the group's, whatever the topic, is reported once: with this one.
+        """
+        in_lists = Counter(chain.from_iterable(map(set, self.dossier.list_topics.values())))
+        return min(
+            (topic for topic, timeline in self.timelines.items() if timeline.phases),
+            key=lambda topic: (is_retry_topic(topic), -in_lists[topic], topic),
+            default=None,
+        )
+
+    @cached_property
+    def snapshots(self) -> Sequence[Instant]:
+        """Those of the group, ascending."""
+        return sorted({snapshot for run in self.dossier.polls for snapshot in run.times})
+
+    @cached_property
+    def _phases(self) -> Mapping[str, Sequence[Phase]]:
+        return {
+            topic: list(phases_of(periods, self.evaluated, self.snapshots))
+            for topic, periods in self.situations.by_topic.items()
+        }
+
+    @cached_property
+    def timelines(self) -> Mapping[str, Timeline]:
+        """By topic."""
+        return {topic: build_timeline(topic, phases) for topic, phases in self._phases.items()}
+
+    @cached_property
+    def without_route(self) -> Mapping[str, Timeline]:
+        """By topic the timeline of the periods of which no route is known."""
+        return {topic: without_route(topic, phases) for topic, phases in self._phases.items()}
+
+    @cached_property
+    def route_changes(self) -> Mapping[str, Sequence[RouteChange]]:
+        """By topic, in time."""
+        routes, most_queues = self.dossier.routes, self.terms.topic_queues
+        return {
+            topic: find_route_changes(routes.get(topic, ()), most_queues)
+            for topic in self.situations.by_topic
+        }
+
+    @cached_property
+    def reassignments(self) -> Mapping[str, Sequence[Reassignment]]:
+        """By topic, in time."""
+        return {topic: find_reassignments(each) for topic, each in self.timelines.items()}
+
+    @cached_property
+    def holdings(self) -> HoldingsIndex:
+        """By topic what the processes held."""
+        changed_at = {
+            topic: [each.collected_at for each in changes]
+            for topic, changes in self.route_changes.items()
+        }
+        return index_holdings(find_holdings(self.dossier, self.timelines, changed_at))
+
+    @cached_property
+    def drift(self) -> Sequence[Drift]:
+        """Where what they held is not what was computed."""
+        every = (each for of_topic in self.holdings.values() for each in of_topic.holdings)
+        return find_drift(every, self.persistence_seconds)
+
+    @cached_property
+    def offsets(self) -> Mapping[tuple[str, str, int], QueueOffsets]:
+        """By (topic, broker name, queue id)."""
+        return {
+            (each.topic, each.broker_name, each.queue_id): each
+            for queues in self.dossier.offsets.values()
+            for each in queues
+        }
+
+    @cached_property
+    def readable(self) -> Mapping[str, Collection[QueueKey]]:
+        """By situation in which nothing is computed: the queues that every nameserver gives."""
+        return {
+            situation_id: readable_queues(situation.routes)
+            for situation_id, situation in self.situations.distinct().items()
+            if self.evaluated[situation_id].verdict.coverage == STRATEGY_NOT_KNOWN
+        }

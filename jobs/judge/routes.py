@@ -1,0 +1,113 @@
+"""routes -> their changes: when the readable queues of a topic changed under its group.
+
+A nameserver's route holds until the same nameserver gives another one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from jobs.instants import Instant
+from jobs.judge.dossier import RouteBrokerRow, RouteRun
+from jobs.judge.evaluated import QueueKey
+from rebalance_core.strategy_rules import MOST_QUEUES
+
+_PERM_READ = 4
+
+#: (broker name, how many of its queues can be read).
+Readable = tuple[str, int]
+
+
+class RouteChange(NamedTuple):
+    """The readable queues changed: a nameserver gave another route than it gave before.
+
+    Before and now: the readable queues of all nameservers' routes, sorted.
+    """
+
+    first_seen: Instant
+    #: When the nameserver gave it; its round may have begun long before.
+    collected_at: Instant
+    before: Sequence[Readable]
+    now: Sequence[Readable]
+
+    @property
+    def gained(self) -> set[QueueKey]:
+        """The queues that can be read from now on."""
+        return queues_of(self.now) - queues_of(self.before)
+
+    @property
+    def lost(self) -> set[QueueKey]:
+        """The queues that cannot be read any more."""
+        return queues_of(self.before) - queues_of(self.now)
+
+
+def find_route_changes(
+    routes: Sequence[RouteRun], most_queues: int = MOST_QUEUES
+) -> list[RouteChange]:
+    """The changes of a topic's readable queues, in time, each at its first poll.
+
+    A route with more queues than ``most_queues`` is no route that counts, and no change.
+    """
+    runs_of: dict[str, list[RouteRun]] = defaultdict(list)
+    for run in routes:
+        if sum(queues for _, queues in readable(run.brokers)) <= most_queues:
+            runs_of[run.namesrv_addr].append(run)
+    given = sorted(each for runs in runs_of.values() for each in _given(runs))
+    current: dict[str, Sequence[Readable]] = {}
+    changes: list[RouteChange] = []
+    for snapshot, collected_at, namesrv_addr, queues in given:
+        before = _union(current)
+        is_first = namesrv_addr not in current
+        current[namesrv_addr] = queues
+        now = _union(current)
+        if not is_first and before != now:
+            changes.append(RouteChange(snapshot, collected_at, before, now))
+    return changes
+
+
+def _given(
+    runs: Sequence[RouteRun],
+) -> Iterator[tuple[Instant, Instant, str, Sequence[Readable]]]:
+    """What one nameserver gave first, and each time that it gave something else."""
+    if len(runs) == 1:
+        (run,) = runs
+        yield run.times[0], run.answered_at[0], run.namesrv_addr, readable(run.brokers)
+        return
+    polls = sorted(
+        (snapshot, collected_at, number)
+        for number, run in enumerate(runs)
+        for snapshot, collected_at in zip(run.times, run.answered_at, strict=True)
+    )
+    last = None
+    for snapshot, collected_at, number in polls:
+        if number != last:
+            yield snapshot, collected_at, runs[number].namesrv_addr, readable(runs[number].brokers)
+        last = number
+
+
+def readable(brokers: Iterable[RouteBrokerRow]) -> Sequence[Readable]:
+    """The brokers of a route of which queues can be read, sorted."""
+    return sorted(
+        (broker.broker_name, broker.read_queue_nums)
+        for broker in brokers
+        if broker.perm & _PERM_READ and broker.read_queue_nums > 0
+    )
+
+
+def _union(current: Mapping[str, Sequence[Readable]]) -> Sequence[Readable]:
+    return sorted({each for queues in current.values() for each in queues})
+
+
+def readable_queues(
+    routes: Iterable[tuple[str, Sequence[RouteBrokerRow]]],
+) -> frozenset[QueueKey]:
+    """The queues that every nameserver's route has; ``routes`` by nameserver."""
+    of_each = [queues_of(readable(brokers)) for _, brokers in routes]
+    return frozenset(of_each[0].intersection(*of_each[1:])) if of_each else frozenset()
+
+
+def queues_of(brokers: Sequence[Readable]) -> set[QueueKey]:
+    """Each of the readable queues."""
+    return {(name, queue_id) for name, queues in brokers for queue_id in range(queues)}

@@ -1,0 +1,160 @@
+"""what was found -> the rows of every report table of a group: the one place that makes them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from jobs.finding_ids import fault_id, finding_id, stall_id
+from jobs.judge.case import Case
+from jobs.judge.findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
+from jobs.judge.health import (
+    find_rounds,
+    group_health,
+    state_runs,
+    topic_without_group,
+    unreadable_queues,
+    with_rounds,
+)
+from jobs.judge.held import CAUSES
+from jobs.judge.known_issues import entries_of, known_issue
+from jobs.judge.load import group_load, with_load
+from jobs.judge.statuses import former_findings, is_there, openness
+from jobs.judge.tables import Row
+from jobs.kinds import QUEUE_FINDINGS
+
+#: The column with the reason of the known issue that a finding matches; null: it matches none.
+KNOWN_ISSUE = "known_issue"
+
+
+def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
+    """By name the rows of every report table, but for ``allocations`` and ``quarantine``."""
+    dossier, by_topic, evaluated = case.dossier, case.situations.by_topic, case.evaluated
+    marked = _Marked(case)
+    of_queues: list[QueueFinding | Stall] = [*found.queues, *found.stalls]
+    tables = {
+        table: [marked.row(each) for each in of_queues if each.kind == kind]
+        for table, kind in QUEUE_FINDINGS.items()
+    }
+    tables["group_faults"] = [marked.row(each) for each in found.faults]
+    tables["stacked_client_ids"] = [marked.row_of_id(each) for each in found.stacked]
+    health = _health(case, found)
+    tables["former_findings"] = former_findings(
+        dossier.earlier,
+        marked.there,
+        audited={row["topic"] for row in health if row["audited_snapshots"]},
+        polled={topic for topic, offsets in dossier.offsets.items() if offsets},
+    )
+    load, rounds = group_load(dossier.consumer_group, by_topic, evaluated), find_rounds(dossier)
+    tables["group_load"] = load.rows()
+    tables["group_health"] = [
+        with_rounds(with_load(row, load), rounds, case.persistence_seconds) for row in health
+    ]
+    tables["state_runs"] = [
+        row for topic, periods in by_topic.items() for row in state_runs(topic, periods)
+    ]
+    tables["unreadable_queues"] = [
+        row
+        for topic, periods in by_topic.items()
+        for row in unreadable_queues(topic, periods, evaluated)
+    ]
+    tables["reassignments"] = [
+        each._asdict() for changes in case.reassignments.values() for each in changes
+    ]
+    tables["allocation_drift"] = [each._asdict() for each in case.drift]
+    group = {"cluster": dossier.cluster, "consumer_group": dossier.consumer_group}
+    return {table: [group | row for row in rows] for table, rows in tables.items()}
+
+
+def _health(case: Case, found: Found) -> list[Row]:
+    dossier, by_topic = case.dossier, case.situations.by_topic
+    queues: dict[str, list[QueueFinding]] = defaultdict(list)
+    stalls: dict[str, list[Stall]] = defaultdict(list)
+    for queue in found.queues:
+        queues[queue.topic].append(queue)
+    for stall in found.stalls:
+        stalls[stall.topic].append(stall)
+    rows = [
+        group_health(topic, periods, case.evaluated, queues[topic], stalls[topic])
+        for topic, periods in by_topic.items()
+    ]
+    return rows + [
+        topic_without_group(topic, routes)
+        for topic, routes in dossier.routes.items()
+        # Where no list has it, it may have come by the offsets: other groups may have members.
+        if topic not in by_topic and (dossier.list_topics or topic not in dossier.offsets)
+    ]
+
+
+class _Marked:
+    """Makes rows of findings, with their ids, what was open before, and the known issues."""
+
+    def __init__(self, case: Case) -> None:
+        dossier, terms = case.dossier, case.terms
+        self._group = dossier.cluster, dossier.consumer_group
+        self._orderly = dossier.consumes_in_order
+        self._before = {each.finding_id: each for each in dossier.earlier}
+        self._masking = terms.masking
+        self._entries = entries_of(*self._group, terms.known_issues)
+        #: The ids of what is still to be reckoned with.
+        self.there: set[str] = set()
+
+    def row(self, finding: Finding) -> Row:
+        """The row of a finding, but for its group."""
+        id_, columns = self._made(finding)
+        if not isinstance(finding, Fault):
+            columns["broker_name"], columns["queue_id"] = finding.queue
+        if is_there(finding.extent):
+            self.there.add(id_)
+        return {
+            **columns,
+            "topic": finding.topic,
+            **finding.extent._asdict(),
+            "severity": finding.severity,
+            "finding_id": id_,
+            **openness(id_, finding.extent, self._before)._asdict(),
+            KNOWN_ISSUE: known_issue(finding, self._entries, self._masking),
+        }
+
+    def row_of_id(self, found: StackedEpisode) -> Row:
+        """The row of a stacked id, but for its group."""
+        return {
+            **found.stacked._asdict(),
+            **found.extent._asdict(),
+            "topics": found.topics,
+            "client_addrs": tuple(sorted(set(found.stacked.client_addrs))),
+            "verdict": found.kind,
+            KNOWN_ISSUE: known_issue(found, self._entries, self._masking),
+        }
+
+    def _made(self, finding: Finding) -> tuple[str, Row]:
+        """The id of a finding, and the columns that others do not have."""
+        topic = finding.topic
+        match finding:
+            case Fault():
+                shown = self._masking.mask_all(finding.client_ids)
+                moves = [each._asdict() for each in finding.moves]
+                return (
+                    fault_id(*self._group, topic, finding.fault, shown),
+                    {**vars(finding), "moves": moves},
+                )
+            case Stall():
+                return (
+                    stall_id(*self._group, topic, *finding.queue),
+                    {**vars(finding), "polls": finding.extent.snapshots},
+                )
+            case QueueFinding():
+                return (
+                    finding_id(*self._group, topic, *finding.queue, finding.kind),
+                    {
+                        **vars(finding),
+                        # They once were those of one certainty.
+                        "episode_first_seen": finding.first_seen,
+                        "episode_last_seen": finding.last_seen,
+                        "claimants": [each._asdict() for each in finding.claimants],
+                        "backlog": finding.left.messages,
+                        "backlog_growth": finding.left.growth,
+                        "orderly": self._orderly,
+                        "confirmed": finding.held,
+                        "computed": CAUSES.isdisjoint(finding.causes),
+                    },
+                )
