@@ -9,14 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from jobs.choices import STANDARD_OUTPUT
 from jobs.errors import AuditError, InputError
 from jobs.failures import sentence_of
-from jobs.storage import Location
 from jobs.terminal import Terminal, show_in_pages
 from jobs.text import encodable, visible_lines
-
-#: In place of a file's name it is standard output.
-STANDARD_OUTPUT = "-"
 
 
 def say(text: str) -> None:
@@ -85,6 +82,8 @@ class _StandardOutput:
 
 def output_at(path: str) -> Output:
     """The file of this name; ``-`` is standard output."""
+    from jobs.storage import Location  # noqa: PLC0415 - PyArrow, which a line of text needs not
+
     return _StandardOutput() if path == STANDARD_OUTPUT else Location(path)
 
 
@@ -93,6 +92,8 @@ def text_file_at(path: str) -> Output:
 
     InputError where there is no such folder: nobody would read what is written to a new one.
     """
+    from jobs.storage import Location  # noqa: PLC0415 - as above
+
     output = output_at(path)
     if isinstance(output, Location) and output.is_local and not Path(output.base).parent.is_dir():
         raise InputError(

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from threading import Event, RLock, Thread
 from typing import TypeVar
 
-from jobs.masking import Masking
+from jobs.secret_patterns import Secrets
 from jobs.terminal import Terminal
 from jobs.text import cut, encodable, visible, visible_lines
 
@@ -71,7 +71,7 @@ def complain(text: str) -> None:
         with _LAST_LINE.lock, suppress(OSError):
             _LAST_LINE.clear()
             # An error may name the client ids that are there; the settings may be what is wrong.
-            line = visible_lines(_FORGED.sub(r"\\n", f"rebalance-audit: {Masking().mask(text)}"))
+            line = visible_lines(_FORGED.sub(r"\\n", f"rebalance-audit: {Secrets().mask(text)}"))
             sys.stderr.write(encodable(line, sys.stderr) + "\n")
             sys.stderr.flush()
 

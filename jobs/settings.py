@@ -30,6 +30,7 @@ from pydantic import (
     model_validator,
 )
 
+from jobs import choices
 from jobs.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.errors import SettingsError
 from jobs.languages.language import ENGLISH, LANGUAGES
@@ -44,8 +45,8 @@ _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
 WholeNumber = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 
-Severity = Literal["INFO", "WARNING", "CRITICAL"]
-SEVERITIES: tuple[Severity, ...] = ("INFO", "WARNING", "CRITICAL")
+Severity = choices.Severity
+SEVERITIES = choices.SEVERITIES
 
 
 class Section(BaseModel):
@@ -69,7 +70,7 @@ def is_pattern(pattern: str) -> str:
     return pattern
 
 
-#: The names of ``masking.DEFAULT_PATTERNS``.
+#: The names of ``secret_patterns.DEFAULT_PATTERNS``.
 DefaultPattern = Literal["BINDER_KEY", "NAMED_SECRET", "URL_PASSWORD", "RANDOM_TOKEN"]
 
 #: A regular expression over a whole name.
@@ -306,8 +307,7 @@ _MOST_ERRORS, _LONGEST = 50, 400
 #: The names of settings that --set takes.
 _KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
-#: Where the settings are looked for when none are named.
-DEFAULT_SETTINGS = Path("conf/audit.toml")
+DEFAULT_SETTINGS = choices.DEFAULT_SETTINGS
 
 
 def load_settings(path: str | Path | None, overrides: Sequence[str] = ()) -> Settings:

@@ -16,9 +16,10 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rebalance_core.texts import Text
+if TYPE_CHECKING:  # the core brings NumPy, which an error of usage needs not
+    pass
 
 #: What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian keyboards
 #: among them: at the beginning of a cell, after spaces, too; and after a character that separates
@@ -214,6 +215,8 @@ def span(since: datetime, until: datetime) -> str:
     >>> span(begin, begin.replace(day=21))
     '2026-11-20 02:04:07 to 2026-11-21 02:04:07'
     """
+    from rebalance_core.texts import Text  # noqa: PLC0415 - see above
+
     if since == until:
         return day_and_time(since)
     same_day = in_utc(since).date() == in_utc(until).date()
@@ -229,6 +232,8 @@ def of_the_time(share: float | None) -> str:
     >>> of_the_time(0.88), of_the_time(0.999), of_the_time(1.0), of_the_time(None)
     ('88 % of the time', '99 % of the time', '', '')
     """
+    from rebalance_core.texts import Text  # noqa: PLC0415 - see above
+
     if share is None or share >= 1:
         return ""
     return Text("{percent} % of the time", percent=min(round(100 * share), 99))

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from jobs.choices import SPARK
 from jobs.dumps.files import InputFile, list_local_files
 from jobs.errors import InputError
-from jobs.pipeline.engine import SPARK, Choice, open_engine
+from jobs.pipeline.engine import Choice, open_engine
 from jobs.pipeline.inputs import Inputs, require_tables, window_of_last
 from jobs.progress import Progress
 from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jobs.choices import STANDARD_OUTPUT
 from jobs.languages.language import ENGLISH, Language
-from jobs.output import STANDARD_OUTPUT, Output, output_at
+from jobs.output import Output, output_at
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import STRIP_NIGHTS, History, Nights, read_history
 from jobs.rendering.page import to_html, to_markdown

@@ -19,6 +19,7 @@ import pytest
 
 from jobs import __main__ as console
 from jobs import cli
+from jobs.commands import live
 from jobs.collect.frames import Frame
 from jobs.collect.options import namesrvs_of
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY
@@ -224,9 +225,9 @@ def test_rounds_of_live_are_ten_seconds_apart(
 ) -> None:
     waited: list[float] = []
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(cli, "_collect_from", lambda _, given: asked.append(given))
-    monkeypatch.setattr(cli, "_judge", lambda *_: 0)
-    monkeypatch.setattr(cli.time, "sleep", waited.append)
+    monkeypatch.setattr(live, "collect_from", lambda _, given: asked.append(given))
+    monkeypatch.setattr(live, "_judge", lambda *_: 0)
+    monkeypatch.setattr("time.sleep", waited.append)
     arguments = ["live", "--namesrv", "a:1", "--output", str(tmp_path)]
     for watch, every, seconds in (("2", 10.0, 5.0), ("30s", 10.0, 25.0), ("3m", 30.0, 165.0)):
         assert cli.main([*arguments, "--watch", watch]) == 0

@@ -120,7 +120,19 @@ def test_a_site_links_each_night_with_those_before_and_after_it(
 ) -> None:
     for day in ("2026-11-16", "2026-11-18", "2026-11-20"):
         audited(tmp_path, day, G="CRITICAL")
-    assert main(["site", "--reports", str(tmp_path), "--output", str(tmp_path / "site")]) == 0
+    assert (
+        main(
+            [
+                "report",
+                "--nights=30",
+                "--reports",
+                str(tmp_path),
+                "--output",
+                str(tmp_path / "site"),
+            ]
+        )
+        == 0
+    )
     assert "site: 3 pages up to 2026-11-20" in capsys.readouterr().out
     site = tmp_path / "site"
     pages = ["dt=2026-11-16.html", "dt=2026-11-18.html", "dt=2026-11-20.html"]
@@ -145,7 +157,7 @@ def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(tmp_path: P
     assert set(links(folder / "index.html")) == {"dt=2026-11-18.html", "dt=2026-11-20.html"}
     # The index has the night all the same.
     assert "2026-11-19" in (folder / "index.html").read_text()
-    assert main(["site", "--reports", str(tmp_path), "--output", str(folder)]) == 4
+    assert main(["report", "--nights=30", "--reports", str(tmp_path), "--output", str(folder)]) == 4
 
 
 def test_no_name_changes_what_the_index_is_made_of() -> None:
@@ -174,5 +186,5 @@ def test_the_nights_around_the_first_and_the_last() -> None:
 def test_a_number_of_nights_that_is_none_is_refused(
     number: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["site", "--reports", "out", f"--nights={number}"]) == 2
+    assert main(["report", "--reports", "out", f"--nights={number}"]) == 2
     assert "expected a" in capsys.readouterr().err

@@ -1,0 +1,42 @@
+"""``collect``: the answers of nameservers and brokers as dumps."""
+
+from __future__ import annotations
+
+from jobs.arguments import Options, Parser, folder
+from jobs.commands.servers import add_servers, collect_from, duration
+
+EXAMPLE = "collect --namesrv 10.0.0.1:9876 --namesrv 10.0.0.2:9876 --dumps dumps/ --every 60"
+DETAIL = """
+It changes nothing in the cluster, and finds the brokers by the nameservers. It needs --namesrv or
+--config, and --dumps.
+The keys of an account (ACL) come from the environment (REBALANCE_AUDIT_ACCESS_KEY and
+REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression over the whole name."""
+
+
+def add_arguments(command: Parser) -> None:
+    """Adds the options of the command."""
+    add_servers(command)
+    add = command.add_argument
+    add("--dumps", metavar="DIR", type=folder, help="gets a file a round, in folders by date")
+    add("--every", metavar="T", type=duration, help="a round every 60, 5m, ...; default: one round")
+    add(
+        "--for",
+        metavar="T",
+        type=duration,
+        dest="for_",
+        help="how long, as 24h; default: until SIGTERM",
+    )
+    add("--metrics", metavar="FILE", help="gets the collector's metrics, *.prom, after a round")
+    add("--quiet", action="store_true", help="only what fails")
+
+
+def run(args: Options) -> int:
+    """Collects as the options say; returns the exit code."""
+    given = {
+        "dumps": args.dumps,
+        "every_seconds": args.every,
+        "for_seconds": args.for_,
+        "metrics": args.metrics,
+    }
+    collect_from(args, {name: value for name, value in given.items() if value is not None})
+    return 0

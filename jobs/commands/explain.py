@@ -1,0 +1,25 @@
+"""``explain``: who takes which queue of a topic, and why."""
+
+from __future__ import annotations
+
+from jobs.arguments import Options, Parser
+from jobs.commands.question import add_question, moments_of
+
+EXAMPLE = "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z"
+
+
+def add_arguments(command: Parser) -> None:
+    """Adds the options of the command."""
+    add_question(command)
+
+
+def run(args: Options) -> int:
+    """Does what the options say; returns the exit code."""
+    from jobs.commands.common import settings_of
+    from jobs.output import say
+    from jobs.pipeline.explain import explain_moment
+
+    settings = settings_of(args)
+    (moment,) = moments_of(args, settings)
+    say(explain_moment(moment, settings))
+    return 0

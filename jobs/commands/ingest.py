@@ -1,0 +1,25 @@
+"""``ingest``: dumps become snapshot tables."""
+
+from __future__ import annotations
+
+from jobs.arguments import Options, Parser, folder
+from jobs.commands.engines import add_dumps, add_engine
+
+EXAMPLE = "ingest --dumps dumps/2026-11-20/ --snapshots lake/snapshots"
+
+
+def add_arguments(command: Parser) -> None:
+    """Adds the options of the command."""
+    add_dumps(command)
+    command.add_argument(
+        "--snapshots", metavar="DIR", type=folder, help="gets a folder for each table"
+    )
+    add_engine(command)
+
+
+def run(args: Options) -> int:
+    """Ingests; returns the exit code."""
+    from jobs.commands.batch import Batch
+    from jobs.commands.common import settings_of
+
+    return Batch.of(args, settings_of(args)).run()

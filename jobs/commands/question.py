@@ -1,0 +1,49 @@
+"""Of which moment ``explain`` and ``what-if`` are asked, and what is found of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.arguments import Options, Parser, add_language, add_settings
+
+if TYPE_CHECKING:
+    from jobs.judge.moment import Moment
+    from jobs.settings import Settings
+
+
+def add_question(command: Parser, *, every_topic: bool = False) -> None:
+    """Which group and topic, when, and where that is looked up."""
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--dumps", metavar="PATH", nargs="+", help="local dumps: files, folders, globs"
+    )
+    source.add_argument("--snapshots", metavar="DIR", help="the snapshot tables of ingest")
+    command.add_argument("--group", metavar="G", required=True, help="the consumer group")
+    command.add_argument(
+        "--topic",
+        metavar="T",
+        required=not every_topic,
+        help="the topic; default: every topic (--queues: not the retry topic)"
+        if every_topic
+        else "the topic",
+    )
+    command.add_argument(
+        "--at", metavar="TIME", help="a time, as 2026-11-20T10:00:00Z; default: the last snapshot"
+    )
+    command.add_argument(
+        "--cluster", metavar="C", help="the cluster, where the group is in several"
+    )
+    add_language(command)
+    add_settings(command)
+
+
+def moments_of(args: Options, settings: Settings) -> list[Moment]:
+    """The moments that are asked about: of each topic one."""
+    from jobs.commands.common import time_of
+    from jobs.pipeline.moments import Question, moments_of_dumps, moments_of_tables
+    from jobs.storage import Location
+
+    question = Question(args.group, args.topic, time_of("--at", args.at), args.cluster)
+    if args.dumps:
+        return moments_of_dumps(args.dumps, question, settings)
+    return moments_of_tables(Location(args.snapshots), question, settings)

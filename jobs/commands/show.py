@@ -1,0 +1,108 @@
+"""``show``: a published table, for a person or a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jobs.arguments import Options, Parser, UsageError, add_date, add_reports, add_settings
+
+EXAMPLE = "show orphaned_queues --reports out/reports --group G_ORDER"
+
+
+def add_arguments(command: Parser) -> None:
+    """Adds the options of the command."""
+    command.add_argument(
+        "table", metavar="TABLE", help="the name of a table, as orphaned_queues; or summary"
+    )
+    add_reports(command)
+    add_date(command)
+    command.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    command.add_argument("--group", metavar="G", help="only this consumer group")
+    command.add_argument("--topic", metavar="T", help="only this topic")
+    command.add_argument(
+        "--columns", metavar="A,B", type=_names, help="only these columns, in this order"
+    )
+    command.add_argument(
+        "--wide", action="store_true", help="a row is one line, however wide; nothing is cut"
+    )
+    command.add_argument(
+        "--no-pager", action="store_true", help="never show a long table in $PAGER (less)"
+    )
+    add_settings(command)
+
+
+def _names(text: str) -> list[str]:
+    names = [each.strip() for each in text.split(",")]
+    if not any(names):
+        raise UsageError(f"expected names with commas between, came {text!r}")
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def run(args: Options) -> int:
+    """Does what the options say; returns the exit code."""
+    import os
+    import sys
+
+    from jobs.commands.common import reports_of, settings_of
+    from jobs.output import write_in_pages
+    from jobs.progress import Progress, complain
+    from jobs.reports.show import (
+        format_data,
+        format_table,
+        read_table,
+        select_columns,
+        why_no_rows,
+        worst_first,
+    )
+    from jobs.storage import Published
+    from jobs.terminal import Terminal
+    from jobs.text import json_text
+
+    settings = settings_of(args)
+    reports = reports_of(args, settings)
+    terminal = Terminal.of(sys.stdout, os.environ)
+    if args.table == "summary":
+        given = [f"--{each}" for each in ("group", "topic", "columns") if getattr(args, each)]
+        if left_out := given + ["--format csv"] * (args.format == "csv"):
+            complain(f"summary is one JSON document: left out {', '.join(left_out)}")
+        text = json_text(reports.resolve(args.date).summary, indent=2)
+        _give_lines(text.split("\n"), args)
+        return 0
+
+    def read(published: Published) -> tuple[Any, str]:
+        asked = (reports, published, args.table, args.group, args.topic)
+        rows = read_table(*asked)
+        return rows, "" if rows.num_rows else why_no_rows(*asked)
+
+    table, reason = reports.read(args.date, read)
+    if args.format == "table":
+        table = worst_first(table)
+    if args.columns:
+        table = select_columns(table, args.columns)
+    if args.format == "table":
+        lines = format_table(table, terminal, whole=bool(args.columns), is_wide=args.wide)
+        write_in_pages(lines, terminal, pages=not args.no_pager, is_wide=args.wide)
+    else:
+        _give_lines(format_data(table, args.format), args)
+    if reason:
+        Progress(quiet=args.quiet).say(f"0 rows: {reason}")
+    return 0
+
+
+def _give_lines(lines: Iterable[str], args: Options) -> None:
+    """Writes data; in pages on a terminal, where it is to be read by a person."""
+    import os
+    import sys
+
+    from jobs.output import give, write_in_pages
+    from jobs.terminal import Terminal
+    from jobs.text import visible
+
+    terminal = Terminal.of(sys.stdout, os.environ)
+    if terminal.width is not None:
+        # A line feed within a cell is no end of a line.
+        write_in_pages(map(visible, lines), terminal, pages=not args.no_pager)
+        return
+    for line in lines:
+        give(line)
