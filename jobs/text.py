@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -64,13 +63,9 @@ def display_width(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    return sum(map(_columns, text))
+    from rich.cells import cell_len  # noqa: PLC0415 - its tables are of use for wide texts alone
 
-
-def _columns(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+    return cell_len(text)
 
 
 def padded(text: str, width: int) -> str:
@@ -90,7 +85,7 @@ def cut(text: str, width: int) -> str:
     """
     if display_width(text) <= width:
         return text
-    ends = accumulate(map(_columns, text))
+    ends = accumulate(map(display_width, text))
     kept = sum(end <= width - 3 for end in ends)
     return f"{text[:kept]}..."
 

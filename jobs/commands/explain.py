@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.arguments import Options, Parser
-from jobs.commands.question import add_question, moments_of
+from jobs.commands.question import add_question, moments_of, width
 
 EXAMPLE = "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z"
 
@@ -21,5 +21,5 @@ def run(args: Options) -> int:
 
     settings = settings_of(args)
     (moment,) = moments_of(args, settings)
-    say(explain_moment(moment, settings))
+    say(explain_moment(moment, settings, width()))
     return 0

@@ -41,7 +41,6 @@ def _names(text: str) -> list[str]:
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    import os
     import sys
 
     from jobs.commands.common import reports_of, settings_of
@@ -56,12 +55,10 @@ def run(args: Options) -> int:
         worst_first,
     )
     from jobs.storage import Published
-    from jobs.terminal import Terminal
     from jobs.text import json_text
 
     settings = settings_of(args)
     reports = reports_of(args, settings)
-    terminal = Terminal.of(sys.stdout, os.environ)
     if args.table == "summary":
         given = [f"--{each}" for each in ("group", "topic", "columns") if getattr(args, each)]
         if left_out := given + ["--format csv"] * (args.format == "csv"):
@@ -81,8 +78,8 @@ def run(args: Options) -> int:
     if args.columns:
         table = select_columns(table, args.columns)
     if args.format == "table":
-        lines = format_table(table, terminal, whole=bool(args.columns), is_wide=args.wide)
-        write_in_pages(lines, terminal, pages=not args.no_pager, is_wide=args.wide)
+        text = format_table(table, sys.stdout, whole=bool(args.columns), is_wide=args.wide)
+        write_in_pages(text, pages=not args.no_pager, is_wide=args.wide)
     else:
         _give_lines(format_data(table, args.format), args)
     if reason:
@@ -92,17 +89,15 @@ def run(args: Options) -> int:
 
 def _give_lines(lines: Iterable[str], args: Options) -> None:
     """Writes data; in pages on a terminal, where it is to be read by a person."""
-    import os
     import sys
 
     from jobs.output import give, write_in_pages
-    from jobs.terminal import Terminal
+    from jobs.terminal import is_terminal
     from jobs.text import visible
 
-    terminal = Terminal.of(sys.stdout, os.environ)
-    if terminal.width is not None:
+    if is_terminal(sys.stdout):
         # A line feed within a cell is no end of a line.
-        write_in_pages(map(visible, lines), terminal, pages=not args.no_pager)
+        write_in_pages("\n".join(map(visible, lines)), pages=not args.no_pager)
         return
     for line in lines:
         give(line)

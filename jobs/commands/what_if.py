@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jobs.arguments import Options, Parser, UsageError
-from jobs.commands.question import add_question, moments_of
+from jobs.commands.question import add_question, moments_of, width
 
 if TYPE_CHECKING:
     from rebalance_core import Change
@@ -92,7 +92,7 @@ def run(args: Options) -> int:
     moments = moments_of(args, settings)
     changes = [without_value.get(each, each) for each in args.changes]
     try:
-        predicted = predict_moments(moments, changes, settings)
+        predicted = predict_moments(moments, changes, settings, width())
     except ChangeError as error:
         raise SettingsError(visible(str(error))) from error
     if args.format == "json":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -15,7 +15,7 @@ from jobs.languages.rows import TEXTS
 from jobs.reports.fitting import fitted, wide
 from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published, Reports
-from jobs.terminal import Terminal
+from jobs.terminal import console_on, is_terminal
 from jobs.text import as_plain, csv_line, cut, json_text, visible
 from rebalance_core.english import list_of
 from rebalance_core.errors import near_names, nearest
@@ -26,6 +26,8 @@ _LOGGER = logging.getLogger(__name__)
 _WIDEST_CELL = 60
 #: A cell that is folded: a quarantined line may have megabytes.
 _LONGEST_CELL = 2_000
+#: So many rows are folded to the width of a terminal: nobody reads more there.
+_MOST_FITTED = 1_000
 #: The coverage of what was audited.
 _AUDITED = "AUDITED"
 
@@ -189,24 +191,31 @@ _NAMES = ("consumer_group", "topic", "topics")
 
 
 def format_table(
-    table: pa.Table, terminal: Terminal, *, whole: bool = False, is_wide: bool = False
-) -> Iterable[str]:
-    """The table's lines for a person.
+    table: pa.Table, stream: TextIO, *, whole: bool = False, is_wide: bool = False
+) -> str:
+    """The table as a person reads it.
 
-    As wide as the terminal, with folded cells; a row of a table that cannot fit is a block of
-    lines. Where there is no terminal, or ``is_wide``, a row is one line. Long cells are cut, but
-    for ``whole`` and ``is_wide``. What texts are made of is for programs: a person gets it with
-    ``whole`` alone.
+    On a terminal it is as wide as that, with folded cells; a row of a table that cannot fit is a
+    block of lines, and after the first rows one line says how many there are. Where there is no
+    terminal, or ``is_wide``, a row is one line. Long cells are cut, but for ``whole`` and
+    ``is_wide``. What texts are made of is for programs: a person gets it with ``whole`` alone.
     """
     if not whole and TEXTS in table.column_names:
         table = table.drop_columns([TEXTS])
-    width = None if is_wide else terminal.width
-    widest = None if whole or is_wide else _LONGEST_CELL if width else _WIDEST_CELL
-    rows = [[_cell(as_plain(value), widest) for value in row.values()] for row in table.to_pylist()]
+    fits = is_terminal(stream) and not is_wide
+    widest = None if whole or is_wide else _LONGEST_CELL if fits else _WIDEST_CELL
+    shown = table.slice(0, _MOST_FITTED) if fits else table
+    rows = [[_cell(as_plain(value), widest) for value in row.values()] for row in shown.to_pylist()]
     names = [visible(name) for name in table.column_names]
-    if width is None:
-        return wide(names, rows, terminal.paint)
-    return fitted(names, rows, width, terminal.paint)
+    if not fits:
+        return "\n".join(wide(names, rows))
+    console = console_on(stream)
+    with console.capture() as captured:
+        console.print(fitted(names, rows, console))
+    lines = [captured.get().rstrip("\n")]
+    if shown.num_rows < table.num_rows:
+        lines.append(f"of {table.num_rows:,}: --wide and --format csv have all of them")
+    return "\n".join(lines)
 
 
 def format_data(table: pa.Table, form: str) -> Iterable[str]:

@@ -115,7 +115,9 @@ def test_a_run_shows_how_far_it_is(tmp_path: Path) -> None:
     steps = re.findall(r"rebalance-audit: (\d+) of (\d+): ", seen.text)
     assert steps == [(str(number), "7") for number in range(1, 8)]
     # What moved is gone where a line came; lines are those that a log has.
-    assert all("\x1b[K" not in line.rpartition("\r\x1b[K")[2] for line in seen.lines)
+    assert all(
+        "\x1b[" not in line.rpartition("\x1b[2K")[2] for line in seen.lines if "audit: " in line
+    )
 
 
 def test_ctrl_c_while_a_step_moves_leaves_one_line(tmp_path: Path) -> None:
@@ -127,14 +129,14 @@ def test_ctrl_c_while_a_step_moves_leaves_one_line(tmp_path: Path) -> None:
     typed: list[str] = []
 
     def press(seen: str) -> str:
-        if "\x1b[K1 of 7: records" in seen and not typed:
+        if "1 of 7: records" in seen and not typed:
             typed.append("\x03")
             return "\x03"
         return ""
 
     seen = on_terminal([*run, "--output", str(tmp_path / "out")], {}, typed=press)
     assert seen.code == 130
-    last = seen.lines[-1].rpartition("\r\x1b[K")[2]
+    last = seen.lines[-1].rpartition("\x1b[2K")[2]
     assert last.startswith("rebalance-audit: interrupted; there is no published report at ")
 
 
