@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeAlias
@@ -138,30 +139,43 @@ def _listed(title: str, summaries: Mapping[str, str]) -> str:
     return "\n".join([f"{title}:", *lines])
 
 
-def add_reports(command: Parser) -> None:
-    """Where the reports are."""
-    command.add_argument("--reports", metavar="DIR", help="where the reports are published")
+#: An option of a table: its name, what follows it, how often, what it is where it is not given.
+_OPTION = re.compile(
+    r"(?P<name>[\w-]+)(?: (?:(?P<metavar>[A-Z]+(?:[.=,][A-Z]+)*)|\{(?P<choices>[\w,]+)\})"
+    r"(?P<many>\.\.\.|\*)?)?(?: \[(?P<default>\w+)\])?(?P<required>!)?"
+)
 
 
-def add_top(command: Parser, topics: str) -> None:
-    """How many topics a page has in full."""
-    command.add_argument(
-        "--top",
-        metavar="N",
-        type=natural,
-        default=10,
-        help=f"how many {topics}, worst first, in full and with pictures; default: 10",
-    )
+def add_options(command: Group, table: str, **types: Callable[[str], Any]) -> None:
+    """Adds the options of a table: in each line one, and behind two blanks its help.
 
-
-def add_date(command: Group) -> None:
-    """Which published date is meant."""
-    command.add_argument(
-        "--date",
-        metavar="D",
-        type=date_of,
-        help="a date, as 2026-11-20; default: the last one published",
-    )
+    ``--x`` is a flag, ``--x N`` has a value, ``--x N...`` several, ``--x N*`` comes again and
+    again, ``--x {a,b} [a]`` is one of these and has a default; ``!``: it must be given. ``X`` is
+    what comes without a name, if it comes. ``types`` has by name what reads the value, else what
+    follows the option says it: N, D or DIR.
+    """
+    lines = re.sub(r"\n {8,}", " ", table).splitlines()
+    for line in filter(None, map(str.strip, lines)):
+        spec, _, help_ = line.partition("  ")
+        option = _OPTION.fullmatch(spec)
+        assert option is not None, spec  # noqa: S101 - it is a line of ours
+        name, metavar, choices, many, default, required = option.groups()
+        given: dict[str, Any] = {"help": help_.strip()}
+        if not name.startswith("-"):
+            given |= {"metavar": name, "nargs": "?"}
+            name = name.lower()
+        elif not (metavar or choices):
+            given["action"] = "store_true"
+        else:
+            given["metavar"] = metavar
+            given["choices"] = choices.split(",") if choices else None
+            given["type"] = types.get(name.strip("-").replace("-", "_"), _TYPES.get(metavar, str))
+            given["default"] = default
+        if required:
+            given["required"] = True
+        if many:
+            given |= {"nargs": "+"} if many == "..." else {"action": "append", "default": []}
+        command.add_argument(name, **given)
 
 
 def date_of(text: str) -> str:
@@ -192,34 +206,24 @@ def natural(text: str) -> int:
     return int(text)
 
 
-def add_fail_on(command: Parser) -> None:
-    """From which severity on the exit code is 1."""
-    command.add_argument(
-        "--fail-on",
-        choices=(*SEVERITIES, INCOMPLETE),
-        help="exit with 1 where a finding is so severe or worse, and no known issue; "
-        f"{INCOMPLETE}: where the input is not complete",
-    )
+#: By what follows an option what reads it.
+_TYPES: Mapping[str, Callable[[str], Any]] = {"N": natural, "D": date_of, "DIR": folder}
 
-
-def add_language(command: Parser) -> None:
-    """In which language people are answered."""
-    command.add_argument(
-        "--language",
-        metavar="L",
-        choices=tuple(LANGUAGES),
-        help=f"{' or '.join(LANGUAGES)}: in which language; default: the setting language",
-    )
-
-
-def add_settings(command: Parser) -> None:
-    """The settings, and how much is printed."""
-    command.add_argument(
-        "--settings",
-        metavar="FILE",
-        help=f"the settings; default: {DEFAULT_SETTINGS} here, else the installed one",
-    )
-    command.add_argument(
-        "--set", metavar="A.B=C", action="append", default=[], help="override one setting"
-    )
-    command.add_argument("--quiet", action="store_true", help="print results and errors only")
+REPORTS = """
+    --reports DIR  where the reports are published
+"""
+DATE = """
+    --date D  a date, as 2026-11-20; default: the last one published
+"""
+FAIL_ON = f"""
+    --fail-on {{{",".join((*SEVERITIES, INCOMPLETE))}}}  exit with 1 where a finding is so severe or
+            worse, and no known issue; {INCOMPLETE}: where the input is not complete
+"""
+LANGUAGE = f"""
+    --language {{{",".join(LANGUAGES)}}}  in which language; default: the setting language
+"""
+SETTINGS = f"""
+    --settings FILE  the settings; default: {DEFAULT_SETTINGS} here, else the installed one
+    --set A.B=C*  override one setting
+    --quiet  print results and errors only
+"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Options, Parser, add_date, add_language, add_reports, add_settings
+from jobs.arguments import DATE, LANGUAGE, REPORTS, SETTINGS, Options, Parser, add_options
 
 EXAMPLE = "alert --reports out/reports --metrics rebalance.prom --webhook"
 DETAIL = """
@@ -14,18 +14,11 @@ as it is. Exit code 2: there is no URL; 4: nobody took the message."""
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    add_reports(command)
-    add_date(command)
-    command.add_argument(
-        "--metrics",
-        metavar="FILE",
-        help="gets the metrics, *.prom, in one step; -: standard output",
-    )
-    command.add_argument(
-        "--webhook", action="store_true", help="send what is new and was not sent yet"
-    )
-    add_language(command)
-    add_settings(command)
+    table = """
+    --metrics FILE  gets the metrics, *.prom, in one step; -: standard output
+    --webhook  send what is new and was not sent yet
+    """
+    add_options(command, REPORTS + DATE + table + LANGUAGE + SETTINGS)
 
 
 def run(args: Options) -> int:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Options, Parser, add_fail_on, folder
-from jobs.commands.engines import add_engine, add_window
+from jobs.arguments import FAIL_ON, Options, Parser, add_options
+from jobs.commands.engines import WINDOW, add_engine
 
 EXAMPLE = "audit --snapshots lake/snapshots --reports lake/reports --date 2026-11-20"
 
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    command.add_argument("--snapshots", metavar="DIR", help="has a folder for each table")
-    command.add_argument("--reports", metavar="DIR", type=folder, help="gets the published reports")
-    add_window(command)
-    add_fail_on(command)
+    table = """
+    --snapshots DIR  has a folder for each table
+    --reports DIR  gets the published reports
+    """
+    add_options(command, table + WINDOW + FAIL_ON)
     add_engine(command)
 
 

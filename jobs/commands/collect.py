@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Options, Parser, folder
-from jobs.commands.servers import add_servers, collect_from, duration
+from jobs.arguments import Options, Parser, add_options
+from jobs.commands.servers import SERVERS, collect_from, duration
 
 EXAMPLE = "collect --namesrv 10.0.0.1:9876 --namesrv 10.0.0.2:9876 --dumps dumps/ --every 60"
 DETAIL = """
@@ -15,19 +15,16 @@ REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression over th
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    add_servers(command)
-    add = command.add_argument
-    add("--dumps", metavar="DIR", type=folder, help="gets a file a round, in folders by date")
-    add("--every", metavar="T", type=duration, help="a round every 60, 5m, ...; default: one round")
-    add(
-        "--for",
-        metavar="T",
-        type=duration,
-        dest="for_",
-        help="how long, as 24h; default: until SIGTERM",
+    table = """
+    --dumps DIR  gets a file a round, in folders by date
+    --every T  a round every 60, 5m, ...; default: one round
+    --for T  how long, as 24h; default: until SIGTERM
+    --metrics FILE  gets the collector's metrics, *.prom, after a round
+    --quiet  only what fails
+    """
+    add_options(
+        command, SERVERS + table, timeout=duration, rate=float, every=duration, **{"for": duration}
     )
-    add("--metrics", metavar="FILE", help="gets the collector's metrics, *.prom, after a round")
-    add("--quiet", action="store_true", help="only what fails")
 
 
 def run(args: Options) -> int:
@@ -35,7 +32,7 @@ def run(args: Options) -> int:
     given = {
         "dumps": args.dumps,
         "every_seconds": args.every,
-        "for_seconds": args.for_,
+        "for_seconds": vars(args)["for"],
         "metrics": args.metrics,
     }
     collect_from(args, {name: value for name, value in given.items() if value is not None})

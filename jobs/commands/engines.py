@@ -4,61 +4,33 @@ from __future__ import annotations
 
 import re
 
-from jobs.arguments import Parser, UsageError, add_settings, date_of
+from jobs.arguments import SETTINGS, Parser, UsageError, add_options
 from jobs.choices import AUTO, DEFAULT_KNOWN_ISSUES, LAST_RUN, LOCAL, SPARK
 
-
-def add_dumps(command: Parser) -> None:
-    """What is read."""
-    command.add_argument(
-        "--dumps", metavar="PATH", nargs="+", help="JSON Lines, plain or .gz: files, folders, globs"
-    )
-
-
-def add_window(command: Parser) -> None:
-    """What is audited, and which issues are known."""
-    command.add_argument(
-        "--date", metavar="D", type=date_of, help="audit this day, UTC, as 2026-11-20"
-    )
-    command.add_argument(
-        "--since",
-        metavar="T",
-        help=f"audit from this time on, ISO 8601; {LAST_RUN}: from when on the last "
-        "published run (of the date) audited",
-    )
-    command.add_argument("--until", metavar="T", help="audit up to this time, exclusive, ISO 8601")
-    command.add_argument(
-        "--known-issues",
-        metavar="FILE",
-        help=f"the file; default: {DEFAULT_KNOWN_ISSUES} here, else the installed one",
-    )
+DUMPS = """
+    --dumps PATH...  JSON Lines, plain or .gz: files, folders, globs
+"""
+#: What is audited, and which issues are known.
+WINDOW = f"""
+    --date D  audit this day, UTC, as 2026-11-20
+    --since T  audit from this time on, ISO 8601; {LAST_RUN}: from when on the last published run
+            (of the date) audited
+    --until T  audit up to this time, exclusive, ISO 8601
+    --known-issues FILE  the file; default: {DEFAULT_KNOWN_ISSUES} here, else the installed one
+"""
+_ENGINE = f"""
+    --engine {{{AUTO},{LOCAL},{SPARK}}} [{AUTO}]  {LOCAL}: processes of this machine, without Java;
+            {SPARK}: Spark; default: by the input's size
+    --workers N  processes of the engine {LOCAL}; default: one for each core, one for a small input
+    --master URL  Spark's master; default: local[*]
+    --dry-run  print what would be read, with sizes, what would be written where, and the settings;
+            write nothing
+"""
 
 
 def add_engine(command: Parser) -> None:
     """The settings, and who does the work."""
-    add_settings(command)
-    command.add_argument(
-        "--engine",
-        choices=(AUTO, LOCAL, SPARK),
-        default=AUTO,
-        help=f"{LOCAL}: processes of this machine, without Java; {SPARK}: Spark; default: by "
-        "the input's size",
-    )
-    command.add_argument(
-        "--workers",
-        metavar="N",
-        type=_workers,
-        help=f"processes of the engine {LOCAL}; default: one for each core, one for a small input",
-    )
-    command.add_argument(
-        "--master", metavar="URL", type=_master, help="Spark's master; default: local[*]"
-    )
-    command.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print what would be read, with sizes, what would be written where, and the settings; "
-        "write nothing",
-    )
+    add_options(command, SETTINGS + _ENGINE, workers=_workers, master=_master)
 
 
 #: Spark 4 has these masters and no other; what a cluster's address means it says itself.

@@ -10,7 +10,7 @@ EXAMPLE = "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    add_question(command)
+    add_question(command, "--topic T!  the topic")
 
 
 def run(args: Options) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Options, Parser, add_date, add_reports, add_settings, folder
+from jobs.arguments import DATE, REPORTS, SETTINGS, Options, Parser, add_options
 
 EXAMPLE = "export --reports out/reports --delta lake/audit"
 DETAIL = """
@@ -14,16 +14,13 @@ iceberg. The address of an Iceberg catalog comes from ~/.pyiceberg.yaml or from 
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    add_reports(command)
+    add_options(command, REPORTS)
     place = command.add_mutually_exclusive_group(required=True)
-    place.add_argument(
-        "--delta", metavar="DIR", type=folder, help="gets a Delta table for each report table"
-    )
-    place.add_argument("--iceberg", metavar="C.N", help="the catalog, and the namespace in it")
+    add_options(place, "--delta DIR  gets a Delta table for each report table")
+    add_options(place, "--iceberg C.N  the catalog, and the namespace in it")
     dates = command.add_mutually_exclusive_group()
-    add_date(dates)
-    dates.add_argument("--all-dates", action="store_true", help="every date that is published")
-    add_settings(command)
+    add_options(dates, DATE + "--all-dates  every date that is published")
+    add_options(command, SETTINGS)
 
 
 def run(args: Options) -> int:

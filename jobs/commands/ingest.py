@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Options, Parser, folder
-from jobs.commands.engines import add_dumps, add_engine
+from jobs.arguments import Options, Parser, add_options
+from jobs.commands.engines import DUMPS, add_engine
 
 EXAMPLE = "ingest --dumps dumps/2026-11-20/ --snapshots lake/snapshots"
 
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    add_dumps(command)
-    command.add_argument(
-        "--snapshots", metavar="DIR", type=folder, help="gets a folder for each table"
-    )
+    add_options(command, DUMPS + "--snapshots DIR  gets a folder for each table")
     add_engine(command)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.arguments import (
+    FAIL_ON,
+    LANGUAGE,
+    SETTINGS,
     Options,
     Parser,
-    add_fail_on,
-    add_language,
-    add_settings,
-    folder,
+    add_options,
     parse_arguments,
 )
 from jobs.choices import LOCAL
-from jobs.commands.servers import add_servers, collect_from, duration
+from jobs.commands.servers import SERVERS, collect_from, duration
 
 if TYPE_CHECKING:
     from jobs.settings import Settings
@@ -27,25 +27,15 @@ persistence_seconds. It changes nothing in the cluster. See also collect --help.
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    add_servers(command)
-    command.add_argument(
-        "--output",
-        metavar="DIR",
-        type=folder,
-        default="out/live",
-        help="gets a folder with dumps, reports and page; default: out/live",
-    )
-    command.add_argument(
-        "--watch",
-        metavar="T",
-        type=duration,
-        help="how long to watch; default: persistence_seconds; 0: one round alone",
-    )
-    add_fail_on(command)
-    add_language(command)
-    add_settings(command)
+    table = """
+    --output DIR  gets a folder with dumps, reports and page; default: out/live
+    --watch T  how long to watch; default: persistence_seconds; 0: one round alone
+    """
+    options = SERVERS + table + FAIL_ON + LANGUAGE + SETTINGS
+    add_options(command, options, timeout=duration, rate=float, watch=duration)
 
 
+_OUTPUT = "out/live"
 #: So many rounds are collected while ``live`` watches, each so many seconds after the one before:
 #: clients commit their offsets every 5 s, so that what is asked sooner seems not to move.
 _LIVE_ROUNDS, _LIVE_APART = 6, 10.0
@@ -60,7 +50,7 @@ def run(args: Options) -> int:
     from jobs.output import say
 
     settings = settings_of(args)
-    place = f"{args.output}/{now():%Y%m%dT%H%M%S.%fZ}"
+    place = f"{args.output or _OUTPUT}/{now():%Y%m%dT%H%M%S.%fZ}"
     seconds = settings.persistence_seconds if args.watch is None else args.watch
     every = max(_LIVE_APART, seconds / _LIVE_ROUNDS)
     given = {

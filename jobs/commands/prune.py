@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jobs.arguments import Options, Parser, UsageError, add_settings
+from jobs.arguments import SETTINGS, Options, Parser, UsageError, add_options
 
 EXAMPLE = "prune --keep 90d --reports out/reports --dry-run"
 DETAIL = """
@@ -15,18 +15,14 @@ reports of paths.reports are meant. To keep the three for different times, use t
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    add = command.add_argument
-    add(
-        "--keep",
-        metavar="T",
-        type=_days,
-        help="how long, as 90d or 12w; default: retention.keep_days",
-    )
-    add("--reports", metavar="DIR", help="published dates, with pages and notes of alerts")
-    add("--snapshots", metavar="DIR", help="what failed ingests left; the last ingest stays")
-    add("--dumps", metavar="DIR", help="whole days of the collector's rounds, on this machine")
-    add("--dry-run", action="store_true", help="print what would be removed; remove nothing")
-    add_settings(command)
+    table = """
+    --keep T  how long, as 90d or 12w; default: retention.keep_days
+    --reports DIR  published dates, with pages and notes of alerts
+    --snapshots DIR  what failed ingests left; the last ingest stays
+    --dumps DIR  whole days of the collector's rounds, on this machine
+    --dry-run  print what would be removed; remove nothing
+    """
+    add_options(command, table + SETTINGS, keep=_days)
 
 
 def _days(text: str) -> int:

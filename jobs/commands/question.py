@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.arguments import Options, Parser, add_language, add_settings
+from jobs.arguments import LANGUAGE, SETTINGS, Options, Parser, add_options
 
 if TYPE_CHECKING:
     from jobs.judge.moment import Moment
@@ -14,30 +14,18 @@ if TYPE_CHECKING:
 _NARROWEST, _WIDEST = 40, 140
 
 
-def add_question(command: Parser, *, every_topic: bool = False) -> None:
-    """Which group and topic, when, and where that is looked up."""
+def add_question(command: Parser, topic: str) -> None:
+    """Which group and topic, when, and where that is looked up; ``topic``: the option of it."""
     source = command.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--dumps", metavar="PATH", nargs="+", help="local dumps: files, folders, globs"
-    )
-    source.add_argument("--snapshots", metavar="DIR", help="the snapshot tables of ingest")
-    command.add_argument("--group", metavar="G", required=True, help="the consumer group")
-    command.add_argument(
-        "--topic",
-        metavar="T",
-        required=not every_topic,
-        help="the topic; default: every topic (--queues: not the retry topic)"
-        if every_topic
-        else "the topic",
-    )
-    command.add_argument(
-        "--at", metavar="TIME", help="a time, as 2026-11-20T10:00:00Z; default: the last snapshot"
-    )
-    command.add_argument(
-        "--cluster", metavar="C", help="the cluster, where the group is in several"
-    )
-    add_language(command)
-    add_settings(command)
+    add_options(source, "--dumps PATH...  local dumps: files, folders, globs")
+    add_options(source, "--snapshots DIR  the snapshot tables of ingest")
+    table = f"""
+    --group G!  the consumer group
+    {topic}
+    --at TIME  a time, as 2026-11-20T10:00:00Z; default: the last snapshot
+    --cluster C  the cluster, where the group is in several
+    """
+    add_options(command, table + LANGUAGE + SETTINGS)
 
 
 def moments_of(args: Options, settings: Settings) -> list[Moment]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.arguments import (
+    DATE,
+    LANGUAGE,
+    REPORTS,
+    SETTINGS,
     Options,
     Parser,
     UsageError,
-    add_date,
-    add_language,
-    add_reports,
-    add_settings,
+    add_options,
     natural,
 )
 
@@ -30,30 +31,14 @@ _MOST_NIGHTS = 366
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    add_reports(command)
-    add_date(command)
-    command.add_argument(
-        "--nights",
-        metavar="N",
-        type=_nights,
-        help="a site of so many days of the calendar up to the date",
-    )
-    command.add_argument(
-        "--output",
-        metavar="PATH",
-        help="the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>; "
-        "-: standard output; of a site the folder; default: report/ beside the tables",
-    )
-    command.add_argument("--format", choices=("html", "markdown"), default="html")
-    command.add_argument(
-        "--top",
-        metavar="N",
-        type=natural,
-        default=10,
-        help="how many topics, worst first, in full and with pictures; default: 10",
-    )
-    add_language(command)
-    add_settings(command)
+    table = """
+    --nights N  a site of so many days of the calendar up to the date
+    --output PATH  the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>;
+            -: standard output; of a site the folder; default: report/ beside the tables
+    --format {html,markdown} [html]
+    --top N [10]  how many topics, worst first, in full and with pictures; default: 10
+    """
+    add_options(command, REPORTS + DATE + table + LANGUAGE + SETTINGS, nights=_nights)
 
 
 def _nights(text: str) -> int:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Options, Parser, add_fail_on, folder
-from jobs.commands.engines import add_dumps, add_engine, add_window
+from jobs.arguments import FAIL_ON, Options, Parser, add_options
+from jobs.commands.engines import DUMPS, WINDOW, add_engine
 
 EXAMPLE = "run --dumps 'dumps/2026-11-20/*.jsonl.gz' --output out/"
 
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    add_dumps(command)
-    command.add_argument(
-        "--output",
-        metavar="DIR",
-        type=folder,
-        required=True,
-        help="the folder that gets snapshots/ and reports/",
-    )
-    add_window(command)
-    add_fail_on(command)
+    table = """
+    --output DIR!  the folder that gets snapshots/ and reports/
+    """
+    add_options(command, DUMPS + table + WINDOW + FAIL_ON)
     add_engine(command)
 
 

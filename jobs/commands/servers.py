@@ -4,48 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs.arguments import Options, Parser, UsageError, natural
+from jobs.arguments import Options, UsageError
 
-
-def add_servers(command: Parser) -> None:
-    """Which servers are asked, how, and of what."""
-    add = command.add_argument
-    add(
-        "--namesrv",
-        metavar="A",
-        action="append",
-        help="host:port of a nameserver; give the option once for each",
-    )
-    add("--config", metavar="FILE", help="a file with clusters, as docs/collect/collect.toml")
-    add("--name", metavar="C", help="the cluster's name in the dumps; default: RocketMQ's name")
-    add("--cluster", metavar="P", help="only these of RocketMQ's clusters")
-    add("--group", metavar="P", action="append", help="only these consumer groups; repeatable")
-    add("--topic", metavar="P", help="only the routes of these topics")
-    add(
-        "--without",
-        metavar="PART",
-        action="append",
-        help="do not ask routes, running-infos, offsets or request-modes; repeatable",
-    )
-    add(
-        "--timeout",
-        metavar="T",
-        type=duration,
-        help="how long to wait for an answer; default: 5 s",
-    )
-    add(
-        "--parallel",
-        metavar="N",
-        type=natural,
-        help="requests at a time to an address; default: 4",
-    )
-    add(
-        "--rate", metavar="N", type=float, help="requests a second to an address; default: no limit"
-    )
-    add(
-        "--account", metavar="FILE", help="a file with accessKey: and secretKey:, as conf/tools.yml"
-    )
-    add("--tls", action="store_true", help="encrypt; the file of --config has the certificates")
+#: The servers, how they are asked, and of what.
+SERVERS = """
+    --namesrv A*  host:port of a nameserver; give the option once for each
+    --config FILE  a file with clusters, as docs/collect/collect.toml
+    --name C  the cluster's name in the dumps; default: RocketMQ's name
+    --cluster P  only these of RocketMQ's clusters
+    --group P*  only these consumer groups; repeatable
+    --topic P  only the routes of these topics
+    --without PART*  do not ask routes, running-infos, offsets or request-modes; repeatable
+    --timeout T  how long to wait for an answer; default: 5 s
+    --parallel N  requests at a time to an address; default: 4
+    --rate N  requests a second to an address; default: no limit
+    --account FILE  a file with accessKey: and secretKey:, as conf/tools.yml
+    --tls  encrypt; the file of --config has the certificates
+"""
 
 
 def duration(text: str) -> float:
@@ -83,7 +58,7 @@ def collect_from(args: Options, given: dict[str, Any]) -> None:
     options = load_options(
         args.config,
         {**given, **{name: value for name, value in asked.items() if value is not None}},
-        {name: value for name, value in cluster.items() if value is not None},
+        {name: value for name, value in cluster.items() if value not in (None, [])},
     )
     say = Progress(quiet=args.quiet).say
     asyncio.run(collect(options, os.environ, lambda: to_instant(now()), say, complain))

@@ -5,31 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from jobs.arguments import Options, Parser, UsageError, add_date, add_reports, add_settings
+from jobs.arguments import DATE, REPORTS, SETTINGS, Options, Parser, UsageError, add_options
 
 EXAMPLE = "show orphaned_queues --reports out/reports --group G_ORDER"
 
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
-    command.add_argument(
-        "table", metavar="TABLE", help="the name of a table, as orphaned_queues; or summary"
-    )
-    add_reports(command)
-    add_date(command)
-    command.add_argument("--format", choices=("table", "json", "csv"), default="table")
-    command.add_argument("--group", metavar="G", help="only this consumer group")
-    command.add_argument("--topic", metavar="T", help="only this topic")
-    command.add_argument(
-        "--columns", metavar="A,B", type=_names, help="only these columns, in this order"
-    )
-    command.add_argument(
-        "--wide", action="store_true", help="a row is one line, however wide; nothing is cut"
-    )
-    command.add_argument(
-        "--no-pager", action="store_true", help="never show a long table in $PAGER (less)"
-    )
-    add_settings(command)
+    table = """
+    TABLE  the name of a table, as orphaned_queues; or summary
+    --format {table,json,csv} [table]
+    --group G  only this consumer group
+    --topic T  only this topic
+    --columns A,B  only these columns, in this order
+    --wide  a row is one line, however wide; nothing is cut
+    --no-pager  never show a long table in $PAGER (less)
+    """
+    add_options(command, table + REPORTS + DATE + SETTINGS, columns=_names)
 
 
 def _names(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jobs.arguments import Options, Parser, UsageError
+from jobs.arguments import Options, Parser, UsageError, add_options
 from jobs.commands.question import add_question, moments_of, width
 
 if TYPE_CHECKING:
@@ -24,14 +24,10 @@ def add_arguments(command: Parser) -> None:
         " [--language L]\n"
         "                               [--settings FILE] [--set A.B=C] [--quiet] [-v]"
     )
-    add_question(command, every_topic=True)
-    command.add_argument(
-        "--format",
-        choices=("table", "json"),
-        metavar="F",
-        default="table",
-        help="table: a text; json: one JSON object",
+    add_question(
+        command, "--topic T  the topic; default: every topic (--queues: not the retry topic)"
     )
+    add_options(command, "--format {table,json} [table]")
     changes = command.add_argument_group("changes, at least one")
     for option, metavar, text in (
         ("--leave", "ID", "a process with this client id leaves"),

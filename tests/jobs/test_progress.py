@@ -105,7 +105,7 @@ def test_the_last_line_of_a_terminal_moves_and_makes_room(on_screen: Start) -> N
     painted = screen.getvalue()
     # Only the terminal's last line is taken back, and none of it is left behind another line.
     assert f"{TAKEN_BACK}rebalance-audit: one line\n" in painted.replace("\x1b[?25l", "")
-    assert f"{TAKEN_BACK}rebalance-audit: 1 of 2: records, " in painted
+    assert "\x1b[2Krebalance-audit: 1 of 2: records, " in painted
     with progress.step("fold"):
         wait_for(screen, "2 of 2: fold")
     after = screen.getvalue()
