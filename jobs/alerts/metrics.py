@@ -11,15 +11,18 @@ most findings. The others are counted together, as ``OTHER_CLUSTERS``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import product
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from jobs import __version__
-from jobs.alerts.digest import Digest, Finding
+from jobs.alerts.message import Digest
 from jobs.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
+from jobs.reports.problems import Finding
+from jobs.reports.tables import Tables
 from jobs.text import visible
 
 _PERSISTENCES = (PERSISTENT, TRANSIENT)
@@ -33,31 +36,46 @@ _MOST_CLUSTERS = 20
 OTHER_CLUSTERS = "(others)"
 
 
-def metrics_text(digest: Digest, worst_groups: int) -> str:
+def metrics_text(digest: Digest, tables: Tables, worst_groups: int) -> str:
     """The metrics of a run, with those of its ``worst_groups`` worst groups.
 
     All are gauges named ``rebalance_audit_...``, in base units; shares are from 0 to 1.
     """
     registry = CollectorRegistry()
-    clusters = _shown_clusters(digest)
-    _findings(registry, digest, clusters)
+    rows = {
+        name: tables.read(name, ["cluster", *columns]).to_pylist()
+        for name, columns in _COUNTED.items()
+    }
+    clusters = _shown_clusters(digest, rows)
+    _findings(registry, digest, rows, clusters)
     _worst_groups(registry, digest.findings, worst_groups)
-    _coverage(registry, digest, clusters)
+    _coverage(registry, digest, rows["group_health"], clusters)
     _run(registry, digest)
     return generate_latest(registry).decode("utf-8")
+
+
+#: The tables of which rows are counted, with the columns that they are counted by.
+_COUNTED = {
+    "group_faults": ("fault", "persistence", "known_issue"),
+    "stacked_client_ids": ("verdict", "persistence", "known_issue"),
+    "former_findings": ("status",),
+    "group_health": ("coverage", "completeness"),
+}
+_Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def _label(name: str) -> str:
     return visible(name)[:_LONGEST_LABEL]
 
 
-def _shown_clusters(digest: Digest) -> Mapping[str, str]:
+def _shown_clusters(digest: Digest, rows: _Rows) -> Mapping[str, str]:
     """How each cluster of the run is called in the label."""
-    findings = Counter(each.cluster for each in digest.findings)
-    rows = (*digest.health, *digest.faults, *digest.stacked, *digest.former)
+    findings: Counter[str] = Counter()
+    for each in digest.findings:
+        findings[each.place.cluster] += len(each.ids)
     # Without any cluster the series are there all the same, as zeros.
-    names = {row["cluster"] for row in rows} | findings.keys() or {""}
-    worst = sorted(names, key=lambda name: (-findings[name], name))
+    names = {row["cluster"] for of_table in rows.values() for row in of_table}
+    worst = sorted(names | findings.keys() or {""}, key=lambda name: (-findings[name], name))
     return {
         name: _label(name) if place < _MOST_CLUSTERS else OTHER_CLUSTERS
         for place, name in enumerate(worst)
@@ -84,7 +102,9 @@ def _single(registry: CollectorRegistry, name: str, what: str, value: float | No
         Gauge(f"rebalance_audit_{name}", what, registry=registry).set(value)
 
 
-def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str, str]) -> None:
+def _findings(
+    registry: CollectorRegistry, digest: Digest, rows: _Rows, clusters: Mapping[str, str]
+) -> None:
     shown = clusters.values()
     _counted(
         registry,
@@ -100,21 +120,22 @@ def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str
         },
         (
             (
-                clusters[each.cluster],
+                clusters[each.place.cluster],
                 each.kind,
                 each.severity,
                 each.persistence,
                 each.status or "NONE",
-                _is(each.is_known),
+                _KNOWN[each.known_issue is not None],
             )
             for each in digest.findings
-            if each.queue is not None
+            for _ in each.queues
         ),
     )
     stacked = "Client ids that are more than once in a broker's list"
-    for name, what, label, values, rows in (
-        ("faults", "Faults of groups: rows of group_faults", "fault", FAULTS, digest.faults),
-        ("stacked_client_ids", stacked, "verdict", VERDICTS, digest.stacked),
+    faults = "Faults of groups: rows of group_faults"
+    for name, table, what, label, values in (
+        ("faults", "group_faults", faults, "fault", FAULTS),
+        ("stacked_client_ids", "stacked_client_ids", stacked, "verdict", VERDICTS),
     ):
         _counted(
             registry,
@@ -126,9 +147,9 @@ def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str
                     clusters[row["cluster"]],
                     row[label],
                     row["persistence"],
-                    _is(row["known_issue"] is not None),
+                    _KNOWN[row["known_issue"] is not None],
                 )
-                for row in rows
+                for row in rows[table]
             ),
         )
     _counted(
@@ -136,12 +157,8 @@ def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str
         "former_findings",
         "What was open in the published run before and is not there any more",
         {"cluster": shown, "status": ("RESOLVED", "NOT_AUDITED")},
-        ((clusters[row["cluster"]], row["status"]) for row in digest.former),
+        ((clusters[row["cluster"]], row["status"]) for row in rows["former_findings"]),
     )
-
-
-def _is(value: bool) -> str:
-    return _KNOWN[value]
 
 
 def _worst_groups(
@@ -156,8 +173,9 @@ def _worst_groups(
     severe = SEVERITIES[1:]
     counts: dict[tuple[str, str], Counter[str]] = {}
     for each in findings:
-        if each.severity in severe and not each.is_known:
-            counts.setdefault((each.cluster, each.consumer_group), Counter())[each.severity] += 1
+        if each.severity in severe and each.known_issue is None:
+            of_group = counts.setdefault(each.place[:2], Counter())
+            of_group[each.severity] += len(each.ids)
     worst = sorted(counts, key=lambda group: ([-counts[group][s] for s in severe[::-1]], group))
     for group in worst[:worst_groups]:
         names = [_label(name) for name in group]
@@ -166,16 +184,21 @@ def _worst_groups(
             gauge.labels(*names, severity).inc(counts[group][severity])
 
 
-def _coverage(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str, str]) -> None:
+def _coverage(
+    registry: CollectorRegistry,
+    digest: Digest,
+    health: Sequence[Mapping[str, Any]],
+    clusters: Mapping[str, str],
+) -> None:
     _counted(
         registry,
         "group_topics",
         "Groups and their topics: rows of group_health",
         {"cluster": clusters.values(), "coverage": ("AUDITED",)},
-        ((clusters[row["cluster"]], row["coverage"]) for row in digest.health),
+        ((clusters[row["cluster"]], row["coverage"]) for row in health),
     )
     lowest: dict[str, float] = {}
-    for row in digest.health:
+    for row in health:
         if row["coverage"] == "AUDITED":
             cluster = clusters[row["cluster"]]
             lowest[cluster] = min(row["completeness"], lowest.get(cluster, 1.0))

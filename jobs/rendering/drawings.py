@@ -22,7 +22,7 @@ from jobs.rendering.pictures import (
     named_taker,
     whole,
 )
-from jobs.rendering.words import in_words, titled
+from jobs.reports.words import in_words, titled
 from jobs.text import display_width
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text

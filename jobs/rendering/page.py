@@ -24,13 +24,13 @@ from markupsafe import Markup, escape
 from jobs import __version__
 from jobs.kinds import kind_of
 from jobs.languages.language import ENGLISH, Language
-from jobs.rendering.commands import Commands, commands_for, where_published
 from jobs.rendering.drawings import shorten
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
-from jobs.rendering.problems import Problem
 from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
-from jobs.rendering.words import begin, in_words, meaning_of, sentences, titled, within
+from jobs.reports.commands import Commands, commands_for, where_published
+from jobs.reports.problems import Problem
+from jobs.reports.words import begin, in_words, meaning_of, sentences, titled, within
 from jobs.text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from rebalance_core.english import count, noun
 from rebalance_core.texts import Text
@@ -258,7 +258,7 @@ def to_html(
         return [detail for each in problems if (detail := report.detail_of(each))]
 
     def commands_of(problem: Problem) -> Commands:
-        return commands_for(problem, report.published, reports, held)
+        return commands_for(problem, report.published, reports, held.checks)
 
     def page_on(kind: str) -> Markup:
         return held.html(kind, report.kinds)

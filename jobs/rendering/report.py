@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.incomplete import sentences_of
-from jobs.kinds import SEVERITIES, Kind, worst
+from jobs.kinds import QUEUE_FINDINGS, SEVERITIES, Kind, worst
 from jobs.languages.rows import TEXTS, with_texts
 from jobs.rendering.drawings import NARROW, Drawing, colour, draw_allocation, draw_timeline
 from jobs.rendering.pictures import (
@@ -23,8 +23,8 @@ from jobs.rendering.pictures import (
     number_clients,
     timeline,
 )
-from jobs.rendering.problems import FINDINGS, Problem, ShownFault, find_problems
-from jobs.rendering.tables import Place, Tables, by_place, place_of
+from jobs.reports.problems import Problem, ShownFault, find_problems
+from jobs.reports.tables import Place, Tables, by_place, place_of
 from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published
 from rebalance_core import MessageQueue
@@ -509,7 +509,7 @@ def _details(
 ) -> tuple[Detail, ...]:
     shown = [*problems, *(retries[each.place] for each in problems if each.place in retries)]
     places = [problem.place for problem in shown]
-    findings = {k: by_place(tables, name, _FINDING, places) for k, name in FINDINGS.items()}
+    findings = {k: by_place(tables, name, _FINDING, places) for name, k in QUEUE_FINDINGS.items()}
     faults = by_place(tables, "group_faults", _FAULT, places)
     runs = by_place(tables, "state_runs", _STATE_RUN, places)
     allocations = by_place(tables, "allocations", _ALLOCATION, places)

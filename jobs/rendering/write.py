@@ -11,7 +11,7 @@ from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import STRIP_NIGHTS, History, Nights, read_history
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.report import build_report
-from jobs.rendering.tables import PublishedTables
+from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Published, Reports
 
 #: By format the ending of the file's name.

@@ -25,7 +25,12 @@ STEPS = {
     "publish": {"judge.dossier"},
     "lakes": {"reports.read"},
     "reports": {"judge.evaluated", "judge.moment"},
-    "rendering": set(),
+    "rendering": {
+        "reports.commands",
+        "reports.problems",
+        "reports.tables",
+        "reports.words",
+    },
 }
 #: Where pyspark may be imported, whatever is run; elsewhere only within the function that needs it.
 ON_SPARK = {"engines/spark.py", "pipeline/frames.py", "session.py"}

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 from jinja2 import Environment, nodes
@@ -193,10 +192,7 @@ def _of_count(
 
 def declared() -> set[str]:
     """The templates of what is declared once, and made a text of elsewhere."""
-    message = import_module("jobs.alerts.message")
-    kinds = {text for each in KINDS.values() for text in (each.title, each.meaning)}
-    queues = {text for noun in message.QUEUES_OF.values() for text in counted(noun)}
-    return {*kinds, *queues}
+    return {text for each in KINDS.values() for text in (each.title, each.meaning)}
 
 
 @cache

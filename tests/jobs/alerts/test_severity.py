@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.alerts.digest import read_digest
-from jobs.alerts.message import findings_to_send
-from jobs.rendering.problems import find_problems
-from jobs.rendering.tables import PublishedTables
+from jobs.alerts.message import problems_to_send, read_digest
+from jobs.reports.problems import find_problems
+from jobs.reports.tables import PublishedTables
 from jobs.settings import Alerts
 from jobs.storage import Location, Published, Reports
 from tests.support.written_reports import publish, report_row
@@ -18,10 +17,11 @@ from tests.support.written_reports import publish, report_row
 def severities(folder: Path, published: Published) -> tuple[str, str, bool]:
     """Of the only fault: on the page, to alerts, and whether a message tells of it."""
     reports = Reports(Location(folder))
-    (problem,) = find_problems(PublishedTables(reports, published))
-    digest = read_digest(reports, published)
+    tables = PublishedTables(reports, published)
+    (problem,) = find_problems(tables)
+    digest = read_digest(published, tables)
     (finding,) = digest.findings
-    return problem.severity, finding.severity, bool(findings_to_send(digest, Alerts(), ()))
+    return problem.severity, finding.severity, bool(problems_to_send(digest, Alerts(), ()))
 
 
 @pytest.mark.parametrize(

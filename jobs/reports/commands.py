@@ -6,11 +6,10 @@ Groups, topics and client ids are chosen by strangers: each becomes one word of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.problems import Problem
+from jobs.reports.problems import Problem
 from jobs.storage import Published
 from jobs.text import iso, shell_word
 from rebalance_core.repairs import REPAIRS
@@ -18,6 +17,10 @@ from rebalance_core.repairs import REPAIRS
 #: Of so many brokers and client ids each has its line; the others are asked in the same way.
 _MOST_BROKERS, _MOST_CLIENTS = 4, 3
 _PLACEHOLDER = re.compile(r"\b(GROUP|TOPIC|BROKER_ADDR|CLIENT_ID)\b")
+
+
+#: The commands that the page on a kind has, with placeholders.
+Checks = Callable[[str], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,7 @@ def where_published(published: Published, reports: str) -> str:
     return f"{option('reports', reports)} {option('date', published.date)}"
 
 
-def commands_for(
-    problem: Problem, published: Published, reports: str, pages: FindingPages
-) -> Commands:
+def commands_for(problem: Problem, published: Published, reports: str, checks: Checks) -> Commands:
     """The commands for a problem: those of the pages on its main cause and on its findings.
 
     A broker whose address the run does not have is left as ``BROKER_ADDR``.
@@ -63,7 +64,7 @@ def commands_for(
     run = where_published(published, reports)
     confirm = [
         line if line.startswith("mqadmin ") else f"{line} {run}"
-        for template in dict.fromkeys(check for kind in kinds for check in pages.checks(kind))
+        for template in dict.fromkeys(each for kind in kinds for each in checks(kind))
         for line in _filled(template, values)
     ]
     return Commands(tuple(dict.fromkeys(confirm)), tuple(_go_on(problem, published, of_group, run)))

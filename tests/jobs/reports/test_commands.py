@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from jobs.kinds import KINDS
-from jobs.rendering.commands import Commands, commands_for
 from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.problems import find_problems
+from jobs.reports.commands import Commands, commands_for
+from jobs.reports.problems import find_problems
 from jobs.text import shell_word
 from tests.support.published import RowTables, fault, finding, published
 
@@ -25,7 +25,7 @@ def commands(**values: Any) -> Commands:
     } | values.pop("summary", {})
     tables = RowTables(orphaned_queues=[finding(**values)], group_faults=[fault(**values)])
     (problem,) = find_problems(tables)
-    return commands_for(problem, published(**summary), "out/reports", PAGES)
+    return commands_for(problem, published(**summary), "out/reports", PAGES.checks)
 
 
 def words(line: str) -> list[str]:
