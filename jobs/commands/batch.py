@@ -10,7 +10,14 @@ from datetime import date
 from jobs.arguments import Options
 from jobs.choices import INCOMPLETE, LAST_RUN, SPARK
 from jobs.commands.clock import now
-from jobs.commands.common import folder_of_reports, future, sources_of, time_of
+from jobs.commands.common import (
+    folder_of_reports,
+    future,
+    remember_run,
+    sources_of,
+    text_width,
+    time_of,
+)
 from jobs.engines.engine import Engine
 from jobs.errors import AuditError, QuarantineError, SettingsError
 from jobs.failures import sentence_of
@@ -25,6 +32,10 @@ from jobs.pipeline.ingested import Ingested
 from jobs.pipeline.steps import steps_of
 from jobs.progress import Progress, complain
 from jobs.publish.run import Run, Task
+from jobs.reports.commands import option
+from jobs.reports.ending import ending_lines
+from jobs.reports.problems import find_problems
+from jobs.reports.tables import PublishedTables
 from jobs.settings import SEVERITIES, Settings
 from jobs.storage import (
     Location,
@@ -119,7 +130,16 @@ class Batch:
                     *what_is_missing(done.published),
                 ):
                     complain(text)
+                reports = Reports(self.task.reports)
+                problems = find_problems(PublishedTables(reports, done.published))
+                for line in ending_lines(problems, text_width()):
+                    say(line)
                 say(sum_up(done.published, self.task.reports))
+                remember_run(self.task.reports)
+                progress.say(
+                    f"the page: rebalance-audit report {option('reports', str(reports.root))} "
+                    f"{option('date', done.published.date)}"
+                )
                 _clear_away(done.published, self.task, progress)
             elif done.ingested is not None:
                 say(

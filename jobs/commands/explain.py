@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.arguments import Options, Parser
-from jobs.commands.question import add_question, moments_of, width
+from jobs.commands.question import add_question, moments_of
 
 EXAMPLE = "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z"
 
@@ -15,11 +15,11 @@ def add_arguments(command: Parser) -> None:
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    from jobs.commands.common import settings_of
+    from jobs.commands.common import settings_of, text_width
     from jobs.output import say
     from jobs.pipeline.explain import explain_moment
 
     settings = settings_of(args)
     (moment,) = moments_of(args, settings)
-    say(explain_moment(moment, settings, width()))
+    say(explain_moment(moment, settings, text_width()))
     return 0

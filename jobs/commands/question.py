@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from jobs.judge.moment import Moment
     from jobs.settings import Settings
 
-#: Columns of a terminal that an answer needs at least, and makes use of at most.
-_NARROWEST, _WIDEST = 40, 140
-
 
 def add_question(command: Parser, topic: str) -> None:
     """Which group and topic, when, and where that is looked up; ``topic``: the option of it."""
@@ -38,15 +35,3 @@ def moments_of(args: Options, settings: Settings) -> list[Moment]:
     if args.dumps:
         return moments_of_dumps(args.dumps, question, settings)
     return moments_of_tables(Location(args.snapshots), question, settings)
-
-
-def width() -> int:
-    """How wide an answer is: as the terminal is, within what can be read; in a file as a page."""
-    import sys
-
-    from jobs.reports.explain import WIDTH
-    from jobs.terminal import console_on, is_terminal
-
-    if not is_terminal(sys.stdout):
-        return WIDTH
-    return min(max(console_on(sys.stdout).width, _NARROWEST), _WIDEST)

@@ -13,11 +13,12 @@ EXAMPLE = "show orphaned_queues --reports out/reports --group G_ORDER"
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
     table = """
-    TABLE  the name of a table, as orphaned_queues; or summary
+    TABLE  the name of a table, as orphaned_queues, or summary; without it the tables are listed
     --format {table,json,csv} [table]
     --group G  only this consumer group
     --topic T  only this topic
     --columns A,B  only these columns, in this order
+    --all-columns  every column; without it a person gets the 8 that matter
     --wide  a row is one line, however wide; nothing is cut
     --no-pager  never show a long table in $PAGER (less)
     """
@@ -39,10 +40,12 @@ def run(args: Options) -> int:
     from jobs.output import write_in_pages
     from jobs.progress import Progress, complain
     from jobs.reports.show import (
+        columns_that_matter,
         format_data,
         format_table,
         read_table,
         select_columns,
+        tables_of,
         why_no_rows,
         worst_first,
     )
@@ -51,6 +54,10 @@ def run(args: Options) -> int:
 
     settings = settings_of(args)
     reports = reports_of(args, settings)
+    if args.table is None:
+        text = format_table(tables_of(reports.resolve(args.date)), sys.stdout, whole=True)
+        write_in_pages(text, pages=not args.no_pager)
+        return 0
     if args.table == "summary":
         given = [f"--{each}" for each in ("group", "topic", "columns") if getattr(args, each)]
         if left_out := given + ["--format csv"] * (args.format == "csv"):
@@ -69,6 +76,8 @@ def run(args: Options) -> int:
         table = worst_first(table)
     if args.columns:
         table = select_columns(table, args.columns)
+    elif args.format == "table" and not args.all_columns:
+        table = columns_that_matter(table)
     if args.format == "table":
         text = format_table(table, sys.stdout, whole=bool(args.columns), is_wide=args.wide)
         write_in_pages(text, pages=not args.no_pager, is_wide=args.wide)

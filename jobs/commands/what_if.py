@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jobs.arguments import Options, Parser, UsageError, add_options
-from jobs.commands.question import add_question, moments_of, width
+from jobs.commands.question import add_question, moments_of
 
 if TYPE_CHECKING:
     from rebalance_core import Change
@@ -74,7 +74,7 @@ def _change_of(option: str) -> Callable[[str], Change]:
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    from jobs.commands.common import settings_of
+    from jobs.commands.common import settings_of, text_width
     from jobs.errors import SettingsError
     from jobs.output import give, say
     from jobs.pipeline.explain import predict_moments
@@ -88,7 +88,7 @@ def run(args: Options) -> int:
     moments = moments_of(args, settings)
     changes = [without_value.get(each, each) for each in args.changes]
     try:
-        predicted = predict_moments(moments, changes, settings, width())
+        predicted = predict_moments(moments, changes, settings, text_width())
     except ChangeError as error:
         raise SettingsError(visible(str(error))) from error
     if args.format == "json":
