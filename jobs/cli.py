@@ -133,7 +133,7 @@ def _keep_stack() -> str:
 
 
 def _with_notes(text: str, error: BaseException) -> str:
-    return "; ".join([text, *getattr(error, "__notes__", ())])
+    return "; ".join(filter(None, [text, *getattr(error, "__notes__", ())]))
 
 
 def entry(command: str) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
@@ -19,7 +20,7 @@ from jobs.commands.common import (
     time_of,
 )
 from jobs.engines.engine import Engine
-from jobs.errors import AuditError, QuarantineError, SettingsError
+from jobs.errors import AuditError, InputError, QuarantineError, SettingsError
 from jobs.failures import sentence_of
 from jobs.incomplete import sentences_of
 from jobs.kinds import QUEUE_FINDINGS
@@ -29,6 +30,7 @@ from jobs.pipeline.audit import audit
 from jobs.pipeline.engine import check_input, choose_engine, open_engine
 from jobs.pipeline.ingest import ingest
 from jobs.pipeline.ingested import Ingested
+from jobs.pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
 from jobs.pipeline.steps import steps_of
 from jobs.progress import Progress, complain
 from jobs.publish.run import Run, Task
@@ -156,8 +158,6 @@ class Batch:
         return 1 if done.published and fails(done.published, self.args.fail_on) else 0
 
     def _plan(self) -> None:
-        from jobs.pipeline.plan import plan_audit, plan_ingest, plan_settings
-
         lines: list[str] = []
         if self.dumps is not None:
             lines += plan_ingest(self.dumps, self.snapshots, self.args.master)
@@ -218,6 +218,10 @@ class Batch:
         try:
             return audit(engine, self.task, progress)
         except AuditError as error:
+            window = self.task.window
+            if isinstance(error, InputError) and (window.since or window.until):
+                with suppress(AuditError):
+                    error.add_note(times_there(self.snapshots))
             if late is not None:  # it is why there is nothing to audit, as likely as not
                 error.add_note(str(late))
             raise

@@ -20,8 +20,6 @@ from jobs.errors import AuditError
 from jobs.output import give
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from jobs.storage import Reports
 
 EXAMPLE = "completion bash > ~/.local/share/bash-completion/completions/rebalance-audit"
@@ -130,20 +128,9 @@ def _of_health(column: str) -> _Names:
 
 
 def _settings(_prefix: str, _args: Any) -> Iterable[str]:
-    from jobs.settings import Settings
+    from jobs.settings import Settings, names_of
 
-    return [f"{name}=" for name in _names_of(Settings)]
-
-
-def _names_of(model: type[BaseModel]) -> Iterable[str]:
-    from pydantic import BaseModel
-
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from (f"{name}.{each}" for each in _names_of(kind))
-        else:
-            yield name
+    return [f"{name}=" for name in names_of(Settings)]
 
 
 def _repairs(_prefix: str, _args: Any) -> Iterable[str]:

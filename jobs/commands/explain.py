@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.arguments import Options, Parser
-from jobs.commands.question import add_question, moments_of
+from jobs.commands.question import add_question, moments_of, say_when
 
 EXAMPLE = "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z"
 
@@ -20,6 +20,7 @@ def run(args: Options) -> int:
     from jobs.pipeline.explain import explain_moment
 
     settings = settings_of(args)
-    (moment,) = moments_of(args, settings)
-    say(explain_moment(moment, settings, text_width()))
+    moments = moments_of(args, settings)
+    say(explain_moment(moments[0], settings, text_width()))
+    say_when(args, moments)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jobs.arguments import LANGUAGE, SETTINGS, Options, Parser, add_options
@@ -35,3 +36,29 @@ def moments_of(args: Options, settings: Settings) -> list[Moment]:
     if args.dumps:
         return moments_of_dumps(args.dumps, question, settings)
     return moments_of_tables(Location(args.snapshots), question, settings)
+
+
+def say_when(args: Options, moments: Sequence[Moment]) -> None:
+    """On standard error: when the data is, and when a fault was that is not at the moment."""
+    from jobs.instants import to_datetime
+    from jobs.progress import Progress
+    from jobs.text import iso
+
+    moment = moments[0]
+    if moment.snapshots is None:
+        return
+    say = Progress(quiet=args.quiet).say
+    first, last = (iso(to_datetime(each)) for each in moment.snapshots)
+    if moment.snapshot_time == moment.snapshots[1]:
+        say(f"the snapshots go from {first} to {last}; this is the last one (--at: another one)")
+    for each in moments:
+        if each.worst is not None and not any(each.episodes.values()):
+            what = each.worst.get("fault") or "a fault of queues"
+            since, until = (
+                iso(to_datetime(each.worst[name]), "seconds")
+                for name in ("first_seen", "last_seen")
+            )
+            say(
+                f"nothing lasts at this moment; {each.state.topic} had {what} from {since} to "
+                f"{until}: --at {until}"
+            )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jobs.arguments import Options, Parser, UsageError, add_options
-from jobs.commands.question import add_question, moments_of
+from jobs.commands.question import add_question, moments_of, say_when
 
 if TYPE_CHECKING:
     from rebalance_core import Change
@@ -95,4 +95,5 @@ def run(args: Options) -> int:
         give(json_text(predicted.values, indent=2))
     else:
         say(predicted.text)
+        say_when(args, moments)
     return 0 if predicted.safe else 1

@@ -134,6 +134,13 @@ def _times(table: ds.Dataset) -> tuple[datetime, datetime] | None:
     return (min(found), max(found)) if found else None
 
 
+def times_there(snapshots: Location) -> str:
+    """When the snapshots of the tables are; '' where their files do not say it."""
+    tables = Snapshots.open(snapshots)
+    times = _times(tables.parquet(HEARTBEATS.name)) if tables.has(HEARTBEATS.name) else None
+    return "" if times is None else f"the snapshots go from {_iso(times[0])} to {_iso(times[1])}"
+
+
 def _last_date(heartbeats: ds.Dataset) -> str | None:
     times = _times(heartbeats)
     return times and times[1].astimezone(UTC).date().isoformat()

@@ -34,8 +34,8 @@ def test_known_issues_that_are_wrong_are_told_before_a_session_starts(
     places = ["--snapshots", "s", "--reports", "r"]
     assert main(["audit", *places, "--known-issues", str(known), *options]) == 2
     said = capsys.readouterr().err
-    assert "known_issues.0.reason: Field required" in said
-    assert "known_issues.0.expires: Field required" in said
+    assert "known_issues.0.reason: expected a value, there is none" in said
+    assert "known_issues.0.expires: expected a value, there is none" in said
 
 
 @pytest.mark.parametrize(

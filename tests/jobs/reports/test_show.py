@@ -312,7 +312,7 @@ def test_a_person_gets_the_columns_that_matter_and_a_program_all(
     publish(tmp_path, "2026-11-19", {"orphaned_queues": rows})
     publish(tmp_path, "2026-11-20", {"orphaned_queues": rows[:1]})
     assert set(columns()) == {
-        *("consumer_group", "topic", "broker_name", "queue_id", "first_seen", "ongoing"),
+        *("consumer_group", "topic", "broker_name", "queue_id", "first_seen", "status"),
         *("causes", "severity"),
     }
     assert columns("--date", "2026-11-19")[0] == "cluster"
