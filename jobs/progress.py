@@ -46,13 +46,15 @@ def complain(text: str) -> None:
 class Step:
     """A step under way; set ``rows`` where their number is there without counting again.
 
-    ``part`` is what it is at, and ``share`` how much of it is done, for the line that moves.
+    ``part`` is what it is at, and ``share`` how much of it is done, for the line that moves;
+    ``meter`` is asked for it before, where there is one that is finer.
     """
 
     def __init__(self) -> None:
         self.rows: int | None = None
         self.part = ""
         self.share: Share | None = None
+        self.meter: Callable[[], Share | None] = lambda: None
 
     def each(self, items: Collection[_Item], unit: str) -> Iterator[_Item]:
         """The items one after the other; those that were taken are what is done of the step."""
@@ -126,7 +128,7 @@ class Progress:
         return Live(
             get_renderable=lambda: moving_line(
                 f"{title}: {step.part}" if step.part else title,
-                step.share or self._share_of(),
+                step.meter() or step.share or self._share_of(),
                 time.monotonic() - started,
             ),
             console=console_on(sys.stderr),

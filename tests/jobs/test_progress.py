@@ -9,12 +9,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
+from jobs.dumps.unpacking import READ, _chunks
+from jobs.engines.local import LocalEngine
+from jobs.errors import InputError
+from jobs.pipeline.ingest import ingest
 from jobs.pipeline.steps import steps_of
 from jobs.progress import Progress, complain
 from jobs.session import tasks_under_way
+from jobs.settings import Settings
 
 
 class Screen(io.StringIO):
@@ -120,6 +126,27 @@ def test_whom_to_ask_is_asked_where_the_step_does_not_say(on_screen: Start) -> N
     progress.watch(lambda: (3, 4, "tasks"))
     with progress.step("fold"):
         wait_for(screen, "3 of 4 tasks")
+
+
+def test_the_bar_moves_within_one_large_file(
+    on_screen: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = tmp_path / "dump.jsonl"
+    with dump.open("wb") as file:
+        file.truncate(20 << 20)
+    screen = on_screen()
+    progress = Progress()
+
+    def read(*_: object) -> NoReturn:
+        for number, _line in enumerate(_chunks(str(dump), 0)):
+            if number in (4, 12):
+                wait_for(screen, f" {READ.bytes // 1_000_000 - before} of 20 MB")
+        raise InputError("it is read")
+
+    before = READ.bytes // 1_000_000
+    monkeypatch.setattr("jobs.pipeline.ingest.read_dumps", read)
+    with LocalEngine(1, progress.each) as engine, pytest.raises(InputError, match="it is read"):
+        ingest(engine, [str(dump)], None, Settings(), progress)  # type: ignore[arg-type]
 
 
 def test_a_name_moves_nothing(on_screen: Start) -> None:
