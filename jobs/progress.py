@@ -101,7 +101,7 @@ class Progress:
             part = f", at {step.part}" if step.part else ""
             self.say(f"{title}{part}: failed after {time.monotonic() - started:.1f} s")
             raise
-        rows = "" if step.rows is None else f"{step.rows:,} rows, "
+        rows = "" if step.rows is None else f"{step.rows:,} row{'s' * (step.rows != 1)}, "
         self.say(f"{title}, {rows}{time.monotonic() - started:.1f} s")
 
     def each(self, items: Collection[_Item], unit: str) -> Iterator[_Item]:

@@ -289,20 +289,21 @@ def sum_up(published: Published, reports: Location | None) -> str:
     if known_issues:
         figures[-1] += f" ({known_issues} of all these are known issues)"
     assumed = published.summary["assumptions"]["groups"]
-    rests = (
-        f"{count(assumed, 'group')} {noun(assumed, 'rests', 'rest')} on an assumption: collect "
-        "running infos; "
-    )
     wide = published.summary["rounds"]["groups_too_wide"]
-    too_wide = (
-        f"{count(wide, 'group')} {noun(wide, 'was', 'were')} asked in rounds that are too wide to "
-        "compare brokers; "
-    )
-    return (
+    parts = [
         f"rebalance audit of {published.date}: {', '.join(figures)}, "
-        f"{rows['stacked_client_ids']} stacked client ids, in {rows['group_health']} groups and "
-        f"topics; {rests if assumed else ''}{too_wide if wide else ''}reports at {reports}"
-    )
+        f"{count(rows['stacked_client_ids'], 'stacked client id')}, in "
+        f"{count(rows['group_health'], 'group and topic', 'groups and topics')}"
+    ]
+    if assumed:
+        rest = noun(assumed, "rests", "rest")
+        parts.append(f"{count(assumed, 'group')} {rest} on an assumption: collect running infos")
+    if wide:
+        were = noun(wide, "was", "were")
+        parts.append(
+            f"{count(wide, 'group')} {were} asked in rounds that are too wide to compare brokers"
+        )
+    return "; ".join([*parts, f"reports at {reports}"])
 
 
 def fails(published: Published, fail_on: str | None) -> bool:

@@ -32,6 +32,9 @@ IN_ENGLISH = (
     "jobs/commands/",
     "jobs/alerts/alert.py",
     "jobs/pipeline/plan.py",
+    "jobs/progress.py",
+    "jobs/reports/ending.py",
+    "jobs/reports/fitting.py",
     "jobs/storage/retention.py",
 )
 
