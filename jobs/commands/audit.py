@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.arguments import FAIL_ON, Options, Parser, add_options
-from jobs.commands.engines import WINDOW, add_engine
+from jobs.arguments import FAIL_ON, Parser, add_options
+from jobs.commands.engines import WINDOW, add_engine, run_batch
 
 EXAMPLE = "audit --snapshots lake/snapshots --reports lake/reports --date 2026-11-20"
 
@@ -18,9 +18,4 @@ def add_arguments(command: Parser) -> None:
     add_engine(command)
 
 
-def run(args: Options) -> int:
-    """Audits; returns the exit code."""
-    from jobs.commands.batch import Batch
-    from jobs.commands.common import settings_of
-
-    return Batch.of(args, settings_of(args)).run()
+run = run_batch

@@ -100,14 +100,13 @@ def _columns(prefix: str, args: Any) -> Iterable[str]:
 
 
 def _reports(args: Any) -> Reports:
+    from jobs.commands.common import reports_of
     from jobs.settings import find_settings, load_settings
-    from jobs.storage import Location, Reports
 
     settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
-    reports = getattr(args, "reports", None) or settings.paths.reports
-    if reports is None:
-        raise AuditError("no reports are named yet")
-    return Reports(Location(reports))
+    # A command that reads no reports has groups and topics all the same.
+    args.reports, args.quiet = getattr(args, "reports", None), True
+    return reports_of(args, settings)
 
 
 def _dates(_prefix: str, args: Any) -> Iterable[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jobs.arguments import SETTINGS, Parser, UsageError, add_options
+from jobs.arguments import SETTINGS, Options, Parser, UsageError, add_options
 from jobs.choices import AUTO, DEFAULT_KNOWN_ISSUES, LAST_RUN, LOCAL, SPARK
 
 DUMPS = """
@@ -53,3 +53,11 @@ def _master(text: str) -> str:
     raise UsageError(
         f"expected local, local[4], local[*], spark://host:7077, yarn or k8s://..., came {text!r}"
     )
+
+
+def run_batch(args: Options) -> int:
+    """Ingests, audits, or both; returns the exit code."""
+    from jobs.commands.batch import Batch
+    from jobs.commands.common import settings_of
+
+    return Batch.of(args, settings_of(args)).run()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Options, Parser, add_options
-from jobs.commands.engines import DUMPS, add_engine
+from jobs.arguments import Parser, add_options
+from jobs.commands.engines import DUMPS, add_engine, run_batch
 
 EXAMPLE = "ingest --dumps dumps/2026-11-20/ --snapshots lake/snapshots"
 
@@ -14,9 +14,4 @@ def add_arguments(command: Parser) -> None:
     add_engine(command)
 
 
-def run(args: Options) -> int:
-    """Ingests; returns the exit code."""
-    from jobs.commands.batch import Batch
-    from jobs.commands.common import settings_of
-
-    return Batch.of(args, settings_of(args)).run()
+run = run_batch

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.arguments import FAIL_ON, Options, Parser, add_options
-from jobs.commands.engines import DUMPS, WINDOW, add_engine
+from jobs.arguments import FAIL_ON, Parser, add_options
+from jobs.commands.engines import DUMPS, WINDOW, add_engine, run_batch
 
 EXAMPLE = "run --dumps 'dumps/2026-11-20/*.jsonl.gz' --output out/"
 
@@ -17,9 +17,4 @@ def add_arguments(command: Parser) -> None:
     add_engine(command)
 
 
-def run(args: Options) -> int:
-    """Ingests and audits; returns the exit code."""
-    from jobs.commands.batch import Batch
-    from jobs.commands.common import settings_of
-
-    return Batch.of(args, settings_of(args)).run()
+run = run_batch
