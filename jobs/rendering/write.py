@@ -49,7 +49,7 @@ def write_report(
     report = build_report(published, PublishedTables(reports, published), top)
     root = str(reports.root)
     if form == "markdown":
-        text = to_markdown(report, root, finding_pages, language)
+        text = to_markdown(report, root, finding_pages, language, top)
     else:
         before = history or read_history(reports, published.date, STRIP_NIGHTS)
         pages = FindingPages.of_this_installation(language)
