@@ -211,6 +211,7 @@ class Alerts(Destination):
     worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)
     timeout_seconds: Number = Field(default=10, gt=0, le=300)
     attempts: WholeNumber = Field(default=3, ge=1, le=10)
+    report_url: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
     @model_validator(mode="after")
     def _is_one_or_several(self) -> Alerts:
