@@ -701,20 +701,13 @@ def _alert(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _report(args: argparse.Namespace, settings: Settings) -> int:
-    from jobs.rendering.write import write_report  # noqa: PLC0415
+    from jobs.rendering.write import Look, write_report  # noqa: PLC0415
 
+    look = Look(args.top, settings.paths.finding_pages, language(settings.language))
     reports = Reports(_reports_location(args, settings), _newest_date(settings))
     written = reports.read(
         args.date,
-        lambda published: write_report(
-            reports,
-            published,
-            args.format,
-            args.output,
-            args.top,
-            settings.paths.finding_pages,
-            language=language(settings.language),
-        ),
+        lambda published: write_report(reports, published, args.format, args.output, look),
     )
     say_what = _say_beside(args, args.output)
     say_what(f"report of {written.date}: {written.verdict} {written.output}")
@@ -723,13 +716,12 @@ def _report(args: argparse.Namespace, settings: Settings) -> int:
 
 def _site(args: argparse.Namespace, settings: Settings) -> int:
     from jobs.rendering.site import write_site  # noqa: PLC0415 - only what is used
+    from jobs.rendering.write import Look  # noqa: PLC0415
 
     reports = Reports(_reports_location(args, settings), _newest_date(settings))
     last = reports.resolve(args.date).date
-    pages = settings.paths.finding_pages
-    site = write_site(
-        reports, last, args.nights, args.output, args.top, pages, language(settings.language)
-    )
+    look = Look(args.top, settings.paths.finding_pages, language(settings.language))
+    site = write_site(reports, last, args.nights, args.output, look)
     say(f"site: {count(len(site.pages), 'page')} up to {last}, and their index {site.index}")
     for line in site.failed:
         complain(line)
