@@ -213,6 +213,7 @@ class Alerts(Destination):
     worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)
     timeout_seconds: Number = Field(default=10, gt=0, le=300)
     attempts: WholeNumber = Field(default=3, ge=1, le=10)
+    report_url: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
     @model_validator(mode="after")
     def _is_one_or_several(self) -> Alerts:
@@ -290,6 +291,14 @@ class Settings(Section):
             return code
         raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
 
+    def overrides(self) -> list[str]:
+        """What ``--set`` takes to judge as these settings do: each value that is no default.
+
+        >>> Settings(persistence_seconds=60, strategies=()).overrides()
+        ['persistence_seconds=60']
+        """
+        return list(_differences(self.model_dump(mode="json", include=_JUDGED), _DEFAULTS, ""))
+
     def fingerprint(self) -> str:
         """A hash of the settings that the reports follow from: equal settings, equal hash."""
         # How a published run is shown and kept does not change it.
@@ -297,6 +306,40 @@ class Settings(Section):
         values = self.model_dump(mode="json", exclude=others)
         text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+#: What ``explain`` and ``what-if`` judge by.
+_JUDGED = {
+    "persistence_seconds",
+    "route_max_age_seconds",
+    "heartbeat_expiry_seconds",
+    "default_strategy",
+    "strategies",
+    "severity",
+}
+_DEFAULTS = Settings().model_dump(mode="json", include=_JUDGED)
+
+
+def _differences(values: dict[str, Any], defaults: dict[str, Any], within: str) -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _differences(value, defaults[name], f"{within}{name}.")
+        elif value != defaults[name]:
+            yield f"{within}{name}={_as_toml(value)}"
+
+
+def _as_toml(value: Any) -> str:
+    """A value as TOML has it; nothing of it is null."""
+    if isinstance(value, dict):
+        pairs = (
+            f"{json.dumps(key)} = {_as_toml(each)}"
+            for key, each in value.items()
+            if each is not None
+        )
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_as_toml, value))}]"
+    return json.dumps(value)
 
 
 #: A file of settings or known issues has some kilobytes; what is larger is another file.

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import starmap
 
 from jobs.kinds import PERSISTENT, SEVERITIES
 from jobs.languages.language import ENGLISH, Language
 from jobs.reports.problems import Finding, Problem, find_problems
-from jobs.reports.tables import Place, Tables, place_of
+from jobs.reports.tables import Place, Tables, anchor_of, place_of
 from jobs.settings import Alerts
 from jobs.storage import Published
 from jobs.text import in_utc, of_the_time, visible
@@ -28,8 +29,18 @@ OTHERS = Place("", "", "")
 _LONGEST_NAME = 120
 _LONGEST_TEXT = 400
 _MOST_FAULTS = 3
+#: More problems than these have a line for what is wrong, and one for who and why: six fit into
+#: 1,200 characters, and the page has the rest.
+_FEW = 2
+_LONGEST_ITEM, _LONGEST_SHORT_NAME = 180, 40
 #: In ``group_health``: the topic was judged, so that what is not found is not there.
 _AUDITED = "AUDITED"
+
+
+class Link(str):
+    """A line of ours with an address, which may become a link: no stranger's name is in it."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,8 @@ def read_digest(published: Published, tables: Tables) -> Digest:
 class Item:
     """A problem as a message has it, with those of its findings that it is sent for.
 
-    ``place`` has the exact names; ``summary`` and ``explanations`` are text of one line each.
+    ``place`` has the exact names; ``summary`` and ``explanations`` are text of one line each;
+    ``url`` is where the page has it, "" where nothing is known of a page.
     """
 
     place: Place
@@ -76,6 +88,7 @@ class Item:
     summary: str
     explanations: tuple[str, ...]
     findings: tuple[Finding, ...]
+    url: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,7 +96,8 @@ class Message:
     """What is sent: ``items`` are the worst of all, ``left_out`` is the number of the others.
 
     ``heading`` has no name that a stranger chose. ``resolved`` are the groups and topics whose
-    incident is over, for a service that has incidents. All text is in the ``language``.
+    incident is over, for a service that has incidents; ``url`` is the address of the page. All text
+    is in the ``language``.
     """
 
     date: str
@@ -92,6 +106,7 @@ class Message:
     items: tuple[Item, ...]
     left_out: int
     resolved: tuple[Place, ...] = ()
+    url: str = ""
     language: Language = ENGLISH
 
     @property
@@ -126,6 +141,8 @@ class Message:
         if left_out := self.left_out + len(self.items[kept:]):
             others = count(left_out, "more group and topic", "more groups and topics")
             lines.append(self.language("and {others}", others=others))
+        if self.url:
+            lines.append(Link(self.language("The page: {url}", url=self.url)))
         return lines
 
     @property
@@ -184,14 +201,22 @@ def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...
 def make_message(
     digest: Digest, chosen: Chosen, alerts: Alerts, language: Language = ENGLISH
 ) -> Message:
-    """The message about these problems, the worst first."""
-    shown = chosen[: alerts.groups_shown]
+    """The message about these problems, the worst first. Events go before them."""
+    first = chosen[: alerts.groups_shown]
+    url = (alerts.report_url or "").replace("{date}", digest.published.date)
+    several = len({place.cluster for place in digest.judged}) > 1
+
+    def item(problem: Problem, findings: tuple[Finding, ...]) -> Item:
+        anchor = url and f"{url}#{anchor_of(problem.place, several=several)}"
+        return _item(problem, findings, anchor, language, brief=len(first) > _FEW)
+
     return Message(
         date=digest.published.date,
         run_id=digest.published.run_id,
         heading=language.of(_heading(digest, chosen, alerts)),
-        items=tuple(_item(problem, findings, language) for problem, findings in shown),
-        left_out=len(chosen) - len(shown),
+        items=tuple(starmap(item, first)),
+        left_out=len(chosen) - len(first),
+        url=url,
         language=language,
     )
 
@@ -225,25 +250,35 @@ def _found(chosen: Chosen, *, is_new: bool) -> Text:
     )
 
 
-def _item(problem: Problem, findings: tuple[Finding, ...], language: Language) -> Item:
-    cluster, group, topic = map(shown, problem.place)
-    summary = Text(
-        "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
-        severity=problem.severity,
-        group=group,
-        topic=topic,
-        cluster=cluster,
-        found=problem.headline,
-        first_seen=_time(problem.first_seen),
-        until=_until(problem, findings),
+def _item(
+    problem: Problem, findings: tuple[Finding, ...], url: str, language: Language, *, brief: bool
+) -> Item:
+    longest = _LONGEST_SHORT_NAME if brief else _LONGEST_NAME
+    cluster, group, topic = (shown(name, longest) for name in problem.place)
+    summary = language.of(
+        Text(
+            "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
+            severity=problem.severity,
+            group=group,
+            topic=topic,
+            cluster=cluster,
+            found=problem.headline,
+            first_seen=_time(problem.first_seen),
+            until=_until(problem, findings),
+        )
     )
+    explanations = [language.of(text) for text in _explanations(problem, language)]
+    if brief:
+        room = max(_LONGEST_ITEM - len(summary), _LONGEST_SHORT_NAME)
+        explanations = [shown(text, room) for text in explanations[:1]]
     return Item(
         place=problem.place,
         severity=problem.severity,
         is_ongoing=problem.ongoing,
-        summary=language.of(summary),
-        explanations=tuple(map(language.of, _explanations(problem, language))),
+        summary=summary,
+        explanations=tuple(explanations),
         findings=findings,
+        url=url,
     )
 
 

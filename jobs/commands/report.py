@@ -64,20 +64,13 @@ def write_page(args: Options, settings: Settings) -> None:
     """Writes the page, or the ticket, of one date."""
     from jobs.commands.common import reports_of, say_beside
     from jobs.languages.language import language
-    from jobs.rendering.write import write_report
+    from jobs.rendering.write import Look, write_report
 
+    look = Look(args.top, settings.paths.finding_pages, language(settings.language))
     reports = reports_of(args, settings)
     written = reports.read(
         args.date,
-        lambda published: write_report(
-            reports,
-            published,
-            args.format,
-            args.output,
-            args.top,
-            settings.paths.finding_pages,
-            language=language(settings.language),
-        ),
+        lambda published: write_report(reports, published, args.format, args.output, look),
     )
     say_what = say_beside(args, args.output)
     say_what(f"report of {written.date}: {written.verdict} {written.output}")
@@ -91,16 +84,15 @@ def _write_site(args: Options, settings: Settings) -> None:
     from jobs.output import say
     from jobs.progress import complain
     from jobs.rendering.site import write_site
+    from jobs.rendering.write import Look
     from rebalance_core.english import count
 
     if args.output == STANDARD_OUTPUT or args.format != "html":
         raise SettingsError("expected a folder and --format html with --nights: a site has pages")
     reports = reports_of(args, settings)
     last = reports.resolve(args.date).date
-    pages = settings.paths.finding_pages
-    site = write_site(
-        reports, last, args.nights, args.output, args.top, pages, language(settings.language)
-    )
+    look = Look(args.top, settings.paths.finding_pages, language(settings.language))
+    site = write_site(reports, last, args.nights, args.output, look)
     say(f"site: {count(len(site.pages), 'page')} up to {last}, and their index {site.index}")
     for line in site.failed:
         complain(line)

@@ -33,7 +33,7 @@ from jobs.kinds import (
 from jobs.languages.rows import TEXTS, with_texts
 from jobs.reports.tables import PLACE, Place, Tables, place_of
 from jobs.reports.words import titles
-from jobs.text import of_the_time, span
+from jobs.text import span
 from rebalance_core.english import count
 from rebalance_core.texts import Text
 
@@ -132,25 +132,10 @@ class ShownFault:
         return lasts(self.fault, self.persistence)
 
     @property
-    def time(self) -> str:
-        """When its worst run was, and for how much of that time."""
-        return time_with_gaps(self.first_seen, self.last_seen, self.share_of_time)
-
-    @property
     def weight(self) -> tuple[bool, bool, float]:
         """The larger, the more it explains: whether it lasts and goes on, queues times seconds."""
         seconds = (self.last_seen - self.first_seen).total_seconds() + 1
         return self.lasts, self.ongoing, self.queues_affected * seconds
-
-
-def time_with_gaps(first_seen: datetime, last_seen: datetime, share: float | None) -> str:
-    """From when until when, and for how much of it, where there are gaps.
-
-    >>> time_with_gaps(datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 11), 0.88)
-    '2026-11-20 10:00:00 to 11:00:00, 88 % of the time'
-    """
-    time, gaps = span(first_seen, last_seen), of_the_time(share)
-    return Text("{time}, {gaps}", time=time, gaps=gaps) if gaps else time
 
 
 @dataclass(frozen=True)

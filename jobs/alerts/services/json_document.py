@@ -35,6 +35,7 @@ def document(message: Message) -> dict[str, Any]:
         "run_id": message.run_id,
         "problems": [_problem(each) for each in message.items],
         "problems_left_out": message.left_out,
+        "report_url": message.url or None,
     }
 
 
@@ -53,6 +54,7 @@ def _problem(item: Item) -> dict[str, Any]:
         "ongoing": item.is_ongoing,
         "summary": item.summary,
         "explanations": list(item.explanations),
+        "report_url": item.url or None,
         "findings": [
             {
                 "finding_id": finding_id,

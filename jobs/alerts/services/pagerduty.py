@@ -60,6 +60,7 @@ def _details(message: Message, item: Item) -> dict[str, Any]:
     cluster, group, topic = (name[:_LONGEST_NAME] for name in item.place)
     return {
         "client": "rebalance-audit",
+        **({"client_url": item.url} if item.url else {}),
         "payload": {
             "summary": inert(item.summary)[:_LONGEST_SUMMARY],
             "source": cluster or "RocketMQ",

@@ -22,6 +22,7 @@ from jobs.alerts.message import (
     resolved_places,
     shown,
 )
+from jobs.alerts.services.service import inert
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import Place, PublishedTables
 from jobs.settings import Alerts
@@ -340,3 +341,41 @@ def test_the_message_says_of_a_problem_what_the_page_says(tmp_path: Path) -> Non
     assert (item.severity, item.is_ongoing) == (problem.severity, problem.ongoing)
     assert f": {problem.headline}, since {problem.first_seen:%Y-%m-%d %H:%M} UTC" in item.summary
     assert problem.first_seen == NOON - timedelta(hours=3)
+
+
+def test_six_problems_take_1200_characters_and_each_says_who(tmp_path: Path) -> None:
+    names = [f"GID_payment-settlement-{n}" for n in range(6)]
+    evidence = "10.0.2.1{n}@app-DUP is used by 2 processes, {more}"
+    faults = [
+        report_row(
+            "group_faults",
+            consumer_group=name,
+            topic="TOPIC_payments",
+            fault="DUPLICATE_CLIENT_ID",
+            queues_affected=2,
+            evidence=evidence.format(n=n, more="and " * 90),
+        )
+        for n, name in enumerate(names)
+    ]
+    orphans = [orphan(name, consumer_group=name, topic="TOPIC_payments") for name in names]
+    lines = told(tmp_path / "six", orphaned_queues=orphans, group_faults=faults)
+    assert sum(map(len, lines)) < 1_200 - 6, lines
+    for number in range(6):
+        assert any(f"10.0.2.1{number}@app" in line for line in lines), lines
+    alone = told(tmp_path / "one", orphaned_queues=orphans[:1], group_faults=faults[:1])
+    assert max(map(len, alone)) > 400
+
+
+def test_a_message_ends_with_the_page_and_each_problem_knows_its_place_there(
+    tmp_path: Path,
+) -> None:
+    alerts = Alerts(report_url="https://audit.example/dt={date}.html")
+    rows = [orphan("1", consumer_group="G/1 @all", topic="%RETRY%<x>")]
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}))
+    message = make_message(found, problems_to_send(found, alerts, ()), alerts)
+    page = "https://audit.example/dt=2026-11-20.html"
+    assert message.lines[-1] == f"The page: {page}"
+    assert inert(message.lines[-1]) == f"The page: {page}"
+    assert inert(str(message.lines[-1])) != f"The page: {page}"
+    assert message.items[0].url == f"{page}#G%2F1%20%40all/%25RETRY%25%3Cx%3E"
+    assert "The page" not in "".join(told(tmp_path / "none", orphaned_queues=rows))

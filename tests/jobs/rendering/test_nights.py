@@ -13,6 +13,7 @@ import pytest
 from jobs.cli import main
 from jobs.rendering.nights import Night, Nights, history_of, read_history
 from jobs.rendering.site import to_html, write_site
+from jobs.rendering.write import Look
 from jobs.storage import Location, Reports
 from tests.support.reports import last_pointer
 from tests.support.written_reports import NOON, publish, report_row
@@ -149,7 +150,7 @@ def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(tmp_path: P
         audited(tmp_path, day, G="CRITICAL")
     shutil.rmtree(tmp_path / "orphaned_queues" / "dt=2026-11-19")
     reports, folder = Reports(Location(tmp_path)), tmp_path / "site"
-    site = write_site(reports, "2026-11-20", 30, str(folder), 10, None)
+    site = write_site(reports, "2026-11-20", 30, str(folder), Look(10))
     assert site.pages == ["2026-11-18", "2026-11-20"]
     (failed,) = site.failed
     assert failed.startswith("no page of 2026-11-19: ")
