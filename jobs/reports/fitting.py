@@ -59,9 +59,11 @@ def fitted(names: Row, rows: Sequence[Row], console: Console) -> ConsoleRenderab
 
 
 def _table(names: Row, rows: Sequence[Row], least: Sequence[int]) -> Table:
-    table = Table(box=_RULE, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(
+        box=_RULE, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="none"
+    )
     for name, width in zip(names, least, strict=True):
-        table.add_column(Text(name), min_width=width)
+        table.add_column(Text(name, "bold"), min_width=width)
     for row in rows:
         table.add_row(*map(_cell, names, row))
     return table
@@ -71,6 +73,8 @@ def _blocks(names: Row, rows: Sequence[Row]) -> Iterator[Text | Table]:
     for number, row in enumerate(rows, 1):
         yield Text(f"-- row {number} of {len(rows)} --")
         block = Table.grid(padding=(0, len(_GAP), 0, 0))
+        block.add_column(overflow="fold")
+        block.add_column()
         for name, cell in zip(names, row, strict=True):
             block.add_row(Text(name, "bold"), _cell(name, cell))
         yield block
