@@ -72,10 +72,10 @@ def is_of_the_machine(error: BaseException) -> bool:
     return isinstance(error, MemoryError | ModuleNotFoundError | OSError) or _is_of_damage(error)
 
 
-#: What PyArrow and Spark raise for a file whose bytes are not what was written.
+#: What PyArrow raises for a file whose bytes are not what was written.
 _DAMAGE = (
-    r"(?i)\bcorrupt|magic bytes not found|is not a parquet file|Expected magic number at tail|"
-    r"deserialize thrift|Unexpected end of (?:stream|input)|(?:CRC|checksum) verification failed"
+    r"(?i)\bcorrupt|magic bytes not found|is not a parquet file|deserialize thrift|"
+    r"Unexpected end of (?:stream|input)|(?:CRC|checksum) verification failed"
 )
 
 
@@ -209,15 +209,6 @@ _OF_SPARK: tuple[tuple[str, str], ...] = (
         "maxRetries, or stop other sessions of Spark",
     ),
     (
-        r"Exception: (?P<what>[^\n]+?) is not a Parquet file",
-        "the file {what} is damaged: restore it, or write its table again, and run again",
-    ),
-    (
-        r"CRC checksum verification failed|ParquetDecodingException|(?i:snappy\S* .{0,40}corrupt)",
-        "a Parquet file is damaged: restore it, or write its table again, and run again; the log "
-        "names the file",
-    ),
-    (
         r"(?:AccessControlException|AccessDeniedException|Permission denied)[: ]*(?P<what>[^\n]*)",
         "permission denied: {what}: give the user of the job the right to it",
     ),
@@ -258,7 +249,9 @@ def sentence_of_spark(text: str, log: str = "") -> str:
                 return _one_line(sentence.format(**found))
     if _GONE.search(text):
         return _JAVA_IS_GONE
-    return f"Spark failed: {_root_cause(log if 'JAVA_GATEWAY_EXITED' in text else text)}"
+    root = _root_cause(log if "JAVA_GATEWAY_EXITED" in text else text)
+    # A worker reads files by PyArrow, as this process does.
+    return _of_damage(root) if re.search(_DAMAGE, root) else f"Spark failed: {root}"
 
 
 #: Where a text names what it all began with, best first.

@@ -24,8 +24,8 @@ from rebalance_core.texts import Text, from_parts
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
 
-#: The word for ``--fail-on``, and the key of the summary.
-INCOMPLETE, _KEY = "INCOMPLETE", "incomplete"
+#: The key of the summary.
+_KEY = "incomplete"
 #: So many sentences are kept of each kind; then one says how many more there are.
 _MOST = 20
 #: Of fewer rounds nobody knows how often they come.

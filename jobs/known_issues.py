@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from jobs import choices
 from jobs.kinds import FINDING_KINDS
 from jobs.settings import NamePattern, Section, checked, find_text, parse_toml, read_text
 
-#: Where the known issues are looked for when no file is named.
-DEFAULT_KNOWN_ISSUES = Path("conf/known_issues.toml")
+DEFAULT_KNOWN_ISSUES = choices.DEFAULT_KNOWN_ISSUES
 
 
 class KnownIssue(Section):

@@ -5,18 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from jobs.choices import STANDARD_OUTPUT
 from jobs.errors import AuditError, InputError
 from jobs.failures import sentence_of
-from jobs.storage import Location
-from jobs.terminal import Terminal, show_in_pages
+from jobs.terminal import console_on, pager, show_in_pages
 from jobs.text import encodable, visible_lines
-
-#: In place of a file's name it is standard output.
-STANDARD_OUTPUT = "-"
 
 
 def say(text: str) -> None:
@@ -49,19 +45,13 @@ def write(text: str) -> None:
         raise AuditError(f"standard output cannot be written to: {sentence_of(error)}") from error
 
 
-def write_in_pages(
-    lines: Iterable[str], terminal: Terminal, *, pages: bool, is_wide: bool = False
-) -> None:
-    """Writes lines as they are, in a pager where there is one and they are more than a screen."""
-    pager = terminal.pager(os.environ) if pages else []
-    if not pager or terminal.height is None:
-        for line in lines:
-            write(line)
-        return
-    text = "\n".join(lines)
-    if text.count("\n") + 2 > terminal.height:  # the shell's prompt is a line too
+def write_in_pages(text: str, *, pages: bool, is_wide: bool = False) -> None:
+    """Writes a text as it is, in a pager where there is one and it is more than a screen."""
+    command = pager(sys.stdout) if pages else []
+    # The shell's prompt is a line too.
+    if command and text.count("\n") + 2 > console_on(sys.stdout).height:
         encoded = f"{encodable(text, sys.stdout)}\n".encode(sys.stdout.encoding)
-        if show_in_pages(encoded, pager, os.environ, is_wide=is_wide):
+        if show_in_pages(encoded, command, is_wide=is_wide):
             return
     write(text)
 
@@ -85,6 +75,8 @@ class _StandardOutput:
 
 def output_at(path: str) -> Output:
     """The file of this name; ``-`` is standard output."""
+    from jobs.storage import Location  # noqa: PLC0415 - PyArrow, which a line of text needs not
+
     return _StandardOutput() if path == STANDARD_OUTPUT else Location(path)
 
 
@@ -93,6 +85,8 @@ def text_file_at(path: str) -> Output:
 
     InputError where there is no such folder: nobody would read what is written to a new one.
     """
+    from jobs.storage import Location  # noqa: PLC0415 - as above
+
     output = output_at(path)
     if isinstance(output, Location) and output.is_local and not Path(output.base).parent.is_dir():
         raise InputError(

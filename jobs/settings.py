@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import tomllib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
@@ -30,12 +30,14 @@ from pydantic import (
     model_validator,
 )
 
+from jobs import choices
 from jobs.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.errors import SettingsError
 from jobs.languages.language import ENGLISH, LANGUAGES
 from jobs.masking import Masking
 from jobs.text import visible
 from rebalance_core import AllocationError, make_strategy
+from rebalance_core.errors import nearest
 
 #: How an offset is written where there is no place to name, as in the clients' log patterns.
 _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
@@ -44,8 +46,8 @@ _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
 WholeNumber = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 
-Severity = Literal["INFO", "WARNING", "CRITICAL"]
-SEVERITIES: tuple[Severity, ...] = ("INFO", "WARNING", "CRITICAL")
+Severity = choices.Severity
+SEVERITIES = choices.SEVERITIES
 
 
 class Section(BaseModel):
@@ -69,7 +71,7 @@ def is_pattern(pattern: str) -> str:
     return pattern
 
 
-#: The names of ``masking.DEFAULT_PATTERNS``.
+#: The names of ``secret_patterns.DEFAULT_PATTERNS``.
 DefaultPattern = Literal["BINDER_KEY", "NAMED_SECRET", "URL_PASSWORD", "RANDOM_TOKEN"]
 
 #: A regular expression over a whole name.
@@ -211,6 +213,7 @@ class Alerts(Destination):
     worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)
     timeout_seconds: Number = Field(default=10, gt=0, le=300)
     attempts: WholeNumber = Field(default=3, ge=1, le=10)
+    report_url: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
     @model_validator(mode="after")
     def _is_one_or_several(self) -> Alerts:
@@ -288,6 +291,14 @@ class Settings(Section):
             return code
         raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
 
+    def overrides(self) -> list[str]:
+        """What ``--set`` takes to judge as these settings do: each value that is no default.
+
+        >>> Settings(persistence_seconds=60, strategies=()).overrides()
+        ['persistence_seconds=60']
+        """
+        return list(_differences(self.model_dump(mode="json", include=_JUDGED), _DEFAULTS, ""))
+
     def fingerprint(self) -> str:
         """A hash of the settings that the reports follow from: equal settings, equal hash."""
         # How a published run is shown and kept does not change it.
@@ -295,6 +306,40 @@ class Settings(Section):
         values = self.model_dump(mode="json", exclude=others)
         text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+#: What ``explain`` and ``what-if`` judge by.
+_JUDGED = {
+    "persistence_seconds",
+    "route_max_age_seconds",
+    "heartbeat_expiry_seconds",
+    "default_strategy",
+    "strategies",
+    "severity",
+}
+_DEFAULTS = Settings().model_dump(mode="json", include=_JUDGED)
+
+
+def _differences(values: dict[str, Any], defaults: dict[str, Any], within: str) -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _differences(value, defaults[name], f"{within}{name}.")
+        elif value != defaults[name]:
+            yield f"{within}{name}={_as_toml(value)}"
+
+
+def _as_toml(value: Any) -> str:
+    """A value as TOML has it; nothing of it is null."""
+    if isinstance(value, dict):
+        pairs = (
+            f"{json.dumps(key)} = {_as_toml(each)}"
+            for key, each in value.items()
+            if each is not None
+        )
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_as_toml, value))}]"
+    return json.dumps(value)
 
 
 #: A file of settings or known issues has some kilobytes; what is larger is another file.
@@ -306,8 +351,7 @@ _MOST_ERRORS, _LONGEST = 50, 400
 #: The names of settings that --set takes.
 _KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
-#: Where the settings are looked for when none are named.
-DEFAULT_SETTINGS = Path("conf/audit.toml")
+DEFAULT_SETTINGS = choices.DEFAULT_SETTINGS
 
 
 def load_settings(path: str | Path | None, overrides: Sequence[str] = ()) -> Settings:
@@ -382,9 +426,8 @@ def source_of(named: str | None, default: Path) -> str | None:
 
 def _settings(source: str, text: str, overrides: Sequence[str]) -> Settings:
     values = parse_toml(source, text)
-    for override in overrides:
-        _apply(values, override)
-    return checked(Settings, source, values)
+    paths = [_apply(values, override) for override in overrides]
+    return checked(Settings, source, values, paths)
 
 
 def parse_toml(source: str, text: str) -> dict[str, Any]:
@@ -420,19 +463,78 @@ def _loaded(text: str) -> dict[str, Any]:
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def checked(model: type[_Model], source: str, values: dict[str, Any]) -> _Model:
-    """The values as the model; SettingsError with every error and its path."""
+#: By pydantic's type of an error what was expected; the context has its numbers.
+_EXPECTED = {
+    "missing": "expected a value, there is none",
+    "int_type": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "finite_number": "expected a finite number",
+    "string_type": "expected a text",
+    "bool_type": "expected true or false",
+    "tuple_type": "expected a list",
+    "dict_type": "expected a section",
+    "model_type": "expected a section",
+    "model_attributes_type": "expected a section",
+    "greater_than": "expected more than {gt}",
+    "greater_than_equal": "expected {ge} or more",
+    "less_than": "expected less than {lt}",
+    "less_than_equal": "expected {le} or less",
+    "literal_error": "expected {expected}",
+    "string_too_short": "expected a text of {min_length} characters or more",
+    "string_pattern_mismatch": "expected a text like {pattern}",
+    "too_short": "expected {min_length} of them or more",
+}
+_NOTHING_CAME = ("missing", "extra_forbidden")
+
+
+def checked(
+    model: type[_Model], source: str, values: dict[str, Any], overrides: Collection[str] = ()
+) -> _Model:
+    """The values as the model; SettingsError with every error, its path and where that is from.
+
+    ``overrides``: the paths that came by --set, and not from the source.
+    """
     try:
         return model.model_validate(values)
     except ValidationError as error:
+        errors = error.errors()
+        paths = [".".join(str(part) for part in each["loc"]) for each in errors]
+        named = [any(f"{path}.".startswith(f"{each}.") for each in overrides) for path in paths]
         lines = [
-            _shortened(f"  {'.'.join(str(part) for part in each['loc']) or '(top)'}: {each['msg']}")
-            + _shortened(f", came {each['input']!r}")
-            for each in error.errors()
+            _shortened(f"  {'--set ' * is_named}{path or '(top)'}: {_wrong(model, path, each)}")
+            + ("" if each["type"] in _NOTHING_CAME else _shortened(f", came {each['input']!r}"))
+            for path, is_named, each in zip(paths, named, errors, strict=True)
         ]
         if len(lines) > _MOST_ERRORS:
             lines[_MOST_ERRORS:] = [f"  and {len(lines) - _MOST_ERRORS} more"]
-        raise SettingsError(f"settings {visible(str(source))}:\n" + "\n".join(lines)) from error
+        place = "of the command line" if all(named) else visible(str(source))
+        raise SettingsError(f"settings {place}:\n" + "\n".join(lines)) from error
+
+
+def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any]) -> str:
+    """What is wrong with a value, in our words."""
+    if error["type"] == "extra_forbidden":
+        there = list(names_of(model))
+        # A name may be right, and its section missing.
+        last = path.rpartition(".")[2]
+        near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
+        meant = f": did you mean {' or '.join(near)}?" if near else ""
+        return f"there is no such setting{meant}"
+    expected = _EXPECTED.get(error["type"])
+    if expected is None:
+        return str(error["msg"]).removeprefix("Value error, ")
+    return expected.format(**error.get("ctx", {}))
+
+
+def names_of(model: type[BaseModel]) -> Iterator[str]:
+    """The names of all settings of a model, with those of their sections before them."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from (f"{name}.{each}" for each in names_of(kind))
+        else:
+            yield name
 
 
 def _shortened(text: str) -> str:
@@ -440,7 +542,8 @@ def _shortened(text: str) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}... ({len(text):,} characters)"
 
 
-def _apply(values: dict[str, Any], override: str) -> None:
+def _apply(values: dict[str, Any], override: str) -> str:
+    """Sets what an override says; gives its path."""
     key, separator, text = override.partition("=")
     if not separator or not _KEY.fullmatch(key.strip()):
         came = _shortened(repr(override))
@@ -454,6 +557,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise SettingsError(f"--set: {key}: {section} is no section")
     values[last] = value
+    return key.strip()
 
 
 def _value(key: str, text: str) -> Any:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rebalance_core.texts import Text
+if TYPE_CHECKING:  # the core brings NumPy, which an error of usage needs not
+    pass
 
 #: What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian keyboards
 #: among them: at the beginning of a cell, after spaces, too; and after a character that separates
@@ -63,13 +63,9 @@ def display_width(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    return sum(map(_columns, text))
+    from rich.cells import cell_len  # noqa: PLC0415 - its tables are of use for wide texts alone
 
-
-def _columns(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+    return cell_len(text)
 
 
 def padded(text: str, width: int) -> str:
@@ -89,7 +85,7 @@ def cut(text: str, width: int) -> str:
     """
     if display_width(text) <= width:
         return text
-    ends = accumulate(map(_columns, text))
+    ends = accumulate(map(display_width, text))
     kept = sum(end <= width - 3 for end in ends)
     return f"{text[:kept]}..."
 
@@ -214,6 +210,8 @@ def span(since: datetime, until: datetime) -> str:
     >>> span(begin, begin.replace(day=21))
     '2026-11-20 02:04:07 to 2026-11-21 02:04:07'
     """
+    from rebalance_core.texts import Text  # noqa: PLC0415 - see above
+
     if since == until:
         return day_and_time(since)
     same_day = in_utc(since).date() == in_utc(until).date()
@@ -229,6 +227,8 @@ def of_the_time(share: float | None) -> str:
     >>> of_the_time(0.88), of_the_time(0.999), of_the_time(1.0), of_the_time(None)
     ('88 % of the time', '99 % of the time', '', '')
     """
+    from rebalance_core.texts import Text  # noqa: PLC0415 - see above
+
     if share is None or share >= 1:
         return ""
     return Text("{percent} % of the time", percent=min(round(100 * share), 99))

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # Modules and tests stay to the end: to look through them again and again is for nothing.
 gc.disable()
+
+# What a run remembers is not the business of whoever runs the tests.
+os.environ["XDG_STATE_HOME"] = mkdtemp(prefix="rebalance-audit-tests-")
 
 # Runs in Airflow's own environment: make test-airflow.
 collect_ignore = ["airflow"]

@@ -10,14 +10,22 @@ from time import sleep
 
 from jobs.alerts.delivery import LONGEST_PAUSE, Attempts, DeliveryError
 from jobs.alerts.destinations import Ready, find_destination
-from jobs.alerts.digest import Digest, read_digest
-from jobs.alerts.message import OTHERS, findings_to_send, make_message, resolved_pairs
+from jobs.alerts.message import (
+    OTHERS,
+    Digest,
+    ids_of,
+    make_message,
+    problems_to_send,
+    read_digest,
+    resolved_places,
+)
 from jobs.alerts.metrics import metrics_text
 from jobs.alerts.note import NoteError, Notes
 from jobs.errors import AuditError
 from jobs.failures import sentence_of
 from jobs.languages.language import ENGLISH, Language
 from jobs.output import Output
+from jobs.reports.tables import PublishedTables
 from jobs.settings import Alerts, Destination
 from jobs.storage import Published, Reports
 from jobs.storage.lease import lease
@@ -49,18 +57,26 @@ def alert(
     LeaseError where another alert does not end, DeliveryError where a destination did not take its
     message, NoteError where that cannot be noted; the other destinations got theirs.
     """
-    digest = reports.read(date, lambda published: read_digest(reports, published))
+
+    def read(published: Published) -> tuple[Digest, str]:
+        tables = PublishedTables(reports, published)
+        digest = read_digest(published, tables)
+        if metrics is None:
+            return digest, ""
+        return digest, metrics_text(digest, tables, alerts.worst_groups)
+
+    digest, text = reports.read(date, read)
     published = digest.published
     if metrics is not None:
-        _write(metrics, metrics_text(digest, alerts.worst_groups))
+        _write(metrics, text)
         yield f"metrics of {published.date} written to {metrics}"
     if webhook:
         yield from _deliver_all(reports, digest, alerts, environment, now, warn, language)
     elif metrics is None:
         delivered = Notes(reports, published, warn).delivered("")
-        findings = findings_to_send(digest, alerts, delivered)
-        if findings or alerts.send == "ALWAYS":
-            yield "\n".join(make_message(digest, findings, alerts, language).lines)
+        chosen = problems_to_send(digest, alerts, delivered)
+        if chosen or alerts.send == "ALWAYS":
+            yield "\n".join(make_message(digest, chosen, alerts, language).lines)
         else:
             yield f"nothing to post of {published.date}"
 
@@ -114,15 +130,15 @@ def _deliver(
     date = digest.published.date
     prefix = f"{destination.name}: " if destination.name else ""
     delivered = notes.delivered(destination.name)
-    findings = findings_to_send(digest, alerts, delivered, destination.severity)
+    chosen = problems_to_send(digest, alerts, delivered, destination.severity)
     incidents = notes.incidents(destination.name) if destination.has_incidents else frozenset()
     # An earlier date does not show how it is now.
-    resolved = resolved_pairs(digest, incidents) if is_last else ()
-    if not findings and not resolved and (alerts.send != "ALWAYS" or destination.has_incidents):
+    resolved = resolved_places(digest, incidents) if is_last else ()
+    if not chosen and not resolved and (alerts.send != "ALWAYS" or destination.has_incidents):
         return f"{prefix}nothing to post of {date}"
-    message = replace(make_message(digest, findings, alerts, language), resolved=resolved)
+    message = replace(make_message(digest, chosen, alerts, language), resolved=resolved)
     if destination.has_incidents:
-        incidents |= {each.pair for each in message.problems}
+        incidents |= {each.place for each in message.items}
         incidents |= {OTHERS} if message.left_out else set()
         # Before the message: an incident that nobody noted would stay open for ever.
         try:
@@ -138,14 +154,14 @@ def _deliver(
             "are published, and the next alert tries it again"
         ) from None
     try:
-        notes.add(destination.name, {each.finding_id for each in findings})
+        notes.add(destination.name, ids_of(chosen))
         if resolved:
             notes.set_incidents(destination.name, incidents - set(resolved))
     except NoteError as error:
         raise NoteError(
             f"{prefix}the message was delivered, and the next alert posts it again: {error}"
         ) from error
-    posted = count(len({each.finding_id for each in findings}), "finding")
+    posted = count(len(ids_of(chosen)), "finding")
     closed = f", and that {count(len(resolved), 'incident')} resolved" if resolved else ""
     return f"{prefix}posted {posted} of {date}{closed}"
 

@@ -6,75 +6,107 @@ name contains. How a name is kept from being a link, a mention or bold is the ru
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import starmap
 
-from jobs.alerts.digest import Digest, Finding, Row
-from jobs.kinds import (
-    FROZEN_PROCESS,
-    PERSISTENT,
-    QUEUE_FINDINGS,
-    SEVERITIES,
-    STALLED,
-    badness,
-    worst,
-)
+from jobs.kinds import PERSISTENT, SEVERITIES
 from jobs.languages.language import ENGLISH, Language
+from jobs.reports.problems import Finding, Problem, find_problems
+from jobs.reports.tables import Place, Tables, anchor_of, place_of
 from jobs.settings import Alerts
+from jobs.storage import Published
 from jobs.text import in_utc, of_the_time, visible
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
 
-#: Cluster, consumer group and topic.
-Pair = tuple[str, str, str]
 #: In place of a group and topic: all that a message leaves out.
-OTHERS: Pair = ("", "", "")
+OTHERS = Place("", "", "")
 
 #: Nobody reads a screen of evidence in a chat.
 _LONGEST_NAME = 120
 _LONGEST_TEXT = 400
 _MOST_FAULTS = 3
-#: What queues of a kind are called in a count.
-QUEUES_OF = {
-    "DUPLICATE": "duplicate queue",
-    "ORPHANED": "orphaned queue",
-    STALLED: "stalled queue",
-}
+#: More problems than these have a line for what is wrong, and one for who and why: six fit into
+#: 1,200 characters, and the page has the rest.
+_FEW = 2
+_LONGEST_ITEM, _LONGEST_SHORT_NAME = 180, 40
 #: In ``group_health``: the topic was judged, so that what is not found is not there.
 _AUDITED = "AUDITED"
 
 
-@dataclass(frozen=True)
-class Problem:
-    """The findings of one consumer group and topic.
+class Link(str):
+    """A line of ours with an address, which may become a link: no stranger's name is in it."""
 
-    ``pair`` has the exact names; ``summary`` and ``explanations`` are text of one line each.
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A published run as alerts see it.
+
+    ``judged`` are the groups and topics that were audited; ``resolved``: how many findings of the
+    run before are not there any more.
     """
 
-    pair: Pair
+    published: Published
+    problems: tuple[Problem, ...]
+    judged: frozenset[Place]
+    resolved: int
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, of the worst problem first."""
+        return [each for problem in self.problems for each in problem.findings]
+
+
+def read_digest(published: Published, tables: Tables) -> Digest:
+    """Reads the run; InputError where one of its tables is gone."""
+    health = tables.read("group_health", [*Place._fields, "coverage"]).to_pylist()
+    former = tables.read("former_findings", ["status"])["status"].to_pylist()
+    return Digest(
+        published,
+        tuple(find_problems(tables)),
+        frozenset(place_of(row) for row in health if row["coverage"] == _AUDITED),
+        former.count("RESOLVED"),
+    )
+
+
+@dataclass(frozen=True)
+class Item:
+    """A problem as a message has it, with those of its findings that it is sent for.
+
+    ``place`` has the exact names; ``summary`` and ``explanations`` are text of one line each;
+    ``url`` is where the page has it, "" where nothing is known of a page.
+    """
+
+    place: Place
     severity: str
     is_ongoing: bool
     summary: str
     explanations: tuple[str, ...]
     findings: tuple[Finding, ...]
+    url: str = ""
 
 
 @dataclass(frozen=True)
 class Message:
-    """What is sent: ``problems`` are the worst of all, ``left_out`` is the number of the others.
+    """What is sent: ``items`` are the worst of all, ``left_out`` is the number of the others.
 
     ``heading`` has no name that a stranger chose. ``resolved`` are the groups and topics whose
-    incident is over, for a service that has incidents. All text is in the ``language``.
+    incident is over, for a service that has incidents; ``url`` is the address of the page. All text
+    is in the ``language``.
     """
 
     date: str
     run_id: str
     heading: str
-    problems: tuple[Problem, ...]
+    items: tuple[Item, ...]
     left_out: int
-    resolved: tuple[Pair, ...] = ()
+    resolved: tuple[Place, ...] = ()
+    url: str = ""
     language: Language = ENGLISH
 
     @property
@@ -87,8 +119,8 @@ class Message:
 
         It is better to know of all groups than why the first one is wrong: explanations go first.
 
-        >>> findings = Problem(("C", "G", "T"), "WARNING", True, "G / T", ("why",), ())
-        >>> message = Message("2026-11-20", "run", "Audit", (findings, findings), 0)
+        >>> item = Item(Place("C", "G", "T"), "WARNING", True, "G / T", ("why",), ())
+        >>> message = Message("2026-11-20", "run", "Audit", (item, item), 0)
         >>> message.fitted(lambda lines: len(lines) <= 4)
         ['Audit', '• G / T', '    why', '• G / T']
         >>> message.fitted(lambda lines: len(lines) <= 2)
@@ -101,24 +133,30 @@ class Message:
 
     def shortened(self, kept: int) -> list[str]:
         """The heading, so many lines of the problems, and how many problems are left out."""
-        lines, explanations = [self.heading], max(0, kept - len(self.problems))
-        for each in self.problems[:kept]:
+        lines, explanations = [self.heading], max(0, kept - len(self.items))
+        for each in self.items[:kept]:
             explained = each.explanations[:explanations]
             explanations -= len(explained)
             lines += [f"• {each.summary}", *(f"    {why}" for why in explained)]
-        if left_out := self.left_out + len(self.problems[kept:]):
+        if left_out := self.left_out + len(self.items[kept:]):
             others = count(left_out, "more group and topic", "more groups and topics")
             lines.append(self.language("and {others}", others=others))
+        if self.url:
+            lines.append(Link(self.language("The page: {url}", url=self.url)))
         return lines
 
     @property
     def _length(self) -> int:
-        return sum(1 + len(each.explanations) for each in self.problems)
+        return sum(1 + len(each.explanations) for each in self.items)
 
 
-def findings_to_send(
+#: The problems that a message is about, the worst first, each with the findings that it is for.
+Chosen = Sequence[tuple[Problem, tuple[Finding, ...]]]
+
+
+def problems_to_send(
     digest: Digest, alerts: Alerts, delivered: Collection[str], severity: str | None = None
-) -> list[Finding]:
+) -> Chosen:
     """The findings that are worth a message: lasting, severe enough, and no known issues.
 
     With ``send = "NEW"`` those that are new against the published run before, and whose ids are
@@ -126,89 +164,81 @@ def findings_to_send(
     ``severity`` goes before that of the settings.
     """
     severe = SEVERITIES[SEVERITIES.index(severity or alerts.severity) :]
-    lasting = [
-        each
-        for each in digest.findings
-        if each.persistence == PERSISTENT and each.severity in severe and not each.is_known
-    ]
-    if alerts.send == "NEW":
-        new = [each for each in lasting if each.status == "NEW"]
-        return [each for each in new if each.finding_id not in delivered]
-    return [each for each in lasting if each.ongoing]
+
+    def wanted(each: Finding) -> Finding | None:
+        if not _is_open(each) or each.severity not in severe:
+            return None
+        if alerts.send == "NEW":
+            return each.without(delivered) if each.status == "NEW" else None
+        return each if each.ongoing else None
+
+    chosen = ((each, tuple(filter(None, map(wanted, each.findings)))) for each in digest.problems)
+    return [(problem, findings) for problem, findings in chosen if findings]
 
 
-def resolved_pairs(digest: Digest, pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+def _is_open(finding: Finding) -> bool:
+    return finding.persistence == PERSISTENT and finding.known_issue is None
+
+
+def ids_of(chosen: Chosen) -> set[str]:
+    """The ids of the findings that a message is for."""
+    return {each for _, findings in chosen for finding in findings for each in finding.ids}
+
+
+def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...]:
     """Those of the groups and topics that were judged, and of which nothing lasting is left.
 
     A topic that was not judged is not resolved. ``OTHERS`` are when
-    whatever is open is among the pairs.
+    whatever is open is among the places.
     """
-    pairs = set(pairs)
-    judged = {_pair_of(row) for row in digest.health if row["coverage"] == _AUDITED}
-    still = {
-        each.pair
-        for each in digest.findings
-        if each.ongoing and each.persistence == PERSISTENT and not each.is_known
-    }
-    if still <= pairs:
+    places, judged = set(places), set(digest.judged)
+    still = {each.place for each in digest.findings if each.ongoing and _is_open(each)}
+    if still <= places:
         judged.add(OTHERS)
-    return tuple(sorted(pairs & judged - still))
+    return tuple(sorted(places & judged - still))
 
 
 def make_message(
-    digest: Digest, findings: Sequence[Finding], alerts: Alerts, language: Language = ENGLISH
+    digest: Digest, chosen: Chosen, alerts: Alerts, language: Language = ENGLISH
 ) -> Message:
-    """The message about these findings, by group and topic, the worst first."""
-    by_pair: dict[Pair, list[Finding]] = defaultdict(list)
-    for each in findings:
-        by_pair[each.pair].append(each)
-    minutes = {_pair_of(row): _queue_minutes(row) for row in digest.health}
-    worst_first = sorted(
-        by_pair, key=lambda pair: (_badness(by_pair[pair], minutes.get(pair, 0.0)), pair)
-    )
-    shown = worst_first[: alerts.groups_shown]
+    """The message about these problems, the worst first. Events go before them."""
+    first = chosen[: alerts.groups_shown]
+    url = (alerts.report_url or "").replace("{date}", digest.published.date)
+    several = len({place.cluster for place in digest.judged}) > 1
+
+    def item(problem: Problem, findings: tuple[Finding, ...]) -> Item:
+        anchor = url and f"{url}#{anchor_of(problem.place, several=several)}"
+        return _item(problem, findings, anchor, language, brief=len(first) > _FEW)
+
     return Message(
         date=digest.published.date,
         run_id=digest.published.run_id,
-        heading=language.of(_heading(digest, findings, len(by_pair), alerts)),
-        problems=tuple(_problem(digest, pair, by_pair[pair], language) for pair in shown),
-        left_out=len(by_pair) - len(shown),
+        heading=language.of(_heading(digest, chosen, alerts)),
+        items=tuple(starmap(item, first)),
+        left_out=len(chosen) - len(first),
+        url=url,
         language=language,
     )
 
 
-def _badness(findings: Sequence[Finding], queue_minutes: float) -> tuple[int, bool, float, int]:
-    return badness(
-        worst(each.severity for each in findings),
-        ongoing=any(each.ongoing for each in findings),
-        queue_minutes=queue_minutes,
-        queues=len({(each.kind, each.queue) for each in findings if each.queue is not None}),
-    )
-
-
-def _queue_minutes(row: Row) -> float:
-    """The minutes of queues with no owner or with several, of a row of ``group_health``."""
-    return float(row["orphan_queue_minutes"] + row["duplicate_queue_minutes"])
-
-
-def _heading(digest: Digest, findings: Sequence[Finding], pairs: int, alerts: Alerts) -> Text:
+def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
     """The first line. In every language it has "Rebalance audit", a keyword that robots ask for."""
-    found = _found(findings, pairs, is_new=alerts.send == "NEW")
-    resolved = sum(row["status"] == "RESOLVED" for row in digest.former)
-    if resolved:
-        of_before = count(resolved, "finding")
+    found = _found(chosen, is_new=alerts.send == "NEW")
+    if digest.resolved:
+        of_before = count(digest.resolved, "finding")
         found = Text(
             "{found}; {findings} of the run before resolved", found=found, findings=of_before
         )
     return Text("Rebalance audit of {date}: {found}", date=digest.published.date, found=found)
 
 
-def _found(findings: Sequence[Finding], pairs: int, *, is_new: bool) -> Text:
-    if not findings:
+def _found(chosen: Chosen, *, is_new: bool) -> Text:
+    if not chosen:
         return Text("no new findings") if is_new else Text("no open findings")
+    findings = (each for _, of_problem in chosen for each in of_problem)
     # A queue that was so again after a time has several rows, and is one finding.
     worst_last = sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
-    severity_of = {each.finding_id: each.severity for each in worst_last}
+    severity_of = {each: finding.severity for finding in worst_last for each in finding.ids}
     counts = Counter(severity_of.values())
     severities = [f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts[each]]
     number = len(severity_of)
@@ -216,76 +246,68 @@ def _found(findings: Sequence[Finding], pairs: int, *, is_new: bool) -> Text:
         "{findings} ({severities}) in {pairs}",
         findings=count(number, "new finding") if is_new else count(number, "open finding"),
         severities=joined(severities, "{before}, {next}"),
-        pairs=count(pairs, "group and topic", "groups and topics"),
+        pairs=count(len(chosen), "group and topic", "groups and topics"),
     )
 
 
-def _problem(
-    digest: Digest, pair: Pair, findings: Sequence[Finding], language: Language
-) -> Problem:
-    cluster, group, topic = pair
-    queues = {
-        kind: {e.queue for e in findings if e.kind == kind} for kind in QUEUE_FINDINGS.values()
-    }
-    found = [count(len(of_kind), QUEUES_OF[kind]) for kind, of_kind in queues.items() if of_kind]
-    severity = worst(each.severity for each in findings)
-    is_ongoing = any(each.ongoing for each in findings)
-    summary = Text(
-        "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
-        severity=severity,
-        group=shown(group),
-        topic=shown(topic),
-        cluster=shown(cluster),
-        found=joined(found, "{before}, {next}") or Text("no queue shows it"),
-        first_seen=_time(min(each.first_seen for each in findings)),
-        until=_until(findings, is_ongoing=is_ongoing),
+def _item(
+    problem: Problem, findings: tuple[Finding, ...], url: str, language: Language, *, brief: bool
+) -> Item:
+    longest = _LONGEST_SHORT_NAME if brief else _LONGEST_NAME
+    cluster, group, topic = (shown(name, longest) for name in problem.place)
+    summary = language.of(
+        Text(
+            "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
+            severity=problem.severity,
+            group=group,
+            topic=topic,
+            cluster=cluster,
+            found=problem.headline,
+            first_seen=_time(problem.first_seen),
+            until=_until(problem, findings),
+        )
     )
-    return Problem(
-        pair=pair,
-        severity=severity,
-        is_ongoing=is_ongoing,
-        summary=language.of(summary),
-        explanations=tuple(map(language.of, _explanations(digest, pair, findings, language))),
-        findings=tuple(findings),
+    explanations = [language.of(text) for text in _explanations(problem, language)]
+    if brief:
+        room = max(_LONGEST_ITEM - len(summary), _LONGEST_SHORT_NAME)
+        explanations = [shown(text, room) for text in explanations[:1]]
+    return Item(
+        place=problem.place,
+        severity=problem.severity,
+        is_ongoing=problem.ongoing,
+        summary=summary,
+        explanations=tuple(explanations),
+        findings=findings,
+        url=url,
     )
 
 
-def _until(findings: Sequence[Finding], *, is_ongoing: bool) -> Text:
+def _until(problem: Problem, findings: Sequence[Finding]) -> Text:
     """Until when it was so, for how much of the time, and since when over the runs before."""
     until = Text("ongoing")
-    if not is_ongoing:
-        until = Text("until {time}", time=_time(max(each.last_seen for each in findings)))
+    if not problem.ongoing:
+        until = Text("until {time}", time=_time(problem.last_seen))
     if share := of_the_time(min(each.share_of_time for each in findings)):
         until = Text("{until}, for {share} at least", until=until, share=share)
-    if (nights := max(each.nights_open or 0 for each in findings)) > 1:
-        since = min(each.open_since for each in findings if each.open_since is not None)
+    if problem.open_since is not None and problem.nights_open > 1:
         until = Text(
             "{until}, open since {time} ({nights} nights)",
             until=until,
-            time=_time(since),
-            nights=nights,
+            time=_time(problem.open_since),
+            nights=problem.nights_open,
         )
     return until
 
 
-def _explanations(
-    digest: Digest, pair: Pair, findings: Sequence[Finding], language: Language
-) -> Iterable[Text]:
-    causes = {cause for each in findings for cause in each.causes}
-    if any(each.kind == STALLED for each in findings):
-        causes.add(FROZEN_PROCESS)  # a stall names no causes; this one would explain it
-    faults = [row for row in digest.faults if _pair_of(row) == pair and row["fault"] in causes]
-    last_of_each = {row["fault"]: row for row in sorted(faults, key=lambda row: row["last_seen"])}
-    for fault, row in sorted(last_of_each.items())[:_MOST_FAULTS]:
+def _explanations(problem: Problem, language: Language) -> Iterable[Text]:
+    """Why it is, by the faults that explain most of it."""
+    lasting = [each for each in problem.faults if each.lasts]
+    for fault in lasting[:_MOST_FAULTS]:
         evidence, remedy = (
-            shown(language.of(row[name]), _LONGEST_TEXT) for name in ("evidence", "remedy")
+            shown(language.of(text), _LONGEST_TEXT) for text in (fault.evidence, fault.remedy)
         )
-        yield Text("{code}: {text}", code=fault, text=evidence)
+        yield Text("{code}: {text}", code=fault.fault, text=evidence)
         yield Text("Repair: {remedy}", remedy=remedy)
-
-
-def _pair_of(row: Row) -> Pair:
-    return row["cluster"], row["consumer_group"], row["topic"]
 
 
 def _time(time: datetime) -> str:

@@ -11,15 +11,18 @@ most findings. The others are counted together, as ``OTHER_CLUSTERS``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import product
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from jobs import __version__
-from jobs.alerts.digest import Digest, Finding
+from jobs.alerts.message import Digest
 from jobs.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
+from jobs.reports.problems import Finding
+from jobs.reports.tables import Tables
 from jobs.text import visible
 
 _PERSISTENCES = (PERSISTENT, TRANSIENT)
@@ -33,17 +36,45 @@ _MOST_CLUSTERS = 20
 OTHER_CLUSTERS = "(others)"
 
 
-def metrics_text(digest: Digest, worst_groups: int) -> str:
+_SEVERE = SEVERITIES[1:]
+#: The tables of which rows are counted, with the columns that they are counted by.
+_COUNTED = {
+    "group_faults": ("fault", "persistence", "known_issue"),
+    "stacked_client_ids": ("verdict", "persistence", "known_issue"),
+    "former_findings": ("status",),
+    "group_health": ("coverage", "completeness"),
+}
+_Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+class _Metric(NamedTuple):
+    """A gauge: its name without the common prefix, its help, its labels, its values by these."""
+
+    name: str
+    what: str
+    labels: Sequence[str]
+    values: Mapping[tuple[str, ...], float]
+
+
+def metrics_text(digest: Digest, tables: Tables, worst_groups: int) -> str:
     """The metrics of a run, with those of its ``worst_groups`` worst groups.
 
     All are gauges named ``rebalance_audit_...``, in base units; shares are from 0 to 1.
     """
     registry = CollectorRegistry()
-    clusters = _shown_clusters(digest)
-    _findings(registry, digest, clusters)
-    _worst_groups(registry, digest.findings, worst_groups)
-    _coverage(registry, digest, clusters)
-    _run(registry, digest)
+    rows = {
+        name: tables.read(name, ["cluster", *columns]).to_pylist()
+        for name, columns in _COUNTED.items()
+    }
+    for metric in (
+        *_of_rows(digest, rows, _shown_clusters(digest, rows)),
+        _of_worst_groups(digest.findings, worst_groups),
+        *_of_run(digest.published.summary),
+    ):
+        name = f"rebalance_audit_{metric.name}"
+        gauge = Gauge(name, metric.what, metric.labels, registry=registry)
+        for labels, value in metric.values.items():
+            (gauge.labels(*labels) if metric.labels else gauge).set(value)
     return generate_latest(registry).decode("utf-8")
 
 
@@ -51,13 +82,14 @@ def _label(name: str) -> str:
     return visible(name)[:_LONGEST_LABEL]
 
 
-def _shown_clusters(digest: Digest) -> Mapping[str, str]:
+def _shown_clusters(digest: Digest, rows: _Rows) -> Mapping[str, str]:
     """How each cluster of the run is called in the label."""
-    findings = Counter(each.cluster for each in digest.findings)
-    rows = (*digest.health, *digest.faults, *digest.stacked, *digest.former)
+    findings: Counter[str] = Counter()
+    for each in digest.findings:
+        findings[each.place.cluster] += len(each.ids)
     # Without any cluster the series are there all the same, as zeros.
-    names = {row["cluster"] for row in rows} | findings.keys() or {""}
-    worst = sorted(names, key=lambda name: (-findings[name], name))
+    names = {row["cluster"] for of_table in rows.values() for row in of_table}
+    worst = sorted(names | findings.keys() or {""}, key=lambda name: (-findings[name], name))
     return {
         name: _label(name) if place < _MOST_CLUSTERS else OTHER_CLUSTERS
         for place, name in enumerate(worst)
@@ -65,29 +97,16 @@ def _shown_clusters(digest: Digest) -> Mapping[str, str]:
 
 
 def _counted(
-    registry: CollectorRegistry,
-    name: str,
-    what: str,
-    labels: dict[str, Iterable[str]],
-    found: Iterable[tuple[str, ...]],
-) -> None:
-    """A gauge of how many rows have which labels: 0 for each combination that has none."""
-    gauge = Gauge(f"rebalance_audit_{name}", what, list(labels), registry=registry)
-    counts = Counter(found)
-    for values in {**dict.fromkeys(product(*labels.values())), **counts}:
-        gauge.labels(*values).set(counts[values])
+    name: str, what: str, labels: Mapping[str, Iterable[str]], found: Iterable[tuple[str, ...]]
+) -> _Metric:
+    """How many rows have which labels: 0 for each combination that has none."""
+    zeros = dict.fromkeys(product(*labels.values()), 0)
+    return _Metric(name, what, list(labels), {**zeros, **Counter(found)})
 
 
-def _single(registry: CollectorRegistry, name: str, what: str, value: float | None) -> None:
-    """A gauge without labels; none where there is no value, for 0 would be one."""
-    if value is not None:
-        Gauge(f"rebalance_audit_{name}", what, registry=registry).set(value)
-
-
-def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str, str]) -> None:
+def _of_rows(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterator[_Metric]:
     shown = clusters.values()
-    _counted(
-        registry,
+    yield _counted(
         "findings",
         "Orphaned, duplicate and stalled queues: rows of the tables of findings",
         {
@@ -100,24 +119,24 @@ def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str
         },
         (
             (
-                clusters[each.cluster],
+                clusters[each.place.cluster],
                 each.kind,
                 each.severity,
                 each.persistence,
                 each.status or "NONE",
-                _is(each.is_known),
+                _KNOWN[each.known_issue is not None],
             )
             for each in digest.findings
-            if each.queue is not None
+            for _ in each.queues
         ),
     )
     stacked = "Client ids that are more than once in a broker's list"
-    for name, what, label, values, rows in (
-        ("faults", "Faults of groups: rows of group_faults", "fault", FAULTS, digest.faults),
-        ("stacked_client_ids", stacked, "verdict", VERDICTS, digest.stacked),
+    faults = "Faults of groups: rows of group_faults"
+    for name, table, what, label, values in (
+        ("faults", "group_faults", faults, "fault", FAULTS),
+        ("stacked_client_ids", "stacked_client_ids", stacked, "verdict", VERDICTS),
     ):
-        _counted(
-            registry,
+        yield _counted(
             name,
             what,
             {"cluster": shown, label: values, "persistence": _PERSISTENCES, "known": _KNOWN},
@@ -126,73 +145,55 @@ def _findings(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str
                     clusters[row["cluster"]],
                     row[label],
                     row["persistence"],
-                    _is(row["known_issue"] is not None),
+                    _KNOWN[row["known_issue"] is not None],
                 )
-                for row in rows
+                for row in rows[table]
             ),
         )
-    _counted(
-        registry,
+    yield _counted(
         "former_findings",
         "What was open in the published run before and is not there any more",
         {"cluster": shown, "status": ("RESOLVED", "NOT_AUDITED")},
-        ((clusters[row["cluster"]], row["status"]) for row in digest.former),
+        ((clusters[row["cluster"]], row["status"]) for row in rows["former_findings"]),
     )
-
-
-def _is(value: bool) -> str:
-    return _KNOWN[value]
-
-
-def _worst_groups(
-    registry: CollectorRegistry, findings: Iterable[Finding], worst_groups: int
-) -> None:
-    gauge = Gauge(
-        "rebalance_audit_group_findings",
-        "Findings of the groups that have most, known issues left out",
-        ["cluster", "consumer_group", "severity"],
-        registry=registry,
-    )
-    severe = SEVERITIES[1:]
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for each in findings:
-        if each.severity in severe and not each.is_known:
-            counts.setdefault((each.cluster, each.consumer_group), Counter())[each.severity] += 1
-    worst = sorted(counts, key=lambda group: ([-counts[group][s] for s in severe[::-1]], group))
-    for group in worst[:worst_groups]:
-        names = [_label(name) for name in group]
-        for severity in severe:
-            # Two names may be the same when they are cut: their findings are added.
-            gauge.labels(*names, severity).inc(counts[group][severity])
-
-
-def _coverage(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str, str]) -> None:
-    _counted(
-        registry,
+    health = rows["group_health"]
+    yield _counted(
         "group_topics",
         "Groups and their topics: rows of group_health",
-        {"cluster": clusters.values(), "coverage": ("AUDITED",)},
-        ((clusters[row["cluster"]], row["coverage"]) for row in digest.health),
+        {"cluster": shown, "coverage": ("AUDITED",)},
+        ((clusters[row["cluster"]], row["coverage"]) for row in health),
     )
-    lowest: dict[str, float] = {}
-    for row in digest.health:
+    lowest: dict[tuple[str, ...], float] = {}
+    for row in health:
         if row["coverage"] == "AUDITED":
-            cluster = clusters[row["cluster"]]
+            cluster = (clusters[row["cluster"]],)
             lowest[cluster] = min(row["completeness"], lowest.get(cluster, 1.0))
-    completeness = Gauge(
-        "rebalance_audit_completeness_lowest_ratio",
-        "Of the audited topics the lowest share of brokers that answered",
-        ["cluster"],
-        registry=registry,
-    )
-    for cluster, share in lowest.items():
-        completeness.labels(cluster).set(share)
-    summary = digest.published.summary
-    rows = Gauge("rebalance_audit_rows", "Rows of a table", ["table"], registry=registry)
-    for table, count in summary["rows"].items():
-        rows.labels(table).set(count)
-    _counted(
-        registry,
+    what = "Of the audited topics the lowest share of brokers that answered"
+    yield _Metric("completeness_lowest_ratio", what, ["cluster"], lowest)
+
+
+def _of_worst_groups(findings: Iterable[Finding], worst_groups: int) -> _Metric:
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for each in findings:
+        if each.severity in _SEVERE and each.known_issue is None:
+            of_group = counts.setdefault(each.place[:2], Counter())
+            of_group[each.severity] += len(each.ids)
+    worst = sorted(counts, key=lambda group: ([-counts[group][s] for s in _SEVERE[::-1]], group))
+    values: Counter[tuple[str, ...]] = Counter()
+    for group in worst[:worst_groups]:
+        for severity in _SEVERE:
+            # Two names may be the same when they are cut: their findings are added.
+            values[*map(_label, group), severity] += counts[group][severity]
+    what = "Findings of the groups that have most, known issues left out"
+    return _Metric("group_findings", what, ["cluster", "consumer_group", "severity"], values)
+
+
+def _of_run(summary: Mapping[str, Any]) -> Iterator[_Metric]:
+    by_table: dict[tuple[str, ...], float] = {
+        (table,): number for table, number in summary["rows"].items()
+    }
+    yield _Metric("rows", "Rows of a table", ["table"], by_table)
+    yield _counted(
         "known_issues",
         "Entries of the file of known issues; an unused one matched nothing",
         {"state": ("IN_FORCE", "UNUSED", "EXPIRED")},
@@ -201,40 +202,23 @@ def _coverage(registry: CollectorRegistry, digest: Digest, clusters: Mapping[str
             for each in summary["known_issues"]
         ),
     )
-
-
-def _run(registry: CollectorRegistry, digest: Digest) -> None:
-    summary = digest.published.summary
-    Gauge(
-        "rebalance_audit_build_info",
-        "The version of the audit that wrote these metrics",
-        ["version"],
-        registry=registry,
-    ).labels(__version__).set(1)
+    what = "The version of the audit that wrote these metrics"
+    yield _Metric("build_info", what, ["version"], {(__version__,): 1})
     ingested = summary["inputs"]["ingested"] or {}
     lines = ingested.get("lines")
-    _single(registry, "input_lines", "Lines of the dumps", lines)
-    _single(
-        registry,
-        "quarantined_lines_ratio",
-        "The share of the lines of the dumps that was not understood",
-        ingested["quarantined"] / lines if lines else None,
-    )
-    _single(
-        registry,
-        "run_started_timestamp_seconds",
-        "When the published run began",
-        datetime.fromisoformat(summary["started_at"]).timestamp(),
-    )
-    _single(
-        registry,
-        "run_duration_seconds",
-        "How long the published run took",
-        summary["duration_seconds"],
-    )
-    _single(
-        registry,
-        "last_snapshot_timestamp_seconds",
-        "The last snapshot that the published run has",
-        datetime.fromisoformat(summary["window"]["last_snapshot"]).timestamp(),
-    )
+    last = summary["window"]["last_snapshot"]
+    for name, what, value in (
+        ("input_lines", "Lines of the dumps", lines),
+        (
+            "quarantined_lines_ratio",
+            "The share of the lines of the dumps that was not understood",
+            ingested["quarantined"] / lines if lines else None,
+        ),
+        ("run_started_timestamp_seconds", "When the published run began", summary["started_at"]),
+        ("run_duration_seconds", "How long the published run took", summary["duration_seconds"]),
+        ("last_snapshot_timestamp_seconds", "The last snapshot that the published run has", last),
+    ):
+        # Without a value there is none, for 0 would be one.
+        if value is not None:
+            seconds = datetime.fromisoformat(value).timestamp() if isinstance(value, str) else value
+            yield _Metric(name, what, (), {(): seconds})

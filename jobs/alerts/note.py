@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from jobs.alerts.message import Pair
 from jobs.errors import AuditError
+from jobs.reports.tables import Place
 from jobs.storage import Location, Published, Reports
 
 
@@ -35,7 +35,7 @@ class _Note(BaseModel):
 
 
 class _Incidents(BaseModel):
-    destinations: dict[str, frozenset[Pair]] = {}
+    destinations: dict[str, frozenset[Place]] = {}
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -67,13 +67,13 @@ class Notes:
         run = {"date": self._published.date, "run_id": self._published.run_id}
         self._write(self._note, note.model_copy(update={**run, **update}))
 
-    def incidents(self, destination: str) -> frozenset[Pair]:
+    def incidents(self, destination: str) -> frozenset[Place]:
         """The groups and topics of which a destination has an open incident."""
         consequence = "close the incidents that are open now by hand when they are over"
         note = self._read(_Incidents, self._incidents, consequence)
         return note.destinations.get(destination, frozenset())
 
-    def set_incidents(self, destination: str, pairs: Collection[Pair]) -> None:
+    def set_incidents(self, destination: str, pairs: Collection[Place]) -> None:
         """Notes which incidents a destination has; NoteError where it cannot."""
         note = self._read(_Incidents, self._incidents)
         named = {**note.destinations, destination: frozenset(pairs)}

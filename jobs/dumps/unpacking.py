@@ -19,6 +19,16 @@ _CHUNK = 1 << 20
 _LEAST_LINE = 100
 
 
+class Meter:
+    """How many bytes of files this process has read, for whoever shows how far it is."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+
+READ = Meter()
+
+
 class Line(NamedTuple):
     """A line without its line feed, and its bytes; of one that is too long the beginning alone."""
 
@@ -166,8 +176,10 @@ def _chunks(path: str, start: int) -> Iterator[bytes]:
         with location.file_system.open_input_file(location.base) as file:
             file.seek(start)
             while data := file.read(_CHUNK):
+                READ.bytes += len(data)
                 yield data
         return
     with location.file_system.open_input_stream(location.base, compression=None) as stream:
         while data := stream.read(_CHUNK):
+            READ.bytes += len(data)
             yield data

@@ -7,7 +7,7 @@ history as the published tables have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jobs.errors import InputError
 from jobs.instants import Instant, to_datetime
@@ -17,6 +17,7 @@ from jobs.judge.evaluation import Asked, MemberFacts, answer, questions, state_o
 from jobs.judge.history import Row, judge
 from jobs.judge.situations import Period, find_situations
 from jobs.judge.terms import Terms
+from jobs.kinds import SEVERITIES
 from jobs.masking import Masking
 from jobs.schemas import (
     DUPLICATE_QUEUES,
@@ -57,6 +58,9 @@ class Moment:
     held: tuple[Held, ...] = ()
     backlog: Mapping[QueueKey, int] | None = None
     backlog_at: Instant | None = None
+    #: The first and the last snapshot that there is; the worst row of the topic at any time.
+    snapshots: tuple[Instant, Instant] | None = None
+    worst: Row | None = None
     #: What of the client ids must not be shown.
     masking: Masking = field(default_factory=Masking)
 
@@ -109,11 +113,25 @@ def find_moments(
         evaluated |= answer(question, rules).by_id()
     judged = judge(dossier, found, evaluated, terms)
     return [
-        _moment(dossier, members, period, snapshot_time, judged, terms)
+        replace(
+            _moment(dossier, members, period, snapshot_time, judged, terms),
+            snapshots=(times[0], times[-1]),
+            worst=_worst(judged, each),
+        )
         for each in ([topic] if topic is not None else sorted(topics))
         for period in found.by_topic[each]
         if period.first_seen <= snapshot_time <= period.last_seen
     ]
+
+
+def _worst(judged: Mapping[str, Sequence[Row]], topic: str) -> Row | None:
+    """The worst row of a topic in the tables of episodes, of equal ones the longest."""
+    rows = [row for table in _EPISODES for row in judged.get(table.name, [])]
+    return max(
+        (row for row in rows if row["topic"] == topic),
+        key=lambda row: (SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]),
+        default=None,
+    )
 
 
 def _moment(

@@ -11,10 +11,10 @@ from itertools import accumulate, pairwise
 from typing import Any
 from unicodedata import category, east_asian_width
 
+from jobs import choices
 from rebalance_core.texts import Text, forms, pieces
 
-#: By code how people call them; English is the source and has no folder.
-LANGUAGES = {"en": "English", "zh": "中文"}
+LANGUAGES = choices.LANGUAGES
 
 
 @dataclass(frozen=True)

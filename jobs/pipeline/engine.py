@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from jobs.choices import AUTO, LOCAL, SPARK
 from jobs.dumps.files import list_local_files
 from jobs.engines.engine import Engine
 from jobs.engines.local import LocalEngine
@@ -16,8 +17,6 @@ from jobs.errors import InputError, SettingsError
 from jobs.progress import Progress
 from jobs.schemas import SNAPSHOT_TABLES
 from jobs.storage import Location, Snapshots
-
-AUTO, LOCAL, SPARK = "auto", "local", "spark"
 
 #: So much text, and so many rows, take some tens of seconds without Spark ...
 _MOST_BYTES = 1 << 30

@@ -9,7 +9,7 @@ from typing import Any
 from jobs.judge.moment import Moment
 from jobs.languages.language import language
 from jobs.pipeline.terms import strategy_rules
-from jobs.reports.explain import explain_lines
+from jobs.reports.explain import WIDTH, explain_lines
 from jobs.reports.what_if import what_if_group_lines, what_if_lines, what_if_values
 from jobs.settings import Settings
 from rebalance_core import Change, Situation, WhatIf
@@ -26,10 +26,11 @@ class ShellText(str):
         return str(self)
 
 
-def explain_moment(moment: Moment, settings: Settings) -> ShellText:
+def explain_moment(moment: Moment, settings: Settings, width: int = WIDTH) -> ShellText:
     """The text of ``explain`` for a moment that was found."""
     situation = Situation(moment.state, strategy_rules(settings))
-    return _masked(explain_lines(situation, moment, language(settings.language)), settings)
+    lines = explain_lines(situation, moment, language(settings.language), width)
+    return _masked(lines, settings)
 
 
 def predict_moment(
@@ -57,7 +58,7 @@ class GroupPrediction:
 
 
 def predict_moments(
-    moments: Sequence[Moment], changes: Sequence[Change], settings: Settings
+    moments: Sequence[Moment], changes: Sequence[Change], settings: Settings, width: int = WIDTH
 ) -> GroupPrediction:
     """What the changes do to the topics of a group; each moment is of one topic.
 
@@ -73,10 +74,10 @@ def predict_moments(
         (moment,) = moments
         topic = moment.state.topic
         lines = what_if_lines(
-            situations[topic], answers[topic], moment, language(settings.language)
+            situations[topic], answers[topic], moment, language(settings.language), width
         )
     else:
-        lines = what_if_group_lines(predictions, language(settings.language))
+        lines = what_if_group_lines(predictions, language(settings.language), width)
     values = settings.masking.to_masking().mask_all(what_if_values(predictions))
     is_safe = all(each.safe for each in answers.values())
     return GroupPrediction(_masked(lines, settings), values, is_safe)

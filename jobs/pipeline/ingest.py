@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,13 @@ import pyarrow as pa
 from jobs.dumps.files import InputFile, slices_of
 from jobs.dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
 from jobs.dumps.times import PlausibleTimes
+from jobs.dumps.unpacking import READ
 from jobs.engines.engine import Engine, Slice
 from jobs.errors import InputError
 from jobs.incomplete import dumps_that_lack_lines
 from jobs.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
 from jobs.pipeline.ingested import Ingested, check_quarantine, publish_ingest
-from jobs.progress import Progress
+from jobs.progress import Progress, Share
 from jobs.publish.tables import write_tables
 from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
 from jobs.settings import Settings
@@ -30,6 +31,7 @@ from jobs.storage import SnapshotWriter
 from rebalance_core.texts import Text
 
 _LOGGER = logging.getLogger(__name__)
+_MB = 1_000_000
 
 
 def ingest(
@@ -48,6 +50,7 @@ def ingest(
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
     with progress.step("records") as step:
+        step.meter = _meter(sum(file.size for file in files))
         read = read_dumps(engine, files, settings)
         step.rows = read.lines
     with progress.step("snapshot tables") as step:
@@ -67,6 +70,17 @@ def ingest(
     )
     check_quarantine(result, publish_ingest(result, rows, writer, settings, progress), settings)
     return result
+
+
+def _meter(size: int) -> Callable[[], Share | None]:
+    """How much of so many bytes this process has read; None where others read them."""
+    before = READ.bytes
+
+    def share() -> Share | None:
+        done = min(READ.bytes - before, size)
+        return (done // _MB, size // _MB, "MB") if done and size >= _MB else None
+
+    return share
 
 
 def tables_of_dumps(

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from jobs.choices import SPARK
 from jobs.dumps.files import InputFile, list_local_files
 from jobs.errors import InputError
-from jobs.pipeline.engine import SPARK, Choice, open_engine
+from jobs.pipeline.engine import Choice, open_engine
 from jobs.pipeline.inputs import Inputs, require_tables, window_of_last
 from jobs.progress import Progress
 from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES
@@ -131,6 +132,13 @@ def _times(table: ds.Dataset) -> tuple[datetime, datetime] | None:
                 return None
             found += [time for time in (of_column["min"], of_column["max"]) if time is not None]
     return (min(found), max(found)) if found else None
+
+
+def times_there(snapshots: Location) -> str:
+    """When the snapshots of the tables are; '' where their files do not say it."""
+    tables = Snapshots.open(snapshots)
+    times = _times(tables.parquet(HEARTBEATS.name)) if tables.has(HEARTBEATS.name) else None
+    return "" if times is None else f"the snapshots go from {_iso(times[0])} to {_iso(times[1])}"
 
 
 def _last_date(heartbeats: ds.Dataset) -> str | None:

@@ -130,6 +130,7 @@ def publish(
                 "brokers": broker_addresses(inputs, seen.last, masking),
                 "versions": dict(made.versions),
                 "settings": task.settings.fingerprint(),
+                "settings_set": masking.mask_all(task.settings.overrides()),
                 # Which files they and the known issues came from: nobody may have named them.
                 "sources": masking.mask_all(dict(task.sources)),
             },

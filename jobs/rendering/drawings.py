@@ -22,7 +22,7 @@ from jobs.rendering.pictures import (
     named_taker,
     whole,
 )
-from jobs.rendering.words import in_words, titled
+from jobs.reports.words import in_words, titled
 from jobs.text import display_width
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
@@ -300,6 +300,7 @@ def draw_allocation(
 ) -> Drawing:
     """Clients down, queues across; what the repair moves is framed in the picture after it."""
     takes = allocation.then if repaired else allocation.now
+    gone = allocation.gone if repaired else frozenset()
     involved = {
         whole(taker)
         for queue in allocation.queues
@@ -322,10 +323,10 @@ def draw_allocation(
         for column, queue in enumerate(allocation.queues):
             x = _LEFT + 48 + column * _CELL
             here = [t for t in takes[queue] if whole(t) == taker]
-            css = colour(owner_number) if here and owner_number else "several" if here else "none"
-            cells[css].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
             if not here:
                 continue
+            css = colour(owner_number) if owner_number else "several"
+            cells[css].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
             if len(takes[queue]) > 1 and not is_at_times(here[0]):
                 cells["mark duplicate"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
             if repaired and Counter(here) != Counter(
@@ -335,14 +336,20 @@ def draw_allocation(
             sign = "~" if is_at_times(here[0]) else str(len(here)) if len(here) > 1 else "●"
             labels.append(Label("owner", x + _CELL / 2, y + 14, sign))
     y = top + len(rows) * _CELL
-    orphans = [n for n, queue in enumerate(allocation.queues) if not takes[queue]]
+    orphans = [queue for queue in allocation.queues if not takes[queue] and queue not in gone]
     labels.append(Label("name", _LEFT + 42, y + 14, Text("nobody")))
-    for column in range(len(allocation.queues)):
+    for column, queue in enumerate(allocation.queues):
         x = _LEFT + 48 + column * _CELL
-        cells["none"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
-        if column in orphans:
+        if queue in orphans:
             cells["mark orphaned"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
             labels.append(Label("nobody", x + _CELL / 2, y + 14, "✕"))
+        elif queue in gone:
+            labels.append(Label("owner", x + _CELL / 2, y + 14, "–"))  # noqa: RUF001 - a dash
+    # One line a row, in pieces as broad as a cell, where nobody takes a queue.
+    middles = (round(top + (number + 0.5) * _CELL) for number in range(len(rows) + 1))
+    width = len(allocation.queues) * _CELL
+    grid = "".join(f"M{round(_LEFT + 49)} {middle}h{round(width - 2)}" for middle in middles)
+    shapes.append(Shape("cells none", grid))
     # Marks and frames lie over the cells.
     over = sorted(cells.items(), key=lambda each: (each[0].startswith("m"), each[0]))
     shapes += [Shape(css, "".join(paths)) for css, paths in over]

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from jobs.kinds import KINDS, kind_of
 from jobs.languages.language import ENGLISH, Language
-from jobs.rendering.words import titled
+from jobs.reports.words import titled
 from jobs.settings import installed_folder
 from rebalance_core.texts import Text
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import count as count_up
 from typing import Any
 from urllib.parse import quote
 
@@ -24,13 +25,19 @@ from markupsafe import Markup, escape
 from jobs import __version__
 from jobs.kinds import kind_of
 from jobs.languages.language import ENGLISH, Language
-from jobs.rendering.commands import Commands, commands_for, where_published
 from jobs.rendering.drawings import shorten
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
-from jobs.rendering.problems import Problem
-from jobs.rendering.report import MOST_GROUPS, MOST_LISTED, Detail, Report
-from jobs.rendering.words import begin, in_words, meaning_of, sentences, titled, within
+from jobs.rendering.report import (
+    MOST_GROUPS,
+    MOST_LISTED,
+    MOST_NAMES,
+    Report,
+    ranges,
+)
+from jobs.reports.commands import Commands, commands_for, where_published
+from jobs.reports.problems import Problem, Queue
+from jobs.reports.words import begin, in_words, meaning_of, sentences, titled, within
 from jobs.text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from rebalance_core.english import count, noun
 from rebalance_core.texts import Text
@@ -39,6 +46,8 @@ from rebalance_core.texts import Text
 _MOST_REMEDIES = 5
 #: How many faults of a topic are shown in full.
 _MOST_FAULTS = 4
+#: How many lines of findings a card has at most.
+_MOST_FINDINGS = 12
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.
 _AFTER_SEPARATOR = re.compile(r"(?<=[-_./@:|%#+~,;=])")
@@ -201,6 +210,7 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
         "begin": begin,
         "clock": _clock,
         "count": count,
+        "day_and_time": day_and_time,
         "in_words": in_words,
         "instant": datetime.fromisoformat,
         "iso": iso,
@@ -228,11 +238,19 @@ def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str
     """What templates know of a report, whatever they write."""
     return {
         "report": report,
-        "reports": reports,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
         "several_clusters": len(report.clusters) > 1,
         "run_options": where_published(report.published, reports),
     }
+
+
+def _queues_by_kind(problem: Problem) -> list[tuple[str, str]]:
+    """Which of its queues have which finding."""
+    queues: dict[str, set[Queue]] = {}
+    for each in problem.findings:
+        if each.queues and (each.is_severe or not problem.counts):
+            queues.setdefault(each.kind, set()).update(each.queues)
+    return [(kind, ranges(problem.place.topic, of)) for kind, of in queues.items()]
 
 
 def to_html(
@@ -254,11 +272,8 @@ def to_html(
     script = _template("page.js")
     held = pages or FindingPages()
 
-    def shown(problems: list[Problem]) -> list[Detail]:
-        return [detail for each in problems if (detail := report.detail_of(each))]
-
     def commands_of(problem: Problem) -> Commands:
-        return commands_for(problem, report.published, reports, held)
+        return commands_for(problem, report.published, reports, held.checks)
 
     def page_on(kind: str) -> Markup:
         return held.html(kind, report.kinds)
@@ -267,14 +282,18 @@ def to_html(
         "history": history,
         "nights": nights,
         "commands_for": commands_of,
+        "ids": map("p{}".format, count_up(1)).__next__,
         "most_faults": _MOST_FAULTS,
+        "most_findings": _MOST_FINDINGS,
         "most_groups": MOST_GROUPS,
         "most_listed": MOST_LISTED,
+        "most_names": MOST_NAMES,
         "most_remedies": _MOST_REMEDIES,
         "page_on": page_on,
+        "queues_by_kind": _queues_by_kind,
+        "ranges": ranges,
         "script": Markup(script),  # noqa: S704 - a file of the package, with no value in it
         "script_hash": b64encode(sha256(script.encode()).digest()).decode(),
-        "shown": shown,
     }
     return html_environment(language).get_template("report.html").render(values)
 
@@ -284,7 +303,8 @@ def to_markdown(
     reports: str,
     finding_pages: str | None = None,
     language: Language = ENGLISH,
+    top: int = 10,
 ) -> str:
-    """The verdict and the worst of it, for a ticket."""
-    values = _values(report, reports, finding_pages) | {"top": max(len(report.details), 1)}
+    """The verdict and the worst of it, of so many topics, for a ticket."""
+    values = _values(report, reports, finding_pages) | {"top": max(top, 1)}
     return _markdown_environment(language).get_template("report.md").render(values) + "\n"

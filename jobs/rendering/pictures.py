@@ -15,9 +15,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
-from jobs.kinds import kind_of
+from jobs.kinds import PERSISTENT, STALLED, kind_of
+from jobs.reports.problems import Finding
 from rebalance_core import sort_client_ids
 from rebalance_core.english import count, list_of
+from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
 Row = Mapping[str, Any]
@@ -124,6 +126,16 @@ class AfterRepair:
         """How many queues change hands."""
         return sum(before != self.then[queue] for queue, before in self.now.items())
 
+    @property
+    def gone(self) -> frozenset[Queue]:
+        """The queues that are in no route any more: a repair leaves no finding, and no taker.
+
+        A repair that makes all routes one may leave others: there only such queues lose theirs.
+        """
+        if self.findings_left and self.fault != ROUTE_DIVERGENCE:
+            return frozenset()
+        return frozenset(queue for queue, takers in self.then.items() if not takers)
+
 
 #: More queues than this make no picture; those with findings come first.
 MOST_LANES = 24
@@ -229,21 +241,23 @@ def number_clients(client_ids: Iterable[str]) -> dict[str, int]:
 
 def timeline(
     states: States,
-    findings: Mapping[str, Sequence[Row]],
+    findings: Sequence[Finding],
     faults: Sequence[Row],
     reassignments: Sequence[Row],
 ) -> Timeline | None:
     """The picture of a place; None where no state of it was published.
 
-    ``findings`` has by kind the rows of its table, ``faults`` and ``reassignments`` are those of
-    theirs. The picture begins a little before the first finding or fault and ends a little after
-    the last one.
+    ``faults`` and ``reassignments`` are rows of their tables. The picture begins a little before
+    the first finding or fault and ends a little after the last one.
     """
     extent = states.extent
     if extent is None:
         return None
-    start, end = _focus(states, extent, [*faults, *(r for rows in findings.values() for r in rows)])
-    marks = _marks(states, findings)
+    of_queues = [each for each in findings if each.queues]
+    times = [(each.first_seen, each.last_seen) for each in of_queues]
+    times += [(row["first_seen"], row["last_seen"]) for row in faults]
+    start, end = _focus(states, extent, times)
+    marks = _marks(states, of_queues)
     faulty = set(marks)
     healthy = sorted(states.queues - faulty)
     shown = [*sorted(faulty), *healthy][:MOST_LANES]
@@ -266,29 +280,28 @@ def timeline(
 
 
 def _focus(
-    states: States, extent: tuple[datetime, datetime], rows: Sequence[Row]
+    states: States, extent: tuple[datetime, datetime], times: Sequence[tuple[datetime, datetime]]
 ) -> tuple[datetime, datetime]:
-    if not rows:
+    if not times:
         return extent
-    first = min(row["first_seen"] for row in rows)
-    last = states.until(max(row["last_seen"] for row in rows))
+    first = min(first for first, _ in times)
+    last = states.until(max(last for _, last in times))
     margin = max((last - first) / 8, 4 * states.interval)
     return max(extent[0], first - margin), min(extent[1], last + margin)
 
 
-def _marks(states: States, findings: Mapping[str, Sequence[Row]]) -> dict[Queue, list[Mark]]:
+def _marks(states: States, findings: Sequence[Finding]) -> dict[Queue, list[Mark]]:
     marks: dict[Queue, list[Mark]] = defaultdict(list)
-    for kind, rows in findings.items():
-        for row in rows:
-            marks[Queue(row["broker_name"], row["queue_id"])].append(
-                Mark(
-                    kind=kind,
-                    start=row["first_seen"],
-                    end=row["last_seen"] if kind == "STALLED" else states.until(row["last_seen"]),
-                    possible=row["certainty"] == "POSSIBLE",
-                    lasts=row["persistence"] == "PERSISTENT",
-                )
-            )
+    for each in findings:
+        mark = Mark(
+            kind=each.kind,
+            start=each.first_seen,
+            end=each.last_seen if each.kind == STALLED else states.until(each.last_seen),
+            possible=each.certainty == "POSSIBLE",
+            lasts=each.persistence == PERSISTENT,
+        )
+        for queue in each.queues:
+            marks[Queue(*queue)].append(mark)
     return marks
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -23,8 +23,8 @@ from jobs.rendering.pictures import (
     number_clients,
     timeline,
 )
-from jobs.rendering.problems import FINDINGS, Problem, ShownFault, find_problems
-from jobs.rendering.tables import Place, Tables, by_place, place_of
+from jobs.reports.problems import Finding, Problem, find_problems
+from jobs.reports.tables import Place, Tables, anchor_of, by_place, place_of
 from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published
 from rebalance_core import MessageQueue
@@ -34,74 +34,54 @@ from rebalance_core.texts import Text
 
 #: How many rows the lists of the page have at most; the tables have them all.
 MOST_LISTED = 50
-#: How many groups the table of health has at most, worst first.
-MOST_GROUPS = 1_000
-_MOST_FINDING_LINES = 12
+#: How many faulty topics have a card at most; of what passed and the like ``MOST_LISTED`` have.
+_MOST_CARDS = 450
+#: How many groups the table of health has at most, worst first, and the index of their names.
+MOST_GROUPS, MOST_NAMES = 300, 5_000
 _MOST_OWNERS = 40
 
-
-@dataclass(frozen=True)
-class FindingLine:
-    """Findings of a topic that differ in nothing but the queue.
-
-    ``share_of_time``: for how much of its time it was there; below 1 where there are gaps.
-    """
-
-    kind: str
-    severity: str
-    queues: str
-    first_seen: datetime
-    last_seen: datetime
-    share_of_time: float | None
-    ongoing: bool
-    persistence: str
-    certainty: str
-    status: str
-    causes: tuple[str, ...]
-    backlog: int | None
-    known_issue: str | None
+#: A row that a template shows: of a table, or put together of several of its rows.
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Owner:
-    """An owner in the legend of a picture."""
+class Pictures:
+    """Who had which queue when, and who would after the repair; ``moved`` are rows of queues."""
 
-    number: int
-    css: str
-    client_id: str
-
-
-@dataclass(frozen=True)
-class Moved:
-    """Queues that the repair moves alike."""
-
-    queues: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True)
-class Detail:
-    """A problem with its findings and pictures; ``retry`` is that of the group's retry topic."""
-
-    anchor: str
-    problem: Problem
-    findings: tuple[FindingLine, ...]
-    findings_left_out: int
     timeline: Drawing | None
     narrow_timeline: Drawing | None
     lanes_left_out: int
-    owners: tuple[Owner, ...]
+    owners: tuple[Row, ...]
     owners_left_out: int
     repair: AfterRepair | None
     allocations: tuple[Drawing, ...]
-    moved: tuple[Moved, ...]
-    retry: Detail | None = None
+    moved: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """A problem as the page shows it; ``retry`` is that of the group's retry topic.
+
+    ``pictures`` are None where others of its cause are worse.
+    """
+
+    anchor: str
+    problem: Problem
+    pictures: Pictures | None = None
+    retry: Card | None = None
 
     @property
-    def moved_queues(self) -> int:
-        """How many queues the repair moves."""
-        return self.repair.moved if self.repair else 0
+    def findings(self) -> list[Finding]:
+        """What its queues show, worst first."""
+        of_queues = [each for each in self.problem.findings if each.queues]
+        return sorted(
+            of_queues,
+            key=lambda each: (
+                -SEVERITIES.index(each.severity),
+                not each.ongoing,
+                each.first_seen,
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -112,13 +92,17 @@ class OfKind:
     """
 
     kind: Kind
-    problems: tuple[Problem, ...]
-    remedies: tuple[tuple[str, int], ...]
+    cards: tuple[Card, ...]
 
     @property
     def anchor(self) -> str:
         """Where the page shows it."""
         return f"cause-{self.kind.name.lower()}"
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong, the worst first."""
+        return [card.problem for card in self.cards]
 
     @property
     def severity(self) -> str:
@@ -134,6 +118,15 @@ class OfKind:
     def ongoing(self) -> int:
         """How many of the problems are there at the end."""
         return sum(problem.ongoing for problem in self.problems)
+
+    @cached_property
+    def remedies(self) -> list[tuple[str, int]]:
+        """The different remedies, the commonest first."""
+        groups: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+        for problem in self.problems:
+            if problem.remedy:
+                groups[problem.remedy].add(problem.place[:2])
+        return sorted(((each, len(of)) for each, of in groups.items()), key=lambda each: -each[1])
 
     @property
     def remedy(self) -> str:
@@ -151,104 +144,23 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Former:
-    """Findings of the run before that are not there any more, of one place and kind."""
-
-    place: Place
-    status: str
-    kind: str
-    queues: str
-    severity: str
-    first_seen: datetime
-    last_seen: datetime
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """Queues of a topic that are written and that no consumer can read."""
-
-    place: Place
-    queues: str
-    first_seen: datetime
-    last_seen: datetime
-
-
-@dataclass(frozen=True)
-class GroupHealth:
-    """A group over all its topics: sums of queues and minutes, and the worst of the rest."""
-
-    cluster: str
-    consumer_group: str
-    severity: str
-    topics: int
-    audited: int
-    members: int
-    processes: int
-    queues: int
-    idle_clients: int
-    imbalance: int
-    orphan_minutes: float
-    duplicate_minutes: float
-    completeness: float
-
-    @property
-    def rank(self) -> tuple[Any, ...]:
-        """Sorts the worst first."""
-        return (
-            -("", *SEVERITIES).index(self.severity),
-            self.audited == self.topics,
-            -(self.orphan_minutes + self.duplicate_minutes),
-            self.completeness,
-            self.cluster,
-            self.consumer_group,
-        )
-
-
-@dataclass(frozen=True)
-class NotAudited:
-    """A topic that was not recomputed at the end, and why."""
-
-    place: Place
-    coverage: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """What was audited, and how complete the dumps of it are."""
-
-    audited: int
-    not_audited: tuple[NotAudited, ...]
-    by_coverage: tuple[tuple[str, int], ...]
-    partly: int
-    incomplete: tuple[tuple[Place, float], ...]
-    assumed: int
-
-
-@dataclass(frozen=True)
-class Quarantine:
-    """The lines that were not understood, by reason."""
-
-    lines_in: int | None
-    lines: int
-    reasons: tuple[tuple[str, int, str], ...]
-
-
-@dataclass(frozen=True)
 class Report:
-    """All that the page shows."""
+    """All that the page shows.
+
+    ``cards`` has every problem but those of retry topics that are in the card of their group.
+    ``health`` has a row a group, ``former`` and ``unreadable`` one for the queues of a place.
+    """
 
     published: Published
     verdict: Verdict
     problems: tuple[Problem, ...]
-    retries: Mapping[Place, Problem]
-    details: tuple[Detail, ...]
-    former: tuple[Former, ...]
-    unreadable: tuple[Unreadable, ...]
+    cards: tuple[Card, ...]
+    former: tuple[Row, ...]
+    unreadable: tuple[Row, ...]
     drifting: int
-    health: tuple[GroupHealth, ...]
-    coverage: Coverage
-    quarantine: Quarantine
+    health: tuple[Row, ...]
+    coverage: Row
+    quarantine: Row
 
     @property
     def counted(self) -> list[Problem]:
@@ -278,36 +190,43 @@ class Report:
         """The problems with findings that are NEW, or PERSISTING."""
         return [problem for problem in self.problems if status in problem.statuses]
 
-    def detail_of(self, problem: Problem) -> Detail | None:
-        """The details of a problem, where the page has room for them."""
-        return next((each for each in self.details if each.problem is problem), None)
+    def cards_of(self, problems: Iterable[Problem]) -> list[Card]:
+        """The cards of some problems."""
+        wanted = {problem.place for problem in problems}
+        return [card for card in self.cards if card.problem.place in wanted]
 
-    def heads(self, problems: Iterable[Problem]) -> list[Problem]:
-        """The problems without those of retry topics that are shown with another of their group."""
-        with_another = {id(retry) for retry in self.retries.values()}
-        return [problem for problem in problems if id(problem) not in with_another]
+    @cached_property
+    def cards_left_out(self) -> int:
+        """How many problems have no card, for there are so many."""
+        return len(self.problems) - len(self.anchors)
 
-    def retry_of(self, problem: Problem) -> Problem | None:
-        """What is wrong with the retry topic of the group, where it is shown with this problem."""
-        return self.retries.get(problem.place)
+    @cached_property
+    def with_pictures(self) -> int:
+        """How many cards have pictures."""
+        return sum(card.pictures is not None for card in self.cards)
 
-    @property
+    @cached_property
+    def anchors(self) -> dict[Place, str]:
+        """By place where the page shows it."""
+        cards = [*self.cards, *(card.retry for card in self.cards if card.retry)]
+        return {card.problem.place: card.anchor for card in cards}
+
+    @cached_property
     def causes(self) -> list[OfKind]:
         """The problems that count, by main cause; that of the worst problem first."""
-        by_kind: dict[Kind, list[Problem]] = defaultdict(list)
-        for problem in self.heads(self.counted):
-            by_kind[problem.main_kind].append(problem)
-        return [_of_kind(kind, problems) for kind, problems in by_kind.items()]
+        by_kind: dict[Kind, list[Card]] = defaultdict(list)
+        for card in self.cards_of(self.counted):
+            by_kind[card.problem.main_kind].append(card)
+        return [OfKind(kind, tuple(cards)) for kind, cards in by_kind.items()]
 
     @property
-    def anchors(self) -> dict[tuple[str, str], str]:
+    def anchors_of_groups(self) -> dict[tuple[str, ...], str]:
         """By cluster and group where the page shows most of it: its worst card, else its health."""
-        found = {
-            (row.cluster, row.consumer_group): f"group-{number}"
+        found: dict[tuple[str, ...], str] = {
+            (row["cluster"], row["consumer_group"]): f"group-{number}"
             for number, row in enumerate(self.health[:MOST_GROUPS], 1)
         }
-        found |= {each.problem.place[:2]: each.anchor for each in reversed(self.details)}
-        return found
+        return found | {each.problem.place[:2]: each.anchor for each in reversed(self.cards)}
 
     @property
     def missing(self) -> list[Text]:
@@ -315,21 +234,9 @@ class Report:
         return sentences_of(self.published.summary)
 
     @property
-    def assumptions(self) -> Mapping[str, int]:
-        """How many groups rest on an assumption, and on which."""
-        found: Mapping[str, int] = self.published.summary["assumptions"]
-        return found
-
-    @property
-    def groups_too_wide(self) -> int:
-        """The groups whose rounds of questions take too long to compare what brokers list."""
-        number: int = self.published.summary["rounds"]["groups_too_wide"]
-        return number
-
-    @property
     def clusters(self) -> list[str]:
         """The clusters that it is about."""
-        return sorted({row.cluster for row in self.health})
+        return sorted({row["cluster"] for row in self.health})
 
     @property
     def kinds(self) -> list[str]:
@@ -341,65 +248,28 @@ class Report:
 
 
 def build_report(published: Published, tables: Tables, top: int) -> Report:
-    """The report of a run; the first ``top`` problems with their findings and pictures."""
+    """The report of a run; so many problems at least have pictures (``_with_pictures``)."""
     problems = tuple(find_problems(tables))
-    retries = _retries(problems)
-    joined = {id(retry) for retry in retries.values()}
-    shown = [problem for problem in problems if id(problem) not in joined][:top]
     columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
     rows = [with_texts(row) for row in tables.read("group_health", columns).to_pylist()]
     coverage = _coverage(rows)
-    unreadable = _unreadable(tables)
+    unreadable = _rows_of_places(tables, "unreadable_queues", ())
+    health = _health(rows)
     return Report(
         published=published,
         verdict=_verdict(problems, coverage, unreadable),
         problems=problems,
-        retries=retries,
-        details=_details(tables, shown, retries),
-        former=_former(tables),
+        cards=_cards(tables, problems, top, {row["cluster"] for row in health}),
+        former=_rows_of_places(tables, "former_findings", ("status", "kind", "severity")),
         unreadable=unreadable,
         drifting=_drifting(tables),
-        health=_health(rows),
+        health=health,
         coverage=coverage,
         quarantine=_quarantine(published, tables),
     )
 
 
-def _retries(problems: Sequence[Problem]) -> dict[Place, Problem]:
-    """By place the problem of the group's retry topic, which is shown with the worst of the group.
-
-    Only with one that is as much of a problem: what counts is not hidden behind what passed.
-    """
-    heads: dict[tuple[Any, ...], Place] = {}
-    for problem in problems:
-        if not problem.is_of_retry_topic:
-            heads.setdefault(_standing(problem), problem.place)
-    return {
-        heads[_standing(problem)]: problem
-        for problem in problems
-        if problem.is_of_retry_topic and _standing(problem) in heads
-    }
-
-
-def _standing(problem: Problem) -> tuple[Any, ...]:
-    """The group of a problem, and the list of the page that it belongs to."""
-    begun = problem.ongoing and not problem.counts
-    return *problem.place[:2], problem.is_known, problem.counts, begun
-
-
-def _of_kind(kind: Kind, problems: Sequence[Problem]) -> OfKind:
-    remedies: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for problem in problems:
-        if problem.remedy:
-            remedies[problem.remedy].add((problem.place.cluster, problem.place.consumer_group))
-    commonest_first = sorted(remedies.items(), key=lambda each: -len(each[1]))
-    counted = tuple((remedy, len(groups)) for remedy, groups in commonest_first)
-    return OfKind(kind, tuple(problems), counted)
-
-
-def _verdict(
-    problems: Sequence[Problem], coverage: Coverage, unreadable: Sequence[Unreadable]
-) -> Verdict:
+def _verdict(problems: Sequence[Problem], coverage: Row, unreadable: Sequence[Row]) -> Verdict:
     counted = [problem for problem in problems if problem.counts]
     passed = [problem for problem in problems if problem.has_passed]
     begun = [problem for problem in problems if problem.has_begun]
@@ -431,34 +301,45 @@ def _verdict(
         level, sentence = "INFO", Text("Nothing lasting was found.")
     else:
         level, sentence = "OK", Text("Nothing was found.")
-    if passed:
-        topics = _topics(passed)
-        remarks.append(
-            Text("In {topics} something passed by itself (a deploy, a restart).", topics=topics)
+    known = [problem for problem in problems if problem.is_known]
+    not_audited = coverage["not_audited"]
+    remarks += [
+        remark
+        for rows, remark in (
+            (
+                passed,
+                Text(
+                    "In {topics} something passed by itself (a deploy, a restart).",
+                    topics=_topics(passed),
+                ),
+            ),
+            (
+                begun,
+                Text(
+                    "In {topics} something is there at the end that is too new or too improbable "
+                    "to count: the next run will show.",
+                    topics=_topics(begun),
+                ),
+            ),
+            (known, Text("{topics} with a known issue: not counted.", topics=_topics(known))),
+            (
+                unreadable,
+                Text(
+                    "{topics} with queues that are written and cannot be read.",
+                    topics=_topics(unreadable),
+                ),
+            ),
+            (
+                not_audited,
+                Text(
+                    "{topics} {were} not audited: the coverage says why.",
+                    topics=_topics(not_audited),
+                    were=noun(len(not_audited), "was", "were"),
+                ),
+            ),
         )
-    if begun:
-        remarks.append(
-            Text(
-                "In {topics} something is there at the end that is too new or too improbable to "
-                "count: the next run will show.",
-                topics=_topics(begun),
-            )
-        )
-    if marked := [problem for problem in problems if problem.is_known]:
-        remarks.append(Text("{topics} with a known issue: not counted.", topics=_topics(marked)))
-    if unreadable:
-        topics = _topics(unreadable)
-        remarks.append(
-            Text("{topics} with queues that are written and cannot be read.", topics=topics)
-        )
-    if coverage.not_audited:
-        remarks.append(
-            Text(
-                "{topics} {were} not audited: the coverage says why.",
-                topics=_topics(coverage.not_audited),
-                were=noun(len(coverage.not_audited), "was", "were"),
-            )
-        )
+        if rows
+    ]
     return Verdict(level, sentence, tuple(remarks))
 
 
@@ -466,32 +347,9 @@ def _topics(every: Sequence[Any]) -> Text:
     return count(len(every), "topic")
 
 
-# ---------------------------------------------------------------- details
+# ---------------------------------------------------------------- cards
 
-_FINDING = (
-    "broker_name",
-    "queue_id",
-    "first_seen",
-    "last_seen",
-    "severity",
-    "persistence",
-    "ongoing",
-    "status",
-    "certainty",
-    "causes",
-    "backlog",
-    "known_issue",
-    "share_of_time",
-)
-_FAULT = (
-    "fault",
-    "first_seen",
-    "last_seen",
-    "evidence",
-    "moves",
-    "findings_cleared",
-    "findings_left",
-)
+_FAULT = ("fault", "last_seen", "first_seen", "moves", "findings_cleared", "findings_left")
 _STATE_RUN = ("state_id", "first_seen", "last_seen", "snapshots")
 _ALLOCATION = ("state_id", "client_id", "strategy", "processes", "view_weight", "queues")
 _REASSIGNMENT = (
@@ -504,78 +362,106 @@ _REASSIGNMENT = (
 )
 
 
-def _details(
-    tables: Tables, problems: Sequence[Problem], retries: Mapping[Place, Problem]
-) -> tuple[Detail, ...]:
-    shown = [*problems, *(retries[each.place] for each in problems if each.place in retries)]
-    places = [problem.place for problem in shown]
-    findings = {k: by_place(tables, name, _FINDING, places) for k, name in FINDINGS.items()}
+def _cards(
+    tables: Tables, problems: Sequence[Problem], top: int, clusters: set[str]
+) -> tuple[Card, ...]:
+    retries = _retries(problems)
+    joined = {retry.place for retry in retries.values()}
+    heads = _bounded(problem for problem in problems if problem.place not in joined)
+    drawn = _with_pictures(heads, top)
+    places = [*drawn, *(retries[place].place for place in drawn if place in retries)]
     faults = by_place(tables, "group_faults", _FAULT, places)
     runs = by_place(tables, "state_runs", _STATE_RUN, places)
     allocations = by_place(tables, "allocations", _ALLOCATION, places)
     reassignments = by_place(tables, "reassignments", _REASSIGNMENT, places)
 
-    def detail(problem: Problem, anchor: str) -> Detail:
-        return _detail(
-            anchor,
-            problem,
-            {kind: rows[problem.place] for kind, rows in findings.items()},
-            faults[problem.place],
-            States(runs[problem.place], allocations[problem.place]),
-            reassignments[problem.place],
-        )
+    def card(problem: Problem, retry: Card | None = None) -> Card:
+        place, pictures = problem.place, None
+        if place in places:
+            states = States(runs[place], allocations[place])
+            pictures = _pictures(problem, faults[place], states, reassignments[place])
+        return Card(anchor_of(place, several=len(clusters) > 1), problem, pictures, retry)
 
-    details = []
-    for number, problem in enumerate(problems, 1):
-        of_topic = detail(problem, f"problem-{number}")
-        retry = retries.get(problem.place)
-        if retry is not None:
-            of_topic = replace(of_topic, retry=detail(retry, f"problem-{number}-retry"))
-        details.append(of_topic)
-    return tuple(details)
+    def of_retry(head: Problem) -> Card | None:
+        return card(retries[head.place]) if head.place in retries else None
+
+    return tuple(card(head, of_retry(head)) for head in heads)
 
 
-def _detail(
-    anchor: str,
-    problem: Problem,
-    findings: dict[str, list[dict[str, Any]]],
-    faults: list[dict[str, Any]],
-    states: States,
-    reassignments: list[dict[str, Any]],
-) -> Detail:
-    lines = _finding_lines(problem.place.topic, findings)
-    seen = timeline(states, findings, faults, reassignments)
-    repair = _best_repair(states, problem.faults, faults)
+def _bounded(heads: Iterable[Problem]) -> list[Problem]:
+    """The worst that have room on the page."""
+    of_list: Counter[tuple[bool, ...]] = Counter()
+    shown = []
+    for each in heads:
+        of_list[standing := (each.is_known, each.counts, each.has_begun)] += 1
+        if of_list[standing] <= (_MOST_CARDS if each.counts else MOST_LISTED):
+            shown.append(each)
+    return shown
+
+
+def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
+    """The worst problem of each cause, then the worst of all, until there are ``top``."""
+    if not top:
+        return []
+    of_causes = {each.main_kind: each.place for each in reversed(heads) if each.counts}
+    first = [each.place for each in heads if each.place in of_causes.values()]
+    others = [each.place for each in heads if each.place not in first]
+    return [*first, *others[: max(top - len(first), 0)]]
+
+
+def _retries(problems: Sequence[Problem]) -> dict[Place, Problem]:
+    """By place the problem of the group's retry topic, which is shown with the worst of the group.
+
+    Only with one that is as much of a problem: what counts is not hidden behind what passed.
+    """
+    heads: dict[tuple[Any, ...], Place] = {}
+    for problem in problems:
+        if not problem.is_of_retry_topic:
+            heads.setdefault(_standing(problem), problem.place)
+    return {
+        heads[_standing(problem)]: problem
+        for problem in problems
+        if problem.is_of_retry_topic and _standing(problem) in heads
+    }
+
+
+def _standing(problem: Problem) -> tuple[Any, ...]:
+    """The group of a problem, and the list of the page that it belongs to."""
+    return *problem.place[:2], problem.is_known, problem.counts, problem.has_begun
+
+
+def _pictures(
+    problem: Problem, faults: Sequence[Row], states: States, reassignments: Sequence[Row]
+) -> Pictures:
+    seen = timeline(states, problem.findings, faults, reassignments)
+    repair = _best_repair(states, problem, faults)
     numbers = number_clients(
         {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())} & states.client_ids
     )
-    owners = [Owner(number, colour(number), name) for name, number in numbers.items()]
-    return Detail(
-        anchor=anchor,
-        problem=problem,
-        findings=tuple(lines[:_MOST_FINDING_LINES]),
-        findings_left_out=max(len(lines) - _MOST_FINDING_LINES, 0),
-        timeline=draw_timeline(seen, numbers) if seen and seen.lanes else None,
-        narrow_timeline=draw_timeline(seen, numbers, NARROW) if seen and seen.lanes else None,
+    owners = [
+        {"number": number, "css": colour(number), "client_id": name}
+        for name, number in numbers.items()
+    ]
+    has_lanes = seen is not None and bool(seen.lanes)
+    return Pictures(
+        timeline=draw_timeline(seen, numbers) if seen and has_lanes else None,
+        narrow_timeline=draw_timeline(seen, numbers, NARROW) if seen and has_lanes else None,
         lanes_left_out=seen.lanes_left_out if seen else 0,
         owners=tuple(owners[:_MOST_OWNERS]),
         owners_left_out=max(len(owners) - _MOST_OWNERS, 0),
         repair=repair,
-        allocations=(
-            draw_allocation(repair, numbers, repaired=False),
-            draw_allocation(repair, numbers, repaired=True),
-        )
-        if repair
-        else (),
+        allocations=tuple(
+            draw_allocation(repair, numbers, repaired=repaired)
+            for repaired in ((False, True) if repair else ())
+            if repair
+        ),
         moved=_moved(problem.place.topic, repair) if repair else (),
     )
 
 
-def _best_repair(
-    states: States, shown: Sequence[ShownFault], faults: Sequence[dict[str, Any]]
-) -> AfterRepair | None:
+def _best_repair(states: States, problem: Problem, faults: Sequence[Row]) -> AfterRepair | None:
     """The repair of the fault that explains most, of those that move anything."""
-    for fault in shown:
+    for fault in problem.faults:
         for row in faults:
             if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen):
                 repair = after_repair(states, row)
@@ -584,52 +470,16 @@ def _best_repair(
     return None
 
 
-def _ranges(topic: str, rows: Sequence[dict[str, Any]]) -> str:
-    return queue_ranges(MessageQueue(topic, row["broker_name"], row["queue_id"]) for row in rows)
-
-
-def _finding_lines(topic: str, findings: dict[str, list[dict[str, Any]]]) -> list[FindingLine]:
-    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for kind, rows in findings.items():
-        for row in rows:
-            shown = (name for name in _FINDING[2:] if name not in ("causes", "backlog"))
-            key = (kind, tuple(row["causes"] or ()), *(row[name] for name in shown))
-            alike[key].append(row)
-
-    def rank(rows: list[dict[str, Any]]) -> tuple[Any, ...]:
-        return -SEVERITIES.index(rows[0]["severity"]), not rows[0]["ongoing"], rows[0]["first_seen"]
-
-    lines = []
-    for key, rows in sorted(alike.items(), key=lambda each: rank(each[1])):
-        row = rows[0]
-        backlogs = [each["backlog"] for each in rows if each["backlog"] is not None]
-        lines.append(
-            FindingLine(
-                kind=key[0],
-                severity=row["severity"],
-                queues=_ranges(topic, rows),
-                first_seen=row["first_seen"],
-                last_seen=row["last_seen"],
-                share_of_time=row["share_of_time"],
-                ongoing=row["ongoing"],
-                persistence=row["persistence"],
-                certainty=row["certainty"] or "",
-                status=row["status"] or "",
-                causes=key[1],
-                backlog=sum(backlogs) if backlogs else None,
-                known_issue=row["known_issue"],
-            )
-        )
-    return lines
-
-
-def _moved(topic: str, repair: AfterRepair) -> tuple[Moved, ...]:
-    alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[MessageQueue]] = defaultdict(list)
+def _moved(topic: str, repair: AfterRepair) -> tuple[Row, ...]:
+    """Queues that the repair moves alike, a row each."""
+    alike: dict[tuple[str, str], list[MessageQueue]] = defaultdict(list)
     for queue, before in repair.now.items():
-        if before != repair.then[queue]:
-            alike[before, repair.then[queue]].append(MessageQueue(topic, *queue))
+        after = repair.then[queue]
+        if before != after:
+            then = Text("not there") if queue in repair.gone else _names(after)
+            alike[_names(before), then].append(MessageQueue(topic, *queue))
     return tuple(
-        Moved(queue_ranges(queues), _names(before), _names(after))
+        {"queues": queue_ranges(queues), "before": before, "after": after}
         for (before, after), queues in sorted(alike.items(), key=lambda each: min(each[1]))
     )
 
@@ -646,28 +496,28 @@ def _names(takers: Sequence[str]) -> str:
 # ---------------------------------------------------------------- the other sections
 
 
-def _former(tables: Tables) -> tuple[Former, ...]:
-    columns = ("broker_name", "queue_id", "kind", "status", "first_seen", "last_seen", "severity")
-    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for place, rows in by_place(tables, "former_findings", columns).items():
+def _rows_of_places(tables: Tables, name: str, columns: Sequence[str]) -> tuple[Row, ...]:
+    """The queues of a table by place and some columns, a row each."""
+    alike: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    read = (*columns, "broker_name", "queue_id", "first_seen", "last_seen")
+    for place, rows in by_place(tables, name, read).items():
         for row in rows:
-            alike[place, row["status"], row["kind"], row["severity"]].append(row)
+            alike[place, *(row[column] for column in columns)].append(row)
     return tuple(
-        Former(place, status, kind, _ranges(place.topic, rows), severity, *_extent(rows))
-        for (place, status, kind, severity), rows in sorted(alike.items())
+        {
+            "place": place,
+            **dict(zip(columns, values, strict=True)),
+            "queues": ranges(place.topic, [(r["broker_name"], r["queue_id"]) for r in rows]),
+            "first_seen": min(row["first_seen"] for row in rows),
+            "last_seen": max(row["last_seen"] for row in rows),
+        }
+        for (place, *values), rows in sorted(alike.items(), key=lambda each: each[0])
     )
 
 
-def _unreadable(tables: Tables) -> tuple[Unreadable, ...]:
-    columns = ("broker_name", "queue_id", "first_seen", "last_seen")
-    return tuple(
-        Unreadable(place, _ranges(place.topic, rows), *_extent(rows))
-        for place, rows in sorted(by_place(tables, "unreadable_queues", columns).items())
-    )
-
-
-def _extent(rows: Sequence[dict[str, Any]]) -> tuple[datetime, datetime]:
-    return min(row["first_seen"] for row in rows), max(row["last_seen"] for row in rows)
+def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
+    """The queues in words."""
+    return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
 
 
 def _drifting(tables: Tables) -> int:
@@ -687,62 +537,77 @@ _AUDITED = "AUDITED"
 _NO_GROUP = "NO_GROUP"
 
 
-def _health(rows: Sequence[dict[str, Any]]) -> tuple[GroupHealth, ...]:
-    by_group: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """A group over all its topics, the worst first."""
+    by_group: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row["coverage"] != _NO_GROUP:
             by_group[row["cluster"], row["consumer_group"]].append(row)
-    health = (
-        GroupHealth(
-            cluster=cluster,
-            consumer_group=group,
-            severity=worst((row["worst_severity"] for row in topics if row["worst_severity"]), ""),
-            topics=len(topics),
-            audited=sum(row["coverage"] == _AUDITED for row in topics),
-            members=max(row["members"] for row in topics),
-            processes=max(row["processes"] for row in topics),
-            queues=sum(row["queues"] for row in topics),
-            idle_clients=max(row["idle_clients"] for row in topics),
-            imbalance=max(row["imbalance"] for row in topics),
-            orphan_minutes=sum(row["orphan_queue_minutes"] for row in topics),
-            duplicate_minutes=sum(row["duplicate_queue_minutes"] for row in topics),
-            completeness=min(row["completeness"] for row in topics),
-        )
+    most = ("members", "processes", "idle_clients", "imbalance")
+    health = [
+        {
+            "cluster": cluster,
+            "consumer_group": group,
+            "severity": worst((r["worst_severity"] for r in topics if r["worst_severity"]), ""),
+            "topics": len(topics),
+            "audited": sum(row["coverage"] == _AUDITED for row in topics),
+            **{name: max(row[name] for row in topics) for name in most},
+            "queues": sum(row["queues"] for row in topics),
+            "orphan_minutes": sum(row["orphan_queue_minutes"] for row in topics),
+            "duplicate_minutes": sum(row["duplicate_queue_minutes"] for row in topics),
+            "completeness": min(row["completeness"] for row in topics),
+        }
         for (cluster, group), topics in by_group.items()
+    ]
+    return tuple(
+        sorted(
+            health,
+            key=lambda row: (
+                -("", *SEVERITIES).index(row["severity"]),
+                row["audited"] == row["topics"],
+                -(row["orphan_minutes"] + row["duplicate_minutes"]),
+                row["completeness"],
+                row["cluster"],
+                row["consumer_group"],
+            ),
+        )
     )
-    return tuple(sorted(health, key=lambda each: each.rank))
 
 
-def _coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
+def _coverage(rows: Sequence[Row]) -> Row:
+    """What was audited, and how complete the dumps of it are."""
     audited = [row for row in rows if row["coverage"] == _AUDITED]
     others = [
-        NotAudited(place_of(row), row["coverage"], row["reason"])
+        {"place": place_of(row), "coverage": row["coverage"], "reason": row["reason"]}
         for row in rows
         if row["coverage"] != _AUDITED
     ]
     incomplete = [
         (place_of(row), row["completeness"]) for row in audited if row["completeness"] < 1
     ]
-    return Coverage(
-        audited=len(audited),
-        not_audited=tuple(sorted(others, key=lambda each: (each.coverage, each.place))),
-        by_coverage=tuple(sorted(Counter(each.coverage for each in others).items())),
-        partly=sum(row["audited_snapshots"] < row["snapshots"] for row in audited),
-        incomplete=tuple(sorted(incomplete, key=lambda each: (each[1], each[0]))),
-        assumed=sum(row["strategy_source"] == "assumed" for row in audited),
-    )
+    return {
+        "audited": len(audited),
+        "not_audited": sorted(others, key=lambda each: (each["coverage"], each["place"])),
+        "by_coverage": sorted(Counter(each["coverage"] for each in others).items()),
+        "partly": sum(row["audited_snapshots"] < row["snapshots"] for row in audited),
+        "incomplete": sorted(incomplete, key=lambda each: (each[1], each[0])),
+        "assumed": sum(row["strategy_source"] == "assumed" for row in audited),
+    }
 
 
-def _quarantine(published: Published, tables: Tables) -> Quarantine:
+def _quarantine(published: Published, tables: Tables) -> Row:
+    """The lines that were not understood, by reason; a file is named without its folders."""
     rows = tables.read("quarantine", ["reason", "file"])
     ingested = published.summary["inputs"]["ingested"]
     reasons: list[tuple[str, int, str]] = []
     if rows.num_rows:
         by_reason = rows.append_column("lines", pa.array([1] * rows.num_rows)).group_by("reason")
         totals = by_reason.aggregate([("lines", "sum"), ("file", "min")]).to_pylist()
-        reasons = [(row["reason"], row["lines_sum"], row["file_min"]) for row in totals]
-    return Quarantine(
-        lines_in=ingested["lines"] if ingested else None,
-        lines=ingested["quarantined"] if ingested else rows.num_rows,
-        reasons=tuple(sorted(reasons, key=lambda each: (-each[1], each[0]))[:20]),
-    )
+        reasons = [
+            (row["reason"], row["lines_sum"], row["file_min"].rpartition("/")[2]) for row in totals
+        ]
+    return {
+        "lines_in": ingested["lines"] if ingested else None,
+        "lines": ingested["quarantined"] if ingested else rows.num_rows,
+        "reasons": sorted(reasons, key=lambda each: (-each[1], each[0]))[:20],
+    }

@@ -10,7 +10,7 @@ from jobs.failures import sentence_of
 from jobs.languages.language import ENGLISH, Language
 from jobs.rendering.nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
 from jobs.rendering.page import html_environment
-from jobs.rendering.write import write_report
+from jobs.rendering.write import Look, write_report
 from jobs.storage import Location, Published, Reports
 
 
@@ -25,15 +25,7 @@ class Site:
     failed: list[str] = field(default_factory=list)
 
 
-def write_site(
-    reports: Reports,
-    last: str,
-    most: int,
-    output: str | None,
-    top: int,
-    finding_pages: str | None,
-    language: Language = ENGLISH,
-) -> Site:
+def write_site(reports: Reports, last: str, most: int, output: str | None, look: Look) -> Site:
     """Writes the pages of the ``most`` nights up to this one, and ``index.html`` with all of them.
 
     ``output`` is a folder; None: ``report/`` beside the tables. A night whose tables are damaged
@@ -49,9 +41,7 @@ def write_site(
             around = Nights.around(night, nights)
             place = f"{folder}/{Nights.page(night)}"
             before = with_earlier.up_to(night, STRIP_NIGHTS)
-            write_report(
-                reports, published, "html", place, top, finding_pages, around, before, language
-            )
+            write_report(reports, published, "html", place, look, around, before)
 
         try:
             reports.read(night, use)
@@ -66,7 +56,7 @@ def write_site(
         # What was linked to a page that could not be written is linked to the next one.
         if Nights.around(night, nights) != Nights.around(night, site.pages):
             write(night, site.pages)
-    site.index.replace_text(to_html(history, site.pages, language))
+    site.index.replace_text(to_html(history, site.pages, look.language))
     return site
 
 

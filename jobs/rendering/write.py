@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jobs.choices import STANDARD_OUTPUT
 from jobs.languages.language import ENGLISH, Language
-from jobs.output import STANDARD_OUTPUT, Output, output_at
+from jobs.output import Output, output_at
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import STRIP_NIGHTS, History, Nights, read_history
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.report import build_report
-from jobs.rendering.tables import PublishedTables
+from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Published, Reports
 
 #: By format the ending of the file's name.
@@ -26,34 +27,44 @@ class Written:
     verdict: str
 
 
+@dataclass(frozen=True)
+class Look:
+    """How pages are made, whichever run they are of.
+
+    ``top``: how many problems have pictures, at least. ``finding_pages`` is the address of the
+    pages on the findings, where they are published.
+    """
+
+    top: int
+    finding_pages: str | None = None
+    language: Language = ENGLISH
+
+
 def write_report(
     reports: Reports,
     published: Published,
     form: str,
     output: str | None,
-    top: int,
-    finding_pages: str | None,
+    look: Look,
     nights: Nights | None = None,
     history: History | None = None,
-    language: Language = ENGLISH,
 ) -> Written:
     """Writes the report of a run as ``html`` or ``markdown``.
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
     or a folder, by its name or by what is there; None: ``report/`` beside the tables; ``-``:
-    standard output. ``top`` bounds the topics that are shown in full. ``nights`` have their pages
-    in the same folder; ``history`` has the nights up to this one, and is read where it is not
-    given.
+    standard output. ``nights`` have their pages in the same folder; ``history`` has the nights up
+    to this one, and is read where it is not given.
     """
     place = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
-    report = build_report(published, PublishedTables(reports, published), top)
-    root = str(reports.root)
+    report = build_report(published, PublishedTables(reports, published), look.top)
+    root, address, language = str(reports.root), look.finding_pages, look.language
     if form == "markdown":
-        text = to_markdown(report, root, finding_pages, language)
+        text = to_markdown(report, root, address, language, look.top)
     else:
         before = history or read_history(reports, published.date, STRIP_NIGHTS)
         pages = FindingPages.of_this_installation(language)
-        text = to_html(report, root, finding_pages, pages, nights, before, language)
+        text = to_html(report, root, address, pages, nights, before, language)
     place.replace_text(text)
     return Written(published.date, place, report.verdict.sentence)
 

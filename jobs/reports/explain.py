@@ -39,7 +39,7 @@ from rebalance_core.texts import Text
 from rebalance_core.views import View, possible_views
 
 #: Wide enough for a terminal, narrow enough for a ticket.
-_WIDTH = 100
+WIDTH = 100
 _MOST_CLIENTS = 40
 _MOST_QUEUES = 120
 _MOST_BROKERS = 40
@@ -50,19 +50,21 @@ _MOST_BACKLOGS = 8
 
 
 def explain_lines(
-    situation: Situation, moment: Moment, language: Language = ENGLISH
+    situation: Situation, moment: Moment, language: Language = ENGLISH, width: int = WIDTH
 ) -> Iterator[str]:
     """Who takes what of a topic, why, what is wrong, what causes and repairs it, and what if."""
-    return in_lines(_explained(situation, moment, language), moment.masking, language)
+    return in_lines(_explained(situation, moment, language, width), moment.masking, language, width)
 
 
-def in_lines(lines: Iterable[str], masking: Masking, language: Language) -> Iterator[str]:
+def in_lines(
+    lines: Iterable[str], masking: Masking, language: Language, width: int
+) -> Iterator[str]:
     """The lines in a language, with what strangers chose made visible, and long ones folded.
 
     Secrets are masked first: where an id ends is seen by English marks and blanks, not by Chinese.
     """
     for line in map(masking.mask_all, lines):
-        yield from folded(visible(language.of(line)), _WIDTH)
+        yield from folded(visible(language.of(line)), width)
 
 
 def indented(line: str) -> Text:
@@ -74,7 +76,9 @@ def indented(line: str) -> Text:
     return Text("  {line}", line=line)
 
 
-def _explained(situation: Situation, moment: Moment, language: Language) -> Iterator[str]:
+def _explained(
+    situation: Situation, moment: Moment, language: Language, width: int
+) -> Iterator[str]:
     evaluation = evaluate(situation.state, situation.rules)
     causes = find_causes(situation, evaluation)
     faults = find_faults(situation, evaluation, causes)
@@ -82,7 +86,7 @@ def _explained(situation: Situation, moment: Moment, language: Language) -> Iter
     yield size_and_wrong(evaluation)
     if evaluation.reason:
         yield Text("{code}: {text}", code=evaluation.coverage, text=evaluation.reason)
-    yield from picture(Text("Who takes what"), evaluation, moment.masking, language)
+    yield from picture(Text("Who takes what"), evaluation, moment.masking, language, width)
     yield LEGEND
     if evaluation.coverage != TOO_MANY_QUEUES:
         yield from _why(situation)
@@ -105,7 +109,7 @@ def _explained(situation: Situation, moment: Moment, language: Language) -> Iter
                 faults=list_of(cure),
                 wrong=wrong_of(after),
             )
-            yield from picture(title, after, moment.masking, language)
+            yield from picture(title, after, moment.masking, language, width)
     yield from _leaving(situation, evaluation, moment.masking)
 
 
@@ -176,9 +180,12 @@ def wrong_of(evaluation: Evaluation) -> Text:
 
 
 def picture(
-    title: str, evaluation: Evaluation, masking: Masking, language: Language
+    title: str, evaluation: Evaluation, masking: Masking, language: Language, most: int
 ) -> Iterator[str]:
-    """Clients by queues, and a last row that marks what is wrong; ``LEGEND`` says how."""
+    """Clients by queues, and a last row that marks what is wrong; ``LEGEND`` says how.
+
+    No line is wider than ``most``, but for a queue alone.
+    """
     marks = queue_marks(evaluation)
     queues = sort_message_queues({*marks, *taken_queues(evaluation)})
     yield ""
@@ -203,8 +210,8 @@ def picture(
     ]
     wrong = language("wrong")
     widest = max(display_width(label) for label in (wrong, *labels))
-    width = min(widest, _WIDTH // 2)
-    for block in _blocks(shown, _WIDTH - width - 4):
+    width = min(widest, most // 2)
+    for block in _blocks(shown, most - width - 4):
         yield from _block(block, lines, marks, wrong, width)
     yield from _left_out(len(queues) - len(shown), len(rows) - len(clients))
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jobs.errors import InputError
+from jobs.errors import SettingsError
 from jobs.kinds import badness
 from jobs.languages.rows import TEXTS
 from jobs.reports.fitting import fitted, wide
-from jobs.schemas import GROUP_HEALTH
+from jobs.schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
 from jobs.storage import Published, Reports
-from jobs.terminal import Terminal
+from jobs.terminal import console_on, is_terminal
 from jobs.text import as_plain, csv_line, cut, json_text, visible
 from rebalance_core.english import list_of
 from rebalance_core.errors import near_names, nearest
@@ -26,6 +26,8 @@ _LOGGER = logging.getLogger(__name__)
 _WIDEST_CELL = 60
 #: A cell that is folded: a quarantined line may have megabytes.
 _LONGEST_CELL = 2_000
+#: So many rows are folded to the width of a terminal: nobody reads more there.
+_MOST_FITTED = 1_000
 #: The coverage of what was audited.
 _AUDITED = "AUDITED"
 
@@ -39,12 +41,12 @@ def read_table(
 ) -> pa.Table:
     """A table of a published run, sorted; only a group's or a topic's rows where it has such.
 
-    A warning names the filter that a table has no column for. InputError where the run has no
-    table of that name, or its files are gone.
+    A warning names the filter that a table has no column for. SettingsError where the run has no
+    table of that name.
     """
     if name not in published.tables:
         there = (*published.tables, "summary")
-        raise InputError(
+        raise SettingsError(
             f"no table {_with_nearest(name, there)} in the run of {published.date}; "
             f"there are {', '.join(there)}"
         )
@@ -111,11 +113,42 @@ def worst_first(table: pa.Table) -> pa.Table:
 _QUEUE_MINUTES = ("orphan_queue_minutes", "duplicate_queue_minutes")
 
 
+#: The columns that matter most, and how many of them a person gets who does not ask for all.
+_MATTER = (
+    *("consumer_group", "topic", "fault", "kind", "client_id", "broker_name", "queue_id", "drift"),
+    *("severity", "worst_severity", "verdict", "status", "coverage", "first_seen", "changed_at"),
+    *("causes", "owners", "evidence", "remedy", "ongoing", "processes", "queues_moved"),
+    *("orphan_queue_minutes", "duplicate_queue_minutes", "members", "strategy", "queues"),
+)
+_MOST_COLUMNS = 8
+
+
+def columns_that_matter(table: pa.Table) -> pa.Table:
+    """The columns of a table that matter most, in the table's order; the cluster if of several."""
+    names = table.column_names
+    several = "cluster" in names and len(table["cluster"].unique()) > 1
+    ranked = [*["cluster"] * several, *_MATTER, *(each for each in names if each != "cluster")]
+    kept = [each for each in dict.fromkeys(ranked) if each in names][:_MOST_COLUMNS]
+    return table.select([each for each in names if each in kept])
+
+
+def tables_of(published: Published) -> pa.Table:
+    """The tables of a run, with their rows and what a row is."""
+    grains = {table.name: table.grain for table in (*REPORT_TABLES, QUARANTINE)}
+    rows = published.summary["rows"]
+    found = [
+        {"table": name, "rows": rows.get(name), "a row is": grains.get(name, "")}
+        for name in sorted(published.tables)
+    ]
+    summary = {"table": "summary", "rows": None, "a row is": "one JSON document, of the whole run"}
+    return pa.Table.from_pylist([*found, summary])
+
+
 def select_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Only these columns, in this order; InputError where there is no such column."""
+    """Only these columns, in this order; SettingsError where there is no such column."""
     unknown = [name for name in columns if name not in table.column_names]
     if unknown:
-        raise InputError(
+        raise SettingsError(
             f"no column {', '.join(_with_nearest(name, table.column_names) for name in unknown)}; "
             f"there are {', '.join(table.column_names)}"
         )
@@ -132,7 +165,7 @@ def why_no_rows(
 ) -> str:
     """Why a table has no rows of a group or topic; '' where it is of no group and topic.
 
-    InputError where the run has no such group or topic: a name that is mistyped is no all-clear.
+    SettingsError where the run has no such group or topic: a name that is mistyped is no all-clear.
     """
     rows = read_table(reports, published, name)
     group = group if "consumer_group" in rows.column_names else None
@@ -144,10 +177,10 @@ def why_no_rows(
     run = f"in the run of {published.date}"
     groups, topics = {each for each, _ in there}, {each for _, each in there}
     if group is not None and group not in groups:
-        raise InputError(f"no group {group!r} {run}: {near_names(group, groups)}")
+        raise SettingsError(f"no group {group!r} {run}: {near_names(group, groups)}")
     of_group = {each for of, each in there if group in (None, of)}
     if topic is not None and topic not in topics:
-        raise InputError(f"no topic {topic!r} {run}: {near_names(topic, of_group)}")
+        raise SettingsError(f"no topic {topic!r} {run}: {near_names(topic, of_group)}")
     if topic is not None and topic not in of_group:
         return f"group {group} has no topic {topic} {run}"
     asked = {
@@ -189,24 +222,31 @@ _NAMES = ("consumer_group", "topic", "topics")
 
 
 def format_table(
-    table: pa.Table, terminal: Terminal, *, whole: bool = False, is_wide: bool = False
-) -> Iterable[str]:
-    """The table's lines for a person.
+    table: pa.Table, stream: TextIO, *, whole: bool = False, is_wide: bool = False
+) -> str:
+    """The table as a person reads it.
 
-    As wide as the terminal, with folded cells; a row of a table that cannot fit is a block of
-    lines. Where there is no terminal, or ``is_wide``, a row is one line. Long cells are cut, but
-    for ``whole`` and ``is_wide``. What texts are made of is for programs: a person gets it with
-    ``whole`` alone.
+    On a terminal it is as wide as that, with folded cells; a row of a table that cannot fit is a
+    block of lines, and after the first rows one line says how many there are. Where there is no
+    terminal, or ``is_wide``, a row is one line. Long cells are cut, but for ``whole`` and
+    ``is_wide``. What texts are made of is for programs: a person gets it with ``whole`` alone.
     """
     if not whole and TEXTS in table.column_names:
         table = table.drop_columns([TEXTS])
-    width = None if is_wide else terminal.width
-    widest = None if whole or is_wide else _LONGEST_CELL if width else _WIDEST_CELL
-    rows = [[_cell(as_plain(value), widest) for value in row.values()] for row in table.to_pylist()]
+    fits = is_terminal(stream) and not is_wide
+    widest = None if whole or is_wide else _LONGEST_CELL if fits else _WIDEST_CELL
+    shown = table.slice(0, _MOST_FITTED) if fits else table
+    rows = [[_cell(as_plain(value), widest) for value in row.values()] for row in shown.to_pylist()]
     names = [visible(name) for name in table.column_names]
-    if width is None:
-        return wide(names, rows, terminal.paint)
-    return fitted(names, rows, width, terminal.paint)
+    if not fits:
+        return "\n".join(wide(names, rows))
+    console = console_on(stream)
+    with console.capture() as captured:
+        console.print(fitted(names, rows, console))
+    lines = [captured.get().rstrip("\n")]
+    if shown.num_rows < table.num_rows:
+        lines.append(f"of {table.num_rows:,}: --wide and --format csv have all of them")
+    return "\n".join(lines)
 
 
 def format_data(table: pa.Table, form: str) -> Iterable[str]:

@@ -9,6 +9,7 @@ from jobs.judge.moment import Moment
 from jobs.languages.language import ENGLISH, Language
 from jobs.reports.explain import (
     LEGEND,
+    WIDTH,
     and_more,
     as_of,
     clock,
@@ -59,19 +60,27 @@ Predictions = Sequence[tuple[Moment, WhatIf]]
 
 
 def what_if_lines(
-    situation: Situation, predicted: WhatIf, moment: Moment, language: Language = ENGLISH
+    situation: Situation,
+    predicted: WhatIf,
+    moment: Moment,
+    language: Language = ENGLISH,
+    width: int = WIDTH,
 ) -> Iterator[str]:
     """What changes would do to a topic: who takes what then, what moves, what lies in between."""
-    return in_lines(_predicted(situation, predicted, moment, language), moment.masking, language)
+    return in_lines(
+        _predicted(situation, predicted, moment, language, width), moment.masking, language, width
+    )
 
 
 #: A fault that is over by the last snapshot: --at asks about the time when it was there.
 _NOTHING = Text("Nothing changes: it is so already at this time (--at asks about another one).")
 
 
-def what_if_group_lines(predictions: Predictions, language: Language = ENGLISH) -> Iterator[str]:
+def what_if_group_lines(
+    predictions: Predictions, language: Language = ENGLISH, width: int = WIDTH
+) -> Iterator[str]:
     """What changes would do to every topic of a group, and how many queues each client has then."""
-    return in_lines(_predicted_of_group(predictions), predictions[0][0].masking, language)
+    return in_lines(_predicted_of_group(predictions), predictions[0][0].masking, language, width)
 
 
 def what_if_values(predictions: Predictions) -> dict[str, Any]:
@@ -276,7 +285,7 @@ def _queue(queue: MessageQueue) -> dict[str, Any]:
 
 
 def _predicted(
-    situation: Situation, predicted: WhatIf, moment: Moment, language: Language
+    situation: Situation, predicted: WhatIf, moment: Moment, language: Language, width: int
 ) -> Iterator[str]:
     yield from heading(situation, moment)
     yield from _asked(predicted.changes)
@@ -287,8 +296,8 @@ def _predicted(
     if not predicted.steps:
         yield _NOTHING
         return
-    yield from picture(Text("Before"), predicted.before, moment.masking, language)
-    yield from picture(Text("After"), predicted.after, moment.masking, language)
+    yield from picture(Text("Before"), predicted.before, moment.masking, language, width)
+    yield from picture(Text("After"), predicted.after, moment.masking, language, width)
     yield LEGEND
     if predicted.comparable:
         yield from _moves(predicted, language)

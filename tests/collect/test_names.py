@@ -22,6 +22,7 @@ from jobs import cli
 from jobs.collect.frames import Frame
 from jobs.collect.options import namesrvs_of
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY
+from jobs.commands import live
 from tests.collect.test_collector import ROOT, lines_of, servers
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Answering, Manners, Replay, answer_frame, error, in_thread
@@ -246,9 +247,9 @@ def test_rounds_of_live_are_ten_seconds_apart(
 ) -> None:
     waited: list[float] = []
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(cli, "_collect_from", lambda _, given: asked.append(given))
-    monkeypatch.setattr(cli, "_judge", lambda *_: 0)
-    monkeypatch.setattr(cli.time, "sleep", waited.append)
+    monkeypatch.setattr(live, "collect_from", lambda _, given: asked.append(given))
+    monkeypatch.setattr(live, "_judge", lambda *_: 0)
+    monkeypatch.setattr("time.sleep", waited.append)
     arguments = ["live", "--namesrv", "a:1", "--output", str(tmp_path)]
     for watch, every, seconds in (("2", 10.0, 5.0), ("30s", 10.0, 25.0), ("3m", 30.0, 165.0)):
         assert cli.main([*arguments, "--watch", watch]) == 0

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.commands import SUMMARIES
+
 ROOT = Path(__file__).parent.parent.parent
 #: The steps of the work, and what each may use of the others: words that both sides share.
 STEPS = {
@@ -23,7 +25,12 @@ STEPS = {
     "publish": {"judge.dossier"},
     "lakes": {"reports.read"},
     "reports": {"judge.evaluated", "judge.moment"},
-    "rendering": set(),
+    "rendering": {
+        "reports.commands",
+        "reports.problems",
+        "reports.tables",
+        "reports.words",
+    },
 }
 #: Where pyspark may be imported, whatever is run; elsewhere only within the function that needs it.
 ON_SPARK = {"engines/spark.py", "pipeline/frames.py", "session.py"}
@@ -65,7 +72,11 @@ def test_the_core_imports_the_standard_library_and_numpy_alone(path: Path) -> No
 @pytest.mark.parametrize("step", STEPS)
 def test_a_step_knows_of_the_others_only_the_words_that_they_share(step: str) -> None:
     shared = {f"jobs.{name}" for name in STEPS[step]}
-    others = {f"jobs.{other}" for other in (*STEPS, "pipeline", "cli", "airflow") if other != step}
+    others = {
+        f"jobs.{other}"
+        for other in (*STEPS, "pipeline", "cli", "commands", "airflow")
+        if other != step
+    }
     for path in modules(f"jobs/{step}"):
         for name in imports(path):
             if not any(is_within(name, each) for each in shared):
@@ -137,10 +148,50 @@ def test_an_alert_and_a_run_on_a_small_input_import_no_spark() -> None:
     assert not {"pyspark", "py4j"} & (by_alert | by_run)
 
 
+#: What takes its time to import, and is of no use for an answer about the command line itself.
+SLOW = {"numpy", "pyarrow", "pydantic", "rich", "jinja2", "pandas", "rebalance_core"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--version"],
+        [],
+        *([name, "--help"] for name in sorted(SUMMARIES)),
+        ["shw"],
+        ["run", "--engine", "x"],
+        ["run", "--dumps", "token=12345678", "--output", "-"],
+        ["what-if", "--group", "G"],
+    ],
+    ids=" ".join,
+)
+def test_an_answer_about_the_command_line_imports_no_library(asked: list[str]) -> None:
+    code = f"import jobs.cli\ntry:\n    jobs.cli.main({asked!r})\nexcept SystemExit: pass"
+    (loaded,) = loaded_by(code)
+    assert not SLOW & loaded
+
+
+def test_what_a_shell_completes_imports_no_library_but_for_the_names_of_a_run() -> None:
+    code = (
+        "import io, os\n"
+        "os.environ |= {'_ARGCOMPLETE': '1', 'COMP_LINE': 'rebalance-audit show --f', "
+        "'COMP_POINT': '24'}\n"
+        "import argcomplete\n"
+        "from jobs.commands import completion\n"
+        "out = io.StringIO()\n"
+        "argcomplete.autocomplete(completion.build_parser('show'), output_stream=out, "
+        "exit_method=lambda _: None, default_completer=completion._Completer())\n"
+        "assert '--format' in out.getvalue()\n"
+    )
+    (loaded,) = loaded_by(code)
+    assert "argcomplete" in loaded
+    assert not SLOW & loaded
+
+
 @pytest.mark.parametrize(
     ("module", "only"),
     [
-        ("argparse", {"arguments.py", "cli.py"}),
+        ("argparse", {"arguments.py"}),
         (
             "pyarrow.fs",
             {
@@ -169,7 +220,7 @@ def test_the_clock_is_read_in_one_place() -> None:
         if any(text in path.read_text() for text in ("datetime.now", "time.time(", "utcnow"))
     }
     # The DAG asks how old the dumps are.
-    assert readers == {"cli.py", "rebalance_audit.py"}
+    assert readers == {"clock.py", "rebalance_audit.py"}
 
 
 def test_the_dag_imports_nothing_of_the_project() -> None:

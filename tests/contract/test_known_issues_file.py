@@ -58,14 +58,14 @@ def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
     text = str(raised.value)
     for part in (
         str(path),
-        "known_issues.0.groups: Value error, expected a regular expression",
-        "known_issues.0.kind: Extra inputs are not permitted",
-        "known_issues.0.kinds.0: Input should be 'ORPHANED', 'DUPLICATE'",
-        "known_issues.0.reason: Field required",
-        "known_issues.0.expires: Value error, expected a date such as 2026-12-31, came 20261231",
-        "known_issues.1.groups: Field required",
+        "known_issues.0.groups: expected a regular expression",
+        "known_issues.0.kind: there is no such setting",
+        "known_issues.0.kinds.0: expected 'ORPHANED', 'DUPLICATE'",
+        "known_issues.0.reason: expected a value, there is none",
+        "known_issues.0.expires: expected a date such as 2026-12-31, came 20261231",
+        "known_issues.1.groups: expected a value, there is none",
         "known_issues.1.reason:",
-        "known_issues.1.expires: Field required",
+        "known_issues.1.expires: expected a value, there is none",
         "known_issues.1.queues.0:",
     ):
         assert part in text, part

@@ -17,10 +17,11 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.alerts.digest import read_digest
+from jobs.alerts.message import read_digest
 from jobs.alerts.metrics import metrics_text
 from jobs.collect.metrics import Figures
 from jobs.collect.metrics import metrics_text as collector_text
+from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
 from tests.support.written_reports import publish, report_row
 
@@ -46,7 +47,8 @@ def written() -> dict[str, Labels]:
             "group_health": [report_row("group_health", **row)],
         }
         published = publish(Path(folder), "2026-11-20", tables)
-        text = metrics_text(read_digest(Reports(Location(folder)), published), 5)
+        tables = PublishedTables(Reports(Location(folder)), published)
+        text = metrics_text(read_digest(published, tables), tables, 5)
     figures = Figures(last_seconds=1, last_at_seconds=1, errors=Count({("10.0.0.1:9876", -1): 1}))
     found: dict[str, Labels] = {}
     for family in text_string_to_metric_families(text + collector_text({"C": figures})):

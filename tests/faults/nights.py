@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from jobs.alerts.digest import read_digest
+from jobs.alerts.message import read_digest
 from jobs.cli import main
 from jobs.errors import AuditError
 from jobs.pipeline import audit as _audit  # noqa: F401 - before the fork: each child has it
 from jobs.pipeline import ingest as _ingest  # noqa: F401 - as above
 from jobs.rendering.report import build_report
-from jobs.rendering.tables import PublishedTables
 from jobs.reports.show import read_table
+from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Published, Reports, publication
 from tests.faults.calls import Hook, Storage
 
@@ -115,8 +115,9 @@ class Night:
 
 def read_everything(reports: Reports, published: Published) -> Tables:
     """All tables of a run, of which the report and the digest of an alert are made as well."""
-    build_report(published, PublishedTables(reports, published), 10)
-    read_digest(reports, published)
+    tables = PublishedTables(reports, published)
+    build_report(published, tables, 10)
+    read_digest(published, tables)
     return {
         name: read_table(reports, published, name).to_pylist() for name in sorted(published.tables)
     }

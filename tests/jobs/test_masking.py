@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.masking import DEFAULT_PATTERNS, Masking, is_masked, shows_secret
+from jobs.masking import Masking, is_masked, shows_secret
+from jobs.secret_patterns import DEFAULT_PATTERNS
 from rebalance_core.texts import Text
 
 MASKING = Masking()

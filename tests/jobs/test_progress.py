@@ -9,12 +9,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
+from jobs.dumps.unpacking import READ, _chunks
+from jobs.engines.local import LocalEngine
+from jobs.errors import InputError
+from jobs.pipeline.ingest import ingest
 from jobs.pipeline.steps import steps_of
 from jobs.progress import Progress, complain
 from jobs.session import tasks_under_way
+from jobs.settings import Settings
 
 
 class Screen(io.StringIO):
@@ -27,11 +33,9 @@ Start = Callable[[], Screen]
 
 @pytest.fixture
 def on_screen(monkeypatch: pytest.MonkeyPatch) -> Start:
-    """Makes standard error a terminal of 60 columns; pytest has its own until the test runs."""
+    """Makes standard error a terminal of 80 columns; pytest has its own until the test runs."""
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "60")
-    monkeypatch.setattr("jobs.progress._SHORT_SECONDS", 0.0)
-    monkeypatch.setattr("jobs.progress._MOVES_SECONDS", 0.01)
+    monkeypatch.setenv("COLUMNS", "80")
 
     def start() -> Screen:
         stream = Screen()
@@ -89,6 +93,10 @@ def test_quiet_is_quiet(on_screen: Start) -> None:
     assert screen.getvalue() == "rebalance-audit: y\n"
 
 
+#: What takes the terminal's last line back.
+TAKEN_BACK = "\r\x1b[2K"
+
+
 def test_the_last_line_of_a_terminal_moves_and_makes_room(on_screen: Start) -> None:
     screen = on_screen()
     progress = Progress()
@@ -96,19 +104,20 @@ def test_the_last_line_of_a_terminal_moves_and_makes_room(on_screen: Start) -> N
     with progress.step("records") as step:
         for name in step.each(["heartbeats", "polls"], "tables"):
             step.part = name
-            wait_for(screen, f"1 of 2: records: {name} [")
+            wait_for(screen, f"1 of 2: records: {name} ")
+            wait_for(screen, " of 2 tables 0 s")
         complain("one line")
-        wait_for(screen, "1 of 2: records: polls, 0 s")
+        wait_for(screen, "1 of 2: records: polls 0 s")
     painted = screen.getvalue()
     # Only the terminal's last line is taken back, and none of it is left behind another line.
-    assert "\r\x1b[Krebalance-audit: one line\n" in painted
-    assert "\r\x1b[Krebalance-audit: 1 of 2: records, " in painted
-    assert all(len(part) < 60 for part in painted.replace("\n", "\r\x1b[K").split("\r\x1b[K"))
+    assert f"{TAKEN_BACK}rebalance-audit: one line\n" in painted.replace("\x1b[?25l", "")
+    assert "\x1b[2Krebalance-audit: 1 of 2: records, " in painted
     with progress.step("fold"):
         wait_for(screen, "2 of 2: fold")
     after = screen.getvalue()
-    time.sleep(0.05)
+    time.sleep(0.3)
     assert screen.getvalue() == after, "who paints ends with the step"
+    assert after.count("\x1b[?25l") == after.count("\x1b[?25h"), "the cursor is shown again"
 
 
 def test_whom_to_ask_is_asked_where_the_step_does_not_say(on_screen: Start) -> None:
@@ -116,7 +125,35 @@ def test_whom_to_ask_is_asked_where_the_step_does_not_say(on_screen: Start) -> N
     progress = Progress()
     progress.watch(lambda: (3, 4, "tasks"))
     with progress.step("fold"):
-        wait_for(screen, "fold [###############.....] 3 of 4 tasks")
+        wait_for(screen, "3 of 4 tasks")
+
+
+def test_the_bar_moves_within_one_large_file(
+    on_screen: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = tmp_path / "dump.jsonl"
+    with dump.open("wb") as file:
+        file.truncate(20 << 20)
+    screen = on_screen()
+    progress = Progress()
+
+    def read(*_: object) -> NoReturn:
+        for number, _line in enumerate(_chunks(str(dump), 0)):
+            if number in (4, 12):
+                wait_for(screen, f" {READ.bytes // 1_000_000 - before} of 20 MB")
+        raise InputError("it is read")
+
+    before = READ.bytes // 1_000_000
+    monkeypatch.setattr("jobs.pipeline.ingest.read_dumps", read)
+    with LocalEngine(1, progress.each) as engine, pytest.raises(InputError, match="it is read"):
+        ingest(engine, [str(dump)], None, Settings(), progress)  # type: ignore[arg-type]
+
+
+def test_a_name_moves_nothing(on_screen: Start) -> None:
+    screen = on_screen()
+    with Progress().step("fold") as step:
+        step.part = "[red]\x1b[2J"
+        wait_for(screen, r"fold: [red]\x1b[2J")
 
 
 @pytest.mark.parametrize("term", ["dumb", ""])

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from jobs.terminal import Terminal, coloured, plain, show_in_pages
+from jobs.terminal import console_on, is_terminal, moves, pager, show_in_pages
 
 
 class Screen(io.StringIO):
@@ -16,43 +16,60 @@ class Screen(io.StringIO):
         return True
 
 
+NAMES = ("TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PAGER", "LESS")
 XTERM = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
 
 
+def set_environment(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
 @pytest.mark.parametrize(
-    ("stream", "environment", "has_colours"),
+    ("is_screen", "environment", "has_colours"),
     [
-        (Screen(), XTERM, True),
-        (Screen(), {}, False),  # cron with a terminal: nothing says what it understands
-        (Screen(), {**XTERM, "TERM": "dumb"}, False),
-        (Screen(), {**XTERM, "NO_COLOR": "1"}, False),
-        (Screen(), {**XTERM, "NO_COLOR": ""}, True),  # no-color.org: only where it is not empty
-        (io.StringIO(), XTERM, False),
-        (io.StringIO(), {**XTERM, "FORCE_COLOR": "1"}, True),
-        (io.StringIO(), {**XTERM, "FORCE_COLOR": "0"}, False),
-        (io.StringIO(), {**XTERM, "FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-        (Screen(), {"TERM": "dumb", "FORCE_COLOR": "1"}, True),
-        (None, XTERM, False),
+        (True, XTERM, True),
+        (True, {}, False),  # cron with a terminal: nothing says what it understands
+        (True, {**XTERM, "TERM": "dumb"}, False),
+        (True, {**XTERM, "NO_COLOR": "1"}, False),
+        (True, {**XTERM, "NO_COLOR": ""}, True),  # no-color.org: only where it is not empty
+        (False, XTERM, False),
+        (False, {**XTERM, "FORCE_COLOR": "1"}, True),
+        (False, {**XTERM, "FORCE_COLOR": ""}, False),
+        (False, {**XTERM, "FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        (True, {"TERM": "dumb", "FORCE_COLOR": "1"}, True),
     ],
-    # The address that str() has is another one in each worker.
-    ids=lambda each: type(each).__name__ if isinstance(each, io.StringIO) else str(each),
+    ids=str,
 )
 def test_colours_are_for_terminals_unless_somebody_says_otherwise(
-    stream: io.StringIO | None, environment: dict[str, str], has_colours: bool
+    is_screen: bool,
+    environment: dict[str, str],
+    has_colours: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert Terminal.of(stream, environment).paint is (coloured if has_colours else plain)
+    set_environment(monkeypatch, environment)
+    console = console_on(Screen() if is_screen else io.StringIO())
+    with console.capture() as captured:
+        console.print("[bold]x[/bold] :smile:", style="bold red")
+    assert ("\x1b" in captured.get()) == has_colours
+    assert "[bold]x[/bold] :smile:" in captured.get(), "a name is no markup"
 
 
-def test_the_size_is_what_is_named_else_the_usual_one() -> None:
-    assert (Terminal.of(Screen(), XTERM).width, Terminal.of(Screen(), XTERM).height) == (100, 30)
-    assert Terminal.of(Screen(), {"COLUMNS": "wide"}).width == 80
-    assert Terminal.of(io.StringIO(), XTERM).width is None
+def test_the_size_is_what_is_named_else_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_environment(monkeypatch, XTERM)
+    assert (console_on(Screen()).width, console_on(Screen()).height) == (100, 30)
+    set_environment(monkeypatch, {"COLUMNS": "wide"})
+    assert console_on(Screen()).width == 80
 
 
 def test_a_stream_that_is_closed_is_no_terminal() -> None:
     closed = io.TextIOWrapper(io.BytesIO())
     closed.close()
-    assert Terminal.of(closed, XTERM).width is None
+    assert not is_terminal(closed)
+    assert not is_terminal(None)
+    assert not moves(None)
 
 
 @pytest.mark.parametrize(
@@ -68,17 +85,18 @@ def test_a_stream_that_is_closed_is_no_terminal() -> None:
     ids=str,
 )
 def test_the_pager_is_the_one_that_is_named_and_there(
-    environment: dict[str, str], command: list[str]
+    environment: dict[str, str], command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert Terminal.of(Screen(), environment).pager(environment) == command
-    assert Terminal.of(io.StringIO(), environment).pager(environment) == []
+    set_environment(monkeypatch, environment)
+    assert pager(Screen()) == command
+    assert pager(io.StringIO()) == []
 
 
 def test_a_pager_that_fails_may_have_shown_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """``PAGER=false`` and the like: an empty screen would look like an empty table."""
-    assert show_in_pages(b"rows\n", ["sh", "-c", "cat > /dev/null"], {})
+    assert show_in_pages(b"rows\n", ["sh", "-c", "cat > /dev/null"])
     assert caplog.messages == []
-    assert show_in_pages(b"rows\n", ["sh", "-c", "exit 3"], {})
+    assert show_in_pages(b"rows\n", ["sh", "-c", "exit 3"])
     (line,) = caplog.messages
     assert "the pager sh -c 'exit 3' ended with exit code 3" in line
     assert "--no-pager" in line

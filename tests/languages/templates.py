@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 from jinja2 import Environment, nodes
@@ -34,12 +33,15 @@ TEMPLATES = {
 #: By function the arguments that are a noun, with its plural where it has one of its own.
 NOUNS = {"count": (1, 2), "counted": (0, 1)}
 #: What is read by operators of the audit alone, in English: counts there have no translation.
-IN_ENGLISH = {
-    "jobs/cli.py",
+IN_ENGLISH = (
+    "jobs/commands/",
     "jobs/alerts/alert.py",
     "jobs/pipeline/plan.py",
+    "jobs/progress.py",
+    "jobs/reports/ending.py",
+    "jobs/reports/fitting.py",
     "jobs/storage/retention.py",
-}
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def found() -> tuple[Found, ...]:
     every: list[Found] = []
     for path in python_files():
         name = str(path.relative_to(ROOT))
-        if name not in IN_ENGLISH:
+        if not name.startswith(IN_ENGLISH):
             every += in_python(ast.parse(path.read_text(encoding="utf-8")), name)
     for path in sorted(PAGES.glob("*.html")) + sorted(PAGES.glob("*.md")):
         every += in_page(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))
@@ -199,10 +201,7 @@ def _of_count(
 
 def declared() -> set[str]:
     """The templates of what is declared once, and made a text of elsewhere."""
-    message = import_module("jobs.alerts.message")
-    kinds = {text for each in KINDS.values() for text in (each.title, each.meaning)}
-    queues = {text for noun in message.QUEUES_OF.values() for text in forms(counted(noun))}
-    return {*kinds, *queues}
+    return {text for each in KINDS.values() for text in (each.title, each.meaning)}
 
 
 @cache

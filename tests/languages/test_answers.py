@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from jobs.alerts.destinations import SERVICES
-from jobs.alerts.digest import read_digest
-from jobs.alerts.message import OTHERS, Message, findings_to_send, make_message
+from jobs.alerts.message import OTHERS, Digest, Message, make_message, problems_to_send, read_digest
 from jobs.alerts.services.mail import mail_of
 from jobs.alerts.services.service import Access
 from jobs.judge.moment import Moment
@@ -24,6 +23,8 @@ from jobs.languages.language import LANGUAGES, language
 from jobs.masking import Masking
 from jobs.pipeline.explain import explain_moment, predict_moments
 from jobs.pipeline.moments import Question, moments_of_dumps
+from jobs.reports.show import read_table
+from jobs.reports.tables import PublishedTables
 from jobs.settings import Alerts, Email, Settings
 from jobs.storage import Reports
 from rebalance_core import (
@@ -115,21 +116,30 @@ def test_what_if_in_chinese_has_no_english_left(dump: Path) -> None:
 
 @pytest.fixture(scope="module")
 def message(audited: Reports) -> Message:
-    return message_of(audited, Alerts(groups_shown=5))
+    return message_of(audited, Alerts(groups_shown=2))
 
 
 def message_of(audited: Reports, alerts: Alerts) -> Message:
-    found = read_digest(audited, audited.resolve(None))
-    return make_message(found, findings_to_send(found, alerts, ()), alerts, language("zh"))
+    found = digest_of(audited)
+    return make_message(found, problems_to_send(found, alerts, ()), alerts, language("zh"))
+
+
+def digest_of(audited: Reports) -> Digest:
+    published = audited.resolve(None)
+    return read_digest(published, PublishedTables(audited, published))
 
 
 @pytest.fixture(scope="module")
 def named(audited: Reports) -> set[str]:
     """What the reports name."""
-    found = read_digest(audited, audited.resolve(None))
-    rows = (*found.faults, *found.health, *found.stacked)
+    published = audited.resolve(None)
+    rows = [
+        row
+        for table in ("group_faults", "group_health", "stacked_client_ids")
+        for row in read_table(audited, published, table).to_pylist()
+    ]
     every = {each for row in rows for name in row for each in names_of(name, row[name])}
-    return every | {each.queue[0] for each in found.findings if each.queue}
+    return every | {name for each in digest_of(audited).findings for name, _ in each.queues}
 
 
 def names_of(column: str, value: Any) -> set[str]:
@@ -141,11 +151,11 @@ def names_of(column: str, value: Any) -> set[str]:
 
 
 def test_a_message_in_chinese_has_no_english_left(named: set[str], message: Message) -> None:
-    assert len(message.problems) == 5
+    assert len(message.items) == 2
     assert message.left_out
-    explanations = [why for each in message.problems for why in each.explanations]
-    assert len(explanations) >= 8
-    for line in (*message.lines, *(each.summary for each in message.problems), *explanations):
+    explanations = [why for each in message.items for why in each.explanations]
+    assert len(explanations) >= 4
+    for line in (*message.lines, *(each.summary for each in message.items), *explanations):
         assert english_in(line, named) == set(), line
 
 
@@ -156,7 +166,7 @@ def test_the_heading_has_the_keyword_of_robots_in_every_language(message: Messag
 
 
 def test_that_there_is_nothing_is_said_in_the_language(audited: Reports) -> None:
-    found = read_digest(audited, audited.resolve(None))
+    found = digest_of(audited)
     told = [
         make_message(found, (), Alerts(send=send), language("zh")).heading
         for send in ("NEW", "ALWAYS")
@@ -181,7 +191,7 @@ def test_each_service_gets_the_language(name: str, named: set[str], message: Mes
     requests = SERVICES[name].requests(message, Access("https://x", "secret"), NOON)
     posted = [text for request in requests for text in texts(request.body)]
     assert any("修复：" in text for text in posted)
-    assert any("无主队列" in text for text in posted)
+    assert any("无人消费" in text for text in posted)
     for text in posted:
         assert english_in(text, named) == set(), text
 
@@ -211,7 +221,7 @@ def test_the_groups_that_pagerduty_gets_together_are_counted_in_the_language(
 ) -> None:
     events = [each.body for each in SERVICES["PAGERDUTY"].requests(message, Access("x", "k"), NOON)]
     of_others = events[-1]["payload"]
-    assert OTHERS not in {each.pair for each in message.problems}
+    assert OTHERS not in {each.place for each in message.items}
     assert of_others["summary"] == (f"{message.heading}：其中 {message.left_out} 个没有单独的事件")
 
 

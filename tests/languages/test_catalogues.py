@@ -33,11 +33,11 @@ GIVEN = {
     ("jobs/languages/language.py", "template"),
     ("jobs/pipeline/explain.py", "settings.language"),
     ("jobs/rendering/page.py", "template"),
-    ("jobs/rendering/words.py", "kind.title"),
+    ("jobs/reports/words.py", "kind.title"),
     ("rebalance_core/changes.py", "step"),
     ("rebalance_core/english.py", "counted(singular, plural)"),
     ("rebalance_core/english.py", "of_one if number == 1 else of_several or of_many"),
-    ("jobs/rendering/words.py", "kind.meaning"),
+    ("jobs/reports/words.py", "kind.meaning"),
     ("rebalance_core/strategies/base.py", "self.variant"),
     ("rebalance_core/texts.py", "self.template"),
 }

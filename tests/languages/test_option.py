@@ -63,15 +63,15 @@ def test_an_alert_is_in_the_language(audited: Reports, capsys: pytest.CaptureFix
     assert "29 个新问题" in out(capsys, *asked, "--language", "zh")
 
 
-@pytest.mark.parametrize("command", ["report", "site"])
+@pytest.mark.parametrize(("nights", "number"), [([], 1), (["--nights", "3"], 2)])
 @pytest.mark.parametrize(("code", "tag"), [("en", "en"), ("zh", "zh-CN")])
 def test_a_page_is_in_the_language(
-    command: str, code: str, tag: str, audited: Reports, tmp_path: Path
+    nights: list[str], number: int, code: str, tag: str, audited: Reports, tmp_path: Path
 ) -> None:
-    asked = [command, "--reports", str(audited.root), "--output", f"{tmp_path}/pages/"]
+    asked = ["report", *nights, "--reports", str(audited.root), "--output", f"{tmp_path}/pages/"]
     assert main([*asked, "--language", code, "--quiet"]) == 0
     pages = sorted((tmp_path / "pages").glob("*.html"))
-    assert len(pages) == {"report": 1, "site": 2}[command]
+    assert len(pages) == number
     for page in pages:
         assert f'<html lang="{tag}"' in page.read_text(encoding="utf-8")
 

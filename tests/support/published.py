@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.rendering.tables import PLACE, Place
+from jobs.reports.tables import PLACE, Place
 from jobs.storage import Published
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from jobs.alerts.delivery import Refusal
-from jobs.alerts.message import Message, Problem
+from jobs.alerts.message import Item, Message
 from jobs.alerts.services.service import Access, Service, code_refusal, inert, status_refusal
 from jobs.alerts.webhook import Answer, Request
 from jobs.text import iso
@@ -33,8 +33,9 @@ def document(message: Message) -> dict[str, Any]:
         "heading": message.heading,
         "date": message.date,
         "run_id": message.run_id,
-        "problems": [_problem(each) for each in message.problems],
+        "problems": [_problem(each) for each in message.items],
         "problems_left_out": message.left_out,
+        "report_url": message.url or None,
     }
 
 
@@ -46,22 +47,20 @@ def _text(lines: Sequence[str]) -> str:
     return "\n".join([heading, _FENCE, *literal, _FENCE])
 
 
-def _problem(problem: Problem) -> dict[str, Any]:
-    cluster, group, topic = problem.pair
+def _problem(item: Item) -> dict[str, Any]:
     return {
-        "cluster": cluster,
-        "consumer_group": group,
-        "topic": topic,
-        "severity": problem.severity,
-        "ongoing": problem.is_ongoing,
-        "summary": problem.summary,
-        "explanations": list(problem.explanations),
+        **item.place._asdict(),
+        "severity": item.severity,
+        "ongoing": item.is_ongoing,
+        "summary": item.summary,
+        "explanations": list(item.explanations),
+        "report_url": item.url or None,
         "findings": [
             {
-                "finding_id": each.finding_id,
+                "finding_id": finding_id,
                 "kind": each.kind,
-                "broker_name": each.queue and each.queue[0],
-                "queue_id": each.queue and each.queue[1],
+                "broker_name": queue and queue[0],
+                "queue_id": queue and queue[1],
                 "severity": each.severity,
                 "status": each.status,
                 "ongoing": each.ongoing,
@@ -72,7 +71,8 @@ def _problem(problem: Problem) -> dict[str, Any]:
                 "open_since": each.open_since and iso(each.open_since),
                 "nights_open": each.nights_open,
             }
-            for each in problem.findings
+            for each in item.findings
+            for finding_id, queue in each.rows
         ],
     }
 

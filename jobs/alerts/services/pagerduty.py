@@ -19,9 +19,10 @@ from datetime import datetime
 from typing import Any
 
 from jobs.alerts.delivery import Refusal
-from jobs.alerts.message import OTHERS, Message, Pair, Problem
+from jobs.alerts.message import OTHERS, Item, Message
 from jobs.alerts.services.service import Access, Service, inert, status_refusal
 from jobs.alerts.webhook import Answer, Request
+from jobs.reports.tables import Place
 from jobs.text import iso
 
 _LONGEST_SUMMARY = 1024
@@ -32,21 +33,21 @@ _SEVERITIES = {"CRITICAL": "critical", "WARNING": "warning", "INFO": "info"}
 
 
 def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    for problem in message.problems:
-        yield _event(access, "trigger", incident_key(problem.pair), _details(message, problem))
+    for item in message.items:
+        yield _event(access, "trigger", incident_key(item.place), _details(message, item))
     if message.left_out:
         yield _event(access, "trigger", incident_key(OTHERS), _details_of_others(message))
-    for pair in message.resolved:
-        yield _event(access, "resolve", incident_key(pair))
+    for place in message.resolved:
+        yield _event(access, "resolve", incident_key(place))
 
 
-def incident_key(pair: Pair) -> str:
+def incident_key(place: Place) -> str:
     """What makes all events about a group and topic one incident; it does not show the names.
 
-    >>> incident_key(("DefaultCluster", "G", "T"))
+    >>> incident_key(Place("DefaultCluster", "G", "T"))
     'rebalance-audit-b23222ba4d89129b'
     """
-    return f"rebalance-audit-{hashlib.sha256(json.dumps(pair).encode()).hexdigest()[:16]}"
+    return f"rebalance-audit-{hashlib.sha256(json.dumps(place).encode()).hexdigest()[:16]}"
 
 
 def _event(access: Access, action: str, key: str, details: dict[str, Any] | None = None) -> Request:
@@ -54,32 +55,34 @@ def _event(access: Access, action: str, key: str, details: dict[str, Any] | None
     return Request(access.url, event if details is None else {**event, **details})
 
 
-def _details(message: Message, problem: Problem) -> dict[str, Any]:
-    cluster, group, topic = (name[:_LONGEST_NAME] for name in problem.pair)
+def _details(message: Message, item: Item) -> dict[str, Any]:
+    rows = [(each, queue) for each in item.findings for _, queue in each.rows]
+    cluster, group, topic = (name[:_LONGEST_NAME] for name in item.place)
     return {
         "client": "rebalance-audit",
+        **({"client_url": item.url} if item.url else {}),
         "payload": {
-            "summary": inert(problem.summary)[:_LONGEST_SUMMARY],
+            "summary": inert(item.summary)[:_LONGEST_SUMMARY],
             "source": cluster or "RocketMQ",
-            "severity": _SEVERITIES[problem.severity],
-            "timestamp": iso(max(each.last_seen for each in problem.findings)),
+            "severity": _SEVERITIES[item.severity],
+            "timestamp": iso(max(each.last_seen for each in item.findings)),
             "component": topic,
             "group": group,
-            "class": ", ".join(sorted({each.kind for each in problem.findings})),
+            "class": ", ".join(sorted({each.kind for each in item.findings})),
             "custom_details": {
                 "date": message.date,
                 "run_id": message.run_id,
-                "explanations": [inert(each) for each in problem.explanations],
+                "explanations": [inert(each) for each in item.explanations],
                 "findings": [
                     {
                         "kind": each.kind,
-                        "queue": None if each.queue is None else f"{each.queue[0]} {each.queue[1]}",
+                        "queue": queue and f"{queue[0]} {queue[1]}",
                         "severity": each.severity,
                         "first_seen": iso(each.first_seen),
                     }
-                    for each in problem.findings[:_MOST_FINDINGS]
+                    for each, queue in rows[:_MOST_FINDINGS]
                 ],
-                "number_of_findings": len(problem.findings),
+                "number_of_findings": len(rows),
             },
         },
     }

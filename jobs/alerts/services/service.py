@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from jobs.alerts.delivery import LONGEST_PAUSE, Refusal
-from jobs.alerts.message import Message
+from jobs.alerts.message import Link, Message
 from jobs.alerts.webhook import Answer, Request
 
 #: What some chats take for a call to everybody even in plain text.
@@ -53,6 +53,8 @@ def inert(line: str) -> str:
     >>> inert("https://evil.example @all").replace("\u200b", "|")
     'https:|//evil.example @|all'
     """
+    if isinstance(line, Link):
+        return line
     return _CALL.sub(f"@{_ZERO_WIDTH_SPACE}", _LINK.sub(_ZERO_WIDTH_SPACE, line))
 
 

@@ -35,7 +35,7 @@
     svg.setAttribute("height", Number(svg.getAttribute("height")) + lineHeight);
   };
   const whens = [...document.querySelectorAll(".when")];
-  const timesOf = (when) => [...when.querySelectorAll("time")].map((each) => new Date(each.dateTime));
+  const timesOf = (when) => [...when.querySelectorAll("time")].map((each) => new Date(each.dateTime || each.textContent.replace(" ", "T")));
   if (whens.some((when) => timesOf(when).some((time) => time.getTimezoneOffset() !== 0))) {
     for (const svg of document.querySelectorAll("svg.timeline, svg.narrow")) addTicks(svg);
     for (const caption of document.querySelectorAll("figcaption.times")) add(caption, ` [${words.ticks}]`);
@@ -46,10 +46,28 @@
     add(line, `${words.zone} ${zone}`);
   }
 
-  const entries = [...document.querySelectorAll("main tbody tr, .index li, article")]
-    .filter((entry) => !entry.parentElement.closest("article, #words"))
+  const section = document.getElementById("verdict");
+  const heading = section.querySelector("h2");
+  const said = { heading: heading.textContent, level: section.className };
+  const entries = [...document.querySelectorAll("main tbody tr, .index li, main > section .problem")]
+    .filter((entry) => !entry.parentElement.closest(".problem, #words") && !entry.querySelector("[href^='#cause-']"))
     .map((entry) => [entry, entry.textContent.toLowerCase()]);
-  const causes = [...document.querySelectorAll(".cause")];
+  const lists = [...document.querySelectorAll(".cause, .list, .index, .scroll")].filter(
+    (list) => !list.closest("#words, .problem") && entries.some(([entry]) => list.contains(entry)));
+  const tiles = [...document.querySelectorAll("[data-of]")].map((tile) => [tile, tile.firstChild.textContent]);
+  const shown = (selector) =>
+    [...document.querySelectorAll(selector)].filter((each) => !each.closest("[hidden]")).length;
+  // What is left is judged as the whole is: by its worst.
+  const judge = (wanted) => {
+    for (const [tile, number] of tiles) tile.firstChild.textContent = wanted ? shown(tile.dataset.of) : number;
+    const level = shown(".cause .problem.critical") ? "critical"
+      : shown(".cause .problem.warning") ? "warning"
+      : shown("#begun .problem, #passed .problem") ? "info" : "ok";
+    const any = entries.some(([entry]) => !entry.hidden);
+    heading.textContent = !wanted ? said.heading : section.dataset[any ? level : "none"];
+    section.className = !wanted ? said.level : `verdict ${any ? level : ""}`;
+    for (const each of section.querySelectorAll("p, dl")) each.hidden = wanted !== "";
+  };
   const field = document.createElement("input");
   field.type = "search";
   field.placeholder = words.filter;
@@ -57,8 +75,19 @@
   field.addEventListener("input", () => {
     const wanted = field.value.trim().toLowerCase();
     for (const [entry, text] of entries) entry.hidden = !text.includes(wanted);
-    for (const cause of causes)
-      cause.hidden = entries.every(([entry]) => entry.hidden || !cause.contains(entry));
+    for (const list of lists)
+      list.hidden = entries.every(([entry]) => entry.hidden || !list.contains(entry));
+    for (const link of document.querySelectorAll("tr [href^='#cause-']"))
+      link.closest("tr").hidden = document.getElementById(link.hash.slice(1)).hidden;
+    judge(wanted);
   });
   document.querySelector("nav").append(field);
+
+  // A link to a card that is closed opens it.
+  const open = () => {
+    const card = document.getElementById(location.hash.slice(1))?.closest("details");
+    if (card) card.open = true;
+  };
+  addEventListener("hashchange", open);
+  open();
 })();

@@ -210,7 +210,7 @@ def test_always_tells_that_there_is_nothing(
         # The exporter reads another folder: nobody would see that the metrics are missing.
         (["--metrics", "nowhere/rebalance.prom", "--webhook"], 3, "expected a folder for nowhere"),
         (["--metrics", "/proc/rebalance.prom"], 4, ": check the path, and run again"),
-        (["--set", "alerts.send=SOMETIMES"], 2, "alerts.send: Input should be 'NEW', 'OPEN' or"),
+        (["--set", "alerts.send=SOMETIMES"], 2, "alerts.send: expected 'NEW', 'OPEN' or"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_exit_code(

@@ -17,9 +17,10 @@ from pydantic import ValidationError
 
 from jobs.alerts.delivery import Refusal
 from jobs.alerts.destinations import SECRET_VARIABLE, find_destination
-from jobs.alerts.message import Message, Problem
+from jobs.alerts.message import Item, Message
 from jobs.alerts.services.mail import mail_of, send
 from jobs.errors import SettingsError
+from jobs.reports.tables import Place
 from jobs.settings import Alerts, Email
 from tests.support.services import MailServer, mail_server
 
@@ -31,7 +32,7 @@ MESSAGE = Message(
     "2026-11-20",
     "run",
     "Rebalance audit of 2026-11-20: 1 new finding",
-    (Problem(("C", "G", "T"), "CRITICAL", True, NAME, ("." * 99, ".", "x" * 2000), ()),),
+    (Item(Place("C", "G", "T"), "CRITICAL", True, NAME, ("." * 99, ".", "x" * 2000), ()),),
     0,
 )
 

@@ -10,29 +10,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.alerts.digest import Digest, read_digest
 from jobs.alerts.message import (
     OTHERS,
+    Digest,
+    Item,
     Message,
-    Problem,
-    findings_to_send,
+    ids_of,
     make_message,
-    resolved_pairs,
+    problems_to_send,
+    read_digest,
+    resolved_places,
     shown,
 )
-from jobs.rendering.problems import find_problems
-from jobs.rendering.tables import PublishedTables
+from jobs.alerts.services.service import inert
+from jobs.reports.problems import find_problems
+from jobs.reports.tables import Place, PublishedTables
 from jobs.settings import Alerts
 from jobs.storage import Location, Published, Reports
 from tests.support.written_reports import NOON, publish, report_row
 
 
 def digest(folder: Path, published: Published) -> Digest:
-    return read_digest(Reports(Location(folder)), published)
+    return read_digest(published, PublishedTables(Reports(Location(folder)), published))
 
 
 def ids(found: Digest, alerts: Alerts | None = None, told: tuple[str, ...] = ()) -> list[str]:
-    return sorted(each.finding_id for each in findings_to_send(found, alerts or Alerts(), told))
+    return sorted(
+        each
+        for _, findings in problems_to_send(found, alerts or Alerts(), told)
+        for finding in findings
+        for each in finding.ids
+    )
 
 
 def orphan(finding_id: str, **values: Any) -> dict[str, Any]:
@@ -86,10 +94,13 @@ def test_stalls_and_faults_without_queues_are_told_where_they_are_new(tmp_path: 
             report_row("group_faults", fault="GHOST", queues_affected=1),
         ],
     }
-    found = findings_to_send(
-        digest(tmp_path, publish(tmp_path, "2026-11-20", tables)), Alerts(), ()
-    )
-    told = {(each.kind, each.queue) for each in found}
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
+    told = {
+        (each.kind, queue)
+        for _, findings in problems_to_send(found, Alerts(), ())
+        for each in findings
+        for _, queue in each.rows
+    }
     assert told == {("STALLED", ("broker-a", 0)), ("EXPRESSION_MISMATCH", None)}
 
 
@@ -101,14 +112,14 @@ def test_a_message_says_for_how_many_nights_it_has_been_open(tmp_path: Path) -> 
         ]
     }
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
-    told = make_message(found, found.findings, Alerts()).problems[0].summary
+    told = make_message(found, problems_to_send(found, Alerts(), ()), Alerts()).items[0].summary
     assert told.endswith("ongoing, open since 2026-11-17 12:00 UTC (4 nights)")
 
 
 def test_a_fault_that_passed_is_no_finding(tmp_path: Path) -> None:
     faults = [report_row("group_faults", fault="EXPRESSION_MISMATCH", persistence="TRANSIENT")]
     assert (
-        digest(tmp_path, publish(tmp_path, "2026-11-20", {"group_faults": faults})).findings == ()
+        digest(tmp_path, publish(tmp_path, "2026-11-20", {"group_faults": faults})).findings == []
     )
 
 
@@ -140,17 +151,19 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
         },
     )
     found = digest(tmp_path, published)
-    message = make_message(found, findings_to_send(found, Alerts(), ()), Alerts())
+    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts())
     assert message.lines == [
         "Rebalance audit of 2026-11-20: 3 new findings (2 CRITICAL, 1 WARNING) in 2 groups and "
         "topics; 1 finding of the run before resolved",
-        "• CRITICAL G / T2 (C): 2 orphaned queues, since 2026-11-20 12:00 UTC, ongoing",
+        "• CRITICAL G / T2 (C): 2 queues consumed by nobody, since 2026-11-20 12:00 UTC, ongoing",
         "    STRATEGY_MISMATCH: a uses <AVG>",
         "    Repair: one for all",
-        "• WARNING G / T1 (C): 1 duplicate queue, since 2026-11-20 12:00 UTC, ongoing",
+        "    GHOST_MEMBER: ",
+        "    Repair: ",
+        "• WARNING G / T1 (C): 1 queue consumed by several, since 2026-11-20 12:00 UTC, ongoing",
     ]
     one = Alerts(groups_shown=1)
-    short = make_message(found, findings_to_send(found, one, ()), one)
+    short = make_message(found, problems_to_send(found, one, ()), one)
     assert short.lines[-1] == "and 1 more group and topic"
 
 
@@ -158,7 +171,7 @@ def told(folder: Path, alerts: Alerts | None = None, **tables: list[dict[str, An
     """The lines of the message, but for the heading."""
     alerts = alerts or Alerts()
     found = digest(folder, publish(folder, "2026-11-20", tables))
-    return make_message(found, findings_to_send(found, alerts, ()), alerts).lines[1:]
+    return make_message(found, problems_to_send(found, alerts, ()), alerts).lines[1:]
 
 
 def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Path) -> None:
@@ -193,15 +206,8 @@ def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None
     stall, *explained = told(
         tmp_path / "stall", stalled_queues=[report_row("stalled_queues")], group_faults=faults
     )
-    assert "1 stalled queue, since" in stall
+    assert "1 queue stalled, since" in stall
     assert explained == ["    FROZEN_PROCESS: the last", "    Repair: "]
-    tables = {
-        "orphaned_queues": [orphan("1", causes=["GHOST_MEMBER"])],
-        "group_faults": faults,
-    }
-    assert len(told(tmp_path / "orphan", **tables)) == 1
-    both = {**tables, "stalled_queues": [report_row("stalled_queues")]}
-    assert told(tmp_path / "both", **both)[1:] == explained
 
 
 @pytest.mark.parametrize("column", ["cluster", "consumer_group", "topic", "evidence", "remedy"])
@@ -230,7 +236,7 @@ def test_a_fault_without_queues_is_told_and_of_many_faults_and_groups_some(tmp_p
     names = ["CONFIG_GAP", "EXPRESSION_MISMATCH", "GHOST_MEMBER", "ROOM_NOT_SERVED"]
     faults = [report_row("group_faults", fault=name) for name in names]
     first, *explained = told(tmp_path / "faults", group_faults=faults)
-    assert "no queue shows it" in first
+    assert "A queue is in no CONFIG list" in first
     assert [line.split(":")[0].strip() for line in explained[::2]] == names[:3]
     rows = [orphan(str(n), topic=f"T{n}") for n in range(3)]
     two = Alerts(groups_shown=2)
@@ -254,8 +260,8 @@ def test_a_text_is_cut_after_it_is_spelt_out() -> None:
 
 
 def many(problems: int) -> Message:
-    problem = Problem(("C", "G", "T"), "WARNING", True, "G / T", ("why", "repair"), ())
-    return Message("2026-11-20", "run", "Audit", (problem,) * problems, left_out=5)
+    item = Item(Place("C", "G", "T"), "WARNING", True, "G / T", ("why", "repair"), ())
+    return Message("2026-11-20", "run", "Audit", (item,) * problems, left_out=5)
 
 
 @given(st.integers(0, 6), st.integers(0, 30))
@@ -288,16 +294,16 @@ def test_resolved_is_what_was_judged_and_has_nothing_lasting_left(tmp_path: Path
     }
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
     names = ["lasts", "over", "known", "transient", "healthy", "unjudged", "gone"]
-    pairs = {("C", "G", topic) for topic in names}
-    assert [topic for _, _, topic in resolved_pairs(found, pairs)] == [
+    places = {Place("C", "G", topic) for topic in names}
+    assert [topic for _, _, topic in resolved_places(found, places)] == [
         "healthy",
         "known",
         "over",
         "transient",
     ]
     # The others are over when whatever is open has an incident of its own.
-    assert OTHERS in resolved_pairs(found, {OTHERS, ("C", "G", "lasts")})
-    assert OTHERS not in resolved_pairs(found, {OTHERS})
+    assert OTHERS in resolved_places(found, {OTHERS, Place("C", "G", "lasts")})
+    assert OTHERS not in resolved_places(found, {OTHERS})
 
 
 def test_the_message_has_the_order_of_the_page(tmp_path: Path) -> None:
@@ -312,8 +318,64 @@ def test_the_message_has_the_order_of_the_page(tmp_path: Path) -> None:
     health = [report_row("group_health", topic="long", orphan_queue_minutes=9.0)]
     published = publish(tmp_path, "2026-11-20", {"orphaned_queues": rows, "group_health": health})
     found = digest(tmp_path, published)
-    message = make_message(found, findings_to_send(found, Alerts(), ()), Alerts())
+    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts())
     tables = PublishedTables(Reports(Location(tmp_path)), published)
-    assert [each.pair for each in message.problems] == [p.place for p in find_problems(tables)]
+    assert [each.place for each in message.items] == [p.place for p in find_problems(tables)]
     topics = ["long", "wide", "narrow", "over", "mild", "warning"]
-    assert [each.pair[2] for each in message.problems] == topics
+    assert [each.place.topic for each in message.items] == topics
+
+
+def test_the_message_says_of_a_problem_what_the_page_says(tmp_path: Path) -> None:
+    """Also where it is sent for what is new alone."""
+    rows = [
+        orphan("1", status="PERSISTING", first_seen=NOON - timedelta(hours=3)),
+        orphan("2", queue_id=1, severity="WARNING", certainty="POSSIBLE"),
+        orphan("3", queue_id=2, persistence="TRANSIENT", severity="INFO", status=None),
+    ]
+    published = publish(tmp_path, "2026-11-20", {"orphaned_queues": rows})
+    found = digest(tmp_path, published)
+    chosen = problems_to_send(found, Alerts(), ())
+    assert ids_of(chosen) == {"2"}
+    (item,) = make_message(found, chosen, Alerts()).items
+    (problem,) = find_problems(PublishedTables(Reports(Location(tmp_path)), published))
+    assert (item.severity, item.is_ongoing) == (problem.severity, problem.ongoing)
+    assert f": {problem.headline}, since {problem.first_seen:%Y-%m-%d %H:%M} UTC" in item.summary
+    assert problem.first_seen == NOON - timedelta(hours=3)
+
+
+def test_six_problems_take_1200_characters_and_each_says_who(tmp_path: Path) -> None:
+    names = [f"GID_payment-settlement-{n}" for n in range(6)]
+    evidence = "10.0.2.1{n}@app-DUP is used by 2 processes, {more}"
+    faults = [
+        report_row(
+            "group_faults",
+            consumer_group=name,
+            topic="TOPIC_payments",
+            fault="DUPLICATE_CLIENT_ID",
+            queues_affected=2,
+            evidence=evidence.format(n=n, more="and " * 90),
+        )
+        for n, name in enumerate(names)
+    ]
+    orphans = [orphan(name, consumer_group=name, topic="TOPIC_payments") for name in names]
+    lines = told(tmp_path / "six", orphaned_queues=orphans, group_faults=faults)
+    assert sum(map(len, lines)) < 1_200 - 6, lines
+    for number in range(6):
+        assert any(f"10.0.2.1{number}@app" in line for line in lines), lines
+    alone = told(tmp_path / "one", orphaned_queues=orphans[:1], group_faults=faults[:1])
+    assert max(map(len, alone)) > 400
+
+
+def test_a_message_ends_with_the_page_and_each_problem_knows_its_place_there(
+    tmp_path: Path,
+) -> None:
+    alerts = Alerts(report_url="https://audit.example/dt={date}.html")
+    rows = [orphan("1", consumer_group="G/1 @all", topic="%RETRY%<x>")]
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}))
+    message = make_message(found, problems_to_send(found, alerts, ()), alerts)
+    page = "https://audit.example/dt=2026-11-20.html"
+    assert message.lines[-1] == f"The page: {page}"
+    assert inert(message.lines[-1]) == f"The page: {page}"
+    assert inert(str(message.lines[-1])) != f"The page: {page}"
+    assert message.items[0].url == f"{page}#G%2F1%20%40all/%25RETRY%25%3Cx%3E"
+    assert "The page" not in "".join(told(tmp_path / "none", orphaned_queues=rows))

@@ -9,8 +9,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs import __version__
-from jobs.alerts.digest import read_digest
+from jobs.alerts.message import read_digest
 from jobs.alerts.metrics import metrics_text
+from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Published, Reports
 from jobs.text import visible
 from tests.support.written_reports import publish, report_row
@@ -20,7 +21,8 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 def read(folder: Path, published: Published, worst_groups: int = 20) -> Series:
     """Every series by its name, without the common prefix, and its labels."""
-    text = metrics_text(read_digest(Reports(Location(folder)), published), worst_groups)
+    tables = PublishedTables(Reports(Location(folder)), published)
+    text = metrics_text(read_digest(published, tables), tables, worst_groups)
     return {
         (
             sample.name.removeprefix("rebalance_audit_"),

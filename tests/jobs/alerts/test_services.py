@@ -21,13 +21,14 @@ from jobs.alerts.destinations import (
     find_destination,
     service_at,
 )
-from jobs.alerts.digest import Finding
-from jobs.alerts.message import Message, Problem
+from jobs.alerts.message import Item, Message
 from jobs.alerts.services.dingtalk import signed
 from jobs.alerts.services.json_document import document
 from jobs.alerts.services.pagerduty import incident_key
 from jobs.alerts.services.service import Access, inert
 from jobs.alerts.webhook import Answer
+from jobs.reports.problems import Finding
+from jobs.reports.tables import Place
 from jobs.settings import Alerts
 from tests.support import services
 from tests.support.services import SIGNING_SECRET, TOKEN, Fake, fake
@@ -40,17 +41,16 @@ WITH_CODES = {"DINGTALK": "errcode", "FEISHU": "code", "WECOM": "errcode"}
 
 def finding(queue_id: int = 0, **values: Any) -> Finding:
     of_queue: dict[str, Any] = {
-        "finding_id": f"id-{queue_id}",
+        "place": Place("C", "G", "T"),
+        "ids": (f"id-{queue_id}",),
         "kind": "ORPHANED",
-        "cluster": "C",
-        "consumer_group": "G",
-        "topic": "T",
-        "queue": ("broker-a", queue_id),
+        "queues": (("broker-a", queue_id),),
         "severity": "CRITICAL",
         "persistence": "PERSISTENT",
         "ongoing": True,
         "status": "NEW",
-        "is_known": False,
+        "certainty": "CERTAIN",
+        "known_issue": None,
         "causes": ("GHOST_MEMBER",),
         "first_seen": NOON,
         "last_seen": NOON,
@@ -62,7 +62,7 @@ def finding(queue_id: int = 0, **values: Any) -> Finding:
 def message(name: str = "G / T (C)", number: int = 1, explanation: str = "because") -> Message:
     explanations = (f"GHOST_MEMBER: {explanation}",)
     problems = tuple(
-        Problem(("C", "G", f"T{n}"), "CRITICAL", True, name, explanations, (finding(n),))
+        Item(Place("C", "G", f"T{n}"), "CRITICAL", True, name, explanations, (finding(n),))
         for n in range(number)
     )
     return Message("2026-11-20", "run-1", "Rebalance audit of 2026-11-20: found", problems, 0)
@@ -328,15 +328,14 @@ def test_pagerduty_gets_one_incident_for_the_groups_that_are_left_out_and_what_i
     assert resolved.body == {
         "routing_key": "key",
         "event_action": "resolve",
-        "dedup_key": incident_key(("C", "G", "T")),
+        "dedup_key": incident_key(Place("C", "G", "T")),
     }
 
 
 def test_names_of_any_length_make_an_event_that_pagerduty_takes() -> None:
-    problem = Problem(
-        ("", "g" * 9000, "t" * 9000), "INFO", True, "s" * 9000, (), (finding(),) * 9000
-    )
-    sent = Message("2026-11-20", "run", "Audit", (problem,), 0)
+    place = Place("", "g" * 9000, "t" * 9000)
+    item = Item(place, "INFO", True, "s" * 9000, (), (finding(),) * 9000)
+    sent = Message("2026-11-20", "run", "Audit", (item,), 0)
     (request,) = SERVICES["PAGERDUTY"].requests(sent, Access("x", SIGNING_SECRET), NOON)
     assert len(request.data) < 512_000
     event = services.Posted("", {}, request.body, len(request.data))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -391,3 +392,34 @@ def test_a_dump_is_enough_without_java(tmp_path: Path, repository: Path) -> None
     )
     assert done.returncode == 0, done.stderr
     assert "10.0.2.9@app-1 leaves" in done.stdout
+
+
+def test_when_the_data_is_and_when_the_fault_was_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The last snapshot is long after the fault, and --at beyond the end means it too."""
+    for when in ([], ["--at", "2026-11-22T00:00:00Z"]):
+        assert main(["explain", *S2, *when]) == 0
+        said = capsys.readouterr().err
+        assert re.search(
+            r"the snapshots go from 2026-11-21T02:03:10\S+ to 2026-11-21T02:07:11\S+;", said
+        )
+        assert (
+            "nothing lasts at this moment; T_S2 had a fault of queues from 2026-11-21T02:0" in said
+        )
+    fault = said.rpartition("--at ")[2].strip()
+    assert main(["explain", *S2, "--at", fault]) == 0
+    shown = capsys.readouterr()
+    assert "duplicate" in shown.out
+    assert "the snapshots go" not in shown.err + shown.out
+    assert "nothing lasts" not in shown.err
+
+
+def test_a_date_of_another_day_says_when_the_snapshots_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = ["run", "--dumps", "tests/data/captures/S2", "--output", str(tmp_path), "--quiet"]
+    assert main([*run, "--date", "2026-11-20"]) == 3
+    said = capsys.readouterr().err
+    assert "no group in the window" in said
+    assert "; the snapshots go from 2026-11-21T02:03:10Z to 2026-11-21T02:07:11Z; " in said

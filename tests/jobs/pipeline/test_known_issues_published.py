@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from jobs.cli import expired_known_issues, fails, sum_up
+from jobs.commands.batch import expired_known_issues, fails, sum_up
 from jobs.known_issues import KnownIssue, KnownIssues
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.storage import Location, Published, Reports

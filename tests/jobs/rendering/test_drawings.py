@@ -229,7 +229,7 @@ def test_the_allocation_marks_what_is_wrong_and_frames_what_moves() -> None:
     assert signs == ["2", "~", "●", "●"]
     # What lies over the cells is drawn after them.
     order = [shape.css.split()[0] for shape in then.shapes]
-    assert order.index("mark") > order.index("none")
+    assert order.index("mark") > order.index("cells")
     assert order[-1] == "moved"
     assert now.description == "3 clients and 4 queues: 1 with nobody, 2 with several"
     assert [label.title for label in now.labels if label.title.startswith("broker")] == [

@@ -19,12 +19,12 @@ from markupsafe import escape
 
 from jobs.kinds import KINDS
 from jobs.languages.language import ENGLISH, LANGUAGES, Language, language
-from jobs.rendering import words
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import History, Nights, history_of
 from jobs.rendering.page import html_environment, to_html, to_markdown
 from jobs.rendering.report import build_report
 from jobs.rendering.site import to_html as to_index
+from jobs.reports import words
 from jobs.settings import Settings
 from jobs.text import visible
 from rebalance_core import findings

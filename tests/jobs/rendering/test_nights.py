@@ -13,6 +13,7 @@ import pytest
 from jobs.cli import main
 from jobs.rendering.nights import Night, Nights, history_of, read_history
 from jobs.rendering.site import to_html, write_site
+from jobs.rendering.write import Look
 from jobs.storage import Location, Reports
 from tests.support.reports import last_pointer
 from tests.support.written_reports import NOON, publish, report_row
@@ -120,7 +121,19 @@ def test_a_site_links_each_night_with_those_before_and_after_it(
 ) -> None:
     for day in ("2026-11-16", "2026-11-18", "2026-11-20"):
         audited(tmp_path, day, G="CRITICAL")
-    assert main(["site", "--reports", str(tmp_path), "--output", str(tmp_path / "site")]) == 0
+    assert (
+        main(
+            [
+                "report",
+                "--nights=30",
+                "--reports",
+                str(tmp_path),
+                "--output",
+                str(tmp_path / "site"),
+            ]
+        )
+        == 0
+    )
     assert "site: 3 pages up to 2026-11-20" in capsys.readouterr().out
     site = tmp_path / "site"
     pages = ["dt=2026-11-16.html", "dt=2026-11-18.html", "dt=2026-11-20.html"]
@@ -137,7 +150,7 @@ def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(tmp_path: P
         audited(tmp_path, day, G="CRITICAL")
     shutil.rmtree(tmp_path / "orphaned_queues" / "dt=2026-11-19")
     reports, folder = Reports(Location(tmp_path)), tmp_path / "site"
-    site = write_site(reports, "2026-11-20", 30, str(folder), 10, None)
+    site = write_site(reports, "2026-11-20", 30, str(folder), Look(10))
     assert site.pages == ["2026-11-18", "2026-11-20"]
     (failed,) = site.failed
     assert failed.startswith("no page of 2026-11-19: ")
@@ -145,7 +158,7 @@ def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(tmp_path: P
     assert set(links(folder / "index.html")) == {"dt=2026-11-18.html", "dt=2026-11-20.html"}
     # The index has the night all the same.
     assert "2026-11-19" in (folder / "index.html").read_text()
-    assert main(["site", "--reports", str(tmp_path), "--output", str(folder)]) == 4
+    assert main(["report", "--nights=30", "--reports", str(tmp_path), "--output", str(folder)]) == 4
 
 
 def test_no_name_changes_what_the_index_is_made_of() -> None:
@@ -174,5 +187,5 @@ def test_the_nights_around_the_first_and_the_last() -> None:
 def test_a_number_of_nights_that_is_none_is_refused(
     number: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["site", "--reports", "out", f"--nights={number}"]) == 2
+    assert main(["report", "--reports", "out", f"--nights={number}"]) == 2
     assert "expected a" in capsys.readouterr().err

@@ -16,7 +16,9 @@ from jobs.rendering.pictures import (
     number_clients,
     timeline,
 )
+from jobs.reports.problems import Finding, find_problems
 from tests.support.published import (
+    RowTables,
     allocation,
     fault,
     finding,
@@ -33,9 +35,12 @@ def states(tables: dict[str, list[dict[str, Any]]] = TABLES) -> States:
     return States(tables["state_runs"], tables["allocations"])
 
 
+def found(**tables: list[dict[str, Any]]) -> tuple[Finding, ...]:
+    return find_problems(RowTables(**tables))[0].findings
+
+
 def seen() -> Timeline:
-    findings = {"ORPHANED": TABLES["orphaned_queues"], "DUPLICATE": TABLES["duplicate_queues"]}
-    picture = timeline(states(), findings, TABLES["group_faults"], TABLES["reassignments"])
+    picture = timeline(states(), found(**TABLES), TABLES["group_faults"], TABLES["reassignments"])
     assert picture is not None
     return picture
 
@@ -98,7 +103,7 @@ def test_a_client_that_takes_a_queue_under_some_views_takes_a_share() -> None:
 def test_the_picture_is_of_the_time_around_the_findings() -> None:
     runs = [run("s1", 0, 599), run("s2", 600, 609), run("s1", 610, 1439)]
     late = finding(first_seen=minute(600), last_seen=minute(609))
-    picture = timeline(States(runs, []), {"ORPHANED": [late]}, [], [])
+    picture = timeline(States(runs, []), found(orphaned_queues=[late]), [], [])
     assert picture is not None
     assert picture.start < minute(600)
     assert picture.end > minute(610)
@@ -107,7 +112,9 @@ def test_the_picture_is_of_the_time_around_the_findings() -> None:
 
 def test_of_many_queues_the_faulty_ones_are_drawn() -> None:
     rows = [allocation("s1", "a", list(range(100)))]
-    picture = timeline(States([run("s1", 0, 30)], rows), {"ORPHANED": [finding(99)]}, [], [])
+    picture = timeline(
+        States([run("s1", 0, 30)], rows), found(orphaned_queues=[finding(99)]), [], []
+    )
     assert picture is not None
     assert len(picture.lanes) == MOST_LANES
     assert picture.lanes[-1].queue == Queue("broker-a", 99)
@@ -122,7 +129,7 @@ def test_who_left_is_a_change() -> None:
 def change(**values: Any) -> tuple[str, str]:
     """Sign and words of a reassignment."""
     row = {**TABLES["reassignments"][0], "clients_left": [], "queues_moved": 1, **values}
-    picture = timeline(states(), {}, [], [row])
+    picture = timeline(states(), (), [], [row])
     assert picture is not None
     (found,) = picture.changes
     return found.sign, found.text
@@ -142,7 +149,7 @@ def test_who_came_and_left_and_what_else_changed_is_told() -> None:
 def test_changes_outside_of_the_picture_are_not_in_it() -> None:
     row = TABLES["reassignments"][0]
     rows = [{**row, "changed_at": minute(number)} for number in (-1, 0, 20, 21)]
-    picture = timeline(states(), {}, [], rows)
+    picture = timeline(states(), (), [], rows)
     assert picture is not None
     assert [each.at for each in picture.changes] == [minute(0), minute(20)]
 
@@ -158,7 +165,7 @@ def test_the_faults_that_took_longest_have_bars_the_longest_first() -> None:
         *lasting("CONFIG_GAP", (4, 6)),
         *lasting("CONFIG_OVERLAP", (4, 8)),
     ]
-    picture = timeline(states(), {}, rows, [])
+    picture = timeline(states(), (), rows, [])
     assert picture is not None
     assert [each.fault for each in picture.faults] == [
         "STRATEGY_MISMATCH",
@@ -170,10 +177,10 @@ def test_the_faults_that_took_longest_have_bars_the_longest_first() -> None:
 
 
 def test_without_findings_the_picture_is_of_all_snapshots() -> None:
-    picture = timeline(states(), {}, [], [])
+    picture = timeline(states(), (), [], [])
     assert picture is not None
     assert (picture.start, picture.end) == (minute(0), minute(20))
-    assert timeline(States([], []), {}, [], []) is None
+    assert timeline(States([], []), (), [], []) is None
 
 
 def test_around_the_findings_is_an_eighth_of_their_time_and_four_snapshots_at_least() -> None:
@@ -181,11 +188,12 @@ def test_around_the_findings_is_an_eighth_of_their_time_and_four_snapshots_at_le
     cases = [([(300, 309)], 296, 314), ([(200, 279), (300, 359)], 180, 380), ([(0, 599)], 0, 600)]
     for times, start, end in cases:
         rows = [finding(first_seen=minute(s), last_seen=minute(e)) for s, e in times]
-        picture = timeline(States(runs, []), {"ORPHANED": rows[:1], "DUPLICATE": rows[1:]}, [], [])
+        findings = found(orphaned_queues=rows[:1], duplicate_queues=rows[1:])
+        picture = timeline(States(runs, []), findings, [], [])
         assert picture is not None
         assert (picture.start, picture.end) == (minute(start), minute(end))
     lasting = fault(first_seen=minute(300), last_seen=minute(309))
-    picture = timeline(States(runs, []), {}, [lasting], [])
+    picture = timeline(States(runs, []), (), [lasting], [])
     assert picture is not None
     assert (picture.start, picture.end) == (minute(296), minute(314))
 
@@ -215,7 +223,7 @@ def test_what_a_snapshot_shows_lasts_to_the_next_one_if_this_comes_in_time() -> 
 
 def test_a_stall_ends_where_it_was_seen_last_and_a_finding_with_the_snapshot() -> None:
     row = finding(certainty="POSSIBLE", persistence="TRANSIENT")
-    findings = {"STALLED": [{**row, "certainty": None}], "ORPHANED": [row]}
+    findings = found(stalled_queues=[{**row, "certainty": None}], orphaned_queues=[row])
     picture = timeline(states(), findings, [], [])
     assert picture is not None
     marks = {mark.kind: mark for mark in picture.lanes[0].marks}
@@ -228,11 +236,11 @@ def test_a_stall_ends_where_it_was_seen_last_and_a_finding_with_the_snapshot() -
 def test_faulty_queues_come_before_healthy_ones_of_lower_numbers() -> None:
     rows = [allocation("s1", "a", list(range(40)))]
     faulty = [finding(number) for number in range(10, 40)]
-    picture = timeline(States([run("s1", 0, 30)], rows), {"ORPHANED": faulty}, [], [])
+    picture = timeline(States([run("s1", 0, 30)], rows), found(orphaned_queues=faulty), [], [])
     assert picture is not None
     assert [lane.queue.queue_id for lane in picture.lanes] == list(range(10, 10 + MOST_LANES))
     assert picture.lanes_left_out == 40 - MOST_LANES
-    few = timeline(States([run("s1", 0, 30)], rows), {"ORPHANED": faulty[-1:]}, [], [])
+    few = timeline(States([run("s1", 0, 30)], rows), found(orphaned_queues=faulty[-1:]), [], [])
     assert few is not None
     assert [lane.queue.queue_id for lane in few.lanes] == [*range(MOST_LANES - 1), 39]
 
@@ -318,3 +326,20 @@ def test_a_queue_is_told_from_one_of_another_broker() -> None:
         {**allocation("s1", "b", []), "queues": [queue(0, "broker-b")]},
     ]
     assert States([run("s1", 0, 1)], rows).queues == {Queue("broker-a", 0), Queue("broker-b", 0)}
+
+
+def test_a_queue_that_has_left_the_route_is_gone_and_not_nobodys() -> None:
+    """One nameserver's route had it alone: when all give the same route it is in none."""
+    only_one = {**queue(1), "before": ["a"], "after": []}
+    divergence = fault("ROUTE_DIVERGENCE", moves=[only_one], findings_left=1)
+    changed = after_repair(states(), divergence)
+    assert changed is not None
+    assert changed.gone == {Queue("broker-a", 1)}
+    drawing = draw_allocation(changed, {"a": 1}, repaired=True)
+    assert ": 0 with nobody," in drawing.description
+    # What a repair does not reach is still nobody's.
+    left = fault("GHOST_MEMBER", moves=[only_one], findings_left=1)
+    other = after_repair(states(), left)
+    assert other is not None
+    assert other.gone == frozenset()
+    assert ": 1 with nobody," in draw_allocation(other, {"a": 1}, repaired=True).description

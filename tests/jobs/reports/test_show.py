@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
+from jobs.commands.common import remember_run
+from jobs.storage import Location
 from tests.support.written_reports import NOON, publish, report_row
 
 LONG = "10.0.0.1@" + "x" * 90
@@ -160,7 +162,7 @@ def test_the_last_date_is_shown_unless_another_is_named(show) -> None:
 
 
 def test_a_terminal_gets_short_cells_unless_columns_are_named(show) -> None:
-    _, _, row, _ = show("duplicate_queues")
+    _, _, row, _ = show("duplicate_queues", "--all-columns")
     assert f"{LONG[:57]}..." in row
     assert LONG not in row
     assert row.split()[:4] == ["C", "G", "T", "broker-a"]
@@ -221,7 +223,8 @@ def test_what_is_not_there_is_told_with_what_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     publish(tmp_path, "2026-11-20", TABLES)
-    assert main(["show", *arguments, "--reports", str(tmp_path)]) == 3
+    code = 3 if "--date" in arguments else 2
+    assert main(["show", *arguments, "--reports", str(tmp_path)]) == code
     assert said in capsys.readouterr().err
 
 
@@ -229,11 +232,11 @@ def test_what_is_not_there_is_told_with_what_is(
     ("arguments", "code", "said"),
     [
         # A name that is mistyped is no all-clear.
-        (["--group", "G_ORDR"], 3, "no group 'G_ORDR' in the run of 2026-11-20: did you mean 'G_O"),
-        (["--group", "g_order"], 3, "did you mean 'G_ORDER'?"),
-        (["--group", "xyz"], 3, "there are 'G_GAPS', 'G_ORDER', 'G_PAY'"),
-        (["--topic", "order"], 3, "no topic 'order' in the run of 2026-11-20: did you mean 'ORDER"),
-        (["--group", "G_PAY", "--topic", "PAI"], 3, "no topic 'PAI'"),
+        (["--group", "G_ORDR"], 2, "no group 'G_ORDR' in the run of 2026-11-20: did you mean 'G_O"),
+        (["--group", "g_order"], 2, "did you mean 'G_ORDER'?"),
+        (["--group", "xyz"], 2, "there are 'G_GAPS', 'G_ORDER', 'G_PAY'"),
+        (["--topic", "order"], 2, "no topic 'order' in the run of 2026-11-20: did you mean 'ORDER"),
+        (["--group", "G_PAY", "--topic", "PAI"], 2, "no topic 'PAI'"),
         # What is there and has no rows is told apart from what was not looked at.
         (["--group", "G_ORDER"], 0, "0 rows: it was audited in the run of 2026-11-20, and there"),
         (["--topic", "ORDER"], 0, "0 rows: it was audited"),
@@ -267,7 +270,7 @@ def test_no_rows_have_a_reason(
     assert said in captured.err
     assert "0 rows: " not in captured.out, "a program reads this"
     assert main([*show, *arguments, "--quiet"]) == code
-    assert (said in capsys.readouterr().err) == (code == 3)
+    assert (said in capsys.readouterr().err) == (code == 2)
 
 
 def test_nothing_is_said_of_rows_that_are_there_or_of_all_rows(
@@ -287,3 +290,55 @@ def test_a_table_whose_files_are_gone_is_an_error_and_not_empty(
     file.unlink()
     assert main(["show", "orphaned_queues", "--reports", str(tmp_path)]) == 4
     assert "table orphaned_queues of 2026-11-20 is damaged" in capsys.readouterr().err
+
+
+def test_without_a_table_the_tables_are_listed(show) -> None:
+    head, _, *rows, number = show()
+    assert head.split() == ["table", "rows", "a", "row", "is"]
+    assert any(row.split()[:2] == ["orphaned_queues", "4"] for row in rows)
+    assert rows[-1].startswith("summary ")
+    assert number == f"({len(rows)} rows)"
+
+
+def test_a_person_gets_the_columns_that_matter_and_a_program_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def columns(*options: str) -> list[str]:
+        command = ["show", "orphaned_queues", "--reports", str(tmp_path), *options]
+        assert main(command) == 0
+        return capsys.readouterr().out.splitlines()[0].replace(",", " ").split()
+
+    rows = [report_row("orphaned_queues", cluster=cluster) for cluster in "AB"]
+    publish(tmp_path, "2026-11-19", {"orphaned_queues": rows})
+    publish(tmp_path, "2026-11-20", {"orphaned_queues": rows[:1]})
+    assert set(columns()) == {
+        *("consumer_group", "topic", "broker_name", "queue_id", "first_seen", "status"),
+        *("causes", "severity"),
+    }
+    assert columns("--date", "2026-11-19")[0] == "cluster"
+    assert len(columns("--all-columns")) == len(columns("--format", "csv")) > 20
+
+
+def test_the_reports_of_the_last_run_here_are_read_where_none_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path / "ours", "2026-11-20", TABLES)
+    publish(tmp_path / "others", "2026-11-20", {})
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    show = ["show", "orphaned_queues"]
+    assert main(show) == 2
+    assert "REBALANCE_AUDIT_PATHS__REPORTS in the environment" in capsys.readouterr().err
+    remember_run(Location(str(tmp_path / "ours")))
+    assert main(show) == 0
+    shown = capsys.readouterr()
+    assert shown.out.endswith("(4 rows)\n")
+    assert f"reads {tmp_path}/ours, the reports of the last run here" in shown.err
+    monkeypatch.setenv("REBALANCE_AUDIT_PATHS__REPORTS", str(tmp_path / "others"))
+    assert main(show) == 0
+    assert capsys.readouterr().out.endswith("(0 rows)\n")
+    assert main([*show, "--reports", str(tmp_path / "ours")]) == 0
+    assert capsys.readouterr().out.endswith("(4 rows)\n")
+    monkeypatch.delenv("REBALANCE_AUDIT_PATHS__REPORTS")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(show) == 2

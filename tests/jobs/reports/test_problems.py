@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs.rendering.problems import Problem, find_problems
+from jobs.reports.problems import Problem, find_problems
 from tests.support.published import (
     RowTables,
     fault,
@@ -213,3 +213,26 @@ def test_a_fault_is_told_by_its_worst_run_and_what_is_about_one_client_by_itself
         assert sorted(each.runs for each in problem.faults) == [1, 2]
     topics = [fault(topic=each) for each in ("T1", "T2")]
     assert [len(each.faults) for each in find_problems(RowTables(group_faults=topics))] == [1, 1]
+
+
+def test_since_when_it_is_there_is_said_by_what_counts() -> None:
+    """Something of the same topic that passed hours before is another thing."""
+    passed = finding(
+        1, severity="INFO", persistence="TRANSIENT", ongoing=False, first_seen=minute(-90)
+    )
+    problem = only(RowTables(orphaned_queues=[passed, finding()]))
+    assert (problem.first_seen, problem.last_seen) == (minute(10), minute(19))
+    assert only(RowTables(orphaned_queues=[passed])).first_seen == minute(-90)
+
+
+def test_who_it_is_are_the_client_ids_of_the_first_fault_that_names_any() -> None:
+    wide = fault("ROUTE_DIVERGENCE", queues_affected=9, client_ids=[])
+    tables = RowTables(orphaned_queues=[finding()], group_faults=[wide, fault()])
+    assert only(tables).client_ids == ("a",)
+    assert only(RowTables(orphaned_queues=[finding()])).client_ids == ()
+
+
+def test_it_is_certain_where_any_of_it_is() -> None:
+    possible = finding(certainty="POSSIBLE")
+    assert only(RowTables(orphaned_queues=[possible])).certainty == "POSSIBLE"
+    assert only(RowTables(orphaned_queues=[possible, finding(1)])).certainty == "CERTAIN"

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import os
 import subprocess
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from jobs.kinds import KINDS
-from jobs.rendering.commands import Commands, commands_for
 from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.problems import find_problems
+from jobs.reports.commands import Commands, commands_for
+from jobs.reports.problems import find_problems
+from jobs.settings import Settings, load_settings
 from jobs.text import shell_word
 from tests.support.published import RowTables, fault, finding, published
 
 PAGES = FindingPages.of_this_installation()
 
 
-def commands(**values: Any) -> Commands:
+def commands(reports: str = "out/reports", **values: Any) -> Commands:
     summary = {
         "inputs": {"snapshots": "out/snap shots"},
         "brokers": {"C": {"broker-a": "10.0.0.1:10911", "broker-b": "10.0.0.2:10911"}},
     } | values.pop("summary", {})
     tables = RowTables(orphaned_queues=[finding(**values)], group_faults=[fault(**values)])
     (problem,) = find_problems(tables)
-    return commands_for(problem, published(**summary), "out/reports", PAGES)
+    return commands_for(problem, published(**summary), reports, PAGES.checks)
 
 
 def words(line: str) -> list[str]:
@@ -61,12 +63,11 @@ def test_the_commands_are_filled_in() -> None:
         "mqadmin consumerConnection -g G -b 10.0.0.2:10911",
         "mqadmin consumerProgress -g G -s true",
     )
-    moment = "--snapshots 'out/snap shots' --group G --topic T --at 2026-11-20T10:19:00.000Z"
+    moment = "--snapshots 'snap shots' --group G --topic T --at 2026-11-20T10:19:00.000Z"
     assert told.go_on == (
-        f"rebalance-audit explain {moment} --cluster C",
-        f"rebalance-audit what-if {moment} --cluster C --mend DUPLICATE_CLIENT_ID",
-        "rebalance-audit show group_faults --group G --topic T "
-        "--reports out/reports --date 2026-11-20",
+        f"rebalance-audit explain {moment}",
+        f"rebalance-audit what-if {moment} --mend DUPLICATE_CLIENT_ID",
+        "rebalance-audit show group_faults --group G --topic T --reports reports --date 2026-11-20",
     )
 
 
@@ -89,3 +90,36 @@ def test_what_confirms_a_finding_changes_nothing(name: str) -> None:
 
 def test_nearly_every_page_names_a_command_that_confirms_it() -> None:
     assert {name for name in KINDS if not PAGES.checks(name)} <= {"QUARANTINED"}
+
+
+def test_no_command_has_a_path_of_the_machine_and_all_have_the_settings_of_the_run() -> None:
+    settings = Settings(
+        persistence_seconds=60,
+        strategies=(
+            {"groups": "G'x", "name": "CONFIG", "params": {"config_queues": [["T", "b", 1]]}},
+        ),
+        severity={"warning_probability": 0.2},
+    )
+    summary = {
+        "inputs": {"snapshots": "/home/alice/night/snapshots/2026-11-20"},
+        "settings_set": settings.overrides(),
+    }
+    told = commands(reports="/home/alice/night/reports", summary=summary)
+    for line in (*told.confirm, *told.go_on):
+        assert "/home" not in line
+    explain, what_if, show = told.go_on
+    assert "--snapshots snapshots/2026-11-20 --group" in explain
+    assert show.endswith(" --reports reports --date 2026-11-20")
+    for line in (explain, what_if):
+        given = words(line)
+        overrides = [value for name, value in pairwise(given) if name == "--set"]
+        assert load_settings(None, overrides) == settings
+
+
+def test_the_cluster_is_named_where_there_are_several() -> None:
+    def explain(clusters: dict[str, Any], left_out: int = 0) -> str:
+        return commands(summary={"groups": {"clusters": clusters, "left_out": left_out}}).go_on[0]
+
+    assert "--cluster C" in explain({"C": {}, "D": {}})
+    assert "--cluster C" in explain({"C": {}}, left_out=1)
+    assert "--cluster" not in explain({"C": {}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +28,15 @@ PLACE = Place._fields
 def place_of(row: Mapping[str, Any]) -> Place:
     """The place that a row is of."""
     return Place(*(row[name] for name in PLACE))
+
+
+def anchor_of(place: Place, *, several: bool) -> str:
+    """Where a page shows a place, as a link has it: ``several`` clusters have their names there.
+
+    >>> anchor_of(Place("C", "G", "%RETRY%G"), several=False)
+    'G/%25RETRY%25G'
+    """
+    return "/".join(quote(name, safe="") for name in place[not several :])
 
 
 class Tables(Protocol):

@@ -6,22 +6,38 @@ the run that the line names so far.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argcomplete import autocomplete
 from argcomplete.completers import BaseCompleter, DirectoriesCompleter, FilesCompleter
 from argcomplete.shell_integration import shellcode
-from pydantic import BaseModel
 
-from jobs.arguments import build_parser
+from jobs.arguments import Options, Parser, build_parser
 from jobs.errors import AuditError
-from jobs.reports.show import read_table
-from jobs.schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
-from jobs.settings import Settings, find_settings, load_settings
-from jobs.storage import Location, Reports
-from rebalance_core.repairs import REPAIRS
+from jobs.output import give
+
+if TYPE_CHECKING:
+    from jobs.storage import Reports
+
+EXAMPLE = "completion bash > ~/.local/share/bash-completion/completions/rebalance-audit"
+DETAIL = """
+In zsh: eval "$(rebalance-audit completion zsh)" in ~/.zshrc, after compinit. In fish:
+rebalance-audit completion fish > ~/.config/fish/completions/rebalance-audit.fish"""
+
+
+def add_arguments(command: Parser) -> None:
+    """Adds the options of the command."""
+    command.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell reads it")
+
+
+def run(args: Options) -> int:
+    """Does what the options say; returns the exit code."""
+    give(script(args.shell))
+    return 0
+
 
 #: What is asked of the names: the word so far, and the arguments before it.
 _Names = Callable[[str, Any], Iterable[str]]
@@ -34,7 +50,8 @@ def script(shell: str) -> str:
 
 def complete() -> None:
     """Answers the shell that started this process, and ends the process."""
-    autocomplete(build_parser(), default_completer=_Completer())
+    command = "".join(os.environ.get("COMP_LINE", "").split()[1:2])
+    autocomplete(build_parser(command), default_completer=_Completer())
 
 
 class _Completer(BaseCompleter):
@@ -66,11 +83,15 @@ _FILES: Mapping[Any, BaseCompleter] = {
 
 
 def _tables(_prefix: str, _args: Any) -> Iterable[str]:
+    from jobs.schemas import QUARANTINE, REPORT_TABLES
+
     return ["summary", *(table.name for table in REPORT_TABLES), QUARANTINE.name]
 
 
 def _columns(prefix: str, args: Any) -> Iterable[str]:
     """The columns of the table that are not there yet, behind those that are."""
+    from jobs.schemas import QUARANTINE, REPORT_TABLES
+
     before, comma, _ = prefix.rpartition(",")
     named = before.split(",")
     for table in (*REPORT_TABLES, QUARANTINE):
@@ -79,11 +100,13 @@ def _columns(prefix: str, args: Any) -> Iterable[str]:
 
 
 def _reports(args: Any) -> Reports:
+    from jobs.commands.common import reports_of
+    from jobs.settings import find_settings, load_settings
+
     settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
-    reports = getattr(args, "reports", None) or settings.paths.reports
-    if reports is None:
-        raise AuditError("no reports are named yet")
-    return Reports(Location(reports))
+    # A command that reads no reports has groups and topics all the same.
+    args.reports, args.quiet = getattr(args, "reports", None), True
+    return reports_of(args, settings)
 
 
 def _dates(_prefix: str, args: Any) -> Iterable[str]:
@@ -92,26 +115,27 @@ def _dates(_prefix: str, args: Any) -> Iterable[str]:
 
 def _of_health(column: str) -> _Names:
     def names(_prefix: str, args: Any) -> Iterable[str]:
+        from jobs.reports.show import read_table
+
         reports = _reports(args)
         published = reports.resolve(getattr(args, "date", None))
         group = args.group if column == "topic" else None
-        rows = read_table(reports, published, GROUP_HEALTH.name, group)
+        rows = read_table(reports, published, "group_health", group)
         return sorted({str(each) for each in rows[column].to_pylist() if each})
 
     return names
 
 
 def _settings(_prefix: str, _args: Any) -> Iterable[str]:
-    return [f"{name}=" for name in _names_of(Settings)]
+    from jobs.settings import Settings, names_of
+
+    return [f"{name}=" for name in names_of(Settings)]
 
 
-def _names_of(model: type[BaseModel]) -> Iterable[str]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from (f"{name}.{each}" for each in _names_of(kind))
-        else:
-            yield name
+def _repairs(_prefix: str, _args: Any) -> Iterable[str]:
+    from rebalance_core.repairs import REPAIRS
+
+    return REPAIRS
 
 
 _NAMES: Mapping[str, _Names] = {
@@ -121,5 +145,5 @@ _NAMES: Mapping[str, _Names] = {
     "--group": _of_health("consumer_group"),
     "--topic": _of_health("topic"),
     "--set": _settings,
-    "--mend": lambda _prefix, _args: REPAIRS,
+    "--mend": _repairs,
 }

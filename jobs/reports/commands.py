@@ -6,18 +6,22 @@ Groups, topics and client ids are chosen by strangers: each becomes one word of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
-from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.problems import Problem
+from jobs.reports.problems import Problem
 from jobs.storage import Published
 from jobs.text import iso, shell_word
 from rebalance_core.repairs import REPAIRS
 
 #: Of so many brokers and client ids each has its line; the others are asked in the same way.
-_MOST_BROKERS, _MOST_CLIENTS = 4, 3
+_MOST_BROKERS, _MOST_CLIENTS = 2, 3
 _PLACEHOLDER = re.compile(r"\b(GROUP|TOPIC|BROKER_ADDR|CLIENT_ID)\b")
+
+
+#: The commands that the page on a kind has, with placeholders.
+Checks = Callable[[str], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,27 @@ def option(name: str, value: str) -> str:
     return f"--{name}{'=' if value.startswith('-') else ' '}{shell_word(value)}"
 
 
+def beside(place: str, reports: str) -> str:
+    """A folder as it is called from where the reports are: no path of the machine.
+
+    >>> beside("/home/a/out/snapshots/x", "/home/a/out/reports"), beside("s3://b/x", "/r/reports")
+    ('snapshots/x', 's3://b/x')
+    >>> beside("/home/b/snapshots", "/srv/out/reports")
+    'snapshots'
+    """
+    if "://" in place and not place.startswith("file:"):
+        return place
+    here = PurePosixPath(reports.removeprefix("file://")).parent
+    there = PurePosixPath(place.removeprefix("file://"))
+    return str(there.relative_to(here)) if there.is_relative_to(here) else there.name
+
+
 def where_published(published: Published, reports: str) -> str:
     """The options that name a published run."""
-    return f"{option('reports', reports)} {option('date', published.date)}"
+    return f"{option('reports', beside(reports, reports))} {option('date', published.date)}"
 
 
-def commands_for(
-    problem: Problem, published: Published, reports: str, pages: FindingPages
-) -> Commands:
+def commands_for(problem: Problem, published: Published, reports: str, checks: Checks) -> Commands:
     """The commands for a problem: those of the pages on its main cause and on its findings.
 
     A broker whose address the run does not have is left as ``BROKER_ADDR``.
@@ -63,10 +80,12 @@ def commands_for(
     run = where_published(published, reports)
     confirm = [
         line if line.startswith("mqadmin ") else f"{line} {run}"
-        for template in dict.fromkeys(check for kind in kinds for check in pages.checks(kind))
+        for template in dict.fromkeys(each for kind in kinds for each in checks(kind))
         for line in _filled(template, values)
     ]
-    return Commands(tuple(dict.fromkeys(confirm)), tuple(_go_on(problem, published, of_group, run)))
+    return Commands(
+        tuple(dict.fromkeys(confirm)), tuple(_go_on(problem, published, of_group, reports))
+    )
 
 
 def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -96,14 +115,18 @@ def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
     return (named or [of_cluster[name] for name in sorted(of_cluster)])[:_MOST_BROKERS]
 
 
-def _go_on(problem: Problem, published: Published, of_group: str, run: str) -> Iterator[str]:
-    cause = problem.cause
-    at = cause.last_seen if cause else problem.last_seen
-    if at is not None:
-        snapshots = str(published.summary["inputs"]["snapshots"])
-        moment = f"{option('snapshots', snapshots)} {of_group} --at {iso(at)} "
-        moment += option("cluster", problem.place.cluster)
-        yield f"rebalance-audit explain {moment}"
-        if cause and cause.fault in REPAIRS:
-            yield f"rebalance-audit what-if {moment} --mend {cause.fault}"
-    yield f"rebalance-audit show group_faults {of_group} {run}"
+def _go_on(problem: Problem, published: Published, of_group: str, reports: str) -> Iterator[str]:
+    cause, summary = problem.cause, published.summary
+    at = iso(cause.last_seen if cause else problem.last_seen)
+    snapshots = beside(str(summary["inputs"]["snapshots"]), reports)
+    moment = f"{option('snapshots', snapshots)} {of_group} --at {at}"
+    groups = summary["groups"]
+    if len(groups["clusters"]) > 1 or groups["left_out"]:
+        moment += f" {option('cluster', problem.place.cluster)}"
+    # With other settings it would say something else than the page does.
+    settings = [f" {option('set', each)}" for each in summary.get("settings_set", ())]
+    moment += "".join(settings)
+    yield f"rebalance-audit explain {moment}"
+    if cause and cause.fault in REPAIRS:
+        yield f"rebalance-audit what-if {moment} --mend {cause.fault}"
+    yield f"rebalance-audit show group_faults {of_group} {where_published(published, reports)}"

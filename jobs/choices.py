@@ -1,0 +1,30 @@
+"""What some options may be, and what they are where nobody names them.
+
+Nothing is imported here: ``--help`` and an error of usage need these names and no library.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+Severity = Literal["INFO", "WARNING", "CRITICAL"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+
+#: Beside a severity for ``--fail-on``: something is missing of the input.
+INCOMPLETE = "INCOMPLETE"
+
+AUTO, LOCAL, SPARK = "auto", "local", "spark"
+
+#: By code how people call them; English is the source and has no folder.
+LANGUAGES = {"en": "English", "zh": "中文"}
+
+#: In place of a time for --since.
+LAST_RUN = "last"
+
+#: In place of a file's name it is standard output.
+STANDARD_OUTPUT = "-"
+
+#: Where settings and known issues are looked for where none are named.
+DEFAULT_SETTINGS = Path("conf/audit.toml")
+DEFAULT_KNOWN_ISSUES = Path("conf/known_issues.toml")

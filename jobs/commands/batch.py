@@ -1,0 +1,338 @@
+"""What ``run``, ``ingest`` and ``audit`` share: checked first, run, and summed up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+
+from jobs.arguments import Options
+from jobs.choices import INCOMPLETE, LAST_RUN, SPARK
+from jobs.commands.clock import now
+from jobs.commands.common import (
+    folder_of_reports,
+    future,
+    remember_run,
+    sources_of,
+    text_width,
+    time_of,
+)
+from jobs.engines.engine import Engine
+from jobs.errors import AuditError, InputError, QuarantineError, SettingsError
+from jobs.failures import sentence_of
+from jobs.incomplete import sentences_of
+from jobs.kinds import QUEUE_FINDINGS
+from jobs.known_issues import find_known_issues, load_known_issues
+from jobs.output import say
+from jobs.pipeline.audit import audit
+from jobs.pipeline.engine import check_input, choose_engine, open_engine
+from jobs.pipeline.ingest import ingest
+from jobs.pipeline.ingested import Ingested
+from jobs.pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
+from jobs.pipeline.steps import steps_of
+from jobs.progress import Progress, complain
+from jobs.publish.run import Run, Task
+from jobs.reports.commands import option
+from jobs.reports.ending import ending_lines
+from jobs.reports.problems import find_problems
+from jobs.reports.tables import PublishedTables
+from jobs.settings import SEVERITIES, Settings
+from jobs.storage import (
+    Location,
+    Published,
+    Reports,
+    SnapshotWriter,
+    local_bytes,
+    new_run_id,
+)
+from jobs.storage.retention import Retention, prune_reports
+from jobs.text import visible
+from jobs.window import Window
+from rebalance_core.english import count, noun
+
+#: So many sentences on what is missing are shown after a run.
+_MOST_MISSING = 5
+_NOT_CLEARED = "the run is published, but older reports were not removed; the next run tries again"
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What was made; ``late``: too much was not understood, what was understood is audited."""
+
+    ingested: Ingested | None = None
+    published: Published | None = None
+    late: QuarantineError | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one of the commands does. ``dumps``: what is ingested; None: only an audit.
+
+    ``task``: the audit; None: only an ingest.
+    """
+
+    args: Options
+    settings: Settings
+    dumps: Sequence[str] | None
+    snapshots: Location
+    task: Task | None
+
+    @classmethod
+    def of(cls, args: Options, settings: Settings) -> Batch:
+        """What the options ask for; SettingsError where they do not fit."""
+        window = None if args.command == "ingest" else _window(args, settings)
+        dumps = None if args.command == "audit" else args.dumps or settings.paths.dumps
+        if dumps is not None and not dumps:
+            raise SettingsError("expected --dumps, or paths.dumps in the settings, came neither")
+        snapshots = (
+            f"{args.output}/snapshots"
+            if args.command == "run"
+            else args.snapshots or settings.paths.snapshots
+        )
+        if snapshots is None:
+            raise SettingsError(
+                "expected --snapshots, or paths.snapshots in the settings, came neither"
+            )
+        place = Location(snapshots)
+        if window is None:
+            return cls(args, settings, dumps, place, None)
+        is_run = args.command == "run"
+        reports = Location(args.output) / "reports" if is_run else folder_of_reports(args, settings)
+        named = args.known_issues
+        known_issues = load_known_issues(named) if named else find_known_issues()
+        began = now()
+        task = Task(
+            Run(new_run_id(began), began),
+            place,
+            reports,
+            window,
+            settings,
+            known_issues,
+            args.since == LAST_RUN,
+            sources_of(args),
+        )
+        return cls(args, settings, dumps, place, task)
+
+    def run(self) -> int:
+        """Does it, or says what it would do; returns the exit code."""
+        if self.args.dry_run:
+            self._plan()
+            return 0
+        # With --verbose Java writes to the terminal as well.
+        progress = Progress(quiet=self.args.quiet, moves=not self.args.verbose)
+        try:
+            done = self._work(progress)
+            if done.late is not None:
+                complain(str(done.late))
+            if done.published is not None and self.task is not None:
+                for text in (
+                    *expired_known_issues(done.published),
+                    *what_is_missing(done.published),
+                ):
+                    complain(text)
+                reports = Reports(self.task.reports)
+                problems = find_problems(PublishedTables(reports, done.published))
+                for line in ending_lines(problems, text_width()):
+                    say(line)
+                say(sum_up(done.published, self.task.reports))
+                remember_run(self.task.reports)
+                progress.say(
+                    f"the page: rebalance-audit report {option('reports', str(reports.root))} "
+                    f"{option('date', done.published.date)}"
+                )
+                _clear_away(done.published, self.task, progress)
+            elif done.ingested is not None:
+                say(
+                    f"ingested {count(done.ingested.lines, 'line')} of "
+                    f"{count(done.ingested.files, 'file')} into {self.snapshots}, "
+                    f"{done.ingested.quarantined:,} quarantined"
+                )
+        except BaseException as error:
+            if self.task is not None:
+                error.add_note(_what_stands(self.task, error))
+            raise
+        if done.late is not None:
+            return done.late.exit_code
+        return 1 if done.published and fails(done.published, self.args.fail_on) else 0
+
+    def _plan(self) -> None:
+        lines: list[str] = []
+        if self.dumps is not None:
+            lines += plan_ingest(self.dumps, self.snapshots, self.args.master)
+        if self.task is not None:
+            lines += plan_audit(
+                self.snapshots,
+                self.task.reports,
+                self.task.window,
+                self.settings,
+                since_last=self.task.since_last,
+                ingested_before=self.dumps is None,
+            )
+        for line in [*lines, *plan_settings(self.settings), "dry run: nothing was written"]:
+            say(line)
+
+    def _work(self, progress: Progress) -> _Done:
+        args = self.args
+        is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+        choice = choose_engine(
+            args.engine,
+            self.dumps,
+            self.snapshots,
+            master=args.master,
+            is_submitted=is_submitted,
+            workers=args.workers,
+        )
+        progress.say(choice.sentence)
+        progress.plan(steps_of(args.command))
+        is_here = not is_submitted and (args.master or "local").startswith("local")
+        if choice.engine == SPARK and is_here:
+            check_input(self.dumps, self.snapshots)
+        size = local_bytes([self.snapshots.uri] if self.dumps is None else self.dumps)
+        with open_engine(
+            choice, args.command, args.master, progress, input_bytes=size, verbose=args.verbose
+        ) as engine:
+            return self._on(engine, progress)
+
+    def _on(self, engine: Engine, progress: Progress) -> _Done:
+        """No other ingest replaces the tables before they are audited."""
+        if self.dumps is None:
+            return _Done(published=self._audited(engine, progress, None))
+        wait = self.settings.publishing.wait_seconds
+        late = ingested = None
+        with SnapshotWriter.open(self.snapshots, new_run_id(now()), wait, progress.say) as writer:
+            try:
+                ingested = ingest(engine, self.dumps, writer, self.settings, progress)
+            except QuarantineError as error:
+                if self.task is None:
+                    raise
+                late = error
+            return _Done(ingested, self._audited(engine, progress, late), late)
+
+    def _audited(
+        self, engine: Engine, progress: Progress, late: QuarantineError | None
+    ) -> Published | None:
+        if self.task is None:
+            return None
+        try:
+            return audit(engine, self.task, progress)
+        except AuditError as error:
+            window = self.task.window
+            if isinstance(error, InputError) and (window.since or window.until):
+                with suppress(AuditError):
+                    error.add_note(times_there(self.snapshots))
+            if late is not None:  # it is why there is nothing to audit, as likely as not
+                error.add_note(str(late))
+            raise
+
+
+def _window(args: Options, settings: Settings) -> Window:
+    since_text = None if args.since == LAST_RUN else args.since
+    if args.date and (since_text or args.until):
+        raise SettingsError("expected --date or --since/--until, came both")
+    if args.date:
+        return Window.of_date(date.fromisoformat(args.date))
+    since = time_of("--since", since_text, f", or {LAST_RUN}")
+    until = time_of("--until", args.until)
+    if since and until and since >= until:
+        raise SettingsError(f"expected --since before --until, came {args.since} and {args.until}")
+    return Window(since, until, future(settings))
+
+
+def _clear_away(published: Published, task: Task, progress: Progress) -> None:
+    """Removes what is too old by the settings, or left over; the run has succeeded in any case."""
+    today = now()
+    keep_days = task.settings.retention.keep_days
+    retention = Retention(keep_days, today, new_run_id(today), spared=frozenset({published.date}))
+    try:
+        pruned = prune_reports(Reports(task.reports), retention)
+    except Exception as error:
+        complain(f"{_NOT_CLEARED} ({sentence_of(error)})")
+        return
+    for line in pruned.lines(dry_run=False):
+        progress.say(line)
+    for line in pruned.failed:
+        complain(f"{_NOT_CLEARED} ({line})")
+
+
+def _what_stands(task: Task, error: BaseException) -> str:
+    """What readers find after a run that failed."""
+    if not isinstance(error, Exception) and not task.reports.is_local:
+        # Whoever stops a command does not wait for a server.
+        return "what was published before is unchanged"
+    date = task.window.last_date
+    try:
+        reports = Reports(task.reports)
+        published = reports.find(date) if date else reports.last(task.window.newest_date)
+    except Exception as unread:
+        return f"what is published at {task.reports} cannot be read ({sentence_of(unread)})"
+    if published is None:
+        return f"there is no published report{f' of {date}' if date else ''} at {task.reports}"
+    if published.run_id == task.run.run_id:
+        return f"the report of {published.date} was published before this failed"
+    return f"the report of {published.date} that was published before is unchanged"
+
+
+def sum_up(published: Published, reports: Location | None) -> str:
+    """The one line for people on how it went; machines read summary.json."""
+    rows, findings = published.summary["rows"], published.summary["findings"]
+    figures = [
+        f"{findings[name]['persistent']} persistent of {findings[name]['total']} {words}"
+        for name, words in (
+            ("orphaned_queues", "orphaned"),
+            ("duplicate_queues", "duplicated"),
+            ("stalled_queues", "stalled queues"),
+        )
+    ]
+    known_issues = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
+    if known_issues:
+        figures[-1] += f" ({known_issues} of all these are known issues)"
+    assumed = published.summary["assumptions"]["groups"]
+    wide = published.summary["rounds"]["groups_too_wide"]
+    parts = [
+        f"rebalance audit of {published.date}: {', '.join(figures)}, "
+        f"{count(rows['stacked_client_ids'], 'stacked client id')}, in "
+        f"{count(rows['group_health'], 'group and topic', 'groups and topics')}"
+    ]
+    if assumed:
+        rest = noun(assumed, "rests", "rest")
+        parts.append(f"{count(assumed, 'group')} {rest} on an assumption: collect running infos")
+    if wide:
+        were = noun(wide, "was", "were")
+        parts.append(
+            f"{count(wide, 'group')} {were} asked in rounds that are too wide to compare brokers"
+        )
+    return "; ".join([*parts, f"reports at {reports}"])
+
+
+def fails(published: Published, fail_on: str | None) -> bool:
+    """Whether the run has findings that are so severe or worse, and no known issues.
+
+    Of INCOMPLETE: whether something is missing of its input.
+    """
+    if fail_on in (None, INCOMPLETE):
+        return fail_on is not None and bool(sentences_of(published.summary))
+    severe = SEVERITIES[SEVERITIES.index(fail_on) :]
+    findings = published.summary["findings"].values()
+    return any(
+        counts[severity] > counts["known"][severity] for counts in findings for severity in severe
+    )
+
+
+def what_is_missing(published: Published) -> list[str]:
+    """A line for each thing that is missing of the input; of many the first ones."""
+    texts = sentences_of(published.summary)
+    lines = [f"the input is not complete: {visible(each)}" for each in texts[:_MOST_MISSING]]
+    more = len(texts) - _MOST_MISSING
+    return [*lines, f"and {more} more, which the page has"] if more > 0 else lines
+
+
+def expired_known_issues(published: Published) -> list[str]:
+    """A line for each known issue that has expired, so that its findings count again."""
+    return [
+        f"a known issue expired on {each['expires']}, its findings count again: "
+        f"{visible(each['reason'])}"
+        for each in published.summary["known_issues"]
+        if each["expired"]
+    ]

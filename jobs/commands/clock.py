@@ -1,0 +1,10 @@
+"""The clock, which nothing but the commands reads."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)

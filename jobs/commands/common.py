@@ -1,0 +1,138 @@
+"""What several commands ask: the settings, where the reports are, a time of an option."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jobs.arguments import Options
+from jobs.choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
+from jobs.commands.clock import now
+from jobs.errors import SettingsError
+from jobs.output import say
+from jobs.progress import Progress
+from jobs.settings import Settings, find_settings, load_settings, source_of
+from jobs.storage import Location, Reports
+from jobs.terminal import console_on, is_terminal
+from jobs.window import future_after
+
+#: Columns of a text in a file, and those that one on a terminal has at least and at most.
+_ON_PAPER, _NARROWEST, _WIDEST = 100, 40, 140
+#: The folder of the reports, for whoever has no file of settings.
+_REPORTS = "REBALANCE_AUDIT_PATHS__REPORTS"
+
+
+def settings_of(args: Options) -> Settings:
+    """The settings that a command reads; on standard error, from which files.
+
+    Those of the current directory are read without being named.
+    """
+    settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
+    if getattr(args, "language", None):
+        settings = settings.model_copy(update={"language": args.language})
+    # The key of the masking is read where something is masked: at the end of a run.
+    settings.masking.to_masking()
+    words = {"settings": "settings", "known_issues": "known issues"}
+    read = [f"{words[each]} of {path}" for each, path in sources_of(args).items() if path]
+    if args.set:
+        read.append(f"{len(args.set)} --set")
+    if read:
+        Progress(quiet=args.quiet).say(f"reads {', '.join(read)}")
+    return settings
+
+
+def sources_of(args: Options) -> dict[str, str | None]:
+    """The files of settings and known issues that a command reads; None where there is none."""
+    sources = {"settings": source_of(args.settings, DEFAULT_SETTINGS)}
+    if "known_issues" in args:
+        sources["known_issues"] = source_of(args.known_issues, DEFAULT_KNOWN_ISSUES)
+    return sources
+
+
+def folder_of_reports(args: Options, settings: Settings) -> Location:
+    """The folder of the reports that a command reads or writes."""
+    reports = args.reports or os.environ.get(_REPORTS) or settings.paths.reports
+    if not reports:
+        raise SettingsError(
+            f"expected --reports, paths.reports in the settings, or {_REPORTS} in the environment, "
+            "came none of them"
+        )
+    return Location(reports)
+
+
+def reports_of(args: Options, settings: Settings) -> Reports:
+    """The reports that a command reads: where none are named, those of the last run here.
+
+    Those of the future count only where their date is named.
+    """
+    last = None if settings.paths.reports or os.environ.get(_REPORTS) else _last_run()
+    if args.reports or not last:
+        folder = folder_of_reports(args, settings)
+    else:
+        folder = Location(last)
+        Progress(quiet=args.quiet).say(f"reads {folder}, the reports of the last run here")
+    return Reports(folder, future(settings).date().isoformat())
+
+
+def remember_run(reports: Location) -> None:
+    """Remembers, for the commands that come, where the last run of this folder published.
+
+    Only for convenience: where the home folder cannot be written to, nothing is remembered.
+    """
+    with suppress(OSError):
+        file = _remembered()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(reports.uri, encoding="utf-8")
+
+
+def _last_run() -> str | None:
+    with suppress(OSError, ValueError):
+        return _remembered().read_text(encoding="utf-8")
+    return None
+
+
+def _remembered() -> Path:
+    """By folder in which it ran: what else runs on this machine is another matter."""
+    here = hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:16]
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "rebalance-audit" / here
+
+
+def future(settings: Settings) -> datetime:
+    """From when on a snapshot lies in the future."""
+    return future_after(now(), settings.bounds.future_days)
+
+
+def time_of(option: str, text: str | None, otherwise: str = "") -> datetime | None:
+    """The time that an option names, in UTC, which is meant where no zone is named."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise SettingsError(
+            f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}"
+        ) from error
+    try:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise SettingsError(
+            f"{option}: expected a time of the years 1 to 9999 in UTC, came {text!r}"
+        ) from error
+
+
+def say_beside(args: Options, output: str | None) -> Callable[[str], None]:
+    """Where lines about a result go: to standard error, where standard output has the result."""
+    return Progress(quiet=args.quiet).say if output == STANDARD_OUTPUT else say
+
+
+def text_width() -> int:
+    """How wide a text is: as the terminal is, within what can be read; in a file as on paper."""
+    if not is_terminal(sys.stdout):
+        return _ON_PAPER
+    return min(max(console_on(sys.stdout).width, _NARROWEST), _WIDEST)

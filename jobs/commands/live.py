@@ -1,0 +1,94 @@
+"""``live``: a cluster is collected and audited at once, and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.arguments import (
+    FAIL_ON,
+    LANGUAGE,
+    SETTINGS,
+    Options,
+    Parser,
+    add_options,
+    parse_arguments,
+)
+from jobs.choices import LOCAL
+from jobs.commands.servers import SERVERS, collect_from, duration
+
+if TYPE_CHECKING:
+    from jobs.settings import Settings
+
+EXAMPLE = "live --namesrv 10.0.0.1:9876"
+DETAIL = """
+The first verdict comes after one round, in which nothing can be seen to last; the second one after
+persistence_seconds. It changes nothing in the cluster. See also collect --help."""
+
+
+def add_arguments(command: Parser) -> None:
+    """Adds the options of the command."""
+    table = """
+    --output DIR  gets a folder with dumps, reports and page; default: out/live
+    --watch T  how long to watch; default: persistence_seconds; 0: one round alone
+    """
+    options = SERVERS + table + FAIL_ON + LANGUAGE + SETTINGS
+    add_options(command, options, timeout=duration, rate=float, watch=duration)
+
+
+_OUTPUT = "out/live"
+#: So many rounds are collected while ``live`` watches, each so many seconds after the one before:
+#: clients commit their offsets every 5 s, so that what is asked sooner seems not to move.
+_LIVE_ROUNDS, _LIVE_APART = 6, 10.0
+
+
+def run(args: Options) -> int:
+    """Collects and audits, at once and again; returns the exit code."""
+    import time
+
+    from jobs.commands.clock import now
+    from jobs.commands.common import settings_of
+    from jobs.output import say
+
+    settings = settings_of(args)
+    place = f"{args.output or _OUTPUT}/{now():%Y%m%dT%H%M%S.%fZ}"
+    seconds = settings.persistence_seconds if args.watch is None else args.watch
+    every = max(_LIVE_APART, seconds / _LIVE_ROUNDS)
+    given = {
+        "dumps": f"{place}/dumps",
+        "every_seconds": None,
+        "for_seconds": None,
+        "running_infos_seconds": int(every) // 2,
+    }
+    began = time.monotonic()
+    collect_from(args, given)
+    say("first verdict, from one round: nothing can be seen to last yet")
+    code = _judge(args, settings, place)
+    if not seconds:
+        return code
+    seconds = max(seconds, every)
+    say(f"watching for {seconds:g} s, a round every {every:g} s")
+    time.sleep(max(0.0, began + every - time.monotonic()))
+    collect_from(args, {**given, "every_seconds": every, "for_seconds": seconds - every / 2})
+    say(f"second verdict, from {seconds:g} s")
+    return _judge(args, settings, place)
+
+
+def _judge(args: Options, settings: Settings, place: str) -> int:
+    """Audits the dumps of a place and writes the page; returns the exit code."""
+    from jobs.commands.batch import Batch
+    from jobs.commands.report import write_page
+
+    # What one odd member sends must not take the page away, which says what was not understood.
+    settings = settings.model_copy(update={"allowed_quarantine_share": 1.0})
+    given = ["run", "--dumps", f"{place}/dumps", "--output", place, "--engine", LOCAL, "--quiet"]
+    run = parse_arguments(given)
+    run.settings, run.set, run.verbose, run.fail_on = (
+        args.settings,
+        args.set,
+        args.verbose,
+        args.fail_on,
+    )
+    code = Batch.of(run, settings).run()
+    page = ["report", "--reports", f"{place}/reports", "--output", f"{place}/report.html"]
+    write_page(parse_arguments(page), settings)
+    return code

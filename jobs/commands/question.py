@@ -1,0 +1,64 @@
+"""Of which moment ``explain`` and ``what-if`` are asked, and what is found of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jobs.arguments import LANGUAGE, SETTINGS, Options, Parser, add_options
+
+if TYPE_CHECKING:
+    from jobs.judge.moment import Moment
+    from jobs.settings import Settings
+
+
+def add_question(command: Parser, topic: str) -> None:
+    """Which group and topic, when, and where that is looked up; ``topic``: the option of it."""
+    source = command.add_mutually_exclusive_group(required=True)
+    add_options(source, "--dumps PATH...  local dumps: files, folders, globs")
+    add_options(source, "--snapshots DIR  the snapshot tables of ingest")
+    table = f"""
+    --group G!  the consumer group
+    {topic}
+    --at TIME  a time, as 2026-11-20T10:00:00Z; default: the last snapshot
+    --cluster C  the cluster, where the group is in several
+    """
+    add_options(command, table + LANGUAGE + SETTINGS)
+
+
+def moments_of(args: Options, settings: Settings) -> list[Moment]:
+    """The moments that are asked about: of each topic one."""
+    from jobs.commands.common import time_of
+    from jobs.pipeline.moments import Question, moments_of_dumps, moments_of_tables
+    from jobs.storage import Location
+
+    question = Question(args.group, args.topic, time_of("--at", args.at), args.cluster)
+    if args.dumps:
+        return moments_of_dumps(args.dumps, question, settings)
+    return moments_of_tables(Location(args.snapshots), question, settings)
+
+
+def say_when(args: Options, moments: Sequence[Moment]) -> None:
+    """On standard error: when the data is, and when a fault was that is not at the moment."""
+    from jobs.instants import to_datetime
+    from jobs.progress import Progress
+    from jobs.text import iso
+
+    moment = moments[0]
+    if moment.snapshots is None:
+        return
+    say = Progress(quiet=args.quiet).say
+    first, last = (iso(to_datetime(each)) for each in moment.snapshots)
+    if moment.snapshot_time == moment.snapshots[1]:
+        say(f"the snapshots go from {first} to {last}; this is the last one (--at: another one)")
+    for each in moments:
+        if each.worst is not None and not any(each.episodes.values()):
+            what = each.worst.get("fault") or "a fault of queues"
+            since, until = (
+                iso(to_datetime(each.worst[name]), "seconds")
+                for name in ("first_seen", "last_seen")
+            )
+            say(
+                f"nothing lasts at this moment; {each.state.topic} had {what} from {since} to "
+                f"{until}: --at {until}"
+            )

@@ -1,0 +1,44 @@
+"""The last lines of a run: what is worst, whom it is about, since when, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jobs.reports.problems import Problem
+from jobs.text import day_and_time, folded, visible
+from rebalance_core.english import count, list_of
+
+#: So many problems are named, and of each so many client ids.
+_MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
+
+
+def ending_lines(problems: Sequence[Problem], width: int) -> Iterator[str]:
+    """The problems that count, worst first, in lines of so many columns.
+
+    CRITICAL  G_ORDER / ORDER: 4 queues consumed by nobody
+      who:    10.0.0.1@app
+      since:  2026-11-20 10:00:00
+      to do:  restart 10.0.0.1@app
+    """
+    counted = [each for each in problems if each.counts]
+    several = len({each.place.cluster for each in counted}) > 1
+    for problem in counted[:_MOST_PROBLEMS]:
+        for line in _lines(problem, several):
+            yield from folded(visible(line), width)
+    more = len(counted) - _MOST_PROBLEMS
+    if more > 0:
+        yield f"and {count(more, 'more topic')} with faults that last, which the page has"
+
+
+def _lines(problem: Problem, several_clusters: bool) -> Iterator[str]:
+    cluster, group, topic = problem.place
+    of_cluster = f"{cluster} / " if several_clusters else ""
+    yield f"{problem.severity:<8}  {of_cluster}{group} / {topic}: {problem.headline}"
+    if problem.client_ids:
+        yield f"  who:    {list_of(problem.client_ids, _MOST_CLIENTS)}"
+    nights = f", open for {problem.nights_open} nights" if problem.nights_open > 1 else ""
+    since = problem.open_since or problem.first_seen
+    until = "" if problem.ongoing else f" to {day_and_time(problem.last_seen)}"
+    yield f"  since:  {day_and_time(since)}{until}{nights}"
+    if problem.remedy:
+        yield f"  to do:  {problem.remedy}"

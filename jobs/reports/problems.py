@@ -1,0 +1,464 @@
+"""What is wrong with one topic of one group: the one reading of the published tables.
+
+A table has a row per queue and run, far too many for a person. A problem is all that the rows of a
+place show together: what, how bad, how sure, who, since when, why, and what to do. Whoever says
+anything of a run (the page, the ticket, the message) says it by these problems, worst first, so
+that no two can disagree.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.kinds import (
+    INFO,
+    OF_ONE_CLIENT,
+    PERSISTENT,
+    QUEUE_FINDINGS,
+    Kind,
+    badness,
+    kind_of,
+    lasts,
+    worst,
+)
+from jobs.languages.rows import TEXTS, with_texts
+from jobs.reports.tables import PLACE, Place, Tables, place_of
+from jobs.reports.words import titles
+from jobs.text import span
+from rebalance_core.english import count
+from rebalance_core.texts import Text
+
+#: By kind how queues are consumed, always and at times.
+_HOW = {
+    "ORPHANED": (Text("consumed by nobody"), Text("at times consumed by nobody")),
+    "DUPLICATE": (Text("consumed by several"), Text("at times consumed by several")),
+    "STALLED": (Text("stalled"), Text("at times stalled")),
+}
+
+#: A broker's name and the number of the queue there.
+Queue = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of a place: rows of a table of queues that differ in nothing but the queue.
+
+    Or a fault that is there for long and that no queue shows: it has no ``queues``. ``ids`` has
+    one finding id for each row, and an id is the same from run to run. ``status``: NEW or
+    PERSISTING against the published run before, None for what passed. ``share_of_time`` is that
+    between ``first_seen`` and ``last_seen``; ``open_since`` and ``nights_open`` are over the runs
+    before, None for what passed. ``backlog``: the messages of all the queues.
+    """
+
+    place: Place
+    kind: str
+    severity: str
+    persistence: str
+    ongoing: bool
+    status: str | None
+    certainty: str | None
+    known_issue: str | None
+    first_seen: datetime
+    last_seen: datetime
+    share_of_time: float
+    causes: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    open_since: datetime | None = None
+    nights_open: int | None = None
+    backlog: int | None = None
+
+    @property
+    def is_severe(self) -> bool:
+        """Whether it counts: it is there for long, and is likely."""
+        return self.severity != INFO
+
+    @property
+    def rows(self) -> list[tuple[str, Queue | None]]:
+        """Its rows: the finding id, and the queue where it is of one."""
+        return list(zip_longest(self.ids, self.queues))
+
+    def without(self, ids: Iterable[str]) -> Finding | None:
+        """What is left of it without the rows of some finding ids; None where nothing is."""
+        others = [(each, queue) for each, queue in self.rows if each not in ids]
+        queues = tuple(queue for _, queue in others if queue is not None)
+        kept = tuple(each for each, _ in others)
+        return replace(self, ids=kept, queues=queues) if kept else None
+
+
+@dataclass(frozen=True)
+class ShownFault:
+    """One fault of a place: its worst run, and how many runs of it there were.
+
+    Of what is about one client id one per id (``kinds.OF_ONE_CLIENT``), of every other fault one.
+    """
+
+    fault: str
+    first_seen: datetime
+    last_seen: datetime
+    runs: int
+    persistence: str
+    severity: str
+    ongoing: bool
+    evidence: str
+    remedy: str
+    queues_affected: int
+    findings_cleared: int
+    findings_left: int
+    share_of_time: float | None = None
+    known_issue: str | None = None
+    client_ids: tuple[str, ...] = ()
+    broker_names: tuple[str, ...] = ()
+    open_since: datetime | None = None
+    nights_open: int | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """The fault in words."""
+        return kind_of(self.fault)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is more than a deploy or a restart."""
+        return lasts(self.fault, self.persistence)
+
+    @property
+    def weight(self) -> tuple[bool, bool, float]:
+        """The larger, the more it explains: whether it lasts and goes on, queues times seconds."""
+        seconds = (self.last_seen - self.first_seen).total_seconds() + 1
+        return self.lasts, self.ongoing, self.queues_affected * seconds
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with one topic of one group; ``faults`` has what explains most of it first."""
+
+    place: Place
+    findings: tuple[Finding, ...] = ()
+    faults: tuple[ShownFault, ...] = ()
+    orphan_minutes: float = 0.0
+    duplicate_minutes: float = 0.0
+
+    # ------------------------------------------------------------------ how bad
+
+    @cached_property
+    def graded(self) -> list[Finding]:
+        """What says how bad it is: findings of queues, and faults that are bad by themselves."""
+        return [each for each in self.findings if each.queues or each.is_severe]
+
+    @cached_property
+    def _counted(self) -> list[Finding]:
+        """What no known issue explains, or all of it where there is no such."""
+        return [each for each in self.graded if each.known_issue is None] or self.graded
+
+    @cached_property
+    def is_known(self) -> bool:
+        """Whether known issues explain all of it."""
+        return bool(self.graded) and all(each.known_issue is not None for each in self.graded)
+
+    @cached_property
+    def known_issues(self) -> list[str]:
+        """The reasons that its known issues give."""
+        return sorted({each.known_issue for each in self.graded if each.known_issue is not None})
+
+    @cached_property
+    def severity(self) -> str:
+        """The worst of what no known issue explains; where known issues explain all, of that."""
+        return worst(each.severity for each in self._counted)
+
+    @cached_property
+    def ongoing(self) -> bool:
+        """Whether it is there at the end; where nothing of it is graded, whether a fault is."""
+        return any(each.ongoing for each in self._counted or self.faults)
+
+    @cached_property
+    def counts(self) -> bool:
+        """Whether it belongs into the verdict: it lasts and is no known issue."""
+        return self.severity != INFO and not self.is_known
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is there at the end and does not count: too new, or too improbable."""
+        return self.ongoing and not (self.counts or self.is_known)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it passed by itself."""
+        return not (self.counts or self.is_known or self.ongoing)
+
+    @cached_property
+    def certainty(self) -> str:
+        """CERTAIN, or POSSIBLE where all of what it shows is."""
+        possible = [each.certainty == "POSSIBLE" for each in self._counted]
+        return "POSSIBLE" if possible and all(possible) else "CERTAIN"
+
+    @property
+    def statuses(self) -> set[str]:
+        """Whether findings of it are NEW, or PERSISTING."""
+        return {each.status for each in self.graded if each.status is not None}
+
+    @cached_property
+    def rank(self) -> tuple[Any, ...]:
+        """Sorts the worst first; known issues last."""
+        return (
+            self.is_known,
+            badness(
+                self.severity,
+                ongoing=self.ongoing,
+                queue_minutes=self.orphan_minutes + self.duplicate_minutes,
+                queues=sum(self.lasting.values()),
+            ),
+            self.place,
+        )
+
+    # ------------------------------------------------------------------ what
+
+    @cached_property
+    def lasting(self) -> dict[str, int]:
+        """By kind how many queues have findings that last."""
+        return self._queues_of(lasting=True)
+
+    @cached_property
+    def passing(self) -> dict[str, int]:
+        """By kind how many queues have findings that passed, or have just begun."""
+        return self._queues_of(lasting=False)
+
+    def _queues_of(self, *, lasting: bool) -> dict[str, int]:
+        queues: dict[str, set[Queue]] = defaultdict(set)
+        for each in self.findings:
+            if each.queues and (each.persistence == PERSISTENT) is lasting:
+                queues[each.kind].update(each.queues)
+        return {kind: len(of_kind) for kind, of_kind in queues.items()}
+
+    @property
+    def headline(self) -> str:
+        """What is wrong, in a few words."""
+        if self.lasting:
+            return self._consumed(self.lasting)
+        lasting = [fault for fault in self.faults if fault.lasts]
+        if self.passing and not lasting:
+            queues = self._consumed(self.passing)
+            if self.ongoing:
+                return Text("{queues}, just begun", queues=queues)
+            return Text("{queues}, for a moment", queues=queues)
+        return titles(list(dict.fromkeys(fault.kind for fault in lasting or self.faults)))
+
+    def _consumed(self, queues: Mapping[str, int]) -> str:
+        """How many queues are consumed how: of the first kind, and of up to two others."""
+        certain = {each.kind for each in self.findings if each.certainty != "POSSIBLE"}
+        how = {kind: _HOW[kind][kind not in certain] for kind in queues}
+        (kind, number), *others = queues.items()
+        first = Text("{queues} {how}", queues=count(number, "queue"), how=how[kind])
+        rest = [Text("{number:,} {how}", number=n, how=how[kind]) for kind, n in others]
+        if len(rest) == 2:
+            second, third = rest
+            return Text("{first}, {second} and {third}", first=first, second=second, third=third)
+        return Text("{first} and {second}", first=first, second=rest[0]) if rest else first
+
+    # ------------------------------------------------------------------ since when
+
+    @property
+    def _shown(self) -> list[Finding | ShownFault]:
+        """All of it."""
+        return [*self.findings, *self.faults]
+
+    @cached_property
+    def _times(self) -> list[Finding | ShownFault]:
+        """What it lasts from and to: what counts of it, and why; where nothing counts, all."""
+        counted: list[Finding | ShownFault] = [*self._counted, *self.faults]
+        return [each for each in counted if each.severity != INFO] or self._shown
+
+    @property
+    def first_seen(self) -> datetime:
+        """Since when it is there in this run."""
+        return min(each.first_seen for each in self._times)
+
+    @property
+    def last_seen(self) -> datetime:
+        """Until when it is there in this run."""
+        return max(each.last_seen for each in self._times)
+
+    @property
+    def time(self) -> str:
+        """When it was, in this run."""
+        return span(self.first_seen, self.last_seen)
+
+    @cached_property
+    def open_since(self) -> datetime | None:
+        """Since when it is open over the nights before; None where it passed."""
+        every = (each.open_since for each in self._shown)
+        return min((since for since in every if since is not None), default=None)
+
+    @cached_property
+    def nights_open(self) -> int:
+        """How many published dates in a row have it open."""
+        return max(each.nights_open or 0 for each in self._shown)
+
+    # ------------------------------------------------------------------ why, who, what to do
+
+    @property
+    def cause(self) -> ShownFault | None:
+        """The fault that explains most of it."""
+        return self.faults[0] if self.faults else None
+
+    @property
+    def main_kind(self) -> Kind:
+        """What it is filed under: its main cause, else what its queues show."""
+        return kind_of(
+            self.cause.fault if self.cause else next(iter({**self.lasting, **self.passing}))
+        )
+
+    @property
+    def client_ids(self) -> tuple[str, ...]:
+        """Who it is: the client ids of the first fault that names any."""
+        return next((each.client_ids for each in self.faults if each.client_ids), ())
+
+    @property
+    def remedy(self) -> str:
+        """What to do about its main cause."""
+        return self.cause.remedy if self.cause else ""
+
+    @property
+    def is_of_retry_topic(self) -> bool:
+        """Whether its topic is the one from which the group reads again what failed."""
+        return self.place.topic == f"%RETRY%{self.place.consumer_group}"
+
+
+def find_problems(tables: Tables) -> list[Problem]:
+    """Every place with findings or faults, worst first."""
+    findings: dict[Place, list[Finding]] = defaultdict(list)
+    faults: dict[Place, list[ShownFault]] = defaultdict(list)
+    for finding in _of_queues(tables):
+        findings[finding.place].append(finding)
+    for place, rows in _fault_rows(tables).items():
+        findings[place] += [_of_fault(place, row) for row in rows if _shows_on_no_queue(row)]
+        faults[place] = _shown_faults(rows)
+    minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
+    health = tables.read("group_health", [*PLACE, *minutes]).to_pylist()
+    lost = {place_of(row): (row[minutes[0]], row[minutes[1]]) for row in health}
+    problems = [
+        Problem(place, tuple(findings[place]), tuple(faults[place]), *lost.get(place, ()))
+        for place in findings.keys() | faults.keys()
+    ]
+    return sorted(problems, key=lambda problem: problem.rank)
+
+
+#: What rows of one finding have in common; a table that lacks a column has it as null.
+_ALIKE = (
+    "severity",
+    "persistence",
+    "ongoing",
+    "status",
+    "certainty",
+    "known_issue",
+    "first_seen",
+    "last_seen",
+    "share_of_time",
+)
+#: What they have each, and what becomes of it.
+_EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
+    "finding_id": "list",
+    "broker_name": "list",
+    "queue_id": "list",
+    "open_since": "min",
+    "nights_open": "max",
+    "backlog": "sum",
+}
+_BETWEEN = "\n"
+
+
+def _of_queues(tables: Tables) -> Iterator[Finding]:
+    """The findings of queues, put together by Arrow: a run may have a million rows."""
+    for table, kind in QUEUE_FINDINGS.items():
+        rows = tables.read(table, [*PLACE, *_ALIKE, *_EACH, "causes"])
+        causes = rows["causes"].cast(pa.list_(pa.string()))
+        joined: Any = pc.binary_join(causes, _BETWEEN)
+        rows = _groupable(rows.drop_columns("causes").append_column("causes", joined))
+        alike = rows.group_by([*PLACE, *_ALIKE, "causes"], use_threads=False)
+        for row in alike.aggregate(list(_EACH.items())).to_pylist():
+            named = row["causes"]
+            yield Finding(
+                place_of(row),
+                kind,
+                **{name: row[name] for name in _ALIKE[:-1]},
+                # A stall is an unbroken run of offset polls, and names no causes.
+                share_of_time=1.0 if row["share_of_time"] is None else row["share_of_time"],
+                causes=tuple(named.split(_BETWEEN)) if named else (),
+                ids=tuple(row["finding_id_list"]),
+                queues=tuple(zip(row["broker_name_list"], row["queue_id_list"], strict=True)),
+                open_since=row["open_since_min"],
+                nights_open=row["nights_open_max"],
+                backlog=row["backlog_sum"],
+            )
+
+
+def _groupable(table: pa.Table) -> pa.Table:
+    """The table with columns of nothing but nulls as texts, by which rows can be grouped."""
+    for number, column in enumerate(table.schema):
+        if pa.types.is_null(column.type) and column.name not in _EACH:
+            table = table.set_column(number, column.name, table[column.name].cast(pa.string()))
+    return table
+
+
+#: The columns of ``group_faults`` that a ``ShownFault`` is made of.
+_FAULT_COLUMNS = [each.name for each in fields(ShownFault) if each.name != "runs"]
+
+
+def _fault_rows(tables: Tables) -> dict[Place, list[dict[str, Any]]]:
+    rows: dict[Place, list[dict[str, Any]]] = defaultdict(list)
+    columns = [*PLACE, *_FAULT_COLUMNS, "finding_id", "status", TEXTS]
+    for row in map(with_texts, tables.read("group_faults", columns).to_pylist()):
+        rows[place_of(row)].append(row)
+    return rows
+
+
+def _shows_on_no_queue(row: Mapping[str, Any]) -> bool:
+    return row["persistence"] == PERSISTENT and not row["queues_affected"]
+
+
+def _of_fault(place: Place, row: Mapping[str, Any]) -> Finding:
+    return Finding(
+        place,
+        row["fault"],
+        **{name: row[name] for name in _ALIKE if name not in ("certainty", "share_of_time")},
+        certainty=None,
+        share_of_time=1.0 if row["share_of_time"] is None else row["share_of_time"],
+        causes=(row["fault"],),
+        ids=(row["finding_id"],),
+        open_since=row["open_since"],
+        nights_open=row["nights_open"],
+    )
+
+
+def _shown_faults(rows: Iterable[Mapping[str, Any]]) -> list[ShownFault]:
+    """The faults of a place, what explains most first."""
+    runs: dict[tuple[Any, ...], list[ShownFault]] = defaultdict(list)
+    for row in rows:
+        values = {name: row[name] for name in _FAULT_COLUMNS}
+        values |= {name: tuple(row[name] or ()) for name in ("client_ids", "broker_names")}
+        shown = ShownFault(**values, runs=1)
+        runs[shown.fault, shown.client_ids if shown.fault in OF_ONE_CLIENT else ()].append(shown)
+    faults = map(_worst_run, runs.values())
+    return sorted(faults, key=lambda fault: fault.weight, reverse=True)
+
+
+def _worst_run(runs: list[ShownFault]) -> ShownFault:
+    """The worst run of a fault; one run that nobody knows of makes the fault one that counts."""
+    worst_one = max(runs, key=lambda each: (each.weight, each.last_seen))
+    unknown = any(each.known_issue is None for each in runs)
+    return replace(
+        worst_one,
+        runs=len(runs),
+        known_issue=None if unknown else worst_one.known_issue,
+        open_since=min((each.open_since for each in runs if each.open_since), default=None),
+        nights_open=max(each.nights_open or 0 for each in runs),
+    )

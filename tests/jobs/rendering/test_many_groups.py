@@ -1,0 +1,121 @@
+"""The page of 300 and of 2,000 groups: whom the on-call looks for is in the file, and it is small.
+
+The groups are those of the captured, field and case dumps, over and over under other names.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.kinds import INFO
+from jobs.rendering.finding_pages import FindingPages
+from jobs.rendering.page import to_html
+from jobs.rendering.report import Report, build_report
+from jobs.settings import Settings
+from tests.support.audited import Rows, audit_dumps
+from tests.support.published import RowTables, published
+
+pytestmark = pytest.mark.long
+
+DATA = Path(__file__).parents[2] / "data"
+#: Of a hundred groups so many have a fault, as in fleets that were collected.
+FAULTY = 18
+
+
+@cache
+def groups() -> tuple[list[dict[str, Rows]], list[dict[str, Rows]]]:
+    """The rows of each group by table: of those with a fault that lasts, and of the others."""
+    files = sorted(DATA.glob("*/*/dump.jsonl.gz"))
+    of_groups: dict[str, dict[str, Rows]] = defaultdict(lambda: defaultdict(list))
+    for table, rows in audit_dumps(files, Settings(persistence_seconds=60)).items():
+        for row in rows:
+            group = row.get("consumer_group") or ""
+            # A shorter name is a part of other words.
+            if len(group) > 2:
+                of_groups[group][table].append(row)
+    faulty, healthy = [], []
+    for tables in of_groups.values():
+        levels = {row["severity"] for row in tables["group_faults"]}
+        levels |= {row["worst_severity"] for row in tables["group_health"]}
+        (faulty if levels - {INFO, None} else healthy).append(tables)
+    return faulty, healthy
+
+
+def renamed(value: Any, before: str, after: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(before, after)
+    if isinstance(value, list):
+        return [renamed(each, before, after) for each in value]
+    if isinstance(value, dict):
+        return {name: renamed(each, before, after) for name, each in value.items()}
+    return value
+
+
+@cache
+def fleet(number: int) -> Report:
+    """A published night of so many groups."""
+    faulty, healthy = groups()
+    tables: dict[str, Rows] = defaultdict(list)
+    for n in range(number):
+        rank, place = divmod(n, 100)
+        chosen = faulty if place < FAULTY else healthy
+        of_group = chosen[(rank * FAULTY + place) % len(chosen)]
+        name = of_group["group_health"][0]["consumer_group"]
+        for table, rows in of_group.items():
+            copies = (renamed(row, name, f"{name}-{n:04}") for row in rows)
+            tables[table] += [row | {"cluster": "DefaultCluster"} for row in copies]
+    return build_report(published(), RowTables(**tables), 10)
+
+
+@cache
+def page(number: int) -> str:
+    pages = FindingPages.of_this_installation()
+    return to_html(fleet(number), "/home/alice/night/reports", None, pages)
+
+
+def text_of(page: str) -> str:
+    return html.unescape(re.sub("<[^>]*>", "", page.replace("<wbr>", "")))
+
+
+def test_at_300_groups_every_culprit_is_in_the_file_by_its_client_id() -> None:
+    told, text = fleet(300), text_of(page(300))
+    assert len(told.counted) >= 54
+    causes = {problem.main_kind.name for problem in told.counted}
+    assert len(causes) >= 10
+    culprits = {each for problem in told.counted for each in problem.client_ids}
+    assert len(culprits) > 20
+    assert {each for each in culprits if each not in text} == set()
+
+
+def test_at_300_groups_every_faulty_topic_has_its_repair_and_a_link_and_each_cause_a_picture() -> (
+    None
+):
+    told, text = fleet(300), text_of(page(300))
+    drawn = {card.problem.main_kind for card in told.cards if card.pictures}
+    assert drawn >= {cause.kind for cause in told.causes}
+    for problem in told.counted:
+        anchor = told.anchors[problem.place]
+        assert page(300).count(f'id="{anchor}"') == 1
+        assert problem.is_of_retry_topic or f'href="#{anchor}"' in page(300)
+        if problem.cause:
+            assert str(problem.cause.evidence) in text or problem.is_of_retry_topic
+            assert str(problem.remedy)[1:] in text
+
+
+def test_no_path_of_the_machine_is_on_the_page() -> None:
+    assert "alice" not in page(300)
+
+
+def test_a_page_of_2000_groups_is_below_a_megabyte_and_names_every_group() -> None:
+    assert len(page(2000).encode()) < 1_000_000
+    told = fleet(2000)
+    assert len(told.cards_of(told.counted)) >= 360
+    names = set(re.findall(r"[\w%-]+-\d{4}\b", page(2000).replace("<wbr>", "")))
+    assert {row["consumer_group"] for row in told.health} <= names

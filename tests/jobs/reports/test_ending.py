@@ -1,0 +1,75 @@
+"""The last lines of a run: whom to call, since when, and what to do."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from jobs.reports.ending import ending_lines
+from jobs.reports.problems import Problem, find_problems
+from jobs.reports.tables import PublishedTables
+from jobs.storage import Location, Reports
+from tests.support.written_reports import NOON, publish, report_row
+
+
+def problems_of(folder: Path, tables: dict[str, list[dict[str, object]]]) -> list[Problem]:
+    publish(folder, "2026-11-20", tables)
+    reports = Reports(Location(str(folder)))
+    return find_problems(PublishedTables(reports, reports.resolve(None)))
+
+
+def orphans(group: str, **more: object) -> dict[str, object]:
+    return report_row("orphaned_queues", consumer_group=group, persistence="PERSISTENT", **more)
+
+
+def fault(group: str, **more: object) -> dict[str, object]:
+    row = {"consumer_group": group, "fault": "STRATEGY_MISMATCH", "persistence": "PERSISTENT"}
+    return report_row("group_faults", **{**row, "queues_affected": 1, **more})
+
+
+def test_what_is_worst_comes_first_with_who_since_when_and_what_to_do(tmp_path: Path) -> None:
+    clients = [f"10.0.0.{number}@app" for number in range(1, 6)]
+    tables = {
+        "orphaned_queues": [
+            orphans("G_LATE", severity="WARNING", first_seen=NOON + timedelta(hours=1)),
+            orphans("G_BAD"),
+        ],
+        "group_faults": [fault("G_BAD", client_ids=clients, remedy="use one strategy " * 5)],
+    }
+    lines = list(ending_lines(problems_of(tmp_path, tables), 60))
+    assert lines[0] == "CRITICAL  G_BAD / T: 1 queue consumed by nobody"
+    assert lines[1:3] == [
+        "  who:    10.0.0.1@app, 10.0.0.2@app, 10.0.0.3@app and 2",
+        "      more",
+    ]
+    assert lines[3].startswith("  since:  2026-11-20 12:00:00")
+    assert lines[4].startswith("  to do:  use one strategy use")
+    assert all(len(line) <= 60 for line in lines)
+    assert next(line for line in lines if "G_LATE" in line).startswith("WARNING ")
+
+
+def test_of_many_the_worst_are_named_and_the_others_counted(tmp_path: Path) -> None:
+    rows = [orphans(f"G{number}") for number in range(8)]
+    lines = list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 100))
+    assert sum(line.startswith("CRITICAL") for line in lines) == 5
+    assert lines[-1] == "and 3 more topics with faults that last, which the page has"
+
+
+def test_what_passed_or_is_known_calls_nobody(tmp_path: Path) -> None:
+    rows = [orphans("A", severity="INFO"), orphans("B", known_issue="OPS-1")]
+    assert list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 100)) == []
+
+
+def test_a_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
+    rows = [orphans("G\nCRITICAL  H / T: all is lost")]
+    lines = list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 200))
+    assert sum(line.startswith("CRITICAL") for line in lines) == 1
+
+
+def test_the_cluster_is_named_where_there_are_several(tmp_path: Path) -> None:
+    rows = [orphans("G", cluster="A"), orphans("G", cluster="B")]
+    lines = list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 200))
+    assert [line.split(" / ")[0] for line in lines if "nobody" in line] == [
+        "CRITICAL  A",
+        "CRITICAL  B",
+    ]
