@@ -680,22 +680,14 @@ def _say_beside(args: argparse.Namespace, output: str | None) -> Callable[[str],
 
 
 def _alert(args: argparse.Namespace, settings: Settings) -> int:
-    from jobs.alerts.alert import alert  # noqa: PLC0415 - the other commands need no such library
+    from jobs.alerts.alert import Sender, alert  # noqa: PLC0415 - others need no such library
 
     reports = Reports(_reports_location(args, settings), _newest_date(settings))
     metrics = text_file_at(args.metrics) if args.metrics else None
     say_what = _say_beside(args, args.metrics)
-    for line in alert(
-        reports,
-        args.date,
-        settings.alerts,
-        os.environ,
-        datetime.now(UTC),
-        complain,
-        metrics,
-        webhook=args.webhook,
-        language=language(settings.language),
-    ):
+    in_language = language(settings.language)
+    sender = Sender(settings.alerts, os.environ, datetime.now(UTC), complain, in_language)
+    for line in alert(reports, args.date, sender, metrics, webhook=args.webhook):
         say_what(line)
     return 0
 
