@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import sleep
 
@@ -34,29 +34,39 @@ from rebalance_core.english import count
 Say = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Sender:
+    """How messages are sent, whichever run they are of.
+
+    ``environment`` has the secrets; ``warn`` gets what is wrong and stops nothing.
+    """
+
+    alerts: Alerts
+    environment: Mapping[str, str]
+    now: datetime
+    warn: Say
+    language: Language = ENGLISH
+
+
 def alert(
     reports: Reports,
     date: str | None,
-    alerts: Alerts,
-    environment: Mapping[str, str],
-    now: datetime,
-    warn: Say,
+    sender: Sender,
     metrics: Output | None = None,
     *,
     webhook: bool = False,
-    language: Language = ENGLISH,
 ) -> Iterator[str]:
     """Sends the message about the run of a date (None: the last one); yields a line a thing done.
 
     The metrics come first: no service that fails keeps them away. What was delivered is noted
     beside the reports, so that the next run of the date does not deliver it again; what was not
-    taken is not noted. With neither, the message is yielded. Messages are in the ``language``.
-    ``warn`` gets what is wrong and stops nothing.
+    taken is not noted. With neither, the message is yielded.
 
     Raises InputError where there is no run, SettingsError where a URL or a secret is missing,
     LeaseError where another alert does not end, DeliveryError where a destination did not take its
     message, NoteError where that cannot be noted; the other destinations got theirs.
     """
+    alerts, warn, language = sender.alerts, sender.warn, sender.language
 
     def read(published: Published) -> tuple[Digest, str]:
         tables = PublishedTables(reports, published)
@@ -71,7 +81,7 @@ def alert(
         _write(metrics, text)
         yield f"metrics of {published.date} written to {metrics}"
     if webhook:
-        yield from _deliver_all(reports, digest, alerts, environment, now, warn, language)
+        yield from _deliver_all(reports, digest, sender)
     elif metrics is None:
         delivered = Notes(reports, published, warn).delivered("")
         chosen = problems_to_send(digest, alerts, delivered)
@@ -88,15 +98,8 @@ def _write(metrics: Output, text: str) -> None:
         raise AuditError(f"metrics cannot be written to {metrics}: {sentence_of(error)}") from error
 
 
-def _deliver_all(
-    reports: Reports,
-    digest: Digest,
-    alerts: Alerts,
-    environment: Mapping[str, str],
-    now: datetime,
-    warn: Say,
-    language: Language,
-) -> Iterator[str]:
+def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[str]:
+    alerts, warn = sender.alerts, sender.warn
     destinations: Sequence[Destination] = alerts.destinations or (alerts,)
     notes = Notes(reports, digest.published, warn)
     is_last = digest.published.date == reports.resolve(None).date
@@ -104,10 +107,8 @@ def _deliver_all(
     with _alone(reports, digest.published, alerts, len(destinations), warn):
         for each in destinations:
             try:
-                destination = find_destination(each, environment, warn)
-                yield _deliver(
-                    destination, digest, alerts, notes, now, warn, language, is_last=is_last
-                )
+                destination = find_destination(each, sender.environment, warn)
+                yield _deliver(sender, destination, digest, notes, is_last=is_last)
             # The other destinations get theirs.
             except AuditError as error:
                 failures.append(error)
@@ -116,17 +117,10 @@ def _deliver_all(
 
 
 def _deliver(
-    destination: Ready,
-    digest: Digest,
-    alerts: Alerts,
-    notes: Notes,
-    now: datetime,
-    warn: Say,
-    language: Language,
-    *,
-    is_last: bool,
+    sender: Sender, destination: Ready, digest: Digest, notes: Notes, *, is_last: bool
 ) -> str:
     """Delivers to one destination what it did not get yet; what was done, in words."""
+    alerts, language, warn = sender.alerts, sender.language, sender.warn
     date = digest.published.date
     prefix = f"{destination.name}: " if destination.name else ""
     delivered = notes.delivered(destination.name)
@@ -147,7 +141,7 @@ def _deliver(
             warn(f"{prefix}close the incidents of this run by hand when they are over: {error}")
     attempts = Attempts(alerts.timeout_seconds, alerts.attempts, sleep)
     try:
-        destination.deliver(message, now, attempts)
+        destination.deliver(message, sender.now, attempts)
     except DeliveryError as error:
         raise DeliveryError(
             f"{prefix}the message was not delivered ({destination.service}): {error}; the reports "

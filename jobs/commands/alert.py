@@ -25,7 +25,7 @@ def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
     import os
 
-    from jobs.alerts.alert import alert
+    from jobs.alerts.alert import Sender, alert
     from jobs.commands.clock import now
     from jobs.commands.common import reports_of, say_beside, settings_of
     from jobs.languages.language import language
@@ -36,16 +36,8 @@ def run(args: Options) -> int:
     reports = reports_of(args, settings)
     metrics = text_file_at(args.metrics) if args.metrics else None
     say_what = say_beside(args, args.metrics)
-    for line in alert(
-        reports,
-        args.date,
-        settings.alerts,
-        os.environ,
-        now(),
-        complain,
-        metrics,
-        webhook=args.webhook,
-        language=language(settings.language),
-    ):
+    in_language = language(settings.language)
+    sender = Sender(settings.alerts, os.environ, now(), complain, in_language)
+    for line in alert(reports, args.date, sender, metrics, webhook=args.webhook):
         say_what(line)
     return 0

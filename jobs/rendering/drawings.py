@@ -14,7 +14,6 @@ from itertools import accumulate
 from jobs.kinds import kind_of
 from jobs.rendering.pictures import (
     AfterRepair,
-    Queue,
     Taker,
     Timeline,
     client_of,
@@ -22,6 +21,7 @@ from jobs.rendering.pictures import (
     named_taker,
     whole,
 )
+from jobs.reports.problems import Queue
 from jobs.reports.words import in_words, titled
 from jobs.text import display_width
 from rebalance_core.english import count, joined

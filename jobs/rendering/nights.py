@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobs.errors import AuditError
 from jobs.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
@@ -35,34 +35,28 @@ UNKNOWN = "UNKNOWN"
 #: There is a run, and it does not have the group.
 NO_GROUP = "NO_GROUP"
 
-#: By level what it means; the mildest first.
-LEVEL_MEANINGS = {
-    OK: Text("no findings"),
-    NOT_AUDITED: Text("not audited"),
-    INFO: Text("it passed, is too new to count, or is a known issue"),
-    WARNING: Text("lasting findings, WARNING"),
-    CRITICAL: Text("lasting findings, CRITICAL"),
-    MISSING: Text("no audit of this night"),
-    UNKNOWN: Text("the audit of this night does not say it"),
-    NO_GROUP: Text("the group was not there"),
+
+class _Level(NamedTuple):
+    """A level of a night: its sign in a strip, what it means, and its name where it has another."""
+
+    sign: str
+    meaning: Text
+    name: str = ""
+
+
+#: The mildest first.
+_LEVELS = {
+    OK: _Level("·", Text("no findings")),
+    NOT_AUDITED: _Level("–", Text("not audited"), Text("NOT AUDITED")),  # noqa: RUF001 - a dash
+    INFO: _Level("I", Text("it passed, is too new to count, or is a known issue")),
+    WARNING: _Level("W", Text("lasting findings, WARNING")),
+    CRITICAL: _Level("C", Text("lasting findings, CRITICAL")),
+    MISSING: _Level(" ", Text("no audit of this night"), Text("MISSING")),
+    UNKNOWN: _Level("?", Text("the audit of this night does not say it"), Text("UNKNOWN")),
+    NO_GROUP: _Level(" ", Text("the group was not there"), Text("NO GROUP")),
 }
-#: By level its sign in a strip.
-LEVEL_SIGNS = {
-    OK: "·",
-    NOT_AUDITED: "–",  # noqa: RUF001 - a dash
-    INFO: "I",
-    WARNING: "W",
-    CRITICAL: "C",
-    MISSING: " ",
-    UNKNOWN: "?",
-    NO_GROUP: " ",
-}
-_NAMES = {
-    NOT_AUDITED: Text("NOT AUDITED"),
-    MISSING: Text("MISSING"),
-    UNKNOWN: Text("UNKNOWN"),
-    NO_GROUP: Text("NO GROUP"),
-}
+LEVEL_MEANINGS = {name: level.meaning for name, level in _LEVELS.items()}
+LEVEL_SIGNS = {name: level.sign for name, level in _LEVELS.items()}
 
 
 def level_name(level: str) -> str:
@@ -71,7 +65,7 @@ def level_name(level: str) -> str:
     >>> level_name("NOT_AUDITED"), level_name("CRITICAL")
     ('NOT AUDITED', 'CRITICAL')
     """
-    return _NAMES.get(level, level)
+    return _LEVELS[level].name or level
 
 
 @dataclass(frozen=True)

@@ -13,23 +13,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobs.kinds import PERSISTENT, STALLED, kind_of
-from jobs.reports.problems import Finding
+from jobs.reports.problems import Finding, Queue
 from rebalance_core import sort_client_ids
 from rebalance_core.english import count, list_of
 from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
 Row = Mapping[str, Any]
-
-
-class Queue(NamedTuple):
-    """A queue of the topic."""
-
-    broker_name: str
-    queue_id: int
 
 
 @dataclass(frozen=True)
@@ -301,7 +294,7 @@ def _marks(states: States, findings: Sequence[Finding]) -> dict[Queue, list[Mark
             lasts=each.persistence == PERSISTENT,
         )
         for queue in each.queues:
-            marks[Queue(*queue)].append(mark)
+            marks[queue].append(mark)
     return marks
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,8 +44,12 @@ _HOW = {
     "STALLED": (Text("stalled"), Text("at times stalled")),
 }
 
-#: A broker's name and the number of the queue there.
-Queue = tuple[str, int]
+
+class Queue(NamedTuple):
+    """A queue of a topic."""
+
+    broker_name: str
+    queue_id: int
 
 
 @dataclass(frozen=True)
@@ -394,7 +398,7 @@ def _of_queues(tables: Tables) -> Iterator[Finding]:
                 share_of_time=1.0 if row["share_of_time"] is None else row["share_of_time"],
                 causes=tuple(named.split(_BETWEEN)) if named else (),
                 ids=tuple(row["finding_id_list"]),
-                queues=tuple(zip(row["broker_name_list"], row["queue_id_list"], strict=True)),
+                queues=tuple(map(Queue, row["broker_name_list"], row["queue_id_list"])),
                 open_since=row["open_since_min"],
                 nights_open=row["nights_open_max"],
                 backlog=row["backlog_sum"],

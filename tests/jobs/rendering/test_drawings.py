@@ -15,10 +15,10 @@ from jobs.rendering.pictures import (
     Lane,
     Mark,
     Period,
-    Queue,
     Taker,
     Timeline,
 )
+from jobs.reports.problems import Queue
 from jobs.text import display_width
 from tests.support.published import minute
 

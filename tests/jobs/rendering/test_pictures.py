@@ -9,14 +9,13 @@ from jobs.rendering.drawings import draw_allocation, draw_timeline
 from jobs.rendering.pictures import (
     MOST_LANES,
     AfterRepair,
-    Queue,
     States,
     Timeline,
     after_repair,
     number_clients,
     timeline,
 )
-from jobs.reports.problems import Finding, find_problems
+from jobs.reports.problems import Finding, Queue, find_problems
 from tests.support.published import (
     RowTables,
     allocation,
