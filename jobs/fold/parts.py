@@ -174,7 +174,7 @@ class _Statements:
         kept = [taken.column(fact.name).cast(fact.type) for fact in self._facts]
         self._kept.append(pa.table(kept, [fact.name for fact in self._facts]))
 
-    def contents(self, schema: pa.Schema, id_name: str, **others: str) -> Contents:
+    def contents(self, schema: pa.Schema, id_name: str, **others: str | None) -> Contents:
         """The runs and the contents of all rows; ``others``: columns with one value."""
         *keys, times, numbers = self._gathered.arrays()
         ids = ContentIds(self._facts)
@@ -252,7 +252,7 @@ def member_runs(heartbeats: Source, heartbeat_expiry_seconds: int) -> Contents:
     columns = dict.fromkeys([*_BROKER, "snapshot_time", *names, *_OF_MARKS])
     for batch in read(heartbeats, list(columns)):
         statements.add(marks.add_to(batch))
-    return statements.contents(POLL_RUNS, "list_id", outcome=ANSWERED)
+    return statements.contents(POLL_RUNS, "list_id", outcome=ANSWERED, broker_addr=None)
 
 
 class _Marks:
@@ -312,10 +312,11 @@ def poll_runs(broker_polls: Source, *, has_ids: bool) -> Rows:
     the time alone is taken: the list comes by ``member_runs``, or is lost. ``has_ids``: the polls
     themselves have the ids of their lists.
     """
-    columns = _Columns(_BROKER)
+    asked = [*_BROKER, "broker_addr"]
+    columns = _Columns(asked)
     outcomes, list_ids = Column(), Column()
-    gathered = Gathered(len(_BROKER) + 4)
-    names = [*_BROKER, "snapshot_time", "outcome", "connections"]
+    gathered = Gathered(len(asked) + 4)
+    names = [*asked, "snapshot_time", "outcome", "connections"]
     for batch in read(broker_polls, _with_time(broker_polls, names + ["list_id"] * has_ids)):
         outcome = outcomes.number(batch.column("outcome"))
         empty = int64(batch.column("connections")) == 0

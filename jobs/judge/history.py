@@ -25,6 +25,7 @@ from jobs.judge.episodes import (
     stacked_id_rows,
 )
 from jobs.judge.evaluated import Evaluated, QueueKey
+from jobs.judge.events import find_events
 from jobs.judge.frozen import frozen_processes
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
 from jobs.judge.held import CAUSES, Witnesses, held_faults, held_findings
@@ -99,8 +100,10 @@ def judge(
     }
     for topic, of_topic in changes.items():
         routes, offsets = dossier.routes.get(topic, ()), dossier.offsets.get(topic, ())
-        faults += route_changes(topic, of_topic)
-        faults += queues_left_route(topic, of_topic, routes, offsets, seconds)
+        faults += [
+            *route_changes(topic, of_topic),
+            *queues_left_route(topic, of_topic, routes, offsets, seconds),
+        ]
     faults += secret_faults(dossier, terms.masking)
 
     reassignments = {topic: find_reassignments(timeline) for topic, timeline in timelines.items()}
@@ -221,6 +224,7 @@ def judge(
         "group_health": [with_rounds(with_load(row, load), rounds, seconds) for row in health],
         "group_load": load.rows(),
     }
+    tables["events"] = find_events(dossier, by_topic, changes, snapshots, tables)
     for rows in tables.values():
         for row in rows:
             row["cluster"] = dossier.cluster

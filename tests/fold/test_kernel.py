@@ -300,9 +300,9 @@ def micros(time):
 
 def test_facts_of_nothing_and_of_one_part():
     assert Facts.of([]) == Facts()
-    part = Facts(3, 5, {("c", "G")}, {("c", "G"): {"T"}})
+    part = Facts({"c": {3, 5}}, {("c", "G")}, {("c", "G"): {"T"}})
     assert Facts.of([part]) == part
-    assert Facts.of([part, Facts(4, 9), Facts()]).last == 9
+    assert Facts.of([part, Facts({"c": {4, 9}}), Facts()]).last == 9
     assert part.subscribers() == {("c", "T"): ["G"]}
 
 
