@@ -376,7 +376,7 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         if before == now:
             continue
         if was == is_:
-            what = Text("the queues of topic {topic} moved between brokers", topic=topic)
+            what = Text("queues of topic {topic} went to other brokers", topic=topic)
         else:
             template = (
                 "topic {topic} grew from {before:,} to {now:,} queues"

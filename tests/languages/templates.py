@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jinja2 import Environment, nodes
 
-from jobs.kinds import KINDS
+from jobs.kinds import EVENT_KINDS, KINDS
 from rebalance_core.english import counted
 
 ROOT = Path(__file__).parent.parent.parent
@@ -194,7 +194,8 @@ def _of_count(
 def declared() -> set[str]:
     """The templates of what is declared once, and made a text of elsewhere."""
     message = import_module("jobs.alerts.message")
-    kinds = {text for each in KINDS.values() for text in (each.title, each.meaning)}
+    every = (*KINDS.values(), *EVENT_KINDS.values())
+    kinds = {text for each in every for text in (each.title, each.meaning)}
     queues = {text for noun in message.QUEUES_OF.values() for text in counted(noun)}
     return {*kinds, *queues}
 
