@@ -39,6 +39,7 @@ from jobs.known_issues import (
     load_known_issues,
 )
 from jobs.languages.language import language
+from jobs.leading_events import leading_events
 from jobs.masking import Masking
 from jobs.output import STANDARD_OUTPUT, give, say, text_file_at, write_in_pages
 from jobs.pipeline.engine import LOCAL, SPARK, Choice, check_input, choose_engine, open_engine
@@ -241,7 +242,8 @@ def _run_jobs(args: argparse.Namespace, settings: Settings) -> int:
         if published is not None:
             for text in (*expired_known_issues(published), *what_is_missing(published)):
                 complain(text)
-            say(sum_up(published, reports))
+            for line in (*what_happened(published), sum_up(published, reports)):
+                say(line)
             _clear_away(published, _needed(task), progress)
         elif ingested is not None:
             say(
@@ -465,6 +467,16 @@ def _new_run() -> Run:
 
 #: So many sentences on what is missing are shown after a run.
 _MOST_MISSING = 5
+_MOST_EVENTS = 3
+
+
+def what_happened(published: Published) -> list[str]:
+    """A line for each event that leads, and one for the others."""
+    events, others = leading_events(published.summary, _MOST_EVENTS)
+    lines = [visible(each.headline) for each in events]
+    if lines and others:
+        lines.append(f"and {count(others, 'more event')}: rebalance-audit show events")
+    return lines
 
 
 def sum_up(published: Published, reports: Location | None) -> str:

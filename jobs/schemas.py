@@ -128,8 +128,8 @@ consume_type string?: CONSUME_PASSIVELY or CONSUME_ACTIVELY
 client_rebalance boolean?: false: the broker assigns its queues
 pull_consumer boolean?: whether it is a DefaultMQPullConsumer
 error_message string?: the error in words
-event_id string?: the event with which it began, as in events: that of its id whose time it began in;
-    null: none
+event_id string?: the event with which it began, as in events: that of its id in whose time it
+    began; null: none
 queue_count int?: the length of the queue list it used
 client_count int?: the length of the client list it used
 """),

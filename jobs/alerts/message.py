@@ -22,6 +22,7 @@ from jobs.kinds import (
     worst,
 )
 from jobs.languages.language import ENGLISH, Language
+from jobs.leading_events import leading_events
 from jobs.settings import Alerts
 from jobs.text import in_utc, of_the_time, visible
 from rebalance_core.english import count, joined
@@ -36,6 +37,7 @@ OTHERS: Pair = ("", "", "")
 _LONGEST_NAME = 120
 _LONGEST_TEXT = 400
 _MOST_FAULTS = 3
+_MOST_EVENTS = 3
 #: What queues of a kind are called in a count.
 QUEUES_OF = {
     "DUPLICATE": "duplicate queue",
@@ -76,6 +78,8 @@ class Message:
     left_out: int
     resolved: tuple[Pair, ...] = ()
     language: Language = ENGLISH
+    #: What happened in the cluster, a line each.
+    events: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -100,8 +104,12 @@ class Message:
         return self.shortened(kept)
 
     def shortened(self, kept: int) -> list[str]:
-        """The heading, so many lines of the problems, and how many problems are left out."""
-        lines, explanations = [self.heading], max(0, kept - len(self.problems))
+        """The heading, so many lines of the problems, and how many problems are left out.
+
+        Events come first, as long as there is room for any problem.
+        """
+        lines = [self.heading, *(f"• {each}" for each in self.events if kept)]
+        explanations = max(0, kept - len(self.problems))
         for each in self.problems[:kept]:
             explained = each.explanations[:explanations]
             explanations -= len(explained)
@@ -174,7 +182,14 @@ def make_message(
         problems=tuple(_problem(digest, pair, by_pair[pair], language) for pair in shown),
         left_out=len(by_pair) - len(shown),
         language=language,
+        events=_events(digest, language),
     )
+
+
+def _events(digest: Digest, language: Language) -> tuple[str, ...]:
+    """The events that lead, a line each."""
+    leading, _ = leading_events(digest.published.summary, _MOST_EVENTS)
+    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in leading)
 
 
 def _badness(findings: Sequence[Finding], queue_minutes: float) -> tuple[int, bool, float, int]:

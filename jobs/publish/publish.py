@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -15,6 +15,8 @@ import pyarrow.dataset as ds
 from jobs.errors import InputError
 from jobs.incomplete import packed, polls_that_lack, sentences_of
 from jobs.known_issues import KnownIssue, KnownIssues
+from jobs.languages.rows import with_texts
+from jobs.leading_events import packed as packed_events
 from jobs.masking import Masking
 from jobs.progress import Progress
 from jobs.publish.addresses import broker_addresses
@@ -23,6 +25,7 @@ from jobs.publish.run import Made, Seen, Task
 from jobs.publish.tables import copy_table, write_tables
 from jobs.schemas import (
     BROKER_POLLS,
+    EVENTS,
     GROUP_FAULTS,
     GROUP_HEALTH,
     QUARANTINE,
@@ -131,6 +134,7 @@ def publish(
                 "findings": count_findings(folder, place.date, run_id),
                 "assumptions": count_assumptions(folder, place.date, run_id),
                 "rounds": count_rounds(folder, place.date, run_id),
+                **packed_events(_events(folder, place.date, run_id)),
                 "groups": group_levels(folder, place.date, run_id),
                 "known_issues": _count_known(folder, place, run_id, task.known_issues, masking),
                 "previous": previous and {"date": previous.date, "run_id": previous.run_id},
@@ -150,6 +154,11 @@ def publish(
         )
         folder.publish(published, number)
     return published
+
+
+def _events(folder: Reports, published_date: str, run_id: str) -> Iterator[dict[str, Any]]:
+    dataset = folder.table(EVENTS.name, published_date, run_id).parquet()
+    return map(with_texts, dataset.to_table().to_pylist())
 
 
 def _incomplete(inputs: Snapshots, task: Task, masking: Masking) -> list[Text]:

@@ -24,6 +24,7 @@ from markupsafe import Markup, escape
 from jobs import __version__
 from jobs.kinds import kind_of
 from jobs.languages.language import ENGLISH, Language
+from jobs.leading_events import leading_events
 from jobs.rendering.commands import Commands, commands_for, where_published
 from jobs.rendering.drawings import shorten
 from jobs.rendering.finding_pages import FindingPages
@@ -39,6 +40,7 @@ from rebalance_core.texts import Text
 _MOST_REMEDIES = 5
 #: How many faults of a topic are shown in full.
 _MOST_FAULTS = 4
+_MOST_EVENTS = 10
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.
 _AFTER_SEPARATOR = re.compile(r"(?<=[-_./@:|%#+~,;=])")
@@ -231,6 +233,7 @@ def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str
         "reports": reports,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
         "several_clusters": len(report.clusters) > 1,
+        "events": leading_events(report.published.summary, _MOST_EVENTS),
         "run_options": where_published(report.published, reports),
     }
 
