@@ -536,7 +536,7 @@ what string: what happened, in words
 evidence string: what showed it, in words
 broker_names strings: the brokers that it concerns
 groups_touched int: the groups that it touched: of a broker those with topics on it
-groups strings: the first 200 of them by name
+groups strings: the first 1,000 of them by name
 groups_left_out int: those of them that are not named
 queues_lost int: queues of all groups that lastingly had no owner with it: what is possible alone,
     or passed, does not count
@@ -547,7 +547,6 @@ texts
 """)
 
 REPORT_TABLES = (
-    EVENTS,
     DUPLICATE_QUEUES,
     ORPHANED_QUEUES,
     FORMER_FINDINGS,
@@ -561,5 +560,6 @@ REPORT_TABLES = (
     ALLOCATION_DRIFT,
     GROUP_HEALTH,
     GROUP_LOAD,
+    EVENTS,
     QUARANTINE,
 )

@@ -67,7 +67,7 @@ _ROUNDS_OF_ONE = 2
 #: The collector was away where so many usual gaps passed without a round, and so much time.
 _MISSED_ROUNDS, _LEAST_AWAY = 2.5, 120 * SECOND
 #: A row names so many groups and findings; how many there are it has in numbers.
-MOST_GROUPS, MOST_FINDINGS = 200, 100
+MOST_GROUPS, MOST_FINDINGS = 1_000, 100
 
 #: By kind the causes and faults that it explains however long it lasts; the first kind that does
 #: is the event of a finding.
@@ -121,15 +121,10 @@ def find_events(
     ``tables``: its rows, the findings among them.
     """
     away = [*masters_that_left(dossier)]
-    # A broker that has just come lists one member after the other, at their next heartbeats.
-    came = [*snapshots[:1], *[event.ends for event in away if event.ends is not None]]
     unsteady = [
-        *[(each, each + _SETTLED) for each in came],
-        *[
-            (row["first_seen"], row["last_seen"])
-            for row in tables["group_faults"]
-            if row["fault"] in (FLAPPING, RECONNECTING)
-        ],
+        (row["first_seen"], row["last_seen"])
+        for row in tables["group_faults"]
+        if row["fault"] in (FLAPPING, RECONNECTING)
     ]
     found = [
         *away,
@@ -145,6 +140,7 @@ def find_events(
             _members_in_time(dossier, by_topic),
             snapshots,
             restarts(dossier.clients),
+            [*snapshots[:1], *[event.ends for event in away if event.ends is not None]],
             unsteady,
         ),
     ]
@@ -449,13 +445,15 @@ def members_that_changed(
     in_time: Sequence[Members],
     snapshots: Sequence[Instant],
     restarted: Iterable[tuple[Instant, str]] = (),
+    began: Sequence[Instant] = (),
     unsteady: Sequence[tuple[Instant, Instant]] = (),
 ) -> Iterator[Event]:
     """The deploys and the scalings of a group: what its lists show before and after.
 
     It was deployed where members were replaced, by others or, as they restart, by themselves; at
-    least half of them where their number changed too. Otherwise it was scaled. ``unsteady``: the
-    times in which members come and go for another reason, which is no event of the group.
+    least half of them where their number changed too. Otherwise it was scaled. ``began``: when
+    a broker came; it lists one member after the other, at their next heartbeats, which is no event
+    of the group. ``unsteady``: the times in which members come and go without end, which is none.
 
     Worked example: a and b are listed; at 10:00 a is gone, at 10:01 c is there, at 10:02 b is gone,
     at 10:03 d is there. That is one deploy, from 10:00 to 10:03: 2 of 2 members were replaced.
@@ -463,7 +461,12 @@ def members_that_changed(
     if not in_time:
         return
     round_ = usual_gap((later - one, 1) for one, later in pairwise(snapshots))
-    left = [(later.since, one.client_ids - later.client_ids) for one, later in pairwise(in_time)]
+    left = [
+        (later.since, one.client_ids - later.client_ids)
+        for one, later in pairwise(in_time)
+        if not one.client_ids <= later.client_ids
+        or not any(each <= later.since <= each + _SETTLED for each in began)
+    ]
     steps = sorted([*left, *[(since, frozenset({each})) for since, each in restarted]], key=_first)
     since = [each.since for each in in_time]
     for of_one in _chains(steps, _first, max(_ONE_DEPLOY, _ROUNDS_OF_ONE * round_)):
