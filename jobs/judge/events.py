@@ -608,7 +608,11 @@ def _together(rows: Sequence[Row]) -> Row:
     event is over where another group saw it end after the last snapshot that shows it."""
     last_seen = max(row["last_seen"] for row in rows)
     ends = max((row["ends"] for row in rows if row["ends"] is not None), default=None)
-    first = min(rows, key=lambda row: (row["begins"], str(row["what"]), str(row["evidence"])))
+    # Of those that saw it first the one that saw most.
+    first = min(
+        rows,
+        key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),
+    )
     return first | {
         "last_seen": last_seen,
         "ends": None if ends is None or ends < last_seen else ends,

@@ -287,3 +287,17 @@ def test_a_table_whose_files_are_gone_is_an_error_and_not_empty(
     file.unlink()
     assert main(["show", "orphaned_queues", "--reports", str(tmp_path)]) == 4
     assert "table orphaned_queues of 2026-11-20 is damaged" in capsys.readouterr().err
+
+
+def test_the_events_of_a_group_are_those_that_touched_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        report_row("events", subject="later", groups=["G", "H"], begins=NOON + timedelta(hours=1)),
+        report_row("events", subject="other", groups=["H"]),
+        report_row("events", subject="first", groups=["G"]),
+    ]
+    publish(tmp_path, "2026-11-20", {"events": rows})
+    shown = ["show", "events", "--group", "G", "--columns", "subject", "--format", "csv"]
+    assert main([*shown, "--reports", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.split() == ["subject", "first", "later"]
