@@ -80,7 +80,11 @@ def test_a_master_that_has_not_come_back_is_away_still() -> None:
     [
         pytest.param((120, 180), [route([A, B], *MINUTES)], id="two rounds of bad luck"),
         pytest.param(MINUTES, [route([A, B], *MINUTES)], id="nobody ever reached it"),
-        pytest.param((), [route([SLAVE, B], *MINUTES)], id="it answers, whatever the route says"),
+        pytest.param(
+            (),
+            [route([A, B], 0), route([SLAVE, B], *MINUTES[1:])],
+            id="it answers, whatever the route says",
+        ),
         pytest.param(
             (),
             [route([A, B], *MINUTES), route([B], 60, namesrv_addr="ns-2")],
@@ -92,6 +96,15 @@ def test_a_master_that_has_not_come_back_is_away_still() -> None:
 def test_a_master_is_not_away(silent: Any, routes: Any) -> None:
     polls = {"broker-a": answering(silent), "broker-b": answering()}
     assert list(masters_that_left(group(polls, routes={"T": routes}))) == []
+
+
+def test_a_master_that_one_nameserver_names_is_there_although_nobody_asks_it() -> None:
+    routes = [
+        route([A, B], *MINUTES),
+        route([A, B], 0, namesrv_addr="ns-2"),
+        route([SLAVE, B], 60, 120, namesrv_addr="ns-2"),
+    ]
+    assert list(masters_that_left(group({"broker-b": answering()}, routes={"T": routes}))) == []
 
 
 def test_a_broker_that_comes_later_was_not_away_before() -> None:
@@ -121,6 +134,9 @@ def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> No
         slave._replace(broker_addr="h:2"),
     ]
     assert seconds(masters_that_left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 300)]
+    assert list(addresses_that_changed(dossier)) == []
+    # The master does not come back.
+    dossier.polls[0] = dossier.polls[0]._replace(times=own[:2], collected_at=own[:2])
     assert list(addresses_that_changed(dossier)) == []
 
 
@@ -338,11 +354,12 @@ def test_a_finding_names_the_event_with_which_it_began() -> None:
         a_finding(first_seen=at(60), queue_id=5),
         a_finding(topic="U", broker_name="broker-b", queue_id=6),
         a_finding(broker_name="broker-b", causes=["BROKER_VIEW_DIVERGENCE"], queue_id=7),
+        a_finding(first_seen=at(360), queue_id=8),
     )
-    assert named == [True, True, False, True, False, False, False, True]
-    assert (event["queues_lost"], event["findings"], event["finding_ids"]) == (4, 1, ["f"])
+    assert named == [True, True, False, True, False, False, False, True, True]
+    assert (event["queues_lost"], event["findings"], event["finding_ids"]) == (5, 1, ["f"])
     assert event["headline"] == (
-        "00:02:00 the master of broker-a left, back at 00:05:00: 1 group touched, 4 queues lost"
+        "00:02:00 the master of broker-a left, back at 00:05:00: 1 group touched, 5 queues lost"
     )
 
 
@@ -400,6 +417,21 @@ def test_what_many_groups_saw_is_one_event_from_the_first_to_the_last_that_saw_i
         "00:01:40 the master of b left, back at 00:04:11: 32 groups touched, 16 queues lost"
     )
     to_table(EVENTS, [event])
+
+
+def test_what_showed_an_event_is_said_by_the_group_that_saw_most_of_those_that_saw_it_first() -> (
+    None
+):
+    rows = [sighting(n, 100 + n // 2, 60, ended=True) for n in range(4)]
+    evidence = (
+        "it is gone",
+        "it is gone, and no route names it",
+        "a later one, of which more",
+        "z",
+    )
+    for row, text in zip(rows, evidence, strict=True):
+        row["evidence"] = text
+    assert merged(rows)[0]["evidence"] == evidence[1]
 
 
 def test_an_event_goes_on_while_a_group_sees_it_after_the_others_saw_it_end() -> None:
