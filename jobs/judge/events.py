@@ -41,7 +41,7 @@ from jobs.kinds import (
     TOPIC_RESIZED,
 )
 from jobs.schemas import NO_ANSWER, RUNNING_INFO
-from rebalance_core.english import agreeing, joined, named_broker
+from rebalance_core.english import count, joined, named_broker
 from rebalance_core.findings import CERTAIN
 from rebalance_core.message_queue import RETRY_PREFIX
 from rebalance_core.repairs import (
@@ -144,11 +144,9 @@ def find_events(
             unsteady,
         ),
     ]
-    rows = _group_rows(dossier, found)
+    rows = merged(_row(dossier.cluster, each, [dossier.consumer_group]) for each in found)
     _explain(rows, tables)
-    for row, _ in rows:
-        row["headline"] = headline(row)
-    return [row for row, _ in rows]
+    return [row | {"headline": headline(row)} for row in rows]
 
 
 # ---------------------------------------------------------------- brokers and nameservers
@@ -178,7 +176,8 @@ def masters_that_left(dossier: Dossier) -> Iterator[Event]:
             which[name].append(run.times)
     for routes in dossier.routes.values():
         _add_masters(routes, with_master, without)
-    for name in sorted(_brokers(dossier) & (silent.keys() | without.keys())):
+    topics = _topics_by_broker(dossier)
+    for name in sorted(topics.keys() & (silent.keys() | without.keys())):
         answers, silences, named, unnamed = (
             frozenset(chain.from_iterable(each.get(name, ())))
             for each in (answered, silent, with_master, without)
@@ -199,7 +198,7 @@ def masters_that_left(dossier: Dossier) -> Iterator[Event]:
                     Text("the master of {broker} left", broker=name),
                     _why_away(shown=shown, silent=not silences.isdisjoint(times)),
                     (name,),
-                    _topics_of(dossier, name),
+                    frozenset(topics[name]),
                 )
 
 
@@ -234,26 +233,17 @@ def _why_away(*, shown: bool, silent: bool) -> Text:
     return Text("no route names the master") if shown else Text("the master does not answer")
 
 
-def _brokers(dossier: Dossier) -> set[str]:
-    """The brokers that have queues of the group's topics; without any route those that were asked.
+def _topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
+    """By broker the group's topics on it: what happens to another broker does not touch the group.
 
-    What happens to another broker does not touch the group.
+    Without any route the brokers that were asked.
     """
-    routed = {
-        broker.broker_name
-        for routes in dossier.routes.values()
-        for run in routes
-        for broker in run.brokers
-    }
-    return routed or {run.broker[0] for run in dossier.polls}
-
-
-def _topics_of(dossier: Dossier, name: str) -> frozenset[str]:
-    return frozenset(
-        topic
-        for topic, routes in dossier.routes.items()
-        if any(broker.broker_name == name for run in routes for broker in run.brokers)
-    )
+    found: dict[str, set[str]] = defaultdict(set)
+    for topic, routes in dossier.routes.items():
+        for run in routes:
+            for broker in run.brokers:
+                found[broker.broker_name].add(topic)
+    return found or {run.broker[0]: set() for run in dossier.polls}
 
 
 def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterator[Event]:
@@ -294,13 +284,11 @@ def _differed(
     begins, last_seen = periods[0].first_seen, periods[-1].last_seen
     if last_seen - begins < _LASTS:
         return  # the others follow within seconds
-    of_nameservers = [
-        {broker.broker_name for broker in brokers}
-        for name, brokers in periods[-1].situation.routes
-        if name != addr
-    ]
-    own = next(brokers for name, brokers in periods[-1].situation.routes if name == addr)
-    lacks = set().union(*of_nameservers) - {broker.broker_name for broker in own}
+    of_each = {
+        each: {broker.broker_name for broker in brokers}
+        for each, brokers in periods[-1].situation.routes
+    }
+    lacks = sorted(set().union(*of_each.values()) - of_each[addr])
     yield Event(
         NAMESERVERS_DIFFER,
         addr,
@@ -308,10 +296,10 @@ def _differed(
         last_seen,
         ends,
         Text("nameserver {namesrv} gave other routes than the others", namesrv=addr),
-        Text("its routes lack {brokers}", brokers=joined(sorted(lacks), "{before}, {next}"))
+        Text("its routes lack {brokers}", brokers=joined(lacks, "{before}, {next}"))
         if lacks
         else Text("its routes have other queues"),
-        tuple(sorted(lacks)),
+        tuple(lacks),
         frozenset({topic}),
     )
 
@@ -321,6 +309,7 @@ def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
 
     Addresses that are asked by turns are those of two collectors, and no change.
     """
+    topics = _topics_by_broker(dossier)
     seen: dict[Broker, dict[str, list[Instant]]] = defaultdict(lambda: defaultdict(list))
     of_slaves = {run.broker_addr for run in dossier.polls if run.broker[1]}
     for run in dossier.polls:
@@ -329,7 +318,7 @@ def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
     for (name, broker_id), of_broker in sorted(seen.items()):
         in_time = sorted((min(times), max(times), addr) for addr, times in of_broker.items())
         for (_, until, before), (since, _, now) in pairwise(in_time):
-            if until < since and name in _brokers(dossier):
+            if until < since and name in topics:
                 broker = named_broker(name, broker_id)
                 yield Event(
                     BROKER_ADDRESS_CHANGED,
@@ -345,11 +334,18 @@ def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
                         now=now,
                     ),
                     (name,),
-                    _topics_of(dossier, name),
+                    frozenset(topics[name]),
                 )
 
 
 # ---------------------------------------------------------------- topics and members
+
+
+_RESIZED = {
+    1: "topic {topic} grew from {before:,} to {now:,} queues",
+    0: "queues of topic {topic} went to other brokers",
+    -1: "topic {topic} shrank from {before:,} to {now:,} queues",
+}
 
 
 def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]:
@@ -371,15 +367,8 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         was, is_ = sum(before.values()), sum(now.values())
         if before == now:
             continue
-        if was == is_:
-            what = Text("queues of topic {topic} went to other brokers", topic=topic)
-        else:
-            template = (
-                "topic {topic} grew from {before:,} to {now:,} queues"
-                if is_ > was
-                else "topic {topic} shrank from {before:,} to {now:,} queues"
-            )
-            what = Text(template, topic=topic, before=was, now=is_)
+        template = _RESIZED[(is_ > was) - (is_ < was)]
+        what = Text(template, topic=topic, before=was, now=is_)
         differ = sorted({name for name, _ in before.items() ^ now.items()})
         evidence = joined(
             [
@@ -440,6 +429,12 @@ def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
     return found
 
 
+_CHANGED = {
+    GROUP_DEPLOYED: "{replaced:,} of {before:,} members of {group} were replaced or restarted",
+    GROUP_SCALED: "group {group} was scaled from {before:,} to {now:,} members",
+}
+
+
 def members_that_changed(
     group: str,
     in_time: Sequence[Members],
@@ -480,28 +475,15 @@ def members_that_changed(
             first <= ends and begins <= last for first, last in unsteady
         ):
             continue
-        what = (
-            Text(
-                "{replaced:,} of {members:,} members of group {group} were replaced or restarted",
-                group=group,
-                replaced=replaced,
-                members=len(before),
-            )
-            if is_deploy
-            else Text(
-                "group {group} was scaled from {before:,} to {now:,} members",
-                group=group,
-                before=len(before),
-                now=len(now),
-            )
-        )
+        kind = GROUP_DEPLOYED if is_deploy else GROUP_SCALED
+        numbers = {"replaced": replaced, "before": len(before), "now": len(now)}
+        what = Text(_CHANGED[kind], group=group, **numbers)
         evidence = Text(
             "of its members {came:,} came, {left:,} left and {back:,} came back",
             came=len(now - before),
             left=len(before - now),
             back=len(came_back),
         )
-        kind = GROUP_DEPLOYED if is_deploy else GROUP_SCALED
         yield Event(kind, group, begins, ends, ends, what, evidence)
 
 
@@ -547,8 +529,7 @@ def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str
             )
             what = Text("the collector was away")
             away = Event(COLLECTOR_AWAY, cluster, one, one, later, what, evidence)
-            row = _row(cluster, away, groups)
-            yield row | {"headline": headline(row)}
+            yield from merged([_row(cluster, away, groups)])
 
 
 # ---------------------------------------------------------------- rows
@@ -558,7 +539,7 @@ def _row(cluster: str, event: Event, groups: Sequence[str]) -> Row:
     return {
         "event_id": event_id(cluster, event.kind, event.subject),
         "cluster": cluster,
-        **{name: value for name, value in event._asdict().items() if name != "topics"},
+        **event._asdict(),
         "groups_touched": len(groups),
         "groups": sorted(groups),
         "groups_left_out": 0,
@@ -569,63 +550,12 @@ def _row(cluster: str, event: Event, groups: Sequence[str]) -> Row:
     }
 
 
-def _group_rows(dossier: Dossier, events: Iterable[Event]) -> list[tuple[Row, frozenset[str]]]:
-    """A row for each event of the group, and its topics; those that overlap are one event."""
-    by_subject: dict[tuple[str, str], list[Event]] = defaultdict(list)
-    for event in events:
-        by_subject[event.kind, event.subject].append(event)
-    found = []
-    for of_subject in by_subject.values():
-        for same in _overlapping([event._asdict() for event in of_subject]):
-            event = Event(
-                **_together(same)
-                | {"topics": frozenset().union(*[each["topics"] for each in same])}
-            )
-            found.append((_row(dossier.cluster, event, [dossier.consumer_group]), event.topics))
-    return sorted(found, key=lambda each: (_EXPLAINING.index(each[0]["kind"]), each[0]["begins"]))
-
-
-def _overlapping(rows: Iterable[Row]) -> list[list[Row]]:
-    """The rows of one subject whose times touch each other, in time."""
-    found: list[list[Row]] = []
-    until: Instant | None = None
-    for row in sorted(rows, key=lambda each: (each["begins"], _end(each), each["what"])):
-        if until is None or row["begins"] > until:
-            found.append([])
-            until = _end(row)
-        found[-1].append(row)
-        until = max(until, _end(row))
-    return found
-
-
-def _end(row: Row) -> Instant:
-    last_seen: Instant = row["last_seen"]
-    return last_seen if row["ends"] is None else max(last_seen, row["ends"])
-
-
-def _together(rows: Sequence[Row]) -> Row:
-    """What the rows say of one event. A group that was not looked at any more ends nothing, so the
-    event is over where another group saw it end after the last snapshot that shows it."""
-    last_seen = max(row["last_seen"] for row in rows)
-    ends = max((row["ends"] for row in rows if row["ends"] is not None), default=None)
-    # Of those that saw it first the one that saw most.
-    first = min(
-        rows,
-        key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),
-    )
-    return first | {
-        "last_seen": last_seen,
-        "ends": None if ends is None or ends < last_seen else ends,
-        "broker_names": sorted({name for row in rows for name in row["broker_names"]}),
-    }
-
-
 def merged(rows: Iterable[Row]) -> list[Row]:
     """The sightings of all groups as events, in time: the same whatever is merged before what.
 
     Sightings of one kind and subject are one event where their times touch each other.
     """
-    by_subject: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    by_subject: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in rows:
         by_subject[row["cluster"], row["kind"], row["subject"]].append(row)
     events = [_event(same) for each in by_subject.values() for same in _overlapping(each)]
@@ -635,16 +565,41 @@ def merged(rows: Iterable[Row]) -> list[Row]:
     )
 
 
+def _overlapping(rows: Iterable[Row]) -> list[list[Row]]:
+    """The rows of one subject whose times touch each other, in time."""
+    found: list[list[Row]] = []
+    until: Instant = 0
+    for row in sorted(rows, key=lambda each: each["begins"]):
+        if not found or row["begins"] > until:
+            found.append([])
+        found[-1].append(row)
+        until = max(until, row["last_seen"], row["ends"] or 0)
+    return found
+
+
 def _event(rows: Sequence[Row]) -> Row:
-    groups = sorted({group for row in rows for group in row["groups"]})
-    found = sorted({each for row in rows for each in row["finding_ids"]})
-    row = _together(rows) | {
-        "groups_touched": len(groups),
-        "groups": groups,
+    """What the rows show of one event. A group that was not looked at any more ends nothing, so it
+    is over where another group saw it end after the last snapshot that shows it."""
+    last_seen = max(row["last_seen"] for row in rows)
+    ends = max(row["ends"] or 0 for row in rows)
+    # Of those that saw it first the one that saw most.
+    first = min(
+        rows,
+        key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),
+    )
+    names = {
+        column: sorted({name for row in rows for name in row[column]})
+        for column in ("groups", "broker_names", "finding_ids")
+    }
+    row = first | {
+        **names,
+        "last_seen": last_seen,
+        "ends": None if ends < last_seen else ends,
+        "groups_touched": len(names["groups"]),
         "queues_lost": sum(row["queues_lost"] for row in rows),
         "queues_read_twice": sum(row["queues_read_twice"] for row in rows),
-        "findings": len(found),
-        "finding_ids": found,
+        "findings": len(names["finding_ids"]),
+        "topics": frozenset().union(*[row.get("topics", ()) for row in rows]),
     }
     return row | {"headline": headline(row)}
 
@@ -670,47 +625,28 @@ def headline(row: Row) -> Text:
     what = row["what"]
     if row["kind"] in _UNTIL and row["ends"] is not None:
         what = Text(_UNTIL[row["kind"]], what=what, time=clock(row["ends"]))
-    parts: list[str] = []
+    lost, twice = row["queues_lost"], row["queues_read_twice"]
+    cost: list[str] = []
     if row["kind"] not in _OF_THE_GROUP:
-        number = row["groups_touched"]
-        parts.append(
-            agreeing(number, "{number:,} group touched", "{number:,} groups touched", number=number)
-        )
+        cost.append(count(row["groups_touched"], "group touched", "groups touched"))
     if row["kind"] != COLLECTOR_AWAY:
-        lost, twice = row["queues_lost"], row["queues_read_twice"]
-        parts.append(
-            agreeing(lost, "{number:,} queue lost", "{number:,} queues lost", number=lost)
-            if lost
-            else Text("no queue lost")
-        )
-        if twice:
-            parts.append(
-                agreeing(
-                    twice,
-                    "{number:,} queue read twice",
-                    "{number:,} queues read twice",
-                    number=twice,
-                )
-            )
-    return Text(
-        "{time} {what}: {cost}",
-        time=clock(row["begins"]),
-        what=what,
-        cost=joined(parts, "{before}, {next}"),
-    )
+        cost.append(count(lost, "queue lost", "queues lost") if lost else Text("no queue lost"))
+    if twice:
+        cost.append(count(twice, "queue read twice", "queues read twice"))
+    in_words = joined(cost, "{before}, {next}")
+    return Text("{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=in_words)
 
 
 # ---------------------------------------------------------------- what it explains
 
 
-def _explain(
-    events: Sequence[tuple[Row, frozenset[str]]], tables: Mapping[str, Sequence[Row]]
-) -> None:
+def _explain(events: Sequence[Row], tables: Mapping[str, Sequence[Row]]) -> None:
     """Names in each finding the first event that explains it, and counts there what it cost."""
+    in_order = sorted(events, key=lambda event: _EXPLAINING.index(event["kind"]))
     queues: dict[tuple[int, str], set[tuple[str, str, int]]] = defaultdict(set)
     for table in _FINDINGS:
         for row in tables[table]:
-            event = next((each for each, topics in events if _explains(each, topics, row)), None)
+            event = next((each for each in in_order if _explains(each, row)), None)
             row["event_id"] = event and event["event_id"]
             if event is None:
                 continue
@@ -723,7 +659,7 @@ def _explain(
                 event[column] = len(of_event)
 
 
-def _explains(event: Row, topics: frozenset[str], finding: Row) -> bool:
+def _explains(event: Row, finding: Row) -> bool:
     """Whether a finding began with the event: while clients followed it, at its beginning or its
     end; of what lasts, at any time of it where the causes are those that it brings."""
     kind, begins, ends = event["kind"], event["begins"], event["ends"]
@@ -734,13 +670,13 @@ def _explains(event: Row, topics: frozenset[str], finding: Row) -> bool:
         return True
     causes = {*finding.get("causes", ()), finding.get("fault")}
     if not _EXPLAINS.get(kind, frozenset()).isdisjoint(causes):
-        return finding["topic"] in topics
+        return finding["topic"] in event["topics"]
     if kind in _OF_BROKERS:
         brokers = {finding.get("broker_name"), *finding.get("broker_names", ())}
         is_stall = "owners" in finding
         followed = first_seen <= begins + _SETTLED or (ends is not None and first_seen >= ends)
         return event["subject"] in brokers and (is_stall or followed)
-    return kind == TOPIC_RESIZED and finding["topic"] in topics
+    return kind == TOPIC_RESIZED and finding["topic"] in event["topics"]
 
 
 def _is_sure(finding: Row) -> bool:

@@ -234,19 +234,19 @@ def changed(*in_time: tuple[float, str], **others: Any) -> list[tuple[str, int, 
         pytest.param(
             [(0, "ab"), (60, "b"), (120, "bc"), (180, "c"), (240, "cd")],
             "GROUP_DEPLOYED",
-            "2 of 2 members of group G were replaced or restarted",
+            "2 of 2 members of G were replaced or restarted",
             id="one after the other",
         ),
         pytest.param(
             [(0, "ab"), (60, "b"), (120, "ab")],
             "GROUP_DEPLOYED",
-            "1 of 2 members of group G were replaced or restarted",
+            "1 of 2 members of G were replaced or restarted",
             id="it comes back with its id",
         ),
         pytest.param(
             [(0, "ab"), (60, "cde")],
             "GROUP_DEPLOYED",
-            "2 of 2 members of group G were replaced or restarted",
+            "2 of 2 members of G were replaced or restarted",
             id="all replaced, and one more",
         ),
         pytest.param(
@@ -288,7 +288,7 @@ def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
     infos = [started("a", -100, 0, 60, 120), started("a", 150, 180, 240), started("b", -100, 0)]
     assert restarts(infos) == [(at(180), "a")]
     assert changed((0, "ab"), restarted=restarts(infos)) == [
-        ("GROUP_DEPLOYED", 180, 180, "1 of 2 members of group G were replaced or restarted")
+        ("GROUP_DEPLOYED", 180, 180, "1 of 2 members of G were replaced or restarted")
     ]
     # Two processes that share the id are reported by turns.
     assert restarts([started("a", -100, 0, 120), started("a", -50, 60, 180)]) == []
