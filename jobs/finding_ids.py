@@ -54,6 +54,15 @@ def fault_id(
     return _hash(cluster, consumer_group, topic, fault, *of_one)
 
 
+def event_id(cluster: str, kind: str, subject: str) -> str:
+    """The id of an event: what happens to the same subject again has it again.
+
+    >>> event_id("c1", "MASTER_LEFT", "broker-a")
+    '6bc0739a1e9033c8'
+    """
+    return _hash(cluster, kind, subject)
+
+
 def _hash(*identity: str | int) -> str:
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
 

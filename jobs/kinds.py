@@ -145,17 +145,39 @@ UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, 
 """
 
 
+#: What touches most first: in this order events are shown, and explain findings.
+_EVENTS = """
+MASTER_LEFT: A broker's master left. Until it is back nobody writes to its queues, and who reads
+    from no slave reads none of them.
+NAMESERVERS_DIFFER: Nameservers differ. One of them gives other routes: its clients divide other
+    queues.
+BROKER_ADDRESS_CHANGED: A broker's address changed. Clients hold the old one until they ask for the
+    route again.
+COLLECTOR_AWAY: The collector was away. What happened meanwhile nobody saw.
+TOPIC_RESIZED: A topic got more or fewer queues. They are divided anew.
+GROUP_SCALED: A group was scaled. It has more or fewer members than before, and its queues are
+    divided anew.
+GROUP_DEPLOYED: A group was deployed. Members were replaced or restarted, and its queues are divided
+    anew each time.
+"""
+
+
 def _kind(declared: str) -> Kind:
     name, text = declared.split(": ", 1)
     title, meaning = text.split(". ", 1)
     return Kind(name, Text(title), Text(meaning), name in _PASSING)
 
 
-#: All there is a page on, findings before faults, in the order in which they are listed; declared
-#: as ``name: title. meaning``, where what is indented goes on with the line before.
-KINDS = {
-    kind.name: kind for kind in map(_kind, re.sub(r"\n +", " ", _DECLARED).strip().splitlines())
-}
+def _kinds(declared: str) -> dict[str, Kind]:
+    """Declared as ``name: title. meaning``; what is indented goes on with the line before."""
+    lines = re.sub(r"\n +", " ", declared).strip().splitlines()
+    return {kind.name: kind for kind in map(_kind, lines)}
+
+
+#: All there is a page on, findings before faults, in the order in which they are listed.
+KINDS = _kinds(_DECLARED)
+#: The kinds of events; docs/events.md is about all of them.
+EVENT_KINDS = _kinds(_EVENTS)
 
 #: By table of queues the kind of its findings.
 QUEUE_FINDINGS = {
@@ -164,6 +186,15 @@ QUEUE_FINDINGS = {
     "stalled_queues": STALLED,
 }
 VERDICTS = (STACKED, STALE_CHANNEL)
+#: The kinds of events: what happened, whatever was found of it.
+MASTER_LEFT = "MASTER_LEFT"
+NAMESERVERS_DIFFER = "NAMESERVERS_DIFFER"
+BROKER_ADDRESS_CHANGED = "BROKER_ADDRESS_CHANGED"
+COLLECTOR_AWAY = "COLLECTOR_AWAY"
+TOPIC_RESIZED = "TOPIC_RESIZED"
+GROUP_SCALED = "GROUP_SCALED"
+GROUP_DEPLOYED = "GROUP_DEPLOYED"
+
 FAULTS = (
     *FAULTS_OF_A_STATE,
     ROUTE_CHANGED,

@@ -128,6 +128,8 @@ consume_type string?: CONSUME_PASSIVELY or CONSUME_ACTIVELY
 client_rebalance boolean?: false: the broker assigns its queues
 pull_consumer boolean?: whether it is a DefaultMQPullConsumer
 error_message string?: the error in words
+event_id string?: the event with which it began, as in events: that of its id in whose time it
+    began; null: none
 queue_count int?: the length of the queue list it used
 client_count int?: the length of the client list it used
 """),
@@ -323,7 +325,7 @@ held boolean?: the same as confirmed
 moved boolean?: true: the offsets do not advance while messages wait; false: they advance; null: the
     offsets do not decide it, as of a queue with several owners
 known_issue
-share_of_time, open_since, nights_open
+share_of_time, open_since, nights_open, event_id
 """)
 
 
@@ -365,7 +367,7 @@ held boolean?: true: a process reported that it held the queue; false: every pro
 why string?: what its process does not do, by its running info: it does not consume, has no lock,
     does not ask for messages; null: no running info shows it
 finding_id string: stable over runs: cluster, group, topic, queue
-status, open_since, nights_open, texts
+status, open_since, nights_open, texts, event_id
 """)
 
 STACKED_CLIENT_IDS = _table("""
@@ -409,7 +411,7 @@ severity string: INFO, WARNING or CRITICAL: the worst of the findings that it ca
 share_of_time
 finding_id string: stable over runs: cluster, group, topic, fault; of what is about one client id
     that id too
-status, open_since, nights_open, texts
+status, open_since, nights_open, texts, event_id
 """)
 
 UNREADABLE_QUEUES = _table("""
@@ -518,6 +520,32 @@ share double: its queues as a share of the queues of all topics but the retry to
 idle boolean: whether it subscribes and has no queue of any topic
 """)
 
+EVENTS = _table("""
+events: cluster, kind, subject, begins: one thing that happened, whatever was found of it
+event_id string: stable over runs: cluster, kind, subject; what happens again has it again
+cluster
+kind string: MASTER_LEFT, NAMESERVERS_DIFFER, BROKER_ADDRESS_CHANGED, COLLECTOR_AWAY, TOPIC_RESIZED,
+    GROUP_SCALED or GROUP_DEPLOYED
+subject string: the broker, nameserver, topic or group that it happened to; of COLLECTOR_AWAY the
+    cluster
+begins timestamp: the first snapshot that shows it; of COLLECTOR_AWAY the last one before
+ends timestamp?: the first snapshot that shows that it is over; null: it goes on
+last_seen
+headline string: in one line when it was, what it was and what it cost; times in UTC
+what string: what happened, in words
+evidence string: what showed it, in words
+broker_names strings: the brokers that it concerns
+groups_touched int: the groups that it touched: of a broker those with topics on it
+groups strings: the first 1,000 of them by name
+groups_left_out int: those of them that are not named
+queues_lost int: queues of all groups that lastingly had no owner with it: what is possible alone,
+    or passed, does not count
+queues_read_twice int: queues of all groups that lastingly had several owners with it
+findings int: the findings and faults that began with it
+finding_ids strings: the first 100 of them, as in the tables of findings
+texts
+""")
+
 REPORT_TABLES = (
     DUPLICATE_QUEUES,
     ORPHANED_QUEUES,
@@ -532,5 +560,6 @@ REPORT_TABLES = (
     ALLOCATION_DRIFT,
     GROUP_HEALTH,
     GROUP_LOAD,
+    EVENTS,
     QUARANTINE,
 )

@@ -14,6 +14,7 @@ from itertools import starmap
 
 from jobs.kinds import PERSISTENT, SEVERITIES
 from jobs.languages.language import ENGLISH, Language
+from jobs.leading_events import leading_events
 from jobs.reports.problems import Finding, Problem, find_problems
 from jobs.reports.tables import Place, Tables, anchor_of, place_of
 from jobs.settings import Alerts
@@ -29,6 +30,7 @@ OTHERS = Place("", "", "")
 _LONGEST_NAME = 120
 _LONGEST_TEXT = 400
 _MOST_FAULTS = 3
+_MOST_EVENTS = 3
 #: More problems than these have a line for what is wrong, and one for who and why: six fit into
 #: 1,200 characters, and the page has the rest.
 _FEW = 2
@@ -108,6 +110,8 @@ class Message:
     resolved: tuple[Place, ...] = ()
     url: str = ""
     language: Language = ENGLISH
+    #: What happened in the cluster, a line each.
+    events: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -132,8 +136,12 @@ class Message:
         return self.shortened(kept)
 
     def shortened(self, kept: int) -> list[str]:
-        """The heading, so many lines of the problems, and how many problems are left out."""
-        lines, explanations = [self.heading], max(0, kept - len(self.items))
+        """The heading, so many lines of the problems, and how many problems are left out.
+
+        Events come first, as long as there is room for any problem.
+        """
+        lines = [self.heading, *(f"• {each}" for each in self.events if kept)]
+        explanations = max(0, kept - len(self.items))
         for each in self.items[:kept]:
             explained = each.explanations[:explanations]
             explanations -= len(explained)
@@ -218,7 +226,14 @@ def make_message(
         left_out=len(chosen) - len(first),
         url=url,
         language=language,
+        events=_events(digest, language),
     )
+
+
+def _events(digest: Digest, language: Language) -> tuple[str, ...]:
+    """The events that lead, a line each."""
+    leading, _ = leading_events(digest.published.summary, _MOST_EVENTS)
+    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in leading)
 
 
 def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:

@@ -25,6 +25,7 @@ from jobs.failures import sentence_of
 from jobs.incomplete import sentences_of
 from jobs.kinds import QUEUE_FINDINGS
 from jobs.known_issues import find_known_issues, load_known_issues
+from jobs.leading_events import leading_events
 from jobs.output import say
 from jobs.pipeline.audit import audit
 from jobs.pipeline.engine import check_input, choose_engine, open_engine
@@ -54,6 +55,7 @@ from rebalance_core.english import count, noun
 
 #: So many sentences on what is missing are shown after a run.
 _MOST_MISSING = 5
+_MOST_EVENTS = 3
 _NOT_CLEARED = "the run is published, but older reports were not removed; the next run tries again"
 
 
@@ -134,6 +136,8 @@ class Batch:
                     complain(text)
                 reports = Reports(self.task.reports)
                 problems = find_problems(PublishedTables(reports, done.published))
+                for line in what_happened(done.published):
+                    say(line)
                 for line in ending_lines(problems, text_width()):
                     say(line)
                 say(sum_up(done.published, self.task.reports))
@@ -272,6 +276,15 @@ def _what_stands(task: Task, error: BaseException) -> str:
     if published.run_id == task.run.run_id:
         return f"the report of {published.date} was published before this failed"
     return f"the report of {published.date} that was published before is unchanged"
+
+
+def what_happened(published: Published) -> list[str]:
+    """A line for each event that leads, and one for the others."""
+    events, others = leading_events(published.summary, _MOST_EVENTS)
+    lines = [visible(each.headline) for each in events]
+    if lines and others:
+        lines.append(f"and {count(others, 'more event')}: rebalance-audit show events")
+    return lines
 
 
 def sum_up(published: Published, reports: Location | None) -> str:

@@ -101,11 +101,11 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
     polls = runs.lists.runs
     columns = [polls[name].to_pylist() for name in (*POLL_RUNS.names[:-1],)]
-    for (cluster, name, broker_name, broker_id, outcome, list_id), times in zip(
+    for (cluster, name, broker_name, broker_id, addr, outcome, list_id), times in zip(
         zip(*columns, strict=True), _polled(polls["times"]), strict=True
     ):
         dossier = dossiers[cluster, name]
-        dossier.polls.append(PollRun((broker_name, broker_id), list_id or outcome, *times))
+        dossier.polls.append(PollRun((broker_name, broker_id), list_id or outcome, *times, addr))
         if list_id is not None and list_id not in dossier.list_topics:
             dossier.list_topics[list_id] = topics[list_id]
             dossier.list_members[list_id] = partial(_members, runs.lists.records[list_id])

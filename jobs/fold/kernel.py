@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -85,12 +86,11 @@ _MOST_RECORDS = 500_000
 class Facts:
     """What the driver has to know of all slices: which groups and topics there are, and when.
 
-    ``first`` and ``last``: the snapshots of the groups. ``list_ids``: by group those of its polls,
+    ``rounds``: by cluster the snapshots of its groups. ``list_ids``: by group those of its polls,
     where lists come by their ids; ``topics_of_lists``: by id the topics of a list's members.
     """
 
-    first: Instant | None = None
-    last: Instant | None = None
+    rounds: dict[str, set[Instant]] = field(default_factory=lambda: defaultdict(set))
     polled: set[Group] = field(default_factory=set)
     listed: dict[Group, set[str]] = field(default_factory=lambda: defaultdict(set))
     offsets: dict[Group, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -104,19 +104,23 @@ class Facts:
         """Those of all slices."""
         whole = cls()
         for part in parts:
-            whole.see(part.first, part.last)
             whole.polled |= part.polled
             whole.unaddressed |= part.unaddressed
             whole.topics_of_lists |= part.topics_of_lists
-            for name in ("listed", "offsets", "list_ids"):
-                for group, values in getattr(part, name).items():
-                    getattr(whole, name)[group] |= values
+            for name in ("rounds", "listed", "offsets", "list_ids"):
+                for subject, values in getattr(part, name).items():
+                    getattr(whole, name)[subject] |= values
         return whole
 
-    def see(self, *times: Instant | None) -> None:
-        """Snapshots of groups."""
-        seen = [time for time in (self.first, self.last, *times) if time is not None]
-        self.first, self.last = min(seen, default=None), max(seen, default=None)
+    @property
+    def first(self) -> Instant | None:
+        """The first snapshot of a group."""
+        return min(chain.from_iterable(self.rounds.values()), default=None)
+
+    @property
+    def last(self) -> Instant | None:
+        """The last snapshot of a group."""
+        return max(chain.from_iterable(self.rounds.values()), default=None)
 
     def subscribers(self) -> dict[Subject, list[str]]:
         """By topic the groups that subscribe to it."""
@@ -236,10 +240,10 @@ def split(rows: Rows, subject: str, shards_of: ShardsOf) -> Iterator[tuple[int, 
 
 def _facts_of_polls(runs: Rows) -> Facts:
     facts = Facts(polled=set(groups_of(runs)))
-    if runs.num_rows:
-        times = pc.struct_field(pc.list_flatten(runs["times"]), "snapshot_time")
-        edges = pc.min_max(times).as_py()
-        facts.see(edges["min"], edges["max"])
+    for cluster in runs["cluster"].unique().to_pylist():
+        of_cluster = runs.filter(pc.equal(runs["cluster"], cluster))
+        times = pc.struct_field(pc.list_flatten(of_cluster["times"]), "snapshot_time")
+        facts.rounds[cluster].update(pc.unique(times).to_pylist())
     return facts
 
 

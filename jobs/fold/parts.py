@@ -160,7 +160,7 @@ class _Statements:
         kept = [taken.column(fact.name).cast(fact.type) for fact in self._facts]
         self._kept.append(pa.table(kept, [fact.name for fact in self._facts]))
 
-    def contents(self, schema: pa.Schema, id_name: str, **others: str) -> Contents:
+    def contents(self, schema: pa.Schema, id_name: str, **others: str | None) -> Contents:
         """The runs and the contents of all rows; ``others``: columns with one value."""
         *keys, times, numbers = self._gathered.arrays()
         ids = ContentIds(self._facts)
@@ -241,7 +241,7 @@ def member_runs(heartbeats: Source, heartbeat_expiry_seconds: int) -> Contents:
     columns = dict.fromkeys([*_BROKER, "snapshot_time", *names, *_OF_MARKS])
     for batch in read(heartbeats, list(columns)):
         statements.add(marks.add_to(batch))
-    return statements.contents(POLL_RUNS, "list_id", outcome=ANSWERED)
+    return statements.contents(POLL_RUNS, "list_id", outcome=ANSWERED, broker_addr=None)
 
 
 class _Marks:
@@ -303,7 +303,7 @@ def poll_runs(broker_polls: Source, *, has_ids: bool) -> Rows:
     the time alone is taken: the list comes by ``member_runs``, or is lost. ``has_ids``: the polls
     themselves have the ids of their lists.
     """
-    names = [*_BROKER, "outcome", "connections"] + ["list_id"] * has_ids
+    names = [*_BROKER, "broker_addr", "outcome", "connections"] + ["list_id"] * has_ids
     return _runs_of_polls(broker_polls, names, POLL_RUNS, _as_counted)
 
 

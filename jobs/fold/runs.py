@@ -67,10 +67,12 @@ def _schema(*names: str, **types: pa.DataType) -> pa.Schema:
 
 _GROUP = ("cluster", "consumer_group")
 
-#: One row per broker, group and answer: when (times) the broker gave it. ``outcome``: ANSWERED,
-#: NOT_ONLINE (also: an empty list) or NO_ANSWER. ``list_id``: of what was ANSWERED, else null;
-#: ANSWERED without an id: the list comes in another run.
-POLL_RUNS = _schema(*_GROUP, "broker_name", "broker_id", "outcome", "list_id", times=POLLED)
+#: One row per broker and address, group and answer: when (times) the broker gave it. ``outcome``:
+#: ANSWERED, NOT_ONLINE (also: an empty list) or NO_ANSWER. ``list_id``: of what was ANSWERED, else
+#: null; ANSWERED without an id: the list comes in another run.
+POLL_RUNS = _schema(
+    *_GROUP, "broker_name", "broker_id", "broker_addr", "outcome", "list_id", times=POLLED
+)
 
 #: One row per nameserver, topic and route: when (times) the nameserver gave it.
 ROUTE_RUNS = _schema("cluster", "topic", "namesrv_addr", "route_id", times=POLLED)

@@ -31,6 +31,8 @@ class PollRun(NamedTuple):
     times: tuple[Instant, ...]
     #: When the broker answered, in the same order; none where all were asked at their snapshot.
     collected_at: tuple[Instant, ...] = ()
+    #: The address that was asked; None where that was not collected.
+    broker_addr: str | None = None
 
     @property
     def answered_at(self) -> tuple[Instant, ...]:

@@ -14,6 +14,7 @@ from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier
 from jobs.judge.episodes import faults_of_states, stacked_ids
 from jobs.judge.evaluated import Evaluated
+from jobs.judge.events import find_events
 from jobs.judge.findings import Found
 from jobs.judge.flapping import flapping_members
 from jobs.judge.held import held_queues
@@ -74,7 +75,9 @@ def judge(
     ``evaluated`` has every situation by its id.
     """
     case = Case(dossier, situations, evaluated, terms)
-    return to_rows(case, find(case))
+    tables = to_rows(case, find(case))
+    tables["events"] = find_events(case, tables)
+    return tables
 
 
 def find(case: Case) -> Found:

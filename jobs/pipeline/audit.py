@@ -14,6 +14,7 @@ from jobs.fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Fact
 from jobs.fold.slices import TableStep
 from jobs.judge.terms import Terms
 from jobs.pieces import Piece, all_values
+from jobs.pipeline.events import with_events
 from jobs.pipeline.groups import GroupAudit, earlier_pieces
 from jobs.pipeline.inputs import Inputs, window_of_last
 from jobs.pipeline.terms import strategy_rules, terms_of
@@ -58,7 +59,8 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
             terms = terms_of(task.settings, place.known_issues)
             judged = folded.judge(terms, earlier or {}, task.settings)
             tables = report_tables(has_clients=inputs.snapshots.has(CLIENT_STATES.name))
-            made = Made(tables, engine.collect(judged), engine.name, engine.versions)
+            pieces = with_events(engine.collect(judged), folded.facts, terms.masking)
+            made = Made(tables, pieces, engine.name, engine.versions)
         return publish(task, place, seen, made, inputs.snapshots, progress)
 
 

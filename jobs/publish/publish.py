@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -11,6 +12,8 @@ import pyarrow.dataset as ds
 from jobs.errors import InputError
 from jobs.incomplete import packed, polls_that_lack, sentences_of
 from jobs.known_issues import KnownIssue, KnownIssues
+from jobs.languages.rows import with_texts
+from jobs.leading_events import packed as packed_events
 from jobs.masking import Masking
 from jobs.progress import Progress
 from jobs.publish.addresses import broker_addresses
@@ -18,7 +21,7 @@ from jobs.publish.counts import Tables, count_findings, count_groups, count_mark
 from jobs.publish.nights import group_levels
 from jobs.publish.run import Made, Seen, Task
 from jobs.publish.tables import copy_table, write_tables
-from jobs.schemas import BROKER_POLLS, QUARANTINE, SNAPSHOT_TABLES
+from jobs.schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
 from jobs.storage import Published, Reports, Snapshots, TableFiles
 from jobs.text import iso
 from jobs.window import future_after
@@ -118,6 +121,7 @@ def publish(
                 "rows": counts,
                 "findings": count_findings(written),
                 **count_groups(written),
+                **packed_events(_events(written)),
                 "groups": group_levels(written),
                 "known_issues": _known_issues(place, task.known_issues, written, masking),
                 "previous": previous and {"date": previous.date, "run_id": previous.run_id},
@@ -138,6 +142,10 @@ def publish(
         )
         folder.publish(published, number)
     return published
+
+
+def _events(written: Tables) -> Iterator[dict[str, Any]]:
+    return map(with_texts, written(EVENTS.name).to_table().to_pylist())
 
 
 def _incomplete(inputs: Snapshots, task: Task, masking: Masking) -> list[Text]:

@@ -25,6 +25,7 @@ from markupsafe import Markup, escape
 from jobs import __version__
 from jobs.kinds import kind_of
 from jobs.languages.language import ENGLISH, Language
+from jobs.leading_events import leading_events
 from jobs.rendering.drawings import shorten
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
@@ -48,6 +49,7 @@ _MOST_REMEDIES = 5
 _MOST_FAULTS = 4
 #: How many lines of findings a card has at most.
 _MOST_FINDINGS = 12
+_MOST_EVENTS = 10
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.
 _AFTER_SEPARATOR = re.compile(r"(?<=[-_./@:|%#+~,;=])")
@@ -240,6 +242,7 @@ def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str
         "report": report,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
         "several_clusters": len(report.clusters) > 1,
+        "events": leading_events(report.published.summary, _MOST_EVENTS),
         "run_options": where_published(report.published, reports),
     }
 

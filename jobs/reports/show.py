@@ -55,6 +55,10 @@ def read_table(
     table = dataset.to_table()
     if group is not None and "consumer_group" in names:
         table = table.filter(ds.field("consumer_group") == group)
+    elif group is not None and "groups" in names:
+        table = table.filter(
+            pa.array([group in (each or ()) for each in table["groups"].to_pylist()])
+        )
     elif group is not None:
         _LOGGER.warning("%s is not by group: --group was left out", name)
     if topic is not None and "topic" in names:
@@ -75,6 +79,7 @@ def _lists_topics(table: pa.Table) -> bool:
 
 _SORTED_BY = (
     "cluster",
+    "begins",
     "consumer_group",
     "topic",
     "broker_name",

@@ -35,7 +35,8 @@ def rows(case, table):
     return [
         row
         for row in audit()[table]
-        if row["cluster"] == wanted["cluster"] and row["consumer_group"] in (wanted["group"], "")
+        if row["cluster"] == wanted["cluster"]
+        and row.get("consumer_group") in (wanted["group"], "")
     ]
 
 

@@ -22,9 +22,18 @@ from jobs.judge.evaluation import state_of
 from jobs.judge.history import judge
 from jobs.judge.situations import Situation, Situations
 from jobs.judge.terms import Terms
-from jobs.kinds import DRIFTS, FAULTS, KINDS, QUEUE_FINDINGS, SEVERITIES, UNREADABLE, VERDICTS
+from jobs.kinds import (
+    DRIFTS,
+    EVENT_KINDS,
+    FAULTS,
+    KINDS,
+    QUEUE_FINDINGS,
+    SEVERITIES,
+    UNREADABLE,
+    VERDICTS,
+)
 from jobs.masking import Masking
-from jobs.schemas import ALLOCATIONS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES
+from jobs.schemas import ALLOCATIONS, EVENTS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES, comment_of
 from rebalance_core import REPAIRS, Member
 
 # ---------------------------------------------------------------- settings
@@ -153,3 +162,14 @@ def test_every_kind_has_a_title_a_sentence_and_a_page(name: str, repository: Pat
     assert not kind.title.endswith(".")
     assert re.fullmatch(r"[A-Z].{10,}\.", kind.meaning)
     assert (repository / "docs" / "findings" / kind.page).is_file()
+
+
+@pytest.mark.parametrize("name", EVENT_KINDS)
+def test_every_kind_of_event_has_a_title_a_sentence_and_its_row_on_the_page(
+    name: str, repository: Path
+) -> None:
+    kind = EVENT_KINDS[name]
+    assert kind.title[:1].isupper()
+    assert re.fullmatch(r"[A-Z].{10,}\.", kind.meaning)
+    assert f"\n| `{name}` |" in (repository / "docs" / "events.md").read_text(encoding="utf-8")
+    assert name in comment_of(EVENTS.schema.field("kind"))

@@ -300,9 +300,9 @@ def micros(time):
 
 def test_facts_of_nothing_and_of_one_part():
     assert Facts.of([]) == Facts()
-    part = Facts(3, 5, {("c", "G")}, {("c", "G"): {"T"}})
+    part = Facts({"c": {3, 5}}, {("c", "G")}, {("c", "G"): {"T"}})
     assert Facts.of([part]) == part
-    assert Facts.of([part, Facts(4, 9), Facts()]).last == 9
+    assert Facts.of([part, Facts({"c": {4, 9}}), Facts()]).last == 9
     assert part.subscribers() == {("c", "T"): ["G"]}
 
 
@@ -404,6 +404,23 @@ def test_lists_alone_are_enough_where_nothing_shows_the_polls():
     came = fold_slices([("heartbeats", tables["heartbeats"])], Cutting(2, EXPIRY_SECONDS))
     assert parts_of(came.all()) == fold_plainly(alone)
     assert came.facts.polled
+
+
+def test_a_run_has_the_address_that_was_asked_and_another_address_is_another_run():
+    tables = fleet(1)
+    polls = tables["broker_polls"]
+    addresses = [f"h:{row % 2}" for row in range(polls.num_rows)]
+    place = polls.schema.get_field_index("broker_addr")
+    tables["broker_polls"] = polls.set_column(
+        place, polls.schema.field(place), pa.array(addresses, pa.string())
+    )
+    cutting = Cutting(2, EXPIRY_SECONDS)
+    came = fold_slices(whole(tables, cutting), cutting)
+    runs = [run for dossier in came.all() for run in dossier.polls]
+    assert {run.broker_addr for run in runs} == {None, "h:0", "h:1"}  # a list has no address
+    assert parts_of(came.all()) == fold_plainly(tables)
+    rounds = {micros(time) for time in polls["snapshot_time"].to_pylist()}
+    assert set().union(*came.facts.rounds.values()) == rounds
 
 
 def test_pieces_are_packed_rows_and_nothing_is_packed_of_none(monkeypatch):

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 #: Names of RocketMQ and of what it runs on, options, commands and codes, as Chinese operators write
 #: them; "Rebalance audit" is the keyword that robots ask for.
 CODES = {
-    *("Broker", "NameServer", "Proxy", "slave", "Pod", "Java", "Rebalance", "audit", "secret"),
+    *("Broker", "NameServer", "Proxy", "slave", "master", "Pod", "Java", "Rebalance", "audit"),
+    "secret",
     *("rebalance-audit", "what-if", "help", "at", "assign", "consumerProgress", "consume_stats"),
     *("instanceName", "setInstanceName", "Drocketmq.client.name", "clientIP", "lock", "failed"),
     *("mqadmin", "updateTopic", "updateSubGroup", "autoCreateSubscriptionGroup", "false"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jinja2 import Environment, nodes
 
-from jobs.kinds import KINDS
+from jobs.kinds import EVENT_KINDS, KINDS
 from rebalance_core.english import counted
 from rebalance_core.texts import forms
 
@@ -201,7 +201,8 @@ def _of_count(
 
 def declared() -> set[str]:
     """The templates of what is declared once, and made a text of elsewhere."""
-    return {text for each in KINDS.values() for text in (each.title, each.meaning)}
+    every = (*KINDS.values(), *EVENT_KINDS.values())
+    return {text for each in every for text in (each.title, each.meaning)}
 
 
 @cache

@@ -88,6 +88,7 @@ LATIN = {
     *("RocketMQPushConsumerLifecycleListener", "clientIP", "-Drocketmq.client.name"),
     *("consumeridcs", "config_queues", "autoCreateSubscriptionGroup", "bounds.topic_queues"),
     *("mqadmin", "updateSubGroup", "updateTopic", "-b", "-g", "-t", "-r", "-w", "-p"),
+    "master",
     *("BROKER_ADDRESS", "READ_QUEUES", "WRITE_QUEUES", "strategies", "name", "params"),
     *("allocations", "allocation_drift", "enableSlaveActingMaster", "clientRebalance", "true"),
     *("setConsumeMode", "CLUSTER", "-c", "-m", "PULL", "instance_name", "ClientId", "ClientIP"),

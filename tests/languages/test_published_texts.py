@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ WORDS = {
     "stacked_client_ids": ("evidence", "remedy"),
     "stalled_queues": ("why",),
     "group_health": ("reason",),
+    "events": ("headline", "what", "evidence"),
 }
 CHINESE = language("zh")
 
@@ -47,7 +49,7 @@ def names(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         for column, each in value.items():
-            if column not in ("evidence", "remedy", "why", "reason", "texts", "line"):
+            if column not in (*chain.from_iterable(WORDS.values()), "texts", "line"):
                 yield from names(each)
     elif isinstance(value, list):
         for each in value:

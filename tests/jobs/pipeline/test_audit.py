@@ -89,6 +89,7 @@ def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_
             "known_issue": None,
             "open_since": at(120),
             "nights_open": 1,
+            "event_id": None,
         }
     columns = ("broker_name", "queue_id", "claimants", "severity")
     claimants = [{"client_id": "a", "processes": 2, "probability": 1.0}]
@@ -137,6 +138,7 @@ def test_the_fault_behind_a_stacked_id_is_told_once_with_what_its_repair_moves(
         "status": "NEW",
         "open_since": at(120),
         "nights_open": 1,
+        "event_id": None,
     }
 
 
@@ -168,6 +170,7 @@ def test_a_process_that_stands_still_is_told_with_its_queues_and_an_orphan_is_no
             "status": "NEW",
             "open_since": at(120),
             "nights_open": 1,
+            "event_id": None,
         }
     faults = part_of(reports.rows("group_faults"), ("fault", "client_ids", "queues_affected"))
     assert faults == [("DUPLICATE_CLIENT_ID", ["a"], 4), ("FROZEN_PROCESS", ["b"], 2)]

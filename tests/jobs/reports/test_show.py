@@ -342,3 +342,17 @@ def test_the_reports_of_the_last_run_here_are_read_where_none_are_named(
     monkeypatch.delenv("REBALANCE_AUDIT_PATHS__REPORTS")
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert main(show) == 2
+
+
+def test_the_events_of_a_group_are_those_that_touched_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        report_row("events", subject="later", groups=["G", "H"], begins=NOON + timedelta(hours=1)),
+        report_row("events", subject="other", groups=["H"]),
+        report_row("events", subject="first", groups=["G"]),
+    ]
+    publish(tmp_path, "2026-11-20", {"events": rows})
+    shown = ["show", "events", "--group", "G", "--columns", "subject", "--format", "csv"]
+    assert main([*shown, "--reports", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.split() == ["subject", "first", "later"]

@@ -1,0 +1,684 @@
+"""dossier, situations -> events: what happened to the cluster, to a topic or to the group itself.
+
+A master that leaves touches every group with queues on its broker, and each of them may have
+findings of it. So each group has its own sighting of an event, a row of ``events`` with one group,
+and names the event in the findings that began with it. ``merged`` puts the sightings of all groups
+together, in any order and in as many steps as there are, to one row for each event.
+
+An event is no finding: it has no severity, and what it costs is in the findings.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, pairwise
+from typing import NamedTuple, TypeVar
+
+from jobs.finding_ids import event_id
+from jobs.instants import SECOND, Instant
+from jobs.judge.case import Case
+from jobs.judge.dossier import Broker, ClientRun, Dossier, RouteBrokerRow, RouteRun
+from jobs.judge.extents import usual_gap, usual_gap_but_for_one
+from jobs.judge.routes import RouteChange, readable_queues
+from jobs.judge.situations import Period
+from jobs.judge.tables import Row
+from jobs.judge.words import clock
+from jobs.kinds import (
+    BROKER_ADDRESS_CHANGED,
+    COLLECTOR_AWAY,
+    EVENT_KINDS,
+    FLAPPING,
+    GROUP_DEPLOYED,
+    GROUP_SCALED,
+    MASTER_LEFT,
+    NAMESERVERS_DIFFER,
+    PERSISTENT,
+    QUEUE_FINDINGS,
+    QUEUES_LEFT_ROUTE,
+    RECONNECTING,
+    ROUTE_CHANGED,
+    TOPIC_RESIZED,
+)
+from jobs.schemas import NO_ANSWER, RUNNING_INFO
+from rebalance_core.english import count, joined, named_broker
+from rebalance_core.findings import CERTAIN
+from rebalance_core.message_queue import RETRY_PREFIX
+from rebalance_core.repairs import (
+    BROKER_VIEW_DIVERGENCE,
+    GROUP_NOT_ON_BROKER,
+    MASTER_AWAY,
+    ROUTE_DIVERGENCE,
+)
+from rebalance_core.texts import Text
+
+#: For so long clients follow what changed: the route is polled each 30 s, queues are divided anew
+#: each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).
+_SETTLED: Instant = 60 * SECOND
+#: A silence of the master, or routes that differ, are no event before they last so long ...
+_LASTS: Instant = 60 * SECOND
+#: ... and a silence that no route shows takes so many rounds: two are bad luck.
+_SILENT_ROUNDS = 3
+#: Members that come and go no further apart are one deploy or one scaling: each pod of a rolling
+#: restart takes its time ...
+_ONE_DEPLOY: Instant = 5 * 60 * SECOND
+#: ... and so many usual rounds, where rounds come seldom.
+_ROUNDS_OF_ONE = 2
+#: The collector was away where so many usual gaps passed without a round, and so much time.
+_MISSED_ROUNDS, _LEAST_AWAY = 2.5, 120 * SECOND
+#: A row names so many groups and findings; how many there are it has in numbers.
+MOST_GROUPS, MOST_FINDINGS = 1_000, 100
+
+#: By kind the causes and faults that it explains however long it lasts; the first kind that does
+#: is the event of a finding.
+_EXPLAINS: Mapping[str, frozenset[str]] = {
+    NAMESERVERS_DIFFER: frozenset({ROUTE_DIVERGENCE}),
+    MASTER_LEFT: frozenset(
+        {MASTER_AWAY, ROUTE_DIVERGENCE, ROUTE_CHANGED, QUEUES_LEFT_ROUTE, BROKER_VIEW_DIVERGENCE}
+    ),
+    BROKER_ADDRESS_CHANGED: frozenset({BROKER_VIEW_DIVERGENCE, GROUP_NOT_ON_BROKER}),
+}
+_OF_BROKERS = (MASTER_LEFT, BROKER_ADDRESS_CHANGED)
+_OF_THE_GROUP = (GROUP_DEPLOYED, GROUP_SCALED)
+_RANK = {kind: place for place, kind in enumerate(EVENT_KINDS)}
+_EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *EVENT_KINDS)))
+#: The tables whose rows name their event.
+_FINDINGS = (*QUEUE_FINDINGS, "group_faults")
+
+
+Step = TypeVar("Step")
+
+
+class Event(NamedTuple):
+    """What happened once, as one group sees it.
+
+    ``begins``: the first snapshot that shows it; ``last_seen``: the last one; ``ends``: the first
+    that shows that it is over, None while it is not. ``what`` and ``evidence`` are sentences
+    without the time. ``topics``: those of the group that it is about.
+    """
+
+    kind: str
+    subject: str
+    begins: Instant
+    last_seen: Instant
+    ends: Instant | None
+    what: str
+    evidence: str
+    broker_names: tuple[str, ...] = ()
+    topics: frozenset[str] = frozenset()
+
+
+def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """The group's rows of ``events``; sets ``event_id`` in its findings and faults.
+
+    ``tables``: the group's rows, the findings among them.
+    """
+    dossier, group = case.dossier, case.dossier.consumer_group
+    by_topic = case.situations.by_topic
+    away = [*masters_that_left(dossier)]
+    unsteady = [
+        (row["first_seen"], row["last_seen"])
+        for row in tables["group_faults"]
+        if row["fault"] in (FLAPPING, RECONNECTING)
+    ]
+    found = [
+        *away,
+        *nameservers_that_differ(by_topic),
+        *addresses_that_changed(dossier),
+        *chain.from_iterable(
+            topic_resized(topic, changes)
+            for topic, changes in case.route_changes.items()
+            if not topic.startswith(RETRY_PREFIX)
+        ),
+        *members_that_changed(
+            group,
+            _members_in_time(dossier, by_topic),
+            case.snapshots,
+            restarts(dossier.clients),
+            [*case.snapshots[:1], *[event.ends for event in away if event.ends is not None]],
+            unsteady,
+        ),
+    ]
+    rows = merged(_row(dossier.cluster, each, [group]) for each in found)
+    _explain(rows, tables)
+    return [row | {"headline": headline(row)} for row in rows]
+
+
+# ---------------------------------------------------------------- brokers and nameservers
+
+
+def masters_that_left(dossier: Dossier) -> Iterator[Event]:
+    """The times in which a broker of the group had no master.
+
+    A master is away in a snapshot in which it does not answer, or in which it is not asked and no
+    nameserver's route names it; an address that is also a slave's is that of a slave which acts for
+    it (``enableSlaveActingMaster``). When one left that is away all the time nobody knows.
+
+    Worked example: rounds each 15 s. At 15:26:47 and 15:27:02 the master does not answer, and from
+    15:27:02 on the route has the slave alone; at 15:32:17 it answers again. It left at 15:26:47 and
+    was back at 15:32:17.
+    """
+    of_slaves: dict[str, set[str | None]] = defaultdict(set)
+    for run in dossier.polls:
+        if run.broker[1]:
+            of_slaves[run.broker[0]].add(run.broker_addr)
+    answered, silent, with_master, without = (_times_by_name() for _ in range(4))
+    for run in dossier.polls:
+        name, broker_id = run.broker
+        if not broker_id:
+            acts = run.broker_addr is not None and run.broker_addr in of_slaves[name]
+            which = silent if acts or run.answer == NO_ANSWER else answered
+            which[name].append(run.times)
+    for routes in dossier.routes.values():
+        _add_masters(routes, with_master, without)
+    topics = _topics_by_broker(dossier)
+    for name in sorted(topics.keys() & (silent.keys() | without.keys())):
+        answers, silences, named, unnamed = (
+            frozenset(chain.from_iterable(each.get(name, ())))
+            for each in (answered, silent, with_master, without)
+        )
+        absent = silences | (unnamed - named)
+        every = sorted(answers | absent | named)
+        runs = [(gone, [*times]) for gone, times in groupby(every, (absent - answers).__contains__)]
+        for number, (gone, times) in enumerate(runs):
+            shown = not unnamed.isdisjoint(times)
+            lasts = len(times) >= _SILENT_ROUNDS and times[-1] - times[0] >= _LASTS
+            if gone and len(runs) > 1 and (shown or lasts):
+                yield Event(
+                    MASTER_LEFT,
+                    name,
+                    times[0],
+                    times[-1],
+                    runs[number + 1][1][0] if number + 1 < len(runs) else None,
+                    Text("the master of {broker} left", broker=name),
+                    _why_away(shown=shown, silent=not silences.isdisjoint(times)),
+                    (name,),
+                    frozenset(topics[name]),
+                )
+
+
+_Times = dict[str, list[Sequence[Instant]]]
+
+
+def _times_by_name() -> _Times:
+    return defaultdict(list)
+
+
+def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Times) -> None:
+    """By broker when a topic's routes named its master, and when they lacked it."""
+    since: dict[tuple[str, str], Instant] = {}
+    for run in routes:
+        for broker in run.brokers:
+            key = run.namesrv_addr, broker.broker_name
+            since[key] = min(run.times[0], since.get(key, run.times[0]))
+    for run in routes:
+        ids = {broker.broker_name: broker.broker_ids for broker in run.brokers}
+        for (addr, name), first in since.items():
+            if addr != run.namesrv_addr:
+                continue
+            named = name in ids and (ids[name] is None or 0 in (ids[name] or ()))
+            # Before it came it was not away.
+            times = run.times if name in ids else [each for each in run.times if each > first]
+            (with_master if named else without)[name].append(times)
+
+
+def _why_away(*, shown: bool, silent: bool) -> Text:
+    if shown and silent:
+        return Text("the master does not answer, and no route names it")
+    return Text("no route names the master") if shown else Text("the master does not answer")
+
+
+def _topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
+    """By broker the group's topics on it: what happens to another broker does not touch the group.
+
+    Without any route the brokers that were asked.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for topic, routes in dossier.routes.items():
+        for run in routes:
+            for broker in run.brokers:
+                found[broker.broker_name].add(topic)
+    return found or {run.broker[0]: set() for run in dossier.polls}
+
+
+def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterator[Event]:
+    """The times in which a nameserver gave another route of a topic than the others gave.
+
+    The route that counts is that of most of them, then the one with most queues: who lacks a broker
+    has just been started, or its brokers do not reach it.
+    """
+    for topic, periods in by_topic.items():
+        since: dict[str, list[Period]] = defaultdict(list)
+        for period in periods:
+            others = _that_differ(period.situation.routes)
+            for addr in [*since]:
+                if addr not in others:
+                    yield from _differed(topic, addr, since.pop(addr), period.first_seen)
+            for addr in others:
+                since[addr].append(period)
+        for addr, of_addr in since.items():
+            yield from _differed(topic, addr, of_addr, None)
+
+
+_Routes = Sequence[tuple[str, Sequence[RouteBrokerRow]]]
+
+
+def _that_differ(routes: _Routes) -> list[str]:
+    """The nameservers whose routes have other readable queues than the one that counts."""
+    if len({brokers for _, brokers in routes}) < 2:
+        return []
+    queues = {addr: readable_queues([(addr, brokers)]) for addr, brokers in routes}
+    given = list(queues.values())
+    counts = max(given, key=lambda each: (given.count(each), len(each), sorted(each)))
+    return [addr for addr, of_addr in queues.items() if of_addr != counts]
+
+
+def _differed(
+    topic: str, addr: str, periods: Sequence[Period], ends: Instant | None
+) -> Iterator[Event]:
+    begins, last_seen = periods[0].first_seen, periods[-1].last_seen
+    if last_seen - begins < _LASTS:
+        return  # the others follow within seconds
+    of_each = {
+        each: {broker.broker_name for broker in brokers}
+        for each, brokers in periods[-1].situation.routes
+    }
+    lacks = sorted(set().union(*of_each.values()) - of_each[addr])
+    yield Event(
+        NAMESERVERS_DIFFER,
+        addr,
+        begins,
+        last_seen,
+        ends,
+        Text("nameserver {namesrv} gave other routes than the others", namesrv=addr),
+        Text("its routes lack {brokers}", brokers=joined(lacks, "{before}, {next}"))
+        if lacks
+        else Text("its routes have other queues"),
+        tuple(lacks),
+        frozenset({topic}),
+    )
+
+
+def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
+    """Each time that a broker was asked at another address from then on.
+
+    Addresses that are asked by turns are those of two collectors, and no change.
+    """
+    topics = _topics_by_broker(dossier)
+    seen: dict[Broker, dict[str, list[Instant]]] = defaultdict(lambda: defaultdict(list))
+    of_slaves = {run.broker_addr for run in dossier.polls if run.broker[1]}
+    for run in dossier.polls:
+        if run.broker_addr and (run.broker[1] or run.broker_addr not in of_slaves):
+            seen[run.broker][run.broker_addr] += (run.times[0], run.times[-1])
+    for (name, broker_id), of_broker in sorted(seen.items()):
+        in_time = sorted((min(times), max(times), addr) for addr, times in of_broker.items())
+        for (_, until, before), (since, _, now) in pairwise(in_time):
+            if until < since and name in topics:
+                broker = named_broker(name, broker_id)
+                yield Event(
+                    BROKER_ADDRESS_CHANGED,
+                    name,
+                    since,
+                    since,
+                    since,
+                    Text("the address of {broker} changed", broker=broker),
+                    Text(
+                        "it was asked at {before}, and is now at {now}: a client that holds the "
+                        "old address finds the new one at its next route, within 30 s",
+                        before=before,
+                        now=now,
+                    ),
+                    (name,),
+                    frozenset(topics[name]),
+                )
+
+
+# ---------------------------------------------------------------- topics and members
+
+
+_RESIZED = {
+    1: "topic {topic} grew from {before:,} to {now:,} queues",
+    0: "queues of topic {topic} went to other brokers",
+    -1: "topic {topic} shrank from {before:,} to {now:,} queues",
+}
+
+
+def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]:
+    """The times at which the topic got another number of queues on some broker, or a new broker.
+
+    A broker that leaves the route, or comes back as it was, is another event. The brokers are
+    changed one after the other, so what follows within a minute is the same event.
+    """
+    known: dict[str, int] = dict(changes[0].before) if changes else {}
+    steps: list[tuple[Instant, dict[str, int], dict[str, int]]] = []
+    for change in changes:
+        gained = dict(sorted({*change.now} - {*change.before}))
+        now = known | gained
+        if now != known:
+            steps.append((change.first_seen, known, now))
+        known = now
+    for of_one in _chains(steps, lambda step: step[0], _SETTLED):
+        (begins, before, _), (ends, _, now) = of_one[0], of_one[-1]
+        was, is_ = sum(before.values()), sum(now.values())
+        if before == now:
+            continue
+        template = _RESIZED[(is_ > was) - (is_ < was)]
+        what = Text(template, topic=topic, before=was, now=is_)
+        differ = sorted({name for name, _ in before.items() ^ now.items()})
+        evidence = joined(
+            [
+                Text(
+                    "{broker} {before} to {now}",
+                    broker=name,
+                    before=before.get(name, 0),
+                    now=now.get(name, 0),
+                )
+                for name in differ
+            ],
+            "{before}, {next}",
+        )
+        topics = frozenset({topic})
+        yield Event(TOPIC_RESIZED, topic, begins, ends, ends, what, evidence, tuple(differ), topics)
+
+
+class Members(NamedTuple):
+    """The client ids that brokers list, from a snapshot on."""
+
+    since: Instant
+    client_ids: frozenset[str]
+
+
+def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]]) -> list[Members]:
+    """The group's members, each time that they change: all its topics have the same lists."""
+    of_lists: dict[str, frozenset[str]] = {}
+    found: list[Members] = []
+    for period in next(iter(by_topic.values()), ()):
+        lists = [answer for _, answer in period.situation.answers if answer != NO_ANSWER]
+        if not lists:
+            continue  # nobody knows
+        for each in lists:
+            if each not in of_lists and each in dossier.list_members:
+                of_lists[each] = frozenset(dossier.list_members[each]().client_ids)
+        members: frozenset[str] = frozenset().union(*[of_lists.get(each, ()) for each in lists])
+        if not found or found[-1].client_ids != members:
+            found.append(Members(period.first_seen, members))
+    return found
+
+
+def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
+    """When a client id was first reported by a process that began later than the one before.
+
+    Two processes that share an id are reported by turns, which is no restart.
+    """
+    seen: dict[str, dict[Instant, list[Instant]]] = defaultdict(lambda: defaultdict(list))
+    for run in clients:
+        if run.source == RUNNING_INFO and run.start_timestamp is not None:
+            times = [each for each, _ in run.times if each is not None]
+            seen[run.client_id][run.start_timestamp] += times
+    found = []
+    for client_id, by_start in seen.items():
+        in_time = [(min(times), max(times)) for _, times in sorted(by_start.items()) if times]
+        found += [
+            (since, client_id) for (_, until), (since, _) in pairwise(in_time) if until < since
+        ]
+    return found
+
+
+_CHANGED = {
+    GROUP_DEPLOYED: "{replaced:,} of {before:,} members of {group} were replaced or restarted",
+    GROUP_SCALED: "group {group} was scaled from {before:,} to {now:,} members",
+}
+
+
+def members_that_changed(
+    group: str,
+    in_time: Sequence[Members],
+    snapshots: Sequence[Instant],
+    restarted: Iterable[tuple[Instant, str]] = (),
+    began: Sequence[Instant] = (),
+    unsteady: Sequence[tuple[Instant, Instant]] = (),
+) -> Iterator[Event]:
+    """The deploys and the scalings of a group: what its lists show before and after.
+
+    It was deployed where members were replaced, by others or, as they restart, by themselves; at
+    least half of them where their number changed too. Otherwise it was scaled. ``began``: when
+    a broker came; it lists one member after the other, at their next heartbeats, which is no event
+    of the group. ``unsteady``: the times in which members come and go without end, which is none.
+
+    Worked example: a and b are listed; at 10:00 a is gone, at 10:01 c is there, at 10:02 b is gone,
+    at 10:03 d is there. That is one deploy, from 10:00 to 10:03: 2 of 2 members were replaced.
+    """
+    if not in_time:
+        return
+    round_ = usual_gap((later - one, 1) for one, later in pairwise(snapshots))
+    left = [
+        (later.since, one.client_ids - later.client_ids)
+        for one, later in pairwise(in_time)
+        if not one.client_ids <= later.client_ids
+        or not any(each <= later.since <= each + _SETTLED for each in began)
+    ]
+    steps = sorted([*left, *[(since, frozenset({each})) for since, each in restarted]], key=_first)
+    since = [each.since for each in in_time]
+    for of_one in _chains(steps, _first, max(_ONE_DEPLOY, _ROUNDS_OF_ONE * round_)):
+        begins, ends = of_one[0][0], of_one[-1][0]
+        before = in_time[max(bisect_left(since, begins) - 1, 0)].client_ids
+        now = in_time[bisect_right(since, ends) - 1].client_ids
+        came_back = frozenset().union(*[each for _, each in of_one]) & before & now
+        replaced = min(len(before - now), len(now - before)) + len(came_back)
+        is_deploy = len(before) == len(now) or 2 * replaced >= min(len(before), len(now)) > 0
+        if (is_deploy and not replaced) or any(
+            first <= ends and begins <= last for first, last in unsteady
+        ):
+            continue
+        kind = GROUP_DEPLOYED if is_deploy else GROUP_SCALED
+        numbers = {"replaced": replaced, "before": len(before), "now": len(now)}
+        what = Text(_CHANGED[kind], group=group, **numbers)
+        evidence = Text(
+            "of its members {came:,} came, {left:,} left and {back:,} came back",
+            came=len(now - before),
+            left=len(before - now),
+            back=len(came_back),
+        )
+        yield Event(kind, group, begins, ends, ends, what, evidence)
+
+
+def _first(step: tuple[Instant, frozenset[str]]) -> Instant:
+    return step[0]
+
+
+def _chains(
+    steps: Iterable[Step], time_of: Callable[[Step], Instant], apart: Instant
+) -> list[list[Step]]:
+    """The steps, in time, put together where one follows another at most so far apart.
+
+    >>> _chains([1, 2, 9], lambda step: step, 5)
+    [[1, 2], [9]]
+    """
+    found: list[list[Step]] = []
+    for step in steps:
+        if found and time_of(step) - time_of(found[-1][-1]) <= apart:
+            found[-1].append(step)
+        else:
+            found.append([step])
+    return found
+
+
+def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str]) -> Iterator[Row]:
+    """The rows of the times in which nobody asked the cluster, from the rounds that there are.
+
+    Worked example: rounds each minute, but none from 10:10 to 10:30. The collector was away from
+    10:10 to 10:30. With one round missing it was late.
+
+    >>> minute = 60 * SECOND
+    >>> rounds = [n * minute for n in (*range(11), *range(30, 40), 41)]
+    >>> [str(row["headline"]) for row in collector_away("c", rounds, ["G"])]
+    ['00:10:00 the collector was away until 00:30:00: 1 group touched']
+    """
+    in_time = sorted(rounds)
+    usual = usual_gap_but_for_one((later - one, 1) for one, later in pairwise(in_time))
+    for one, later in pairwise(in_time):
+        if later - one >= max(_MISSED_ROUNDS * usual, _LEAST_AWAY):
+            evidence = Text(
+                "rounds come each {seconds:,.0f} s, and none came meanwhile",
+                seconds=usual / SECOND,
+            )
+            what = Text("the collector was away")
+            away = Event(COLLECTOR_AWAY, cluster, one, one, later, what, evidence)
+            yield from merged([_row(cluster, away, groups)])
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _row(cluster: str, event: Event, groups: Sequence[str]) -> Row:
+    return {
+        "event_id": event_id(cluster, event.kind, event.subject),
+        "cluster": cluster,
+        **event._asdict(),
+        "groups_touched": len(groups),
+        "groups": sorted(groups),
+        "groups_left_out": 0,
+        "queues_lost": 0,
+        "queues_read_twice": 0,
+        "findings": 0,
+        "finding_ids": [],
+    }
+
+
+def merged(rows: Iterable[Row]) -> list[Row]:
+    """The sightings of all groups as events, in time: the same whatever is merged before what.
+
+    Sightings of one kind and subject are one event where their times touch each other.
+    """
+    by_subject: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        by_subject[row["cluster"], row["kind"], row["subject"]].append(row)
+    events = [_event(same) for each in by_subject.values() for same in _overlapping(each)]
+    return sorted(
+        events,
+        key=lambda row: (row["begins"], row["cluster"], _RANK[row["kind"]], row["subject"]),
+    )
+
+
+def _overlapping(rows: Iterable[Row]) -> list[list[Row]]:
+    """The rows of one subject whose times touch each other, in time."""
+    found: list[list[Row]] = []
+    until: Instant = 0
+    for row in sorted(rows, key=lambda each: each["begins"]):
+        if not found or row["begins"] > until:
+            found.append([])
+        found[-1].append(row)
+        until = max(until, row["last_seen"], row["ends"] or 0)
+    return found
+
+
+def _event(rows: Sequence[Row]) -> Row:
+    """What the rows show of one event. A group that was not looked at any more ends nothing, so it
+    is over where another group saw it end after the last snapshot that shows it."""
+    last_seen = max(row["last_seen"] for row in rows)
+    ends = max(row["ends"] or 0 for row in rows)
+    # Of those that saw it first the one that saw most.
+    first = min(
+        rows,
+        key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),
+    )
+    names = {
+        column: sorted({name for row in rows for name in row[column]})
+        for column in ("groups", "broker_names", "finding_ids")
+    }
+    row = first | {
+        **names,
+        "last_seen": last_seen,
+        "ends": None if ends < last_seen else ends,
+        "groups_touched": len(names["groups"]),
+        "queues_lost": sum(row["queues_lost"] for row in rows),
+        "queues_read_twice": sum(row["queues_read_twice"] for row in rows),
+        "findings": len(names["finding_ids"]),
+        "topics": frozenset().union(*[row.get("topics", ()) for row in rows]),
+    }
+    return row | {"headline": headline(row)}
+
+
+def bounded(row: Row) -> Row:
+    """The row as it is published: with the first groups and findings by name, and all counts."""
+    return row | {
+        "groups": row["groups"][:MOST_GROUPS],
+        "groups_left_out": len(row["groups"][MOST_GROUPS:]),
+        "finding_ids": row["finding_ids"][:MOST_FINDINGS],
+    }
+
+
+_UNTIL = {
+    MASTER_LEFT: "{what}, back at {time}",
+    NAMESERVERS_DIFFER: "{what} until {time}",
+    COLLECTOR_AWAY: "{what} until {time}",
+}
+
+
+def headline(row: Row) -> Text:
+    """In one line when it was, what it was and what it cost."""
+    what = row["what"]
+    if row["kind"] in _UNTIL and row["ends"] is not None:
+        what = Text(_UNTIL[row["kind"]], what=what, time=clock(row["ends"]))
+    lost, twice = row["queues_lost"], row["queues_read_twice"]
+    cost: list[str] = []
+    if row["kind"] not in _OF_THE_GROUP:
+        cost.append(count(row["groups_touched"], "group touched", "groups touched"))
+    if row["kind"] != COLLECTOR_AWAY:
+        cost.append(count(lost, "queue lost", "queues lost") if lost else Text("no queue lost"))
+    if twice:
+        cost.append(count(twice, "queue read twice", "queues read twice"))
+    in_words = joined(cost, "{before}, {next}")
+    return Text("{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=in_words)
+
+
+# ---------------------------------------------------------------- what it explains
+
+
+def _explain(events: Sequence[Row], tables: Mapping[str, Sequence[Row]]) -> None:
+    """Names in each finding the first event that explains it, and counts there what it cost."""
+    in_order = sorted(events, key=lambda event: _EXPLAINING.index(event["kind"]))
+    queues: dict[tuple[int, str], set[tuple[str, str, int]]] = defaultdict(set)
+    for table in _FINDINGS:
+        for row in tables[table]:
+            event = next((each for each in in_order if _explains(each, row)), None)
+            row["event_id"] = event and event["event_id"]
+            if event is None:
+                continue
+            event["finding_ids"] = sorted({*event["finding_ids"], row["finding_id"]})
+            event["findings"] = len(event["finding_ids"])
+            if "certainty" in row and _is_sure(row):
+                column = "queues_lost" if table == "orphaned_queues" else "queues_read_twice"
+                of_event = queues[id(event), column]
+                of_event.add((row["topic"], row["broker_name"], row["queue_id"]))
+                event[column] = len(of_event)
+
+
+def _explains(event: Row, finding: Row) -> bool:
+    """Whether a finding began with the event: while clients followed it, at its beginning or its
+    end; of what lasts, at any time of it where the causes are those that it brings."""
+    kind, begins, ends = event["kind"], event["begins"], event["ends"]
+    first_seen = finding["first_seen"]
+    if first_seen < begins or (ends is not None and first_seen > ends + _SETTLED):
+        return False
+    if kind in _OF_THE_GROUP:
+        return True
+    causes = {*finding.get("causes", ()), finding.get("fault")}
+    if not _EXPLAINS.get(kind, frozenset()).isdisjoint(causes):
+        return finding["topic"] in event["topics"]
+    if kind in _OF_BROKERS:
+        brokers = {finding.get("broker_name"), *finding.get("broker_names", ())}
+        is_stall = "owners" in finding
+        followed = first_seen <= begins + _SETTLED or (ends is not None and first_seen >= ends)
+        return event["subject"] in brokers and (is_stall or followed)
+    return kind == TOPIC_RESIZED and finding["topic"] in event["topics"]
+
+
+def _is_sure(finding: Row) -> bool:
+    """Whether the queue was without an owner, or had several, for longer than a change takes: not
+    where what was held or what moved refutes it, nor where it is possible alone."""
+    seen = (finding["confirmed"], finding["moved"])
+    if finding["persistence"] != PERSISTENT:
+        return False
+    return True in seen or (finding["certainty"] == CERTAIN and False not in seen)

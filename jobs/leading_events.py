@@ -1,0 +1,81 @@
+"""The events that lead: which of a run's events the page, a message and the console name first.
+
+They lie in the summary, so that whoever shows them reads no table. An event leads that explains a
+finding, or touched more than its own group: of a healthy day's deploys only their number is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from jobs.kinds import EVENT_KINDS, GROUP_DEPLOYED, GROUP_SCALED
+from jobs.text import iso
+from rebalance_core.texts import Text, from_parts
+
+_KEY = "events"
+#: A summary has so many of them.
+_MOST = 20
+_NUMBERS = ("groups_touched", "queues_lost", "queues_read_twice", "findings")
+_OF_A_GROUP = (GROUP_DEPLOYED, GROUP_SCALED)
+
+
+class LeadingEvent(NamedTuple):
+    """When it was, what it was and what it cost in one line; what showed it."""
+
+    begins: str
+    cluster: str
+    headline: Text
+    evidence: Text
+
+
+def packed(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The rows of ``events``, with their texts, as a summary has them.
+
+    ``total``; ``kinds``: how many of each kind; ``first``: those that lead, what cost most first.
+    """
+    every = list(rows)
+    kinds = Counter(row["kind"] for row in every)
+    leading = [row for row in every if row["findings"] or row["kind"] not in _OF_A_GROUP]
+    leading.sort(key=_weight)
+    return {
+        _KEY: {
+            "total": len(every),
+            "kinds": {kind: kinds[kind] for kind in EVENT_KINDS if kinds[kind]},
+            "first": [
+                {
+                    **{name: row[name] for name in ("event_id", "cluster", "kind", "subject")},
+                    "begins": iso(row["begins"]),
+                    "ends": row["ends"] and iso(row["ends"]),
+                    **{name: row[name] for name in _NUMBERS},
+                    **{name: _parts(row[name]) for name in ("headline", "evidence")},
+                }
+                for row in leading[:_MOST]
+            ],
+        }
+    }
+
+
+def _parts(text: str) -> list[Any]:
+    """What a text is made of; of one that was masked as a whole the English is left."""
+    return (text if isinstance(text, Text) else Text("{text}", text=text)).parts()
+
+
+def _weight(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    cost = row["queues_lost"] + row["queues_read_twice"]
+    return -cost, -row["groups_touched"], -row["findings"], row["begins"], row["event_id"]
+
+
+def leading_events(summary: Mapping[str, Any], most: int) -> tuple[list[LeadingEvent], int]:
+    """So many events that lead, in time, and how many others there are; of an older run none."""
+    events = summary.get(_KEY) or {"total": 0, "first": []}
+    found = [
+        LeadingEvent(
+            each["begins"],
+            each["cluster"],
+            *(from_parts(each[name]) for name in ("headline", "evidence")),
+        )
+        for each in events["first"][:most]
+    ]
+    return sorted(found), events["total"] - len(found)

@@ -1,0 +1,486 @@
+"""dossier, situations -> events: one thing that happens is one event, however many groups it
+touches, and whatever is put together before what."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.instants import SECOND
+from jobs.judge.events import (
+    MOST_FINDINGS,
+    MOST_GROUPS,
+    Members,
+    addresses_that_changed,
+    bounded,
+    collector_away,
+    find_events,
+    masters_that_left,
+    members_that_changed,
+    merged,
+    nameservers_that_differ,
+    restarts,
+    topic_resized,
+)
+from jobs.judge.route_changes import find_route_changes
+from jobs.judge.situations import find_situations
+from jobs.judge.tables import Row, to_table
+from jobs.schemas import EVENTS
+from rebalance_core.texts import Text
+from tests.judge.lists import NO_ANSWER, group, started
+from tests.judge.phases import TERMS, at, broker, route
+
+A, B = broker("broker-a"), broker("broker-b")
+SLAVE = broker("broker-a", broker_ids=(1,))
+MINUTES = range(0, 660, 60)
+
+
+def seconds(events: Any) -> list[tuple[Any, ...]]:
+    """(kind, subject, begins, ends) of events, in seconds."""
+    return [
+        (each.kind, each.subject, each.begins // SECOND, each.ends and each.ends // SECOND)
+        for each in events
+    ]
+
+
+def answering(silent: range | tuple[int, ...] = (), every: Any = MINUTES) -> Any:
+    """The polls of a master that lists a, but for the rounds in which it does not answer."""
+    return [(each, each, NO_ANSWER if each in silent else ["a"]) for each in every]
+
+
+# ---------------------------------------------------------------- masters
+
+
+def test_a_master_is_away_from_its_first_silence_until_it_answers_again() -> None:
+    """The route lags behind: it lacks the master a round later, and has it again a round later."""
+    polls = {"broker-a": answering((120, 180, 240)), "broker-b": answering()}
+    routes = [route([A, B], 0, 60, 120, 300, 360), route([SLAVE, B], 180, 240)]
+
+    (event,) = masters_that_left(group(polls, routes={"T": routes}))
+
+    assert seconds([event]) == [("MASTER_LEFT", "broker-a", 120, 300)]
+    assert event.last_seen == at(240)
+    assert event.what == "the master of broker-a left"
+    assert event.evidence == "the master does not answer, and no route names it"
+    assert event.topics == {"T"}
+
+
+def test_a_master_that_has_not_come_back_is_away_still() -> None:
+    routes = [route([A, B], 0, 60), route([SLAVE, B], 120, 180)]
+    (event,) = masters_that_left(group({"broker-b": answering()}, routes={"T": routes}))
+    assert (event.begins, event.last_seen, event.ends) == (at(120), at(180), None)
+
+
+@pytest.mark.parametrize(
+    ("silent", "routes"),
+    [
+        pytest.param((120, 180), [route([A, B], *MINUTES)], id="two rounds of bad luck"),
+        pytest.param(MINUTES, [route([A, B], *MINUTES)], id="nobody ever reached it"),
+        pytest.param(
+            (),
+            [route([A, B], 0), route([SLAVE, B], *MINUTES[1:])],
+            id="it answers, whatever the route says",
+        ),
+        pytest.param(
+            (),
+            [route([A, B], *MINUTES), route([B], 60, namesrv_addr="ns-2")],
+            id="a nameserver that lacks it was just started",
+        ),
+        pytest.param(MINUTES, [route([B], *MINUTES)], id="the group has no queue there"),
+    ],
+)
+def test_a_master_is_not_away(silent: Any, routes: Any) -> None:
+    polls = {"broker-a": answering(silent), "broker-b": answering()}
+    assert list(masters_that_left(group(polls, routes={"T": routes}))) == []
+
+
+def test_a_master_that_one_nameserver_names_is_there_although_nobody_asks_it() -> None:
+    routes = [
+        route([A, B], *MINUTES),
+        route([A, B], 0, namesrv_addr="ns-2"),
+        route([SLAVE, B], 60, 120, namesrv_addr="ns-2"),
+    ]
+    assert list(masters_that_left(group({"broker-b": answering()}, routes={"T": routes}))) == []
+
+
+def test_a_broker_that_comes_later_was_not_away_before() -> None:
+    routes = [route([B], 0, 60), route([A, B], 120, 180)]
+    assert list(masters_that_left(group({"broker-b": answering()}, routes={"T": routes}))) == []
+
+
+def test_a_broker_that_leaves_the_route_with_its_master_is_the_same_event() -> None:
+    routes = [route([A, B], 0, 60, 240), route([B], 120, 180)]
+    dossier = group({"broker-b": answering()}, routes={"T": routes})
+    assert seconds(masters_that_left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 240)]
+    assert list(topic_resized("T", find_route_changes(routes))) == []
+
+
+def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> None:
+    """``enableSlaveActingMaster``: the route gives the address of the slave as that of id 0."""
+    dossier = group(
+        {"broker-a": answering(), "broker-a/1": answering()},
+        routes={"T": [route([A], 0, 60, 240), route([A], 120, 180)]},
+    )
+    master, slave = dossier.polls
+    own = tuple(at(each) for each in MINUTES if each not in (120, 180, 240))
+    acts = tuple(map(at, (120, 180, 240)))
+    dossier.polls[:] = [
+        master._replace(times=own, collected_at=own, broker_addr="h:1"),
+        master._replace(times=acts, collected_at=acts, broker_addr="h:2"),
+        slave._replace(broker_addr="h:2"),
+    ]
+    assert seconds(masters_that_left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 300)]
+    assert list(addresses_that_changed(dossier)) == []
+    # The master does not come back.
+    dossier.polls[0] = dossier.polls[0]._replace(times=own[:2], collected_at=own[:2])
+    assert list(addresses_that_changed(dossier)) == []
+
+
+# ---------------------------------------------------------------- nameservers and addresses
+
+
+def differing(*of_other: Any) -> list[tuple[Any, ...]]:
+    """ns-1 gives both brokers each minute, ns-2 these routes."""
+    routes = [route([A, B], *range(0, 60 * len(of_other), 60))]
+    routes += [route(each, 60 * n, namesrv_addr="ns-2") for n, each in enumerate(of_other)]
+    dossier = group(
+        {"broker-a": answering(every=range(0, 60 * len(of_other), 60))}, routes={"T": routes}
+    )
+    return seconds(nameservers_that_differ(find_situations(dossier, TERMS).by_topic))
+
+
+def test_a_nameserver_that_lacks_a_broker_differs_until_it_has_it() -> None:
+    found = differing([A, B], [B], [B], [B], [A, B], [A, B])
+    assert found == [("NAMESERVERS_DIFFER", "ns-2", 60, 240)]
+    assert differing([A, B], [B], [A], [B]) == [("NAMESERVERS_DIFFER", "ns-2", 60, None)]
+
+
+def test_nameservers_that_differ_for_a_moment_or_in_addresses_alone_do_not_differ() -> None:
+    assert differing([A, B], [B], [A, B], [A, B]) == []
+    assert differing([A, B], [SLAVE, B], [SLAVE, B], [SLAVE, B]) == []
+
+
+def test_a_broker_is_asked_at_another_address_from_then_on() -> None:
+    dossier = group({"broker-a": answering()}, routes={"T": [route([A], *MINUTES)]})
+    (run,) = dossier.polls
+    dossier.polls[:] = [
+        run._replace(times=run.times[:4], broker_addr="10.0.0.1:10911"),
+        run._replace(times=run.times[4:], broker_addr="10.0.0.9:10911"),
+    ]
+    (event,) = addresses_that_changed(dossier)
+    assert seconds([event]) == [("BROKER_ADDRESS_CHANGED", "broker-a", 240, 240)]
+    assert event.evidence.startswith("it was asked at 10.0.0.1:10911, and is now at 10.0.0.9:10911")
+
+    # Two collectors, each of which knows the broker by another address.
+    dossier.polls[1] = run._replace(times=run.times[2:], broker_addr="10.0.0.9:10911")
+    assert list(addresses_that_changed(dossier)) == []
+
+
+# ---------------------------------------------------------------- topics
+
+
+def resized(*routes: Any) -> list[tuple[Any, ...]]:
+    """Of a route each half a minute."""
+    changes = find_route_changes([route(each, 30 * n) for n, each in enumerate(routes)])
+    return [
+        (e.begins // SECOND, e.ends // SECOND, str(e.what), str(e.evidence))
+        for e in topic_resized("T", changes)
+        if e.ends is not None
+    ]
+
+
+def test_brokers_that_get_queues_one_after_the_other_are_one_event() -> None:
+    more_a, more_b = broker("broker-a", 8), broker("broker-b", 8)
+    assert resized([A, B], [more_a, B], [more_a, more_b]) == [
+        (30, 60, "topic T grew from 8 to 16 queues", "broker-a 4 to 8, broker-b 4 to 8")
+    ]
+
+
+def test_fewer_queues_other_queues_and_a_new_broker_are_events_too() -> None:
+    assert resized([A, B], [broker("broker-a", 2), B])[0][2:] == (
+        "topic T shrank from 8 to 6 queues",
+        "broker-a 4 to 2",
+    )
+    assert resized([A, B], [broker("broker-a", 6), broker("broker-b", 2)])[0][2] == (
+        "queues of topic T went to other brokers"
+    )
+    assert resized([A], [A, B])[0][2:] == ("topic T grew from 4 to 8 queues", "broker-b 0 to 4")
+
+
+def test_a_broker_that_leaves_and_comes_back_as_it_was_makes_no_topic_grow() -> None:
+    assert resized([A, B], [B], [A, B]) == []
+
+
+# ---------------------------------------------------------------- members
+
+
+def changed(*in_time: tuple[float, str], **others: Any) -> list[tuple[str, int, int, str]]:
+    """(kind, begins, ends, what) of changes of members, each a letter; a round each minute."""
+    members = [Members(at(second), frozenset(ids)) for second, ids in in_time]
+    snapshots = [at(60 * n) for n in range(60)]
+    return [
+        (e.kind, e.begins // SECOND, (e.ends or 0) // SECOND, str(e.what))
+        for e in members_that_changed("G", members, snapshots, **others)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("in_time", "kind", "what"),
+    [
+        pytest.param(
+            [(0, "ab"), (60, "b"), (120, "bc"), (180, "c"), (240, "cd")],
+            "GROUP_DEPLOYED",
+            "2 of 2 members of G were replaced or restarted",
+            id="one after the other",
+        ),
+        pytest.param(
+            [(0, "ab"), (60, "b"), (120, "ab")],
+            "GROUP_DEPLOYED",
+            "1 of 2 members of G were replaced or restarted",
+            id="it comes back with its id",
+        ),
+        pytest.param(
+            [(0, "ab"), (60, "cde")],
+            "GROUP_DEPLOYED",
+            "2 of 2 members of G were replaced or restarted",
+            id="all replaced, and one more",
+        ),
+        pytest.param(
+            [(0, "ab"), (60, "abcd")],
+            "GROUP_SCALED",
+            "group G was scaled from 2 to 4 members",
+            id="out",
+        ),
+        pytest.param(
+            [(0, "ab"), (60, "")],
+            "GROUP_SCALED",
+            "group G was scaled from 2 to 0 members",
+            id="to nothing",
+        ),
+    ],
+)
+def test_members_that_change_are_one_deploy_or_one_scaling(
+    in_time: Any, kind: str, what: str
+) -> None:
+    assert changed(*in_time) == [(kind, 60, int(in_time[-1][0]), what)]
+
+
+def test_what_is_further_apart_than_a_pod_takes_are_two_events() -> None:
+    assert len(changed((0, "ab"), (60, "abc"), (360, "abcd"))) == 1
+    assert len(changed((0, "ab"), (60, "abc"), (361, "abcd"))) == 2
+
+
+def test_a_member_that_came_and_left_and_one_that_flaps_are_no_deploy() -> None:
+    assert changed((0, "ab"), (60, "abc"), (120, "ab")) == []
+    assert changed((0, "ab"), (60, "cd"), unsteady=[(at(30), at(90))]) == []
+
+
+def test_a_broker_that_has_just_come_lists_its_members_one_after_the_other() -> None:
+    assert changed((0, "a"), (60, "ab"), (61, "abc"), began=[at(0)])[0][1:3] == (61, 61)
+    assert changed((0, "ab"), (60, "b"), began=[at(0)])[0][0] == "GROUP_SCALED"
+
+
+def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
+    infos = [started("a", -100, 0, 60, 120), started("a", 150, 180, 240), started("b", -100, 0)]
+    assert restarts(infos) == [(at(180), "a")]
+    assert changed((0, "ab"), restarted=restarts(infos)) == [
+        ("GROUP_DEPLOYED", 180, 180, "1 of 2 members of G were replaced or restarted")
+    ]
+    # Two processes that share the id are reported by turns.
+    assert restarts([started("a", -100, 0, 120), started("a", -50, 60, 180)]) == []
+
+
+# ---------------------------------------------------------------- the collector
+
+
+@pytest.mark.parametrize(("next_round", "is_away"), [(149, False), (150, True), (900, True)])
+def test_the_collector_is_away_when_more_than_one_round_is_missing(
+    next_round: int, *, is_away: bool
+) -> None:
+    rounds = [at(60 * n) for n in range(6)]
+    later = [at(300 + next_round + 60 * n) for n in range(6)]
+    found = list(collector_away("c", [*rounds, *later], ["G", "H"]))
+    assert [(row["begins"], row["ends"]) for row in found] == [(at(300), later[0])] * is_away
+    if found:
+        assert found[0]["evidence"] == "rounds come each 60 s, and none came meanwhile"
+        assert found[0]["groups"] == ["G", "H"]
+
+
+# ---------------------------------------------------------------- what an event explains
+
+
+def a_finding(**overrides: Any) -> Row:
+    values = {
+        "finding_id": "f",
+        "topic": "T",
+        "broker_name": "broker-a",
+        "queue_id": 0,
+        "first_seen": at(120),
+        "causes": ["MASTER_AWAY"],
+        "certainty": "CERTAIN",
+        "persistence": "PERSISTENT",
+        "confirmed": None,
+        "moved": None,
+    }
+    return values | overrides
+
+
+def explained(*findings: Row) -> tuple[Row, list[bool]]:
+    """The event of a master that is away from 120 to 300 s, and which findings name it."""
+    polls = {"broker-a": answering((120, 180, 240)), "broker-b": answering()}
+    dossier = group(polls, routes={"T": [route([A, B], *MINUTES)], "U": [route([B], *MINUTES)]})
+    tables = {
+        "orphaned_queues": list(findings),
+        "duplicate_queues": [],
+        "stalled_queues": [],
+        "group_faults": [],
+    }
+    (event,) = find_events(dossier, {}, {}, [at(each) for each in MINUTES], tables)
+    return event, [row["event_id"] == event["event_id"] for row in findings]
+
+
+def test_a_finding_names_the_event_with_which_it_began() -> None:
+    others = ["DUPLICATE_CLIENT_ID"]
+    event, named = explained(
+        a_finding(),
+        a_finding(first_seen=at(240), queue_id=1),
+        a_finding(first_seen=at(240), causes=others, queue_id=2),
+        a_finding(first_seen=at(300), causes=others, queue_id=3),
+        a_finding(first_seen=at(361), queue_id=4),
+        a_finding(first_seen=at(60), queue_id=5),
+        a_finding(topic="U", broker_name="broker-b", queue_id=6),
+        a_finding(broker_name="broker-b", causes=["BROKER_VIEW_DIVERGENCE"], queue_id=7),
+        a_finding(first_seen=at(360), queue_id=8),
+    )
+    assert named == [True, True, False, True, False, False, False, True, True]
+    assert (event["queues_lost"], event["findings"], event["finding_ids"]) == (5, 1, ["f"])
+    assert event["headline"] == (
+        "00:02:00 the master of broker-a left, back at 00:05:00: 1 group touched, 5 queues lost"
+    )
+
+
+@pytest.mark.parametrize(
+    "refuted",
+    [
+        {"persistence": "TRANSIENT", "confirmed": True},
+        {"confirmed": False},
+        {"moved": False},
+        {"certainty": "POSSIBLE"},
+    ],
+)
+def test_what_passed_or_is_refuted_or_possible_alone_cost_no_queue(refuted: Row) -> None:
+    event, named = explained(a_finding(**refuted))
+    assert named == [True]
+    assert event["headline"].endswith("1 group touched, no queue lost")
+    assert explained(a_finding(certainty="POSSIBLE", moved=True))[0]["queues_lost"] == 1
+
+
+# ---------------------------------------------------------------- many groups, one event
+
+
+def sighting(number: int, begins: int, lasts: int, *, ended: bool, subject: str = "b") -> Row:
+    """What a group saw of a master that left."""
+    begins, last_seen = at(begins), at(begins + lasts)
+    row: Row = {
+        "event_id": f"id of {subject}",
+        "cluster": "c",
+        "kind": "MASTER_LEFT",
+        "subject": subject,
+        "begins": begins,
+        "last_seen": last_seen,
+        "ends": last_seen + at(60) if ended else None,
+        "what": Text("the master of {broker} left", broker=subject),
+        "evidence": Text("no route names the master"),
+        "broker_names": [subject],
+        "groups_touched": 1,
+        "groups": [f"G{number:03}"],
+        "groups_left_out": 0,
+        "queues_lost": number % 2,
+        "queues_read_twice": 0,
+        "findings": 1,
+        "finding_ids": [f"f{number:03}"],
+    }
+    (with_headline,) = merged([row])
+    return with_headline
+
+
+def test_what_many_groups_saw_is_one_event_from_the_first_to_the_last_that_saw_it() -> None:
+    rows = [sighting(n, 100 + n, 60, ended=n != 3) for n in range(32)]
+    (event,) = merged(rows)
+    assert (event["begins"], event["ends"]) == (at(100), at(100 + 31 + 120))
+    assert (event["groups_touched"], event["findings"], event["queues_lost"]) == (32, 32, 16)
+    assert event["headline"] == (
+        "00:01:40 the master of b left, back at 00:04:11: 32 groups touched, 16 queues lost"
+    )
+    to_table(EVENTS, [event])
+
+
+def test_what_showed_an_event_is_said_by_the_group_that_saw_most_of_those_that_saw_it_first() -> (
+    None
+):
+    rows = [sighting(n, 100 + n // 2, 60, ended=True) for n in range(4)]
+    evidence = (
+        "it is gone",
+        "it is gone, and no route names it",
+        "a later one, of which more",
+        "z",
+    )
+    for row, text in zip(rows, evidence, strict=True):
+        row["evidence"] = text
+    assert merged(rows)[0]["evidence"] == evidence[1]
+
+
+def test_an_event_goes_on_while_a_group_sees_it_after_the_others_saw_it_end() -> None:
+    assert (
+        merged([sighting(0, 0, 60, ended=True), sighting(1, 60, 90, ended=False)])[0]["ends"]
+        is None
+    )
+
+
+def test_what_happens_again_later_and_to_another_broker_are_other_events() -> None:
+    rows = [
+        sighting(0, 0, 60, ended=True),
+        sighting(0, 900, 60, ended=True),
+        sighting(0, 0, 60, ended=True, subject="other"),
+    ]
+    assert [(row["begins"], row["subject"]) for row in merged(rows)] == [
+        (0, "b"),
+        (0, "other"),
+        (at(900), "b"),
+    ]
+
+
+sightings = st.lists(
+    st.builds(
+        sighting,
+        st.integers(0, 9),
+        st.integers(0, 600),
+        st.integers(0, 200),
+        ended=st.booleans(),
+        subject=st.sampled_from(["b", "d"]),
+    ),
+    max_size=12,
+    unique_by=lambda row: (row["groups"][0], row["subject"]),
+)
+
+
+@given(sightings, st.integers(1, 4), st.randoms(use_true_random=False))
+def test_however_groups_are_cut_into_shards_the_events_are_the_same(
+    rows: list[Row], shards: int, dice: random.Random
+) -> None:
+    whole = merged(rows)
+    dice.shuffle(rows)
+    parts = [merged(rows[number::shards]) for number in range(shards)]
+    assert merged([row for part in parts for row in part]) == whole
+
+
+def test_a_row_is_bounded_and_says_how_much_was_left_out() -> None:
+    every = merged([sighting(n, 0, 60, ended=True) for n in range(MOST_GROUPS + 5)])
+    (row,) = map(bounded, every)
+    assert (len(row["groups"]), row["groups_left_out"]) == (MOST_GROUPS, 5)
+    assert row["groups_touched"] == row["findings"] == MOST_GROUPS + 5
+    assert len(row["finding_ids"]) == MOST_FINDINGS
