@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs.alerts.digest import read_digest
 
-from jobs.alerts.message import make_message
+from jobs.alerts.message import make_message, problems_to_send, read_digest
 from jobs.commands.batch import what_happened
 from jobs.languages.language import language
 from jobs.leading_events import leading_events, packed
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.report import build_report
+from jobs.reports.tables import PublishedTables
 from jobs.settings import Alerts
 from jobs.storage import Location, Reports
 from jobs.storage.summaries import check_summary
@@ -112,11 +112,11 @@ def test_a_message_begins_with_the_events_that_lead(tmp_path: Path) -> None:
     run = publish(
         tmp_path, "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]}, **packed(DAY)
     )
-    digest = read_digest(Reports(Location(tmp_path)), run)
-    message = make_message(digest, digest.findings, Alerts())
+    digest = read_digest(run, PublishedTables(Reports(Location(tmp_path)), run))
+    message = make_message(digest, problems_to_send(digest, Alerts(), ()), Alerts())
     heading, *lines = message.lines
     assert lines[:3] == [f"• the master of broker-a {n} left" for n in (50, 51, 52)]
-    assert "orphaned queue" in lines[3]
+    assert "consumed by nobody" in lines[3]
     # Where there is no room for any problem there is none for events.
     assert message.shortened(0)[0] == heading
     assert len(message.shortened(0)) == 2

@@ -26,13 +26,13 @@ from jobs.judge.events import (
     restarts,
     topic_resized,
 )
-from jobs.judge.route_changes import find_route_changes
-from jobs.judge.situations import find_situations
+from jobs.judge.routes import find_route_changes
+from jobs.judge.situations import Situations, find_situations
 from jobs.judge.tables import Row, to_table
 from jobs.schemas import EVENTS
 from rebalance_core.texts import Text
 from tests.judge.lists import NO_ANSWER, group, started
-from tests.judge.phases import TERMS, at, broker, route
+from tests.judge.phases import TERMS, at, broker, case, route
 
 A, B = broker("broker-a"), broker("broker-b")
 SLAVE = broker("broker-a", broker_ids=(1,))
@@ -339,7 +339,13 @@ def explained(*findings: Row) -> tuple[Row, list[bool]]:
         "stalled_queues": [],
         "group_faults": [],
     }
-    (event,) = find_events(dossier, {}, {}, [at(each) for each in MINUTES], tables)
+    of = case(
+        dossier=dossier,
+        situations=Situations({}),
+        route_changes={},
+        snapshots=[at(each) for each in MINUTES],
+    )
+    (event,) = find_events(of, tables)
     return event, [row["event_id"] == event["event_id"] for row in findings]
 
 

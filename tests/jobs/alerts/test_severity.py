@@ -65,7 +65,11 @@ def test_the_gate_of_the_dag_stops_for_what_the_page_counts(
     rows = {name: [report_row(name, **each) for each in of] for name, of in tables.items()}
     published = publish(tmp_path, "2026-11-20", rows)
     reports = Reports(Location(tmp_path))
-    counts = count_findings(reports, published.date, published.run_id).values()
+
+    def written(table: str) -> Any:
+        return reports.table(table, published.date, published.run_id).parquet()
+
+    counts = count_findings(written).values()
     stops_for = [
         severity
         for severity in ("CRITICAL", "WARNING")
