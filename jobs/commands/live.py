@@ -59,8 +59,9 @@ def run(args: Options) -> int:
         "for_seconds": None,
         "running_infos_seconds": int(every) // 2,
     }
-    began = time.monotonic()
     collect_from(args, given)
+    # From the end of the first round on: what lasts is to be seen over all the time watched.
+    began = time.monotonic()
     say("first verdict, from one round: nothing can be seen to last yet")
     code = _judge(args, settings, place)
     if not seconds:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from jobs.reports.problems import Problem
 from jobs.text import day_and_time, folded, visible
 from rebalance_core.english import count, list_of
+from rebalance_core.message_queue import RETRY_PREFIX
 
 #: So many problems are named, and of each so many client ids.
 _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
@@ -15,6 +16,8 @@ _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
 def ending_lines(problems: Sequence[Problem], width: int) -> Iterator[str]:
     """The problems that count, worst first, in lines of so many columns.
 
+    A group's retry topic has the faults of the group: it is named where nothing else of it is.
+
     CRITICAL  G_ORDER / ORDER: 4 queues consumed by nobody
       who:    10.0.0.1@app
       since:  2026-11-20 10:00:00
@@ -22,12 +25,20 @@ def ending_lines(problems: Sequence[Problem], width: int) -> Iterator[str]:
     """
     counted = [each for each in problems if each.counts]
     several = len({each.place.cluster for each in counted}) > 1
-    for problem in counted[:_MOST_PROBLEMS]:
+    of_topics = {each.place[:2] for each in counted if not _is_of_retries(each)}
+    first = [
+        each for each in counted if not (_is_of_retries(each) and each.place[:2] in of_topics)
+    ][:_MOST_PROBLEMS]
+    for problem in first:
         for line in _lines(problem, several):
             yield from folded(visible(line), width)
-    more = len(counted) - _MOST_PROBLEMS
+    more = len(counted) - len(first)
     if more > 0:
         yield f"and {count(more, 'more topic')} with faults that last, which the page has"
+
+
+def _is_of_retries(problem: Problem) -> bool:
+    return problem.place.topic.startswith(RETRY_PREFIX)
 
 
 def _lines(problem: Problem, several_clusters: bool) -> Iterator[str]:
