@@ -32,6 +32,7 @@ from jobs.collect.options import CollectOptions, Tls, load_options
 from jobs.collect.questions import members
 from jobs.collect.rounds import Target
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY, find_account
+from jobs.commands.servers import collect_from
 from jobs.errors import SettingsError
 from jobs.instants import SECOND
 from tests.support.remote_cluster import RemoteCluster
@@ -268,6 +269,14 @@ def test_live_gives_a_first_verdict_and_a_second_one(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jobs.commands.live._LIVE_APART", 1.0)
+    slow = [0.3]
+
+    def collect(*arguments: Any) -> None:
+        """The first round of a process begins late: imports, connections."""
+        time.sleep(slow.pop() if slow else 0)
+        collect_from(*arguments)
+
+    monkeypatch.setattr("jobs.commands.live.collect_from", collect)
     exchanges = [each for each in recorded("494") if each.asked.version == 401]
     namesrvs = ("127.0.0.1:9876", "127.0.0.1:9877")
     # What a file for a loop says of rounds does not count here.
@@ -275,6 +284,7 @@ def test_live_gives_a_first_verdict_and_a_second_one(
         arguments = ["live", "--config", str(config), "--output", str(tmp_path / "out")]
         assert cli.main([*arguments, "--watch", "0", "--fail-on", "CRITICAL"]) == 0
         first = capsys.readouterr().out
+        slow.append(0.3)
         # Not a moment longer than what lasts has to last.
         watch = ["--set", "persistence_seconds=1", "--fail-on", "CRITICAL"]
         assert cli.main([*arguments, *watch, "--language", "zh"]) == 1
