@@ -9,16 +9,20 @@ from dataclasses import replace
 import numpy as np
 
 from jobs.instants import SECOND, Instant
+from jobs.judge.brokers import address_changes
 from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier, QueueOffsets
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Fault, Found
 from jobs.judge.words import MOST_NAMES, clock, queues_in_words
 from jobs.kinds import OFFSETS_WENT_BACK, PERSISTENT
-from rebalance_core.english import list_of
+from rebalance_core.english import agreeing, list_of
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
+
+#: So long after a master is back its own offsets and those of its slave may still differ.
+_TWO_COPIES: Instant = 60 * SECOND
 
 
 def with_history(case: Case, found: Found) -> Found:
@@ -50,6 +54,20 @@ def _remedy(fault: Fault, dossier: Dossier) -> Text | None:
             "bring the master of {brokers} back: the route gives no address of it",
             brokers=list_of(sorted(away), MOST_NAMES),
         )
+    moved = [
+        each
+        for each in address_changes(dossier)
+        if each.broker[0] in names and each.since <= fault.last_seen
+    ]
+    if moved:
+        name, _ = moved[-1].broker
+        return Text(
+            "the address of {broker} changed from {before} to {now}: restart the clients that "
+            "still hold the old one, and see whether they reach the new one",
+            broker=name,
+            before=moved[-1].before,
+            now=moved[-1].now,
+        )
     listed = {
         run.broker[0]
         for run in dossier.polls
@@ -68,7 +86,8 @@ def went_back(case: Case, found: Found) -> Found:
     """One fault of all queues of a topic whose committed offset went back.
 
     Further than it was ``persistence_seconds`` before: a slave that answers for its master is some
-    seconds behind, and a broker that restarts loses the last ones.
+    seconds behind, and a broker that restarts loses the last ones. Nor does it count where the
+    master was away: before and after it two brokers answer, each with a copy of its own.
 
     Worked example: at 10:00 to 10:05 a queue's offset is 100, 200, 300, 400, 500 and then 50: since
     10:04 the group consumes again what it had consumed before 10:01.
@@ -76,15 +95,17 @@ def went_back(case: Case, found: Found) -> Found:
     return found.plus(
         fault
         for topic, offsets in case.dossier.offsets.items()
-        for fault in _of_topic(topic, offsets, case.persistence_seconds * SECOND)
+        for fault in _of_topic(case, topic, offsets)
     )
 
 
-def _of_topic(topic: str, offsets: Iterable[QueueOffsets], lately: Instant) -> Iterator[Fault]:
+def _of_topic(case: Case, topic: str, offsets: Iterable[QueueOffsets]) -> Iterator[Fault]:
     found: dict[tuple[str, int], int] = {}
     times: list[tuple[Instant, Instant]] = []
     for each in offsets:
-        for poll in _went_back(each, lately):
+        for poll in _went_back(each, case.persistence_seconds * SECOND):
+            if _is_of_two_brokers(case, each, poll):
+                continue
             again = int(each.consumer_offsets[poll] - each.consumer_offsets[poll + 1])
             queue = (each.broker_name, each.queue_id)
             found[queue] = found.get(queue, 0) + again
@@ -97,9 +118,10 @@ def _of_topic(topic: str, offsets: Iterable[QueueOffsets], lately: Instant) -> I
         topic,
         Extent(first_seen, last_seen, polls, PERSISTENT, ongoing=False),
         OFFSETS_WENT_BACK,
-        evidence=Text(
-            "the offsets of {queues} went back, last between {before} and {after} UTC: "
-            "{number:,} messages that were consumed are consumed again",
+        evidence=agreeing(
+            sum(found.values()),
+            "the offsets of {queues} went back, last between {before} and {after} UTC: {number:,} "
+            "[message that was|messages that were] consumed [is|are] consumed again",
             queues=queues_in_words(found),
             before=clock(max(times)[0]),
             after=clock(last_seen),
@@ -110,6 +132,16 @@ def _of_topic(topic: str, offsets: Iterable[QueueOffsets], lately: Instant) -> I
             "processes that consume the same queue and commit in turn"
         ),
         broker_names=tuple(sorted({name for name, _ in found})),
+    )
+
+
+def _is_of_two_brokers(case: Case, offsets: QueueOffsets, poll: int) -> bool:
+    before, after = int(offsets.times[poll]), int(offsets.times[poll + 1])
+    return any(
+        each.broker_name == offsets.broker_name
+        and after >= each.begins
+        and (each.ends is None or before <= each.ends + _TWO_COPIES)
+        for each in case.masters_away
     )
 
 

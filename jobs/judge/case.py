@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 
 from jobs.instants import SECOND, Instant
+from jobs.judge.brokers import Absence, masters_away
 from jobs.judge.confirmation import HoldingsIndex, index_holdings
 from jobs.judge.dossier import Dossier, QueueOffsets
 from jobs.judge.drift import Drift, find_drift
@@ -94,6 +95,11 @@ class Case:
             topic: find_route_changes(routes.get(topic, ()), most_queues)
             for topic in self.situations.by_topic
         }
+
+    @cached_property
+    def masters_away(self) -> Sequence[Absence]:
+        """The times in which a broker had no master."""
+        return [*masters_away(self.dossier)]
 
     @cached_property
     def reassignments(self) -> Mapping[str, Sequence[Reassignment]]:

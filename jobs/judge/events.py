@@ -13,13 +13,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple, TypeVar
 
 from jobs.finding_ids import event_id
 from jobs.instants import SECOND, Instant
+from jobs.judge.brokers import Absence, address_changes, topics_by_broker
 from jobs.judge.case import Case
-from jobs.judge.dossier import Broker, ClientRun, Dossier, RouteBrokerRow, RouteRun
+from jobs.judge.dossier import ClientRun, Dossier, RouteBrokerRow
 from jobs.judge.extents import usual_gap, usual_gap_but_for_one
 from jobs.judge.routes import RouteChange, readable_queues
 from jobs.judge.situations import Period
@@ -56,10 +57,8 @@ from rebalance_core.texts import Text
 #: For so long clients follow what changed: the route is polled each 30 s, queues are divided anew
 #: each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).
 _SETTLED: Instant = 60 * SECOND
-#: A silence of the master, or routes that differ, are no event before they last so long ...
+#: Routes that differ are no event before they last so long.
 _LASTS: Instant = 60 * SECOND
-#: ... and a silence that no route shows takes so many rounds: two are bad luck.
-_SILENT_ROUNDS = 3
 #: Members that come and go no further apart are one deploy or one scaling: each pod of a rolling
 #: restart takes its time ...
 _ONE_DEPLOY: Instant = 5 * 60 * SECOND
@@ -116,7 +115,7 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     """
     dossier, group = case.dossier, case.dossier.consumer_group
     by_topic = case.situations.by_topic
-    away = [*masters_that_left(dossier)]
+    away = [*masters_that_left(case)]
     unsteady = [
         (row["first_seen"], row["last_seen"])
         for row in tables["group_faults"]
@@ -148,98 +147,27 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
 # ---------------------------------------------------------------- brokers and nameservers
 
 
-def masters_that_left(dossier: Dossier) -> Iterator[Event]:
-    """The times in which a broker of the group had no master.
-
-    A master is away in a snapshot in which it does not answer, or in which it is not asked and no
-    nameserver's route names it; an address that is also a slave's is that of a slave which acts for
-    it (``enableSlaveActingMaster``). When one left that is away all the time nobody knows.
-
-    Worked example: rounds each 15 s. At 15:26:47 and 15:27:02 the master does not answer, and from
-    15:27:02 on the route has the slave alone; at 15:32:17 it answers again. It left at 15:26:47 and
-    was back at 15:32:17.
-    """
-    of_slaves: dict[str, set[str | None]] = defaultdict(set)
-    for run in dossier.polls:
-        if run.broker[1]:
-            of_slaves[run.broker[0]].add(run.broker_addr)
-    answered, silent, with_master, without = (_times_by_name() for _ in range(4))
-    for run in dossier.polls:
-        name, broker_id = run.broker
-        if not broker_id:
-            acts = run.broker_addr is not None and run.broker_addr in of_slaves[name]
-            which = silent if acts or run.answer == NO_ANSWER else answered
-            which[name].append(run.times)
-    for routes in dossier.routes.values():
-        _add_masters(routes, with_master, without)
-    topics = _topics_by_broker(dossier)
-    for name in sorted(topics.keys() & (silent.keys() | without.keys())):
-        answers, silences, named, unnamed = (
-            frozenset(chain.from_iterable(each.get(name, ())))
-            for each in (answered, silent, with_master, without)
+def masters_that_left(case: Case) -> Iterator[Event]:
+    """The times in which a broker of the group had no master."""
+    topics = topics_by_broker(case.dossier)
+    for away in case.masters_away:
+        yield Event(
+            MASTER_LEFT,
+            away.broker_name,
+            away.begins,
+            away.last_seen,
+            away.ends,
+            Text("the master of {broker} left", broker=away.broker_name),
+            _why_away(away),
+            (away.broker_name,),
+            frozenset(topics[away.broker_name]),
         )
-        absent = silences | (unnamed - named)
-        every = sorted(answers | absent | named)
-        runs = [(gone, [*times]) for gone, times in groupby(every, (absent - answers).__contains__)]
-        for number, (gone, times) in enumerate(runs):
-            shown = not unnamed.isdisjoint(times)
-            lasts = len(times) >= _SILENT_ROUNDS and times[-1] - times[0] >= _LASTS
-            if gone and len(runs) > 1 and (shown or lasts):
-                yield Event(
-                    MASTER_LEFT,
-                    name,
-                    times[0],
-                    times[-1],
-                    runs[number + 1][1][0] if number + 1 < len(runs) else None,
-                    Text("the master of {broker} left", broker=name),
-                    _why_away(shown=shown, silent=not silences.isdisjoint(times)),
-                    (name,),
-                    frozenset(topics[name]),
-                )
 
 
-_Times = dict[str, list[Sequence[Instant]]]
-
-
-def _times_by_name() -> _Times:
-    return defaultdict(list)
-
-
-def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Times) -> None:
-    """By broker when a topic's routes named its master, and when they lacked it."""
-    since: dict[tuple[str, str], Instant] = {}
-    for run in routes:
-        for broker in run.brokers:
-            key = run.namesrv_addr, broker.broker_name
-            since[key] = min(run.times[0], since.get(key, run.times[0]))
-    for run in routes:
-        ids = {broker.broker_name: broker.broker_ids for broker in run.brokers}
-        for (addr, name), first in since.items():
-            if addr != run.namesrv_addr:
-                continue
-            named = name in ids and (ids[name] is None or 0 in (ids[name] or ()))
-            # Before it came it was not away.
-            times = run.times if name in ids else [each for each in run.times if each > first]
-            (with_master if named else without)[name].append(times)
-
-
-def _why_away(*, shown: bool, silent: bool) -> Text:
-    if shown and silent:
+def _why_away(away: Absence) -> Text:
+    if away.unrouted and away.silent:
         return Text("the master does not answer, and no route names it")
-    return Text("no route names the master") if shown else Text("the master does not answer")
-
-
-def _topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
-    """By broker the group's topics on it: what happens to another broker does not touch the group.
-
-    Without any route the brokers that were asked.
-    """
-    found: dict[str, set[str]] = defaultdict(set)
-    for topic, routes in dossier.routes.items():
-        for run in routes:
-            for broker in run.brokers:
-                found[broker.broker_name].add(topic)
-    return found or {run.broker[0]: set() for run in dossier.polls}
+    return Text("no route names the master" if away.unrouted else "the master does not answer")
 
 
 def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterator[Event]:
@@ -301,37 +229,25 @@ def _differed(
 
 
 def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
-    """Each time that a broker was asked at another address from then on.
-
-    Addresses that are asked by turns are those of two collectors, and no change.
-    """
-    topics = _topics_by_broker(dossier)
-    seen: dict[Broker, dict[str, list[Instant]]] = defaultdict(lambda: defaultdict(list))
-    of_slaves = {run.broker_addr for run in dossier.polls if run.broker[1]}
-    for run in dossier.polls:
-        if run.broker_addr and (run.broker[1] or run.broker_addr not in of_slaves):
-            seen[run.broker][run.broker_addr] += (run.times[0], run.times[-1])
-    for (name, broker_id), of_broker in sorted(seen.items()):
-        in_time = sorted((min(times), max(times), addr) for addr, times in of_broker.items())
-        for (_, until, before), (since, _, now) in pairwise(in_time):
-            if until < since and name in topics:
-                broker = named_broker(name, broker_id)
-                yield Event(
-                    BROKER_ADDRESS_CHANGED,
-                    name,
-                    since,
-                    since,
-                    since,
-                    Text("the address of {broker} changed", broker=broker),
-                    Text(
-                        "it was asked at {before}, and is now at {now}: a client that holds the "
-                        "old address finds the new one at its next route, within 30 s",
-                        before=before,
-                        now=now,
-                    ),
-                    (name,),
-                    frozenset(topics[name]),
-                )
+    """Each time that a broker was asked at another address from then on."""
+    topics = topics_by_broker(dossier)
+    for (name, broker_id), since, before, now in address_changes(dossier):
+        yield Event(
+            BROKER_ADDRESS_CHANGED,
+            name,
+            since,
+            since,
+            since,
+            Text("the address of {broker} changed", broker=named_broker(name, broker_id)),
+            Text(
+                "it was asked at {before}, and is now at {now}: a client that holds the "
+                "old address finds the new one at its next route, within 30 s",
+                before=before,
+                now=now,
+            ),
+            (name,),
+            frozenset(topics[name]),
+        )
 
 
 # ---------------------------------------------------------------- topics and members

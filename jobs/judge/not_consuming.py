@@ -21,6 +21,7 @@ from jobs.judge.stalls import (
     Longs,
     Orphaned,
     Polls,
+    away_at,
     keeps_up_at,
     orphaned_at,
     orphaned_queues,
@@ -67,7 +68,7 @@ def not_consuming(case: Case, found: Found) -> Found:
 
 def _of_topic(case: Case, topic: str, polls: Polls, orphaned: Orphaned) -> Iterator[Fault]:
     has_members = _has_members(case, topic, polls.times)
-    waits = polls.unmoved & ~orphaned_at(polls, orphaned) & has_members
+    waits = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, orphaned) & has_members
     asked = np.flatnonzero(polls.paired.any(axis=0))
     is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~keeps_up_at(polls).any(axis=0)
     for start, end in spans(is_stuck[asked]):

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.instants import Instant
+from jobs.instants import SECOND, Instant
 from jobs.judge.case import Case
 from jobs.judge.confirmation import HoldingsOfTopic
 from jobs.judge.dossier import QueueOffsets
@@ -49,6 +49,13 @@ class Unread(NamedTuple):
 Orphaned: TypeAlias = Mapping[QueueKey, Collection[Unread]]
 
 
+#: Two copies of an offset are those of two brokers until clients have committed to the new one.
+_AFTER_ABSENCE: Instant = 60 * SECOND
+#: Clients commit each 5 s (``ClientConfig.persistConsumerOffsetInterval``): what is asked sooner
+#: after another poll, by a second collector, shows nothing.
+_COMMITS: Instant = 5 * SECOND
+
+
 class Owners(NamedTuple):
     """The client ids that a queue was computed for, sorted; ``sole``: one process owns it."""
 
@@ -77,7 +84,8 @@ class Polls:
 
     @classmethod
     def of(cls, offsets: Sequence[QueueOffsets]) -> Polls:
-        """The polls of these queues."""
+        """The polls of these queues, but for those that come too soon after another one."""
+        offsets = [_apart(each) for each in offsets]
         # Nearly always all queues of a topic are asked at the same times.
         schedules = {each.times.tobytes(): each.times for each in offsets}
         times = np.unique(np.concatenate(list(schedules.values())))
@@ -170,7 +178,7 @@ def find_intervals(case: Case, topic: str, orphaned: Orphaned) -> Intervals | No
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
     situation, owners, unowned = _owners(case, topic, polls, counts)
     lasting = {queue: [each for each in of if each.lasts] for queue, of in orphaned.items()}
-    unmoved = polls.unmoved & ~orphaned_at(polls, lasting)
+    unmoved = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, lasting)
     owned = unmoved & ~unowned & ~orphaned_at(polls, orphaned)
     stalled = _stalled(polls.times, unmoved, owned, counts, any_keeps_up)
     return Intervals(topic, polls, counts, stalled, any_keeps_up, situation, owners)
@@ -214,6 +222,24 @@ def spans(flags: Flags) -> list[tuple[int, int]]:
     """
     edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _apart(offsets: QueueOffsets) -> QueueOffsets:
+    """Without the polls that come sooner after one that counts than clients commit.
+
+    >>> polls = np.array([0, 3, 10, 12, 30]) * SECOND
+    >>> apart = _apart(QueueOffsets("T", "b", 0, polls, polls, polls))
+    >>> [time // SECOND for time in apart.times.tolist()]
+    [0, 10, 30]
+    """
+    if not (np.diff(offsets.times) < _COMMITS).any():
+        return offsets
+    kept = [0]
+    for number, time in enumerate(offsets.times.tolist()):
+        if time - offsets.times[kept[-1]] >= _COMMITS:
+            kept.append(number)
+    columns = offsets.times[kept], offsets.broker_offsets[kept], offsets.consumer_offsets[kept]
+    return QueueOffsets(offsets.topic, offsets.broker_name, offsets.queue_id, *columns)
 
 
 def _stands_somewhere(offsets: QueueOffsets) -> bool:
@@ -285,6 +311,23 @@ def orphaned_at(polls: Polls, orphaned: Orphaned) -> Flags:
             shared = np.minimum(last, until) - np.maximum(first, since)
             explained[row] |= at_a_poll | (2 * shared >= until - since)
     return explained
+
+
+def away_at(polls: Polls, case: Case) -> Flags:
+    """Where the queue's broker had no master at some time of the interval, or the minute before.
+
+    Clients commit to the master alone (``RemoteBrokerOffsetStore.updateConsumeOffsetToBroker``), so
+    that the offsets of a slave's answer stay as they are while its queues are read.
+    """
+    away = np.zeros_like(polls.present)
+    for absence in case.masters_away:
+        until = polls.times[-1] if absence.ends is None else absence.ends + _AFTER_ABSENCE
+        for row, (broker_name, _) in enumerate(polls.queues):
+            if broker_name == absence.broker_name:
+                since = polls.times[polls.before[row]]
+                # What the round before saw of the master was over when it left.
+                away[row] |= (polls.times >= absence.begins) & (since <= until)
+    return away
 
 
 def _owners(

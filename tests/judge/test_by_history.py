@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jobs.judge.brokers import Absence
 from jobs.judge.by_history import went_back, with_history
 from jobs.judge.dossier import (
     Dossier,
@@ -21,7 +22,7 @@ from tests.judge.test_severity import fault_of
 MISSING = fault_of("GROUP_NOT_ON_BROKER", broker_names=("broker-b",), remedy="updateSubGroup")
 
 
-def remedy(*, listed_before=False, broker_ids=(0, 1)):
+def remedy(*, listed_before=False, broker_ids=(0, 1), addresses=()):
     first_seen = MISSING.first_seen
     dossier = Dossier("C", "G")
     broker = RouteBrokerRow("broker-b", broker_ids, 6, 4, 4, None)
@@ -29,6 +30,9 @@ def remedy(*, listed_before=False, broker_ids=(0, 1)):
     if listed_before:
         dossier.list_members["l"] = lambda: ListedMembers(("a",), ("h:1",))
         dossier.polls.append(PollRun(("broker-b", 0), "l", (first_seen - 1,)))
+    for number, address in enumerate(addresses):
+        asked = (first_seen - 10 + number,)
+        dossier.polls.append(PollRun(("broker-b", 0), "NOT_ONLINE", asked, (), address))
     (found,) = with_history(case(dossier=dossier), Found(faults=(MISSING,))).faults
     return str(found.remedy)
 
@@ -38,14 +42,18 @@ def test_what_repairs_a_broker_without_the_group_follows_from_its_history():
     assert remedy(listed_before=True).startswith("broker-b listed the group before, so that it is")
     away = remedy(listed_before=True, broker_ids=(1,))
     assert away.startswith("bring the master of broker-b back")
+    moved = remedy(listed_before=True, addresses=("10.0.0.1:10911", "10.0.0.2:10911"))
+    assert moved.startswith(
+        "the address of broker-b changed from 10.0.0.1:10911 to 10.0.0.2:10911: restart the clients"
+    )
 
 
-def backwards(*consumed, written=None, topic="T"):
+def backwards(*consumed, written=None, topic="T", masters_away=()):
     times = np.array([at(60 * n) for n in range(len(consumed))], np.int64)
     written = np.array(written or [1000] * len(consumed), np.int64)
     queue = QueueOffsets(topic, "broker-a", 3, times, written, np.array(consumed, np.int64))
     dossier = Dossier("C", "G", offsets={topic: [queue]})
-    return list(went_back(case(dossier=dossier), Found()).faults)
+    return list(went_back(case(dossier=dossier, masters_away=masters_away), Found()).faults)
 
 
 def test_messages_that_were_consumed_are_consumed_again():
@@ -70,3 +78,10 @@ def test_messages_that_were_consumed_are_consumed_again():
 )
 def test_what_is_a_little_behind_or_begins_anew_did_not_go_back(consumed, written):
     assert backwards(*consumed, written=written) == []
+
+
+@pytest.mark.parametrize(("ends", "is_found"), [(240, False), (None, False), (170, True)])
+def test_two_copies_of_an_offset_are_none_that_went_back(ends, is_found):
+    """A real master was killed: its slave answered 1006 of an idle queue, then it itself 1005."""
+    away = Absence("broker-a", at(120), at(120), ends and at(ends), unrouted=True, silent=True)
+    assert bool(backwards(6, 6, 6, 6, 6, 5, 6, masters_away=[away])) == is_found

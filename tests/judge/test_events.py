@@ -4,6 +4,7 @@ touches, and whatever is put together before what."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.instants import SECOND
+from jobs.judge.brokers import masters_away
+from jobs.judge.dossier import Dossier
 from jobs.judge.events import (
     MOST_FINDINGS,
     MOST_GROUPS,
+    Event,
     Members,
     addresses_that_changed,
     bounded,
@@ -60,7 +64,7 @@ def test_a_master_is_away_from_its_first_silence_until_it_answers_again() -> Non
     polls = {"broker-a": answering((120, 180, 240)), "broker-b": answering()}
     routes = [route([A, B], 0, 60, 120, 300, 360), route([SLAVE, B], 180, 240)]
 
-    (event,) = masters_that_left(group(polls, routes={"T": routes}))
+    (event,) = left(group(polls, routes={"T": routes}))
 
     assert seconds([event]) == [("MASTER_LEFT", "broker-a", 120, 300)]
     assert event.last_seen == at(240)
@@ -69,9 +73,13 @@ def test_a_master_is_away_from_its_first_silence_until_it_answers_again() -> Non
     assert event.topics == {"T"}
 
 
+def left(dossier: Dossier) -> Iterator[Event]:
+    return masters_that_left(case(dossier=dossier, masters_away=[*masters_away(dossier)]))
+
+
 def test_a_master_that_has_not_come_back_is_away_still() -> None:
     routes = [route([A, B], 0, 60), route([SLAVE, B], 120, 180)]
-    (event,) = masters_that_left(group({"broker-b": answering()}, routes={"T": routes}))
+    (event,) = left(group({"broker-b": answering()}, routes={"T": routes}))
     assert (event.begins, event.last_seen, event.ends) == (at(120), at(180), None)
 
 
@@ -95,7 +103,7 @@ def test_a_master_that_has_not_come_back_is_away_still() -> None:
 )
 def test_a_master_is_not_away(silent: Any, routes: Any) -> None:
     polls = {"broker-a": answering(silent), "broker-b": answering()}
-    assert list(masters_that_left(group(polls, routes={"T": routes}))) == []
+    assert list(left(group(polls, routes={"T": routes}))) == []
 
 
 def test_a_master_that_one_nameserver_names_is_there_although_nobody_asks_it() -> None:
@@ -104,18 +112,18 @@ def test_a_master_that_one_nameserver_names_is_there_although_nobody_asks_it() -
         route([A, B], 0, namesrv_addr="ns-2"),
         route([SLAVE, B], 60, 120, namesrv_addr="ns-2"),
     ]
-    assert list(masters_that_left(group({"broker-b": answering()}, routes={"T": routes}))) == []
+    assert list(left(group({"broker-b": answering()}, routes={"T": routes}))) == []
 
 
 def test_a_broker_that_comes_later_was_not_away_before() -> None:
     routes = [route([B], 0, 60), route([A, B], 120, 180)]
-    assert list(masters_that_left(group({"broker-b": answering()}, routes={"T": routes}))) == []
+    assert list(left(group({"broker-b": answering()}, routes={"T": routes}))) == []
 
 
 def test_a_broker_that_leaves_the_route_with_its_master_is_the_same_event() -> None:
     routes = [route([A, B], 0, 60, 240), route([B], 120, 180)]
     dossier = group({"broker-b": answering()}, routes={"T": routes})
-    assert seconds(masters_that_left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 240)]
+    assert seconds(left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 240)]
     assert list(topic_resized("T", find_route_changes(routes))) == []
 
 
@@ -133,7 +141,7 @@ def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> No
         master._replace(times=acts, collected_at=acts, broker_addr="h:2"),
         slave._replace(broker_addr="h:2"),
     ]
-    assert seconds(masters_that_left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 300)]
+    assert seconds(left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 300)]
     assert list(addresses_that_changed(dossier)) == []
     # The master does not come back.
     dossier.polls[0] = dossier.polls[0]._replace(times=own[:2], collected_at=own[:2])
@@ -343,6 +351,7 @@ def explained(*findings: Row) -> tuple[Row, list[bool]]:
         dossier=dossier,
         situations=Situations({}),
         route_changes={},
+        masters_away=[*masters_away(dossier)],
         snapshots=[at(each) for each in MINUTES],
     )
     (event,) = find_events(of, tables)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.judge.brokers import Absence
 from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Stall
@@ -183,6 +184,24 @@ def test_a_stall_goes_on_over_moments_without_owner_but_not_over_a_lasting_orpha
     assert [row[:3] for row in stalled(queues, orphans=moments)] == [(3, 0, 600)]
     lasting = [((BROKER, 3), 200, 400)]
     assert [row[:3] for row in stalled(queues, orphans=lasting)] == [(3, 0, 180), (3, 420, 600)]
+
+
+@pytest.mark.parametrize(("ends", "is_stalled"), [(600, False), (None, False), (110, True)])
+def test_offsets_of_a_broker_whose_master_is_away_show_no_stall(ends, is_stalled):
+    """Clients read from the slave, and commit to the master alone."""
+    times = tuple(range(0, 601, 30))
+    queues = [offsets(0, steady(*times), OTHER_BROKER), offsets(3, stuck(*times))]
+    away = Absence(BROKER, at(30), at(90), ends and at(ends), unrouted=True, silent=True)
+    assert bool(stalled(queues, masters_away=[away])) == is_stalled
+
+
+def test_polls_of_two_collectors_within_a_commit_show_no_stall():
+    """As two of a real cluster did, 0.7 s apart: the same offset twice is none that stands."""
+    times = (0, 1, 30, 31, 60, 61)
+    moving = {second: (1000, 10 * second) for second in (0, 30, 60)}
+    twice = moving | {second + 1: offset for second, offset in moving.items()}
+    queues = [offsets(0, steady(*times)), offsets(3, twice)]
+    assert stalled(queues) == []
 
 
 @pytest.mark.parametrize(("until", "is_stalled"), [(89, True), (90, False)])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jobs.instants import SECOND, Instant
+from jobs.judge.brokers import Absence
 from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
 from jobs.judge.evaluated import Allocated, Evaluated, QueueKey
 from jobs.judge.holdings import Holding, find_holdings
@@ -208,6 +209,7 @@ def intervals_of(
     segments: Iterable[tuple[str, float]] = (("one", -60),),
     owners: Mapping[str, Iterable[Allocated]] | None = None,
     topic: str = TOPIC,
+    masters_away: Sequence[Absence] = (),
 ) -> Any:
     """``find_intervals``; ``orphans`` are (queue, since, until), ``owners`` by situation.
 
@@ -228,6 +230,7 @@ def intervals_of(
         dossier=dossier,
         situations=Situations({topic: periods(segments, topic)}),
         evaluated=situations,
+        masters_away=masters_away,
     )
     return find_intervals(of, topic, orphaned)  # type: ignore[arg-type]
 

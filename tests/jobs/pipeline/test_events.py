@@ -61,7 +61,7 @@ def test_a_finding_names_an_event_that_is_there_and_begins_in_its_time() -> None
     events = published(1)["events"]
     named = 0
     for table in ("orphaned_queues", "duplicate_queues", "stalled_queues", "group_faults"):
-        for row in published(1)[table]:
+        for row in published(1).get(table, ()):
             of_row = [each for each in events if each["event_id"] == row["event_id"]]
             assert bool(of_row) == (row["event_id"] is not None)
             named += bool(of_row)

@@ -1,0 +1,139 @@
+"""dossier -> what happened to the brokers: masters that were away, addresses that changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, groupby, pairwise
+from typing import NamedTuple
+
+from jobs.instants import SECOND, Instant
+from jobs.judge.dossier import Broker, Dossier, RouteRun
+from jobs.schemas import NO_ANSWER
+
+#: A silence of the master is no absence before it lasts so long ...
+_LASTS: Instant = 60 * SECOND
+#: ... and a silence that no route shows takes so many rounds: two are bad luck.
+_SILENT_ROUNDS = 3
+
+
+class Absence(NamedTuple):
+    """A time in which a broker had no master.
+
+    ``begins``: the first snapshot that shows it; ``last_seen``: the last one; ``ends``: the first
+    with the master again, None while there is none. ``unrouted``: no route names the master;
+    ``silent``: it does not answer.
+    """
+
+    broker_name: str
+    begins: Instant
+    last_seen: Instant
+    ends: Instant | None
+    unrouted: bool
+    silent: bool
+
+
+class AddressChange(NamedTuple):
+    """From ``since`` on a broker was asked at another address."""
+
+    broker: Broker
+    since: Instant
+    before: str
+    now: str
+
+
+def masters_away(dossier: Dossier) -> Iterator[Absence]:
+    """The times in which a broker of the group had no master, by broker and in time.
+
+    A master is away in a snapshot in which it does not answer, or in which it is not asked and no
+    nameserver's route names it; an address that is also a slave's is that of a slave which acts for
+    it (``enableSlaveActingMaster``). When one left that is away all the time nobody knows.
+
+    Worked example: rounds each 15 s. At 15:26:47 and 15:27:02 the master does not answer, and from
+    15:27:02 on the route has the slave alone; at 15:32:17 it answers again. It left at 15:26:47 and
+    was back at 15:32:17.
+    """
+    of_slaves: dict[str, set[str | None]] = defaultdict(set)
+    for run in dossier.polls:
+        if run.broker[1]:
+            of_slaves[run.broker[0]].add(run.broker_addr)
+    answered, silent, with_master, without = (_times_by_name() for _ in range(4))
+    for run in dossier.polls:
+        name, broker_id = run.broker
+        if not broker_id:
+            acts = run.broker_addr is not None and run.broker_addr in of_slaves[name]
+            which = silent if acts or run.answer == NO_ANSWER else answered
+            which[name].append(run.times)
+    for routes in dossier.routes.values():
+        _add_masters(routes, with_master, without)
+    for name in sorted(topics_by_broker(dossier).keys() & (silent.keys() | without.keys())):
+        answers, silences, named, unnamed = (
+            frozenset(chain.from_iterable(each.get(name, ())))
+            for each in (answered, silent, with_master, without)
+        )
+        absent = silences | (unnamed - named)
+        every = sorted(answers | absent | named)
+        runs = [(gone, [*times]) for gone, times in groupby(every, (absent - answers).__contains__)]
+        for number, (gone, times) in enumerate(runs):
+            unrouted = not unnamed.isdisjoint(times)
+            lasts = len(times) >= _SILENT_ROUNDS and times[-1] - times[0] >= _LASTS
+            if gone and len(runs) > 1 and (unrouted or lasts):
+                ends = runs[number + 1][1][0] if number + 1 < len(runs) else None
+                is_silent = not silences.isdisjoint(times)
+                yield Absence(name, times[0], times[-1], ends, unrouted, is_silent)
+
+
+_Times = dict[str, list[Sequence[Instant]]]
+
+
+def _times_by_name() -> _Times:
+    return defaultdict(list)
+
+
+def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Times) -> None:
+    """By broker when a topic's routes named its master, and when they lacked it."""
+    since: dict[tuple[str, str], Instant] = {}
+    for run in routes:
+        for broker in run.brokers:
+            key = run.namesrv_addr, broker.broker_name
+            since[key] = min(run.times[0], since.get(key, run.times[0]))
+    for run in routes:
+        ids = {broker.broker_name: broker.broker_ids for broker in run.brokers}
+        for (addr, name), first in since.items():
+            if addr != run.namesrv_addr:
+                continue
+            named = name in ids and (ids[name] is None or 0 in (ids[name] or ()))
+            # Before it came it was not away.
+            times = run.times if name in ids else [each for each in run.times if each > first]
+            (with_master if named else without)[name].append(times)
+
+
+def address_changes(dossier: Dossier) -> Iterator[AddressChange]:
+    """Each time that a broker of the group was asked at another address from then on.
+
+    Addresses that are asked by turns are those of two collectors, and no change.
+    """
+    topics = topics_by_broker(dossier)
+    seen: dict[Broker, dict[str, list[Instant]]] = defaultdict(lambda: defaultdict(list))
+    of_slaves = {run.broker_addr for run in dossier.polls if run.broker[1]}
+    for run in dossier.polls:
+        if run.broker_addr and (run.broker[1] or run.broker_addr not in of_slaves):
+            seen[run.broker][run.broker_addr] += (run.times[0], run.times[-1])
+    for broker, of_broker in sorted(seen.items()):
+        in_time = sorted((min(times), max(times), addr) for addr, times in of_broker.items())
+        for (_, until, before), (since, _, now) in pairwise(in_time):
+            if until < since and broker[0] in topics:
+                yield AddressChange(broker, since, before, now)
+
+
+def topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
+    """By broker the group's topics on it: what happens to another broker does not touch the group.
+
+    Without any route the brokers that were asked.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for topic, routes in dossier.routes.items():
+        for run in routes:
+            for broker in run.brokers:
+                found[broker.broker_name].add(topic)
+    return found or {run.broker[0]: set() for run in dossier.polls}
