@@ -303,8 +303,8 @@ def _queue_findings(name: str, what: str) -> Table:
 cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, snapshots
 persistence string: PERSISTENT, or TRANSIENT: a deploy, a restart
 ongoing
-certainty string: CERTAIN: under every view, in at least half of the snapshots that show it;
-    POSSIBLE: the views differ
+certainty string: CERTAIN: under every view, in at least half of the snapshots that show it, with
+    a probability of 0.9 or more; POSSIBLE: the views differ
 probability double: the mean over the snapshots that show it; 1.0: certain in all of them
 completeness
 claimants CLAIMANTS: who claims the queue, with which probability each

@@ -26,6 +26,10 @@ Value = TypeVar("Value", str, int)
 #: last: three rounds in which each client draws the odd list once in ten times.
 _LEAST_EXPECTED = 1 / 3
 
+#: What is CERTAIN is so for nearly all of the time that it claims: where clients draw lists in a
+#: tenth of it or more, its probability says how much.
+_CERTAIN_FROM = 0.9
+
 #: A phase that shows a queue orphaned or duplicate.
 _ShownQueue = tuple[Phase, FoundQueue]
 _QueueEpisode = Episode[tuple[str, QueueKey], _ShownQueue]
@@ -66,6 +70,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
     certain = sum(run.snapshots for _, run, (_, each) in sightings if each.certainty == CERTAIN)
     expected = fsum(each.probability * run.covers for _, run, (_, each) in sightings)
     weighted = fsum(each.probability * run.snapshots for _, run, (_, each) in sightings)
+    is_certain, probability = 2 * certain >= extent.snapshots, weighted / extent.snapshots
     if (
         differing and not _differs_for_long(differing, persistence_seconds)
     ) or expected < _LEAST_EXPECTED * persistence_seconds * SECOND:
@@ -76,8 +81,9 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
         extent,
         kind,
         queue,
-        certainty=CERTAIN if 2 * certain >= extent.snapshots else POSSIBLE,
-        probability=weighted / extent.snapshots,
+        certainty=CERTAIN if is_certain and probability >= _CERTAIN_FROM else POSSIBLE,
+        probability=probability,
+        is_mostly_certain=is_certain,
         completeness=min(phase.verdict.completeness for phase, _ in episode.shown),
         claimants=last.claimants,
         strategy_source=last_phase.verdict.strategy_source,

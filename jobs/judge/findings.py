@@ -52,7 +52,7 @@ class QueueFinding(_OfTopic):
 
     kind: str
     queue: QueueKey
-    #: CERTAIN where at least half of the snapshots that show it are, whatever the others.
+    #: CERTAIN where at least half of the snapshots that show it are, and the mean is 0.9.
     certainty: str
     #: The mean over the snapshots that show it.
     probability: float
@@ -71,6 +71,8 @@ class QueueFinding(_OfTopic):
     held: bool | None = None
     #: Whether the offsets show it; None: they do not decide it.
     moved: bool | None = None
+    #: At least half of the snapshots that show it are certain, whatever the others.
+    is_mostly_certain: bool = False
     severity: str = INFO
 
     @property
@@ -81,7 +83,8 @@ class QueueFinding(_OfTopic):
     @property
     def is_doubtful(self) -> bool:
         """Whether it depends on what clients draw, and nothing they hold and no offset shows it."""
-        return self.certainty == POSSIBLE and True not in (self.held, self.moved)
+        depends = self.certainty == POSSIBLE and not self.is_mostly_certain
+        return depends and True not in (self.held, self.moved)
 
 
 @dataclass(frozen=True)

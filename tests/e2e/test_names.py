@@ -232,7 +232,8 @@ def check_html(text: str) -> None:
     for tag, attributes in page.tags:
         assert tag not in {"img", "iframe", "object"}
         assert not [each for each in attributes if each.startswith("on")]
-        assert "evil.example" not in str(attributes.get("href"))
+        # A link within the page may have any name in it.
+        assert not re.match("(?!#).*evil.example", str(attributes.get("href")))
 
 
 def check_markdown(text: str) -> None:

@@ -182,8 +182,9 @@ def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
     [
         ([1.0, 1.0], "CERTAIN", 1.0),
         ([0.5, 0.25], "POSSIBLE", 0.375),
-        # Certain for half of the time that it is shown: for certain somebody, or nobody, read it.
-        ([1.0, 1.0, 0.5, 0.25], "CERTAIN", 0.6875),
+        # Certain in half of the snapshots, and drawn by clients for a third of the time.
+        ([1.0, 1.0, 0.5, 0.25], "POSSIBLE", 0.6875),
+        ([1.0, 1.0, 1.0, 0.6], "CERTAIN", 0.9),
         ([1.0, 0.5, 0.25], "POSSIBLE", 1.75 / 3),
     ],
 )

@@ -498,7 +498,7 @@ def test_a_run_has_succeeded_though_nothing_can_be_removed(
     def fails(*_: object) -> Pruned:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("jobs.storage.retention.prune_reports", fails)
+    monkeypatch.setattr("jobs.commands.batch.prune_reports", fails)
     dumps = str(repository / "tests" / "data" / "captures" / "S2")
     run = ["run", "--dumps", dumps, "--output", str(tmp_path), "--engine", "local"]
     assert main(run) == 0
