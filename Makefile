@@ -72,19 +72,9 @@ AUDITS := $(or $(wildcard $(VENV)/installed),$(VENV)/installed-$(ENGINE)) $(if $
 audit: $(AUDITS) ## Audit the sample dumps, print the findings, write the report and say where it lies
 	$(BIN)/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --output $(OUT) \
 		--engine $(ENGINE) --settings $(SAMPLE_SETTINGS)
-	@set -e; show() { \
-		printf '\n%s\n' $$1; \
-		$(BIN)/rebalance-audit show $$1 --reports $(OUT)/reports --columns $$2; \
-	}; \
-	queue=consumer_group,topic,broker_name,queue_id,first_seen,last_seen,persistence,certainty; \
-	show group_faults consumer_group,topic,fault,persistence,queues_affected,evidence,remedy; \
-	show stacked_client_ids consumer_group,client_id,processes,verdict,persistence,remedy; \
-	show orphaned_queues $$queue,probability,severity,backlog; \
-	show duplicate_queues $$queue,probability,severity,claimants; \
-	show stalled_queues consumer_group,topic,broker_name,queue_id,first_seen,last_seen,persistence,severity,backlog,owners
 	@printf '\n'
-	@$(BIN)/rebalance-audit report --reports $(OUT)/reports
-	@printf '\nAll tables: $(OUT)/reports; print one with\n  $(BIN)/rebalance-audit show group_health --reports $(OUT)/reports\n'
+	@$(BIN)/rebalance-audit report --reports $(OUT)/reports --settings $(SAMPLE_SETTINGS)
+	@printf 'All tables: $(BIN)/rebalance-audit show --reports $(OUT)/reports\n'
 
 # Which worker runs what: tests/support/workers.py. Tests keep their order, Spark's are the first.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
