@@ -71,12 +71,13 @@ def _missed_rounds(rows: pa.Table) -> Iterator[Text]:
         missed = [each for each in gaps if each[0] > timedelta(seconds=_LATE * usual)]
         if missed:
             _, earlier, later = max(missed)
+            rounds = sum(round(gap / timedelta(seconds=usual)) - 1 for gap, _, _ in missed)
             yield Text(
                 "cluster {cluster}: rounds come each {seconds:.0f} s, and some are missing "
                 "({number:,}); the longest time without one is from {earlier} to {later}",
                 cluster=cluster,
                 seconds=usual,
-                number=len(missed),
+                number=rounds,
                 earlier=iso(earlier),
                 later=iso(later),
             )

@@ -114,7 +114,10 @@ class Lines:
     def name_of(self, address: str) -> str:
         """The address, with the name of the broker that lies there."""
         broker = self._brokers.get(address)
-        return f"{broker.broker_name} ({address})" if broker else address
+        if broker is None:
+            return address
+        slave = "" if broker.is_master else f", slave {broker.broker_id}"
+        return f"{broker.broker_name}{slave} ({address})"
 
     def _take(self, line: dict[str, Any]) -> None:
         self._lines.append(line)
@@ -137,6 +140,8 @@ class Lines:
         else:
             names = {"group": "consumer_group", "member": "client_id", "topic": "topic"}
             whom = [f"{word} {who[name]}" for word, name in names.items() if name in who]
+            # The server is named already.
+            remark = remark.removeprefix(f"{answer.address}: ")
             error = remark if answer.code < OK else f"error {answer.code}: {remark}"
             self.troubles.append(": ".join([server, *([", ".join(whom)] if whom else []), error]))
 

@@ -68,7 +68,7 @@ def test_who_did_not_answer_is_named(tmp_path: Path, capsys: Any, cluster: Remot
         tmp_path, capsys, dict(cluster.answers()), manners={"b:10911": Manners(hangs_after=0)}
     )
     assert code == 0
-    assert "a (a:10911): group G_ORDER, member y: a:10911: no answer to" in said
+    assert "a (a:10911): group G_ORDER, member y: no answer to" in said
     assert "b (b:10911): no answer to" in said
 
 

@@ -109,7 +109,7 @@ def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
     once = [(0, "c", "NO_ANSWER"), (1, "c", "NOT_ONLINE")]
     found = polls_that_lack(polls(*rows, *silent, *once), Window(None, None))
     assert [str(each) for each in found] == [
-        "cluster C: rounds come each 60 s, and some are missing (1); the longest time without one "
+        "cluster C: rounds come each 60 s, and some are missing (2); the longest time without one "
         "is from 2026-11-20T10:03:00.000Z to 2026-11-20T10:06:00.000Z",
         "broker b/0 of cluster C never answered",
     ]
