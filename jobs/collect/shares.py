@@ -1,4 +1,4 @@
-"""Names that servers give, at most so many in all: who gives most loses the last of his first.
+"""Names that servers give, at most so many in all: the server that gives most loses its last ones.
 
 One server that names hundreds of thousands of groups must not keep the others' from being asked.
 The names are walked through by turns, one of each giver: those of a server that names few come

@@ -1,6 +1,8 @@
 """situations -> the core's verdict on each, once however often it was so.
 
-On Spark a pandas UDF does it, on any core; in one process the same function is called.
+What travels to where it is done is a ``Question``: some situations, of about 100 ms of work, and
+the lists that they name, each once. The states are made there. On Spark a pandas UDF does it, on
+any core; in one process the same function is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Pieces of tables -> Parquet files, on any file system that PyArrow reaches."""
+"""Pieces of tables -> Parquet files, on any file system that PyArrow reaches.
+
+The driver writes them, from the pieces as they come: no worker needs a way to the reports.
+"""
 
 from __future__ import annotations
 
