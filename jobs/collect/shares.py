@@ -32,7 +32,7 @@ class Shares(Generic[Name]):
         #: By who gave them first, in the order in which they came.
         self.given: dict[Giver, list[Name]] = {}
         self.left_out = 0
-        #: Who had as many as anybody when there was no room left: no share grows from then on.
+        #: The givers of as many as any when there was no room left: no share grows from then on.
         self._refused: set[Giver] = set()
 
     def __contains__(self, name: Name) -> bool:

@@ -206,8 +206,8 @@ def times_of(
 
 #: ``SYSTEM_ERROR``: the broker does not list the client. That is no evidence about the client.
 _NOT_LISTED = 1
-#: Questions that fail for longer than a heartbeat takes (30 s). Who stops in order leaves all lists
-#: at once: no question follows.
+#: Questions that fail for longer than a heartbeat takes (30 s). A client that stops in order leaves
+#: all lists at once: no question follows.
 _UNANSWERED: Instant = 30 * SECOND
 
 

@@ -91,7 +91,7 @@ def offline(situation: Situation) -> list[tuple[str, int]]:
 
 
 class Subscribed:
-    """What members subscribe to, by topic: who has 20,000 of them is asked for each."""
+    """What members subscribe to, by topic: a member with 20,000 of them is asked for each."""
 
     def __init__(self) -> None:
         #: By identity, with what has it, which nothing else has for as long.

@@ -29,8 +29,8 @@ def write_tables(
 ) -> dict[str, int]:
     """Writes the pieces of tables as they come; by table the number of its rows.
 
-    ``places``: by table its folder. A table without any row has a file too: who reads it finds its
-    columns.
+    ``places``: by table its folder. A table without any row has a file too: its reader finds
+    the columns.
     """
     with ExitStack() as stack:
         writers = {

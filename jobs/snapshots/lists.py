@@ -28,7 +28,7 @@ from jobs.snapshots.tables import PIECE_ROWS, table_of
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
 #: not come, they were not lost: the client stopped ...
 _SILENCE: Instant = 75 * SECOND
-#: ... unless it left before: who is listed for longer than two heartbeats did not sign off.
+#: ... unless it left before: a client listed for longer than two heartbeats did not sign off.
 _LISTED: Instant = 60 * SECOND
 #: ... within the 30 s after its last heartbeat, in the middle of them as likely as not.
 _STOPPED_AFTER: Instant = 15 * SECOND

@@ -169,7 +169,7 @@ class Publication:
     def clear(self, tables: Iterable[Location], prefix: str = "") -> None:
         """Removes what other runs left in the folders of tables, their manifests with it.
 
-        Kept are the run that counts and the one before it, for who reads that one, and runs that
+        Kept are the run that counts and the one before it, for those that read it, and runs that
         may be at work. With a ``prefix`` only names that begin so are removed; else all that is
         there is a run's.
         """
