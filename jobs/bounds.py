@@ -1,8 +1,8 @@
 """What an input may ask for at most, so that no line, route or archive costs the night.
 
-Who can write into a topic's route or register a client decides how large they are. Beyond a bound
-one line is left out, by name and with the bound's name, and the rest is audited. The bounds are
-the section ``[bounds]`` of the settings. Workers need them too: nothing but plain values here.
+Anybody who can write into a topic's route or register a client decides how large they are. Beyond a
+bound one line is left out, by name and with the bound's name, and the rest is audited. The bounds
+are the section ``[bounds]`` of the settings. Workers need them too: nothing but plain values here.
 """
 
 from __future__ import annotations

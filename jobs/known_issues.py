@@ -2,7 +2,9 @@
 
 A finding that an entry matches is shown and marked with the entry's reason, and ``--fail-on`` does
 not count it. An entry holds up to its date of expiry and on it; whether it does is judged by the
-date that is audited, so that a night that is run again gives the same reports.
+date that is audited, so that a night that is run again gives the same reports. The entries are no
+part of the settings' fingerprint. Counts include known issues, and ``known`` beside them has those
+alone.
 """
 
 from __future__ import annotations

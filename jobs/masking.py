@@ -4,7 +4,7 @@ Some clients write the key that they sign with into their id (spring-cloud-aliba
 2021.0.5.0, rocketmq-spring before 2.2.0), and whoever sets an instance name by hand may do so too.
 The judgement works with the true ids, for their order decides who takes what. What leaves it is
 masked: report tables, texts, pages, messages. The same secret is the same short hash everywhere, so
-that an id stays the same id.
+that an id stays the same id. Snapshot tables keep the true ids, for the next audit compares them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """The allocator: which client takes which queue, computed as every RocketMQ client computes it.
 
-Standard library and NumPy only; no input or output, no clock.
+Standard library and NumPy only; no input or output, no clock. One module each:
+
+    State -> possible_views -> find_processes -> compute_claims -> count_owners -> evaluate
+          -> find_causes (over repairs.py) -> find_faults (words: descriptions.py; moves.py)
 """
 
 from __future__ import annotations

@@ -172,9 +172,9 @@ def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -
     """The brokers that show which nameserver a process asks.
 
     A client forgets a broker that no route of it names (``MQClientInstance.cleanOfflineBroker``
-    4.9.4, each 30 s), sends it no more heartbeats, and is dropped. So who is listed there has a
-    route with the broker, and who is not has the route without. A broker that gave no list shows
-    neither.
+    4.9.4, each 30 s), sends it no more heartbeats, and is dropped. So a client that is listed there
+    has a route with the broker, and one that is not has a route without it. A broker that gave no
+    list shows neither.
     """
     if len(views) < 2:
         return ()

@@ -47,7 +47,10 @@ NO_READABLE_QUEUE = "NO_READABLE_QUEUE"
 NO_TOPIC = "NO_TOPIC"
 TOO_MANY_QUEUES = "TOO_MANY_QUEUES"
 ROUTE_NOT_KNOWN = "ROUTE_NOT_KNOWN"
+#: A strategy with unknown parameters is not audited: an answer that rests on a guess is a false
+#: alarm.
 STRATEGY_NOT_KNOWN = "STRATEGY_NOT_KNOWN"
+#: Java's strategy throws: every client keeps what it has.
 ALLOCATION_FAILS = "ALLOCATION_FAILS"
 SHARED_BY_BROKER = "SHARED_BY_BROKER"
 QUEUES_CHOSEN = "QUEUES_CHOSEN"
@@ -240,7 +243,10 @@ def _most_queues(state: State) -> int:
 
 
 def _without_queues(state: State, rules: StrategyRules, queues: int) -> Evaluation:
-    """A state of which a route has so many queues that none of them is made."""
+    """A state of which a route has so many queues that none of them is made.
+
+    Anybody who can write a route chooses its numbers, and a lake's tables came through no ingest.
+    """
     return Evaluation(
         coverage=TOO_MANY_QUEUES,
         reason=Text(
@@ -323,7 +329,10 @@ def _why_no_queue(state: State) -> tuple[str, str] | None:
 
 
 def _zones(state: State) -> str:
-    """What a zone route leaves open, in words; nothing where the brokers are in one zone."""
+    """What a zone route leaves open, in words; nothing where the brokers are in one zone.
+
+    No dump shows which clients are in zone mode.
+    """
     zones = {broker.zone_name for broker in state.brokers if broker.zone_name}
     if len(zones) < 2:
         return ""
@@ -340,8 +349,8 @@ def _shared_by_broker(state: State) -> str | None:
     A client that leaves the assignment to the broker (``RebalancePushImpl.clientRebalance``) shares
     the queues of a topic whose mode is POP. With PULL, which is the mode of every retry topic and
     of what a client has in its table, the broker divides them as the client would
-    (``QueryAssignmentProcessor.doLoadBalance`` 5.1.4). Who assigns for itself asks no broker, so
-    the mode is nothing to it.
+    (``QueryAssignmentProcessor.doLoadBalance`` 5.1.4). A client that assigns for itself asks no
+    broker, so the mode is nothing to it.
     """
     is_pull = state.request_mode == PULL or is_retry_topic(state.topic)
     is_pop = state.request_mode == POP and not is_pull
@@ -361,7 +370,11 @@ def _shared_by_broker(state: State) -> str | None:
 
 
 def offline_share(state: State) -> float:
-    """The share of the brokers that a client may ask at which the group has no member."""
+    """The share of the brokers that a client may ask at which the group has no member.
+
+    A group that no list has a member of lost its last one where it is more than half: the very
+    broker that is down must not hide that. Then all of its queues are orphaned.
+    """
     asked = asked_brokers(state)
     return len(asked & set(state.offline_brokers)) / len(asked) if asked else 0.0
 

@@ -100,7 +100,8 @@ class StackedId:
 def confirmed_processes(copies_per_list: list[int]) -> int:
     """How many processes use an id that is so many times in each list that has it.
 
-    The highest multiplicity that two lists confirm, or the only list's; at least one.
+    The highest multiplicity that two lists confirm, or the only list's; at least one. A list
+    without the id neither confirms nor refutes it: a process heartbeats to brokers of its topics.
 
     >>> confirmed_processes([2, 2, 2]), confirmed_processes([2, 1, 1]), confirmed_processes([2])
     (2, 1, 2)
@@ -118,7 +119,8 @@ def count_processes(
     """How many processes use a client id, and in words what shows it.
 
     From the surest to the least sure: what its connections showed in time (``shown``); an id that
-    holds a time or a random part, which no two processes have; what two lists confirm.
+    holds a time or a random part, which no two processes have; what two lists confirm. What the
+    rest of the group does is no evidence.
 
     >>> count_processes("10.0.0.1@app", [2, 1])[0]
     1
@@ -171,7 +173,8 @@ def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
 
     A broker drops a channel on which nothing came for 120 s, at its next scan 10 s later
     (``ClientChannelInfo``, ``ConsumerManager.scanNotActiveChannel``): until then, or for longer
-    where it does not, a client that stopped without a word is a ghost. Only of lists of which
+    where it does not, a client that stopped without a word is a ghost. One death is over before it
+    lasts. Only of lists of which
     another member was heard lately: else it is the collector that stopped listening. A client
     that is silent at one broker and heard at none is silent at all: heartbeats of the others may
     not be collected. A client id behind which there is no process any more (``process_counts``)

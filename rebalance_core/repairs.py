@@ -78,7 +78,10 @@ def _with_copies(entry: ClientList) -> Iterator[tuple[Member, int]]:
 
 
 def give_separate_ids(situation: Situation) -> Situation:
-    """Every process has a separate client id; stale channels keep that of their process."""
+    """Every process has a separate client id; stale channels keep that of their process.
+
+    A new id sorts right behind the old one: a repair must not change who comes before whom.
+    """
     processes = processes_behind(situation.state)
 
     def renamed(entry: ClientList) -> Iterator[Member]:
@@ -178,8 +181,8 @@ def lists_of_topic(state: State) -> list[ClientList]:
 def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Situation:
     """Every broker gives the union of all lists, of each id as often as the longest has it.
 
-    So every client reaches every broker that has the group. With ``only``, a broker's name and id,
-    this one alone does.
+    So every client reaches every broker that has the group. Copies stay, for this must not mend a
+    stale channel as well. With ``only``, a broker's name and id, this one alone does.
     """
     richest: dict[str, list[Member]] = {}
     for entry in lists_of_topic(situation.state):

@@ -57,7 +57,7 @@ class KnownClient(NamedTuple):
     orders_differ: bool = False
 
 
-#: A topic of RocketMQ's has some hundred queues. Who can write a route can claim any number.
+#: A topic of RocketMQ's has some hundred queues. A writer of routes can claim any number.
 MOST_QUEUES = 100_000
 
 

@@ -3,6 +3,10 @@
 The note of a date has the ids of the findings that were delivered, so that a date that is audited
 every hour does not send them every hour. One object has the incidents that are open, whatever date
 they are of. Both are by the name of the destination. A note that cannot be read counts as empty.
+
+NEW is against the last earlier date, so a date that is audited every hour has the same NEW findings
+every hour. What was delivered is noted after the post: a crash between the two posts twice rather
+than never. Incidents are noted before it: one that nobody noted would stay open.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _NO_PERMISSION, _ACL = 16, "AclException"
 
 #: So many bytes of lines are written at a time; a line without its body has about so many.
 _BATCH, _LINE_BYTES = 1 << 20, 300
-#: Who brought no more does not wait for others' lines to be written, up to so many bytes of them.
+#: A small answer does not wait for others' lines to be written, up to so many bytes of them.
 _LITTLE, _MOST_UNWRITTEN = 1 << 16, 4 << 20
 #: So many troubles are kept; there may be as many as lines.
 _MOST_TROUBLES = 1_000

@@ -90,7 +90,7 @@ class Memory:
         >>> [broker.address for broker in memory.brokers]
         ['10.0.0.2:10911']
         """
-        # Who claims the address of one that is known comes after it, and is not asked.
+        # A broker that claims the address of a known one comes after it, and is not asked.
         brokers = sorted(given, key=lambda each: each not in self.brokers)
         places = {each[:3] for each in brokers}
         addresses = {each.address for each in brokers}

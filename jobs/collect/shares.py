@@ -1,4 +1,4 @@
-"""Names that servers give, at most so many in all: who gives most loses the last of his first.
+"""Names that servers give, at most so many in all: the server that gives most loses its last ones.
 
 One server that names hundreds of thousands of groups must not keep the others' from being asked.
 The names are walked through by turns, one of each giver: those of a server that names few come
@@ -32,7 +32,7 @@ class Shares(Generic[Name]):
         #: By who gave them first, in the order in which they came.
         self.given: dict[Giver, list[Name]] = {}
         self.left_out = 0
-        #: Who had as many as anybody when there was no room left: no share grows from then on.
+        #: The givers of as many as any when there was no room left: no share grows from then on.
         self._refused: set[Giver] = set()
 
     def __contains__(self, name: Name) -> bool:

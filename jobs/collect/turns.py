@@ -4,6 +4,10 @@ An address is asked by so many lanes at a time. Lists and routes come first, the
 running infos, which may take the whole time-out each. What an address names is bounded by
 ``shares.py``; its bodies are read for a part of the round's time, and the round ends when its time
 is over.
+
+A broker passes a running info's question on: where no answer comes, the client was silent and not
+the broker, and the address is not given up. After as many silent clients as may be asked at a time
+the broker's others wait for the next round; those that wait longest come first.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ quotes, and a JSON parser reads the rest. All else (``$ref``, single quotes, bla
 is left to ``fastjson.parse``, which reads one token after the other.
 
 ``orjson`` is used where it is installed, the standard library's parser where it is not; what one
-of them refuses is tried by the other, so that both give the same. How deeply a text may nest is
-left to none of them: MAX_DEPTH holds for all. An integer beyond 64 bits is a float, as of orjson.
+of them refuses is tried by the other, so that all ways give the same value, or the same refusal
+(``tests/fuzz``). How deeply a text may nest is left to none of them: MAX_DEPTH holds for all. An
+integer beyond 64 bits is a float, as of orjson.
 """
 
 from __future__ import annotations

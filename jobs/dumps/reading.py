@@ -2,6 +2,10 @@
 not understood, and what is counted of all lines.
 
 The one reader of dumps, on every engine. A damaged archive gives what comes before the damage.
+
+A line that is not understood is quarantined as it came, with its file, its line number and the
+reason. Nothing is lost in between: lines read and lines quarantined add up to all lines. Of a file
+the first ``bounds.quarantined_lines`` are kept, and one row counts the others.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 No row of Spark has a column of ours: a row is a piece. Files are read by Spark's own source
 ``binaryFile``, so with its file systems and credentials, and their bytes are handed to the step.
+
+That is so of files of up to 256 MB, which all are that ingest writes. A larger plain dump is read
+in ranges, a larger table by its row groups, a larger archive as a stream: PyArrow opens each where
+it is read. One that it cannot open is refused in one sentence before anything runs.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""snapshot tables -> dossiers: what every witness reported and when; what is repeated, once."""
+"""snapshot tables -> dossiers: what every witness reported and when; what is repeated, once.
+
+The only step that sees every row. It compares no times, but within ``member_flags.is_expired``.
+"""

@@ -41,7 +41,7 @@ _CLIENT_ID, CLIENT_ADDR = (
 
 def group_of_nobody(topic: str) -> str:
     """The group to which a topic goes that no group subscribes to: that of its name, of a retry
-    topic, else the empty name.
+    topic, else the empty name. So no topic disappears, and none comes twice.
 
     >>> group_of_nobody("%RETRY%G"), group_of_nobody("T")
     ('G', '')
@@ -178,8 +178,8 @@ def _with_sorted_ids(record: Record) -> list[Any]:
 
 def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
     if values["source"] == REQUEST_MODE:
-        # POP where some broker reported it at some time of the window, else PULL. Who changes the
-        # mode does it on one broker after the other, and clients follow at different times: while
+        # POP where some broker reported it at some time of the window, else PULL. The mode
+        # is changed on one broker after the other, and clients follow at different times: while
         # a queue may be shared, that several clients take it is no fault.
         before = dossier.request_modes.get(values["topic"], PULL)
         dossier.request_modes[values["topic"]] = before if values["client_rebalance"] else POP

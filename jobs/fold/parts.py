@@ -1,8 +1,10 @@
 """Slices of the snapshot tables -> parts of runs, and the contents that they name.
 
 Rows become sums of hashes, and only what is distinct becomes Python objects: a poll that brings
-what the poll before brought costs a few numbers. What a slice lacks of a run or of a statement is
-in other slices: see ``runs``.
+what the poll before brought costs a few numbers. A healthy fleet repeats itself, so that the cost
+follows the changes. Where rows have no ids, two hashes of each are summed over the list, in any
+order; a sum that is new becomes a content, and gets the id that ingest would give it. What a slice
+lacks of a run or of a statement is in other slices: see ``runs``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
 """dossiers -> histories: all that the audit publishes of a group, from all runs about it.
 
 Plain Python: no Spark, no pandas, no clock, no files. Times are whole microseconds since 1970 UTC.
+
+    dossier -> situations -> evaluated situations (the core) -> Case (timelines, holdings, ..)
+    a run shows something (Sighting) -> Episode (key, Extent) -> QueueFinding, Stall or Fault
+    rule: (Case, Found) -> Found with more, or with what is known better; severities come last
+    Found -> rows (ids, statuses, known issues)
+
+``history`` has the rules in their order. Each is in a module with its numbers, its reasons and an
+example. All that is found is frozen; ``rows`` makes rows of it once, when all rules are through.
 """

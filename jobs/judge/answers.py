@@ -1,8 +1,8 @@
 """polls -> what each witness reports at each snapshot of the group.
 
 A round takes time: each broker and nameserver was asked at another time, and two collectors
-have two schedules. What a witness gave holds until it gives something else. Where one poll is
-missing between two answers, it is bridged; a longer gap is a time without evidence.
+have two schedules. What a witness gave holds until it gives something else. Where up to two polls
+are missing between two answers they are bridged; a longer gap is a time without evidence.
 
 A process that died without a word stays in the brokers' lists until they drop its connection, up to
 130 s after its last heartbeat (``ConsumerManager.scanNotActiveChannel``). Until then its slot is
@@ -206,8 +206,8 @@ def times_of(
 
 #: ``SYSTEM_ERROR``: the broker does not list the client. That is no evidence about the client.
 _NOT_LISTED = 1
-#: Questions that fail for longer than a heartbeat takes (30 s). Who stops in order leaves all lists
-#: at once: no question follows.
+#: Questions that fail for longer than a heartbeat takes (30 s). A client that stops in order leaves
+#: all lists at once: no question follows.
 _UNANSWERED: Instant = 30 * SECOND
 
 

@@ -1,6 +1,8 @@
 """situations -> the core's verdict on each, once however often it was so.
 
-On Spark a pandas UDF does it, on any core; in one process the same function is called.
+What travels to where it is done is a ``Question``: some situations, of about 100 ms of work, and
+the lists that they name, each once. The states are made there. On Spark a pandas UDF does it, on
+any core; in one process the same function is called.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def offline(situation: Situation) -> list[tuple[str, int]]:
 
 
 class Subscribed:
-    """What members subscribe to, by topic: who has 20,000 of them is asked for each."""
+    """What members subscribe to, by topic: a member with 20,000 of them is asked for each."""
 
     def __init__(self) -> None:
         #: By identity, with what has it, which nothing else has for as long.

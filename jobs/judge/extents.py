@@ -24,7 +24,7 @@ from jobs.kinds import PERSISTENT, TRANSIENT
 Key = TypeVar("Key")
 Shown = TypeVar("Shown")
 
-#: What was gone for longer has ended: whoever looked at it then found nothing wrong.
+#: What was gone for longer has ended: a person who looked at it then found nothing wrong.
 _LONGEST_GAP = 30 * 60 * SECOND
 
 

@@ -143,7 +143,7 @@ def _released(
     """The client ids that came with a release of the whole group, each with the time of its join.
 
     The changes of a release follow each other within the time after which a process that stopped
-    without a word is gone. Who came in it stays, and they are nearly all members at its end.
+    without a word is gone. Those that came in it stay, and they are nearly all members at its end.
     """
     released: set[tuple[str, Instant]] = set()
     for wave in _waves(reassignments, expiry):

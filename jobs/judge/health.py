@@ -106,7 +106,7 @@ def _queue_minutes(kind: str, findings: Iterable[QueueFinding]) -> float:
 def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
     """The row of ``group_health`` of a topic that has a route and that no group subscribes to.
 
-    Nobody reads the topic, or whoever does was not polled.
+    Nobody reads the topic, or its readers were not polled. It keeps its row all the same.
     """
     times = sorted({time for run in routes for time in run.times})
     at_end = [readable(run.brokers) for run in routes if times[-1] in run.times]

@@ -53,14 +53,14 @@ def held_findings(case: Case) -> list[QueueFinding]:
     """The lasting orphans and duplicates that the holdings show and the computation does not.
 
     A queue that is computed for a client under every view and that nobody holds is ORPHANED. One
-    that two hold at a time is DUPLICATE; of two that consume in order, the one that the broker
-    gave no lock waits, and does not count. Where the members' strategy was not found, nothing is
+    that two hold at a time is DUPLICATE; of two that consume in order, the one that the broker gave
+    no lock waits, and does not count. Where the members' strategy was not found, nothing is
     computed, and every readable queue is due. A round counts where all processes answered in one
-    phase and no change explains what they hold (two that hold a queue need no third). Who does not
-    reach a queue's broker does not read it, whatever its table has. Where some processes do not
-    answer, the owners' answers and the queue's offset decide: where messages wait and the offset
-    does not move, no other process reads it either. Where it moves again and again, somebody reads
-    the queue, whatever the answers show.
+    phase and no change explains what they hold (two that hold a queue need no third). A process
+    that does not reach a queue's broker does not read it, whatever its table has. Where some
+    processes do not answer, the owners' answers and the queue's offset decide: where messages wait
+    and the offset does not move, no other process reads it either. Where it moves again and again,
+    somebody reads the queue, whatever the answers show.
     """
     drift: dict[str, list[Drift]] = {
         topic: []

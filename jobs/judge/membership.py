@@ -4,7 +4,13 @@ different times.
 While a client joins or leaves, one broker was asked before it and another after it. That is no
 disagreement: there is one moment at which the client joined, and every poll fits it. Two brokers
 disagree about a client where one of them, asked before and after, gave the same each time, and the
-other gave something else in between.
+other gave something else in between. Brokers that all report the truth, each at another time, never
+disagree.
+
+A client that a broker lacks for longer than a heartbeat takes, while another broker lists it, does
+not reach that broker: it gets no list from it and reads no queue of it. At one poll alone it may
+have got a list without itself. On a real cluster, in 22 of 26 rounds nobody had the four queues of
+the broker that one client could not reach: by the odds of the draws it is two of three.
 """
 
 from __future__ import annotations

@@ -101,10 +101,10 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnectin
     minutes. Two processes that share an id have two ports each time, and replace none; twelve that
     share one and are deployed replace twelve, but none of the new ones.
 
-    What nearly all members of the group do at a time on a broker, once
-    or twice, is a restart of the broker; who was in no list before it came anew was restarted.
-    Neither counts. A connection of a new process, as its start time shows, is no reconnection, but
-    may be one of many restarts.
+    What nearly all members of the group do at a time on a broker, once or twice, is a restart of
+    the broker; a client that was in no list before it came anew was restarted. Neither counts. A
+    connection of a new process, as its start time shows, is no reconnection, but may be one of many
+    restarts.
     """
     channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:

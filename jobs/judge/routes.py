@@ -48,7 +48,7 @@ def find_route_changes(
 ) -> list[RouteChange]:
     """The changes of a topic's readable queues, in time, each at its first poll.
 
-    A route with more queues than ``most_queues`` is no route that counts, and no change.
+    Routes with more queues than ``most_queues`` do not count, and show no change.
     """
     runs_of: dict[str, list[RouteRun]] = defaultdict(list)
     for run in routes:

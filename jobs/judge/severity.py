@@ -1,7 +1,7 @@
 """How bad it is: the one place that decides the severity of findings, stalls and faults.
 
 INFO: it passed by itself. WARNING: it lasts. CRITICAL: it lasts, and messages are not read, or not
-in their order.
+in their order. Page, gate, alerts and summary read the column.
 """
 
 from __future__ import annotations

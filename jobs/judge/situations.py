@@ -95,7 +95,10 @@ class Situations:
 
 
 def find_situations(dossier: Dossier, terms: Terms) -> Situations:
-    """The situations of each topic of the group."""
+    """The situations of each topic of the group.
+
+    A topic stays with its group for the whole window, also when no member subscribes any more.
+    """
     group = _GroupInTime.of(dossier, terms.heartbeat_expiry_seconds)
     return Situations(
         {
@@ -226,7 +229,7 @@ def routes_in_force(
 ) -> tuple[Numbers, list[GivenRoutes | None]]:
     """What the nameservers gave, and the snapshots from which on they gave it, ascending.
 
-    None where there is no route.
+    None where there is no route: the period stays in the history all the same (ROUTE_NOT_KNOWN).
 
     A nameserver's route holds until that nameserver gives another, at most ``max_age``. Where it
     was asked before the route changed, and another nameserver after it, the new one counts: its

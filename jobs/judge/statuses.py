@@ -1,4 +1,10 @@
-"""findings, against the previous published run -> what is new, what goes on, what ended."""
+"""findings, against the previous published run -> what is new, what goes on, what ended.
+
+The open findings of the run before are parts of the dossier, like the runs of any witness. NEW and
+PERSISTING are with the findings; what is RESOLVED, or was not audited this time, is in
+``former_findings``. The run before is that of the last earlier date, whenever either was published:
+a late night leaves the chain whole.
+"""
 
 from __future__ import annotations
 

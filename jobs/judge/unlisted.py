@@ -124,7 +124,7 @@ def _times(episode: QueueFinding) -> Sequence[tuple[Instant, Instant]]:
 def unlisted_consumers(refuted: Iterable[QueueFinding]) -> list[Fault]:
     """One fault per topic, over its queues that are no orphans by ``find_refuted``.
 
-    Only where a broker lists nobody at all. Else who reads them may be listed: a member that
+    Only where a broker lists nobody at all. Else their reader may be listed: a member that
     chooses its queues itself, or one that the lists show otherwise than it is.
     """
     of_topic: dict[str, list[QueueFinding]] = defaultdict(list)

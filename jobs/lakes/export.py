@@ -1,4 +1,10 @@
-"""The report tables of a date into a lake: the run that counts, and each date once."""
+"""The report tables of a date into a lake: the run that counts, and each date once.
+
+An export is a copy, made by the commits of the lake. The library's optimistic lock is all that
+keeps two exports apart: the table is opened, then the pointer is read, then the rows of the date
+are replaced. What another one commits in between is a conflict, and the pointer is read anew. At
+the end all tables must be of the run that counts then.
+"""
 
 from __future__ import annotations
 

@@ -47,8 +47,10 @@ def choose_engine(
     """The engine that was asked for; else by the size of the dumps, or of the snapshot tables.
 
     Spark where it was called by spark-submit or with a master, and where the input does not lie on
-    this machine. ``workers``: processes that were asked for; None: one for each core, or one alone
-    for a small input. Raises SettingsError for the local engine together with Spark's options, and
+    this machine; also for dumps of more than 1 GiB of text (an archive counts 25 times its size),
+    and for tables of more than 20 million rows, by the sizes and footers of the files. ``workers``:
+    processes that were asked for; None: one for each core, or one alone for a small input (64 MiB,
+    2 million rows). Raises SettingsError for the local engine together with Spark's options, and
     for Spark with workers.
     """
     for_spark = "spark-submit" if is_submitted else "--master" if master is not None else None

@@ -137,7 +137,7 @@ class ReadDumps:
 
 
 def _lines_before(slices: Sequence[Slice], lines: Mapping[int, int]) -> dict[int, int]:
-    """By slice the lines of its file before it."""
+    """By slice the lines of its file before it: the reader of a range counts from its beginning."""
     found: dict[int, int] = {}
     of_files: dict[str, int] = defaultdict(int)
     for each in slices:

@@ -1,4 +1,9 @@
-"""The snapshot tables of an audit: which of them are read, as which slices, and how each is cut."""
+"""The snapshot tables of an audit: which of them are read, as which slices, and how each is cut.
+
+Ingest writes an id with each poll (``list_id``, ``route_id``), and each distinct content once
+(``member_lists``, ``route_contents``): an audit with ids reads one narrow row for each answer.
+``heartbeats`` and ``topic_routes`` stay the public contract: a lake that has them needs no ingest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Pieces of tables -> Parquet files, on any file system that PyArrow reaches."""
+"""Pieces of tables -> Parquet files, on any file system that PyArrow reaches.
+
+The driver writes them, from the pieces as they come: no worker needs a way to the reports.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ def write_tables(
 ) -> dict[str, int]:
     """Writes the pieces of tables as they come; by table the number of its rows.
 
-    ``places``: by table its folder. A table without any row has a file too: who reads it finds its
-    columns.
+    ``places``: by table its folder. A table without any row has a file too: its reader finds
+    the columns.
     """
     with ExitStack() as stack:
         writers = {

@@ -1,6 +1,7 @@
 """Pictures as shapes with coordinates: what the templates write down as SVG.
 
-One path holds all cells of one owner, so that a picture of a day stays small.
+One path holds all cells of one owner, so that a picture of a day stays small. Colour is never
+alone: owners have numbers, orphans a lattice and a cross, duplicates stripes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The report as a page and as a ticket: the templates, and what they escape.
 
-The page may run one script: the policy names it by its hash.
+The page may run one script, ``templates/page.js``: the Content-Security-Policy names it by its
+hash, and lets nothing load. It filters, and adds local times beside those in UTC, in the pictures
+too; without it all can be read.
 
 Every value that a template prints is escaped, unless it is Markup: in HTML by Jinja2's autoescape,
 in Markdown by ``_markdown``, and in both control and direction characters are shown as escapes.

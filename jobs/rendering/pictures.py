@@ -334,6 +334,8 @@ def _fault_bars(states: States, faults: Sequence[Row]) -> tuple[FaultBar, ...]:
 def after_repair(states: States, fault: Row) -> AfterRepair | None:
     """The allocation in the last state that shows a fault, and that after its repair.
 
+    The second follows from ``moves`` of the table: the page proves nothing by itself.
+
     ``fault`` is a row of ``group_faults``; None where the state was not published or the repair
     moves no queue.
     """

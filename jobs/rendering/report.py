@@ -1,4 +1,9 @@
-"""The report of a published run, as values: everything that the page shows, and no markup."""
+"""The report of a published run, as values: everything that the page shows, and no markup.
+
+It is built from the published tables alone: whoever has these can make the page again. What finds
+the problems of a large fleet is put together in Arrow; rows are read for the topics alone that have
+pictures. Problems are grouped by their main cause, for what repairs one group repairs the next.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What is wrong with one topic of one group: the one reading of the published tables.
 
 A table has a row per queue and run, far too many for a person. A problem is all that the rows of a
-place show together: what, how bad, how sure, who, since when, why, and what to do. Whoever says
+place show together: what, how bad, how sure, who, since when, why, and what to do. All that says
 anything of a run (the page, the ticket, the message) says it by these problems, worst first, so
 that no two can disagree.
 """

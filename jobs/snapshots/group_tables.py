@@ -38,8 +38,8 @@ _LASTS = 300 * SECOND
 _SAME_POLLS, _SAME_TIME = 20, 600 * SECOND
 #: Shares are whole steps of so many percent, so that they stay equal from one ingest to the next.
 _STEP = 5
-#: A client heartbeats this often (``ClientConfig.heartbeatBrokerInterval``). Who polls in step with
-#: it always meets the table of the same member ...
+#: A client heartbeats this often (``ClientConfig.heartbeatBrokerInterval``). Polls in step with it
+#: always meet the table of the same member ...
 _HEARTBEAT: Instant = 30 * SECOND
 #: ... and its polls leave more than so much of the time between two heartbeats without a look.
 _NEVER_LOOKED_AT: Instant = 5 * SECOND

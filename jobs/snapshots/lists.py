@@ -28,7 +28,7 @@ from jobs.snapshots.tables import PIECE_ROWS, table_of
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
 #: not come, they were not lost: the client stopped ...
 _SILENCE: Instant = 75 * SECOND
-#: ... unless it left before: who is listed for longer than two heartbeats did not sign off.
+#: ... unless it left before: a client listed for longer than two heartbeats did not sign off.
 _LISTED: Instant = 60 * SECOND
 #: ... within the 30 s after its last heartbeat, in the middle of them as likely as not.
 _STOPPED_AFTER: Instant = 15 * SECOND
@@ -40,8 +40,8 @@ def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instan
     ``heartbeats`` are those of the client over any of its connections, so that one that reconnects
     is not silent; ``heard_until`` is when the last one of any member came: until then somebody
     listened. A broker drops a client that stopped without a word 120 to 130 s later; until then its
-    slot is in everybody's list. Who is heard again was frozen: it holds its queues meanwhile, and
-    a frozen process is another fault.
+    slot is in everybody's list. A client that is heard from again was only frozen: it holds its
+    queues meanwhile, and a frozen process is another fault.
 
     >>> _is_silent(50 * SECOND, [0], 99 * SECOND), _is_silent(10 * SECOND, [0], 99 * SECOND)
     (True, False)

@@ -47,7 +47,7 @@ def create(path: Path, data: bytes) -> None:
 
 
 def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Writes a file in one step: who reads it sees the old bytes or the new.
+    """Writes a file in one step: a reader sees the old bytes or the new.
 
     Each temporary file has another name, so that two writers never write into one.
     """

@@ -1,9 +1,8 @@
-"""A courtesy among writers: who finds another one at work waits for it, instead of losing to it.
+"""A courtesy among writers: one that finds another at work waits for it, instead of losing to it.
 
-Whoever wants to write puts a claim into the folder of claims, then lists the folder. It holds the
-lease where it sees no other claim; else it takes its claim back and tries again later. Where
-listings are late two may hold it: then the pointer decides (``publication.py``), for that is
-created once.
+A writer puts a claim into the folder of claims, then lists the folder. It holds the lease where it
+sees no other claim; else it takes its claim back and tries again later. Where listings are late two
+may hold it: then the pointer decides (``publication.py``), for that is created once.
 
 A claim that nobody renews lapses. The times that the file system itself gave the two claims show
 whether it did: no clock of this machine is compared with one of another.

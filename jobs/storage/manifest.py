@@ -1,7 +1,10 @@
 """What a run wrote, so that a reader can check that all of it is there, and is what was written.
 
 A manifest names every file of every table with its size, its rows and its digest, and has a digest
-of itself. It is JSON: whoever has lost everything else can read it.
+of itself. It is JSON: a person who has lost everything else can read it.
+
+What was written is read back before it counts, rows by the footers and bytes by the digest: an
+error of a disk, or another process that clears the folder, ends the run and not the report.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@
     <root>/_claims/<name>/                       who is writing
 
 The pointer with the highest number counts. A writer takes the number after it when it begins, and
-creates its pointer last, once: who finds its number taken has lost to another writer, and nothing
-of its run counts. So neither a lapsed lease nor a late listing lets two runs into one place. A run
-that dies leaves the run before as it was, and the next one clears what it left. A pointer that
-cannot be read is as good as the last whole manifest.
+creates its pointer last, once: a writer that finds its number taken has lost to another one, and
+nothing of its run counts. So neither a lapsed lease nor a late listing lets two runs into one
+place. A run that dies leaves the run before as it was, and the next one clears what it left. A
+pointer that cannot be read is as good as the last whole manifest.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Publication:
             try:
                 yield number
             except (OSError, DamagedError) as error:
-                # Who published has cleared away what this one wrote.
+                # The one that published has cleared away what this one wrote.
                 if self._run_of(number) not in (None, run_id):
                     raise self._lost() from error
                 raise
@@ -169,7 +169,7 @@ class Publication:
     def clear(self, tables: Iterable[Location], prefix: str = "") -> None:
         """Removes what other runs left in the folders of tables, their manifests with it.
 
-        Kept are the run that counts and the one before it, for who reads that one, and runs that
+        Kept are the run that counts and the one before it, for those that read it, and runs that
         may be at work. With a ``prefix`` only names that begin so are removed; else all that is
         there is a run's.
         """

@@ -4,7 +4,8 @@
     <reports>/summary/dt=<date>/run=<run id>/summary.json
     <reports>/_published/dt=<date>.<number>.json           names a run; the last one counts
 
-Of a date the run that counts has report tables, and the one before it until the next run.
+Of a date the run that counts has report tables, and the one before it until the next run. A reader
+that takes the tables by a pattern has to join them with the last pointers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only files and folders with the names that runs give them are removed; all others stay. A date goes
 under its lease and its pointer goes first, so that a reader finds the date whole or does not find
-it. Whoever is killed in between leaves the rest to the next one.
+it. A run that is killed in between leaves the rest to the next one.
 
 Days are counted back from the last published date, not from today: no report disappears because
 the audits stopped, or because a clock is wrong. The last published date is never removed.

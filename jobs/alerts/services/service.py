@@ -1,4 +1,7 @@
-"""What the services have in common: a message becomes requests, an answer becomes a verdict."""
+"""What the services have in common: a message becomes requests, an answer becomes a verdict.
+
+The service says what was delivered, and not the HTTP status: some answer 200 with an error code.
+"""
 
 from __future__ import annotations
 
