@@ -21,7 +21,7 @@ FOR_ALL = -1
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 #: About so many bytes are in a piece of rows: it travels as one value.
-_MOST_BYTES = 16 << 20
+_MOST_BYTES = 4 << 20
 
 
 #: Values beyond so many bytes are compressed; a pickle begins with another byte than their mark.

@@ -58,9 +58,10 @@ _BY_NAME = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
-#: So many bytes are collected at once; more come partition by partition. What comes of so small an
+#: So many bytes are collected at once; more come in parts of so many. What comes of so small an
 #: input is not measured first.
 _COLLECTED_AT_ONCE = 64 << 20
+_COLLECTED_PART = 16 << 20
 _SMALL_INPUT = 8 << 20
 #: A task costs as much as a megabyte of input. For each core there are a few, so that none waits
 #: for the last one; of a large input each holds about so many bytes.
@@ -184,9 +185,18 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return Frame(done.rows.where(F.col("kind") != _QUESTION)).and_also(ended)
 
     def collect(self, pieces: Frame) -> Iterator[Piece]:
-        """The pieces; few of them are held in the driver at a time."""
-        at_once = self._is_small or self._size_of(pieces) <= _COLLECTED_AT_ONCE
-        for row in pieces.rows.collect() if at_once else pieces.rows.toLocalIterator():
+        """The pieces; few of them are held in the driver at a time.
+
+        Java holds a partition as a whole, and those of a giant group are in one.
+        """
+        size = 0 if self._is_small else self._size_of(pieces)
+        parts = -(-size // _COLLECTED_PART)
+        rows = (
+            pieces.rows.collect()
+            if size <= _COLLECTED_AT_ONCE
+            else pieces.rows.repartition(parts).toLocalIterator()
+        )
+        for row in rows:
             yield Piece(row[0], row[1], bytes(row[2]))
 
     def _size_of(self, pieces: Frame) -> int:
