@@ -19,11 +19,12 @@ from jobs.judge.case import Case
 from jobs.judge.channels import Channel, Starts, by_broker, starts_of
 from jobs.judge.dossier import Broker
 from jobs.judge.extents import Extent
-from jobs.judge.findings import Fault, Found
+from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.flapping import Life, successions
 from jobs.judge.words import MOST_NAMES
 from jobs.kinds import FLAPPING, PERSISTENT, RECONNECTING
 from rebalance_core.english import count, joined, list_of
+from rebalance_core.findings import POSSIBLE
 from rebalance_core.repairs import STALE_CHANNEL
 from rebalance_core.texts import Text
 
@@ -355,17 +356,24 @@ def _fault(case: Case, each: Reconnecting, others: int) -> Fault:
 
 
 def blamed(_: Case, found: Found) -> Found:
-    """The queues that an old connection causes have the cause RECONNECTING meanwhile."""
+    """The queues that an old connection causes have the cause RECONNECTING meanwhile.
+
+    Each connection takes the queues and gives them back within a round or two. Where some snapshots
+    show them with their owner, nobody knows how it was between two of them: it is POSSIBLE.
+    """
     reconnecting = [fault for fault in found.faults if fault.fault == RECONNECTING]
-    return replace(
-        found,
-        queues=tuple(
-            replace(each, causes=tuple(sorted({*each.causes, RECONNECTING})))
-            if STALE_CHANNEL in each.causes and any(map(each.overlaps, reconnecting))
-            else each
-            for each in found.queues
-        ),
-    )
+
+    def blame(finding: QueueFinding) -> QueueFinding:
+        if STALE_CHANNEL not in finding.causes or not any(map(finding.overlaps, reconnecting)):
+            return finding
+        has_gaps = finding.extent.share_of_time < 1
+        return replace(
+            finding,
+            causes=tuple(sorted({*finding.causes, RECONNECTING})),
+            certainty=POSSIBLE if has_gaps else finding.certainty,
+        )
+
+    return replace(found, queues=tuple(map(blame, found.queues)))
 
 
 def with_remedies(faults: Iterable[Fault], unsteady: Sequence[Fault]) -> tuple[Fault, ...]:

@@ -259,3 +259,11 @@ def test_an_old_connection_of_a_client_that_reconnects_is_not_left_to_pass():
     found_ = with_remedies([*stale, ghost], [reconnects])
 
     assert [each.remedy for each in found_] == ["look at the network", "none", "restart it"]
+
+
+@pytest.mark.parametrize(("share_of_time", "certainty"), [(1.0, "CERTAIN"), (0.8, "POSSIBLE")])
+def test_between_two_rounds_of_a_client_that_reconnects_nobody_knows(share_of_time, certainty):
+    fault = fault_of("RECONNECTING", client_ids=("a",))
+    queue = queue_finding(causes=("STALE_CHANNEL",), share_of_time=share_of_time)
+    (found_queue,) = blamed(case(), Found(queues=(queue,), faults=(fault,))).queues
+    assert found_queue.certainty == certainty
