@@ -40,7 +40,7 @@ from jobs.reports.commands import Commands, commands_for, where_published
 from jobs.reports.problems import Problem, Queue
 from jobs.reports.words import begin, in_words, meaning_of, sentences, titled, within
 from jobs.text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
-from rebalance_core.english import count, noun
+from rebalance_core.english import agreeing, count
 from rebalance_core.texts import Text
 
 #: How many different remedies of one cause are listed together.
@@ -209,6 +209,7 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
     )
     t = _translate(language, shown)
     environment.globals |= {
+        "agreeing": agreeing,
         "begin": begin,
         "clock": _clock,
         "count": count,
@@ -222,7 +223,6 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
         "meaning_of": meaning_of,
         "minutes": _minutes,
         "named": lambda name: _named(language.of(name)),
-        "noun": noun,
         "sentences": sentences,
         "share": _share,
         "signs": LEVEL_SIGNS,

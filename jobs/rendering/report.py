@@ -29,7 +29,7 @@ from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published
 from rebalance_core import MessageQueue
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import count, list_of, noun
+from rebalance_core.english import agreeing, count, list_of
 from rebalance_core.texts import Text
 
 #: How many rows the lists of the page have at most; the tables have them all.
@@ -279,11 +279,11 @@ def _verdict(problems: Sequence[Problem], coverage: Row, unreadable: Sequence[Ro
         groups = len({problem.place[:2] for problem in counted})
         ongoing = sum(problem.ongoing for problem in counted)
         critical = sum(problem.severity == "CRITICAL" for problem in counted)
-        faults = Text(
-            "{topics} of {groups} {have} lasting faults",
+        faults = agreeing(
+            len(counted),
+            "{topics} of {groups} [has|have] lasting faults",
             topics=_topics(counted),
             groups=count(groups, "group"),
-            have=noun(len(counted), "has", "have"),
         )
         if critical == len(counted) > 1:
             sentence = Text("{faults}, all critical.", faults=faults)
@@ -291,9 +291,10 @@ def _verdict(problems: Sequence[Problem], coverage: Row, unreadable: Sequence[Ro
             sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
         else:
             sentence = Text("{faults}.", faults=faults)
-        are = noun(ongoing, "is", "are")
         remarks.append(
-            Text("{number:,} {are} still there in the last snapshot.", number=ongoing, are=are)
+            agreeing(
+                ongoing, "{number:,} [is|are] still there in the last snapshot.", number=ongoing
+            )
             if ongoing
             else Text("None of them is there in the last snapshot any more.")
         )
@@ -331,10 +332,10 @@ def _verdict(problems: Sequence[Problem], coverage: Row, unreadable: Sequence[Ro
             ),
             (
                 not_audited,
-                Text(
-                    "{topics} {were} not audited: the coverage says why.",
+                agreeing(
+                    len(not_audited),
+                    "{topics} [was|were] not audited: the coverage says why.",
                     topics=_topics(not_audited),
-                    were=noun(len(not_audited), "was", "were"),
                 ),
             ),
         )

@@ -443,8 +443,8 @@ def _messages_left(predicted: WhatIf) -> Iterator[str]:
     in_all = sum(left.values())
     danger = agreeing(
         in_all,
-        "NOT safe: {messages} that the group has not consumed lies in queues that go: {queues}.",
-        "NOT safe: {messages} that the group has not consumed lie in queues that go: {queues}.",
+        "NOT safe: {messages} that the group has not consumed [lies|lie] in queues that go: "
+        "{queues}.",
         messages=count(in_all, "message"),
         queues=queue_ranges(left),
     )
@@ -459,8 +459,7 @@ def _backlog_not_known(predicted: WhatIf) -> Iterator[str]:
     unseen = [queue for queue in predicted.queues_gone if queue not in (predicted.backlog or {})]
     danger = agreeing(
         len(unseen),
-        "NOT safe as far as the dumps show: {queues} goes",
-        "NOT safe as far as the dumps show: {queues} go",
+        "NOT safe as far as the dumps show: {queues} [goes|go]",
         queues=queue_ranges(unseen),
     )
     yield Text(
@@ -519,17 +518,16 @@ def _looked_at(sentence: Text, ways: Ways) -> Text:
     )
 
 
-#: By kind how one queue is taken, and how several are.
 _TAKEN = {
-    DUPLICATE: ("{queues} is taken by several", "{queues} are taken by several"),
-    ORPHANED: ("{queues} is taken by nobody", "{queues} are taken by nobody"),
+    DUPLICATE: "{queues} [is|are] taken by several",
+    ORPHANED: "{queues} [is|are] taken by nobody",
 }
 
 
 def _what_is_wrong(between: Between) -> str:
     wrong = {DUPLICATE: between.duplicates, ORPHANED: between.orphans}
     return joined(
-        agreeing(len(queues), *_TAKEN[kind], queues=queue_ranges(queues))
+        agreeing(len(queues), _TAKEN[kind], queues=queue_ranges(queues))
         for kind, queues in wrong.items()
         if queues
     )
