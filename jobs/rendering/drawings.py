@@ -22,7 +22,7 @@ from jobs.rendering.pictures import (
     whole,
 )
 from jobs.reports.problems import Queue
-from jobs.reports.words import in_words, titled
+from jobs.reports.words import in_words
 from jobs.text import display_width
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
@@ -165,7 +165,7 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame =
             Label("name", names_end, y + 13, shorten(bar.fault, frame.longest_name), bar.fault)
         )
         path = "".join(_bar(at(s), at(e), y + 4, _LANE - 8) for s, e in bar.periods)
-        shapes.append(Shape("fault", path, titled(kind_of(bar.fault))))
+        shapes.append(Shape("fault", path, kind_of(bar.fault).title))
         y += _LANE
     if timeline.changes:
         labels.append(Label("name", names_end, y + 13, Text("joined ▲ left ▼")))
