@@ -214,7 +214,6 @@ FAULTS = (
 OF_ONE_CLIENT = frozenset(
     {DUPLICATE_CLIENT_ID, STALE_CHANNEL, FROZEN_PROCESS, RECONNECTING, CLIENT_NOT_ANSWERING}
 )
-DRIFTS = (HELD_NOT_COMPUTED, COMPUTED_NOT_HELD)
 
 #: What a finding can be marked as a known issue by.
 FINDING_KINDS = tuple(dict.fromkeys((*QUEUE_FINDINGS.values(), *VERDICTS, *FAULTS)))

@@ -287,16 +287,16 @@ def what_happened(published: Published) -> list[str]:
     return lines
 
 
+#: What is found by the tables of ``QUEUE_FINDINGS``, in their order.
+_FOUND = ("orphaned", "duplicated", "stalled queues")
+
+
 def sum_up(published: Published, reports: Location | None) -> str:
     """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
     figures = [
         f"{findings[name]['persistent']} persistent of {findings[name]['total']} {words}"
-        for name, words in (
-            ("orphaned_queues", "orphaned"),
-            ("duplicate_queues", "duplicated"),
-            ("stalled_queues", "stalled queues"),
-        )
+        for name, words in zip(QUEUE_FINDINGS, _FOUND, strict=True)
     ]
     known_issues = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
     if known_issues:
