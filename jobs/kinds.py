@@ -185,6 +185,8 @@ QUEUE_FINDINGS = {
     "duplicate_queues": DUPLICATE,
     "stalled_queues": STALLED,
 }
+#: The tables of what has a severity and an id.
+GRADED_TABLES = (*QUEUE_FINDINGS, "group_faults")
 VERDICTS = (STACKED, STALE_CHANNEL)
 #: The kinds of events: what happened, whatever was found of it.
 MASTER_LEFT = "MASTER_LEFT"
