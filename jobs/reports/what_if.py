@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jobs.judge.moment import Moment
@@ -196,22 +197,20 @@ def _load(predictions: Predictions) -> dict[str, tuple[float | None, float | Non
     no_retries = [
         (m, predicted) for m, predicted in predictions if not is_retry_topic(m.state.topic)
     ] or predictions
-    before, after = (
-        _sums([queues_by_client(each.allocations) for each in evaluations])
-        for evaluations in (
-            [predicted.before for _, predicted in no_retries],
-            [predicted.after for _, predicted in no_retries],
-        )
-    )
+    before = _sums(predicted.before for _, predicted in no_retries)
+    after = _sums(predicted.after for _, predicted in no_retries)
     return {
         shown_id(client_id): (before.get(client_id), after.get(client_id))
         for client_id in sorted(before | after)
     }
 
 
-def _sums(of_topics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    ids = sorted({client_id for each in of_topics for client_id in each})
-    return {each: round(sum(of.get(each, 0.0) for of in of_topics), 9) for each in ids}
+def _sums(of_topics: Iterable[Evaluation]) -> dict[str, float]:
+    sums: dict[str, float] = defaultdict(float)
+    for each in of_topics:
+        for client_id, queues in queues_by_client(each.allocations).items():
+            sums[client_id] += queues
+    return {client_id: round(queues, 9) for client_id, queues in sums.items()}
 
 
 def _number(queues: float | None) -> str:
