@@ -6,9 +6,7 @@ What is not there cannot be found, so an all-clear is worth no more than these s
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.instants import SECOND, Instant, to_datetime
 from jobs.schemas import BROKER_POLLS
 from jobs.text import iso
 from jobs.window import Window
@@ -47,45 +46,44 @@ def dumps_that_lack_lines(endings: Mapping[str, Text], lines: Mapping[str, int])
     )
 
 
-def polls_that_lack(polls: ds.Dataset, window: Window) -> list[Text]:
-    """A sentence for each cluster that lacks rounds, and for each broker that never answered."""
-    columns = ["cluster", "snapshot_time", "broker_name", "broker_id", "outcome"]
-    if not set(columns) <= set(polls.schema.names):
-        return []
-    rows = polls.to_table(columns=columns, filter=window.filter_of(BROKER_POLLS, polls.schema))
-    return [*_first(_missed_rounds(rows)), *_first(_silent_brokers(rows))]
+def rounds_that_are_missed(rounds: Mapping[str, Collection[Instant]]) -> list[Text]:
+    """A sentence for each cluster that lacks rounds."""
+    return _first(_missed_rounds(rounds))
 
 
-def _missed_rounds(rows: pa.Table) -> Iterator[Text]:
-    times: dict[str, list[datetime]] = defaultdict(list)
-    for row in rows.group_by(["cluster", "snapshot_time"]).aggregate([]).to_pylist():
-        times[row["cluster"]].append(row["snapshot_time"])
-    for cluster, of_cluster in sorted(times.items()):
+def _missed_rounds(rounds: Mapping[str, Collection[Instant]]) -> Iterator[Text]:
+    for cluster, of_cluster in sorted(rounds.items()):
         if len(of_cluster) < _LEAST_ROUNDS:
             continue
-        gaps = [
-            (later - earlier, earlier, later) for earlier, later in pairwise(sorted(of_cluster))
-        ]
+        times = sorted(of_cluster)
+        gaps = [(later - earlier, earlier, later) for earlier, later in pairwise(times)]
         # Of two collectors with two schedules most gaps are the longer ones.
-        usual = quantiles([gap / timedelta(seconds=1) for gap, _, _ in gaps], n=4)[2]
-        missed = [each for each in gaps if each[0] > timedelta(seconds=_LATE * usual)]
+        usual = quantiles([gap / SECOND for gap, _, _ in gaps], n=4)[2]
+        missed = [each for each in gaps if each[0] > _LATE * usual * SECOND]
         if missed:
             _, earlier, later = max(missed)
-            rounds = sum(round(gap / timedelta(seconds=usual)) - 1 for gap, _, _ in missed)
+            absent = sum(round(gap / (usual * SECOND)) - 1 for gap, _, _ in missed)
             yield Text(
                 "cluster {cluster}: rounds come each {seconds:.0f} s, and some are missing "
                 "({number:,}); the longest time without one is from {earlier} to {later}",
                 cluster=cluster,
                 seconds=usual,
-                number=rounds,
-                earlier=iso(earlier),
-                later=iso(later),
+                number=absent,
+                earlier=iso(to_datetime(earlier)),
+                later=iso(to_datetime(later)),
             )
 
 
-def _silent_brokers(rows: pa.Table) -> Iterator[Text]:
-    answered = pc.not_equal(rows["outcome"], pa.scalar("NO_ANSWER"))
+def brokers_that_are_silent(polls: ds.Dataset, window: Window) -> list[Text]:
+    """A sentence for each broker that never answered."""
+    return _first(_silent_brokers(polls, window))
+
+
+def _silent_brokers(polls: ds.Dataset, window: Window) -> Iterator[Text]:
     key = ["cluster", "broker_name", "broker_id"]
+    of_window = window.filter_of(BROKER_POLLS, polls.schema)
+    rows = polls.to_table(columns=[*key, "outcome"], filter=of_window)
+    answered = pc.not_equal(rows["outcome"], pa.scalar("NO_ANSWER"))
     brokers = rows.append_column("answered", answered).group_by(key)
     found = brokers.aggregate([("answered", "any")]).to_pylist()
     for row in sorted(found, key=lambda each: str([each[name] for name in key])):

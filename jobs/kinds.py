@@ -185,6 +185,8 @@ QUEUE_FINDINGS = {
     "duplicate_queues": DUPLICATE,
     "stalled_queues": STALLED,
 }
+#: The tables of what has a severity and an id.
+GRADED_TABLES = (*QUEUE_FINDINGS, "group_faults")
 VERDICTS = (STACKED, STALE_CHANNEL)
 #: The kinds of events: what happened, whatever was found of it.
 MASTER_LEFT = "MASTER_LEFT"
@@ -214,7 +216,6 @@ FAULTS = (
 OF_ONE_CLIENT = frozenset(
     {DUPLICATE_CLIENT_ID, STALE_CHANNEL, FROZEN_PROCESS, RECONNECTING, CLIENT_NOT_ANSWERING}
 )
-DRIFTS = (HELD_NOT_COMPUTED, COMPUTED_NOT_HELD)
 
 #: What a finding can be marked as a known issue by.
 FINDING_KINDS = tuple(dict.fromkeys((*QUEUE_FINDINGS.values(), *VERDICTS, *FAULTS)))

@@ -68,8 +68,8 @@ def _weight(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def leading_events(summary: Mapping[str, Any], most: int) -> tuple[list[LeadingEvent], int]:
-    """So many events that lead, in time, and how many others there are; of an older run none."""
-    events = summary.get(_KEY) or {"total": 0, "first": []}
+    """So many events that lead, in time, and how many others there are."""
+    events = summary[_KEY]
     found = [
         LeadingEvent(
             each["begins"],

@@ -11,22 +11,11 @@ from collections.abc import Iterable, Sequence
 from rebalance_core.texts import Text, Value, forms
 
 
-def noun(number: int, singular: str, plural: str | None = None) -> str:
-    """The noun as it goes with a number; a verb too, where both its forms are given.
-
-    >>> noun(1, "queue"), noun(0, "queue"), noun(2, "process", "processes"), noun(1, "is", "are")
-    ('queue', 'queues', 'processes', 'is')
-    """
-    if number == 1:
-        return singular
-    return singular + "s" if plural is None else plural
-
-
 def count(number: int, singular: str, plural: str | None = None) -> Text:
     """A number with its noun; ``counted`` gives the template that another language has.
 
-    >>> count(1, "queue"), count(1200, "queue"), count(2, "is", "are")
-    ('1 queue', '1,200 queues', '2 are')
+    >>> count(1, "queue"), count(1200, "queue"), count(0, "process", "processes")
+    ('1 queue', '1,200 queues', '0 processes')
     """
     return agreeing(number, counted(singular, plural), number=number)
 
@@ -34,24 +23,24 @@ def count(number: int, singular: str, plural: str | None = None) -> Text:
 def counted(singular: str, plural: str | None = None) -> str:
     """The template of ``count``.
 
-    >>> counted("queue")
-    '{number:,} [queue|queues]'
+    >>> counted("queue"), counted("process", "processes")
+    ('{number:,} [queue|queues]', '{number:,} [process|processes]')
     """
-    return f"{{number:,}} [{singular}|{noun(2, singular, plural)}]"
+    return f"{{number:,}} [{singular}|{plural or singular + 's'}]"
 
 
-def agreeing(number: int, template: str, of_several: str | None = None, /, **values: Value) -> Text:
+def agreeing(number: int, template: str, /, **values: Value) -> Text:
     """The text of a template that has ``[one|many]`` wherever its words go with a number of things.
 
     The text has the template for that number alone; a catalogue of ``jobs.languages`` has both in
-    one entry. With ``of_several`` two whole templates are given instead.
+    one entry.
 
     >>> text = agreeing(1, "{clients} [takes|take] a slot", clients="a")
     >>> text, text.template
     ('a takes a slot', '{clients} takes a slot')
     """
     of_one, of_many = forms(template)
-    return Text(of_one if number == 1 else of_several or of_many, **values)
+    return Text(of_one if number == 1 else of_many, **values)
 
 
 def joined(parts: Iterable[str], template: str = "{before}; {next}") -> str:

@@ -21,6 +21,7 @@ from jobs.settings import Alerts
 from jobs.storage import Published
 from jobs.text import in_utc, of_the_time, visible
 from rebalance_core.english import count, joined
+from rebalance_core.findings import AUDITED
 from rebalance_core.texts import Text
 
 #: In place of a group and topic: all that a message leaves out.
@@ -36,7 +37,6 @@ _MOST_EVENTS = 3
 _FEW = 2
 _LONGEST_ITEM, _LONGEST_SHORT_NAME = 180, 40
 #: In ``group_health``: the topic was judged, so that what is not found is not there.
-_AUDITED = "AUDITED"
 
 
 class Link(str):
@@ -71,7 +71,7 @@ def read_digest(published: Published, tables: Tables) -> Digest:
     return Digest(
         published,
         tuple(find_problems(tables)),
-        frozenset(place_of(row) for row in health if row["coverage"] == _AUDITED),
+        frozenset(place_of(row) for row in health if row["coverage"] == AUDITED),
         former.count("RESOLVED"),
     )
 

@@ -95,10 +95,9 @@ class ClientOptions:
 
 @dataclass
 class Traffic:
-    """What was sent and received since the client was made; of answers the bodies count."""
+    """What was asked and received since the client was made; of answers the bodies count."""
 
     requests: int = 0
-    sent_bytes: int = 0
     received_bytes: int = 0
     #: By address and code: the answers that were not OK.
     errors: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -269,7 +268,6 @@ class RemotingClient:
         data = self._encoded(question, opaque)
         connection = await self._connected(address)
         self.traffic.requests += 1
-        self.traffic.sent_bytes += len(data)
         frame = await connection.ask(opaque, data)
         if frame.code < OK:
             raise FrameError(f"expected a code of 0 or more, came {frame.code}")

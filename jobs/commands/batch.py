@@ -51,7 +51,7 @@ from jobs.storage import (
 from jobs.storage.retention import Retention, prune_reports
 from jobs.text import visible
 from jobs.window import Window
-from rebalance_core.english import count, noun
+from rebalance_core.english import agreeing, count
 
 #: So many sentences on what is missing are shown after a run.
 _MOST_MISSING = 5
@@ -287,16 +287,16 @@ def what_happened(published: Published) -> list[str]:
     return lines
 
 
+#: What is found by the tables of ``QUEUE_FINDINGS``, in their order.
+_FOUND = ("orphaned", "duplicated", "stalled queues")
+
+
 def sum_up(published: Published, reports: Location | None) -> str:
     """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
     figures = [
         f"{findings[name]['persistent']} persistent of {findings[name]['total']} {words}"
-        for name, words in (
-            ("orphaned_queues", "orphaned"),
-            ("duplicate_queues", "duplicated"),
-            ("stalled_queues", "stalled queues"),
-        )
+        for name, words in zip(QUEUE_FINDINGS, _FOUND, strict=True)
     ]
     known_issues = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
     if known_issues:
@@ -309,13 +309,11 @@ def sum_up(published: Published, reports: Location | None) -> str:
         f"{count(rows['group_health'], 'group and topic', 'groups and topics')}"
     ]
     if assumed:
-        rest = noun(assumed, "rests", "rest")
-        parts.append(f"{count(assumed, 'group')} {rest} on an assumption: collect running infos")
+        resting = "{number:,} [group rests|groups rest] on an assumption: collect running infos"
+        parts.append(agreeing(assumed, resting, number=assumed))
     if wide:
-        were = noun(wide, "was", "were")
-        parts.append(
-            f"{count(wide, 'group')} {were} asked in rounds that are too wide to compare brokers"
-        )
+        asked = "{number:,} [group was|groups were] asked in rounds that are too wide to compare"
+        parts.append(agreeing(wide, f"{asked} brokers", number=wide))
     return "; ".join([*parts, f"reports at {reports}"])
 
 

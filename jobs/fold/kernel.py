@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -111,16 +110,6 @@ class Facts:
                 for subject, values in getattr(part, name).items():
                     getattr(whole, name)[subject] |= values
         return whole
-
-    @property
-    def first(self) -> Instant | None:
-        """The first snapshot of a group."""
-        return min(chain.from_iterable(self.rounds.values()), default=None)
-
-    @property
-    def last(self) -> Instant | None:
-        """The last snapshot of a group."""
-        return max(chain.from_iterable(self.rounds.values()), default=None)
 
     def subscribers(self) -> dict[Subject, list[str]]:
         """By topic the groups that subscribe to it."""

@@ -31,12 +31,12 @@ from jobs.kinds import (
     COLLECTOR_AWAY,
     EVENT_KINDS,
     FLAPPING,
+    GRADED_TABLES,
     GROUP_DEPLOYED,
     GROUP_SCALED,
     MASTER_LEFT,
     NAMESERVERS_DIFFER,
     PERSISTENT,
-    QUEUE_FINDINGS,
     QUEUES_LEFT_ROUTE,
     RECONNECTING,
     ROUTE_CHANGED,
@@ -83,7 +83,6 @@ _OF_THE_GROUP = (GROUP_DEPLOYED, GROUP_SCALED)
 _RANK = {kind: place for place, kind in enumerate(EVENT_KINDS)}
 _EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *EVENT_KINDS)))
 #: The tables whose rows name their event.
-_FINDINGS = (*QUEUE_FINDINGS, "group_faults")
 
 
 Step = TypeVar("Step")
@@ -556,7 +555,7 @@ def _explain(events: Sequence[Row], tables: Mapping[str, Sequence[Row]]) -> None
     """Names in each finding the first event that explains it, and counts there what it cost."""
     in_order = sorted(events, key=lambda event: _EXPLAINING.index(event["kind"]))
     queues: dict[tuple[int, str], set[tuple[str, str, int]]] = defaultdict(set)
-    for table in _FINDINGS:
+    for table in GRADED_TABLES:
         for row in tables[table]:
             event = next((each for each in in_order if _explains(each, row)), None)
             row["event_id"] = event and event["event_id"]

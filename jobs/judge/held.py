@@ -303,9 +303,8 @@ def _not_held_in_words(
     evidence = [
         agreeing(
             len(queues),
-            "{queues} is {whose}, and no process that answered had it in its running info {time}",
-            "{queues} are {whose}, and no process that answered had them in its running info "
-            "{time}",
+            "{queues} [is|are] {whose}, and no process that answered had [it|them] in its running "
+            "info {time}",
             queues=queues_in_words(queues),
             whose=whose,
             time=time,
@@ -352,8 +351,8 @@ def _otherwise_in_words(
     if odd:
         evidence = agreeing(
             len(odd),
-            "{clients} holds other queues than its share {time}: {found}",
-            "{clients} hold other queues than their shares {time}: {found}",
+            "{clients} [holds other queues than its share|hold other queues than their shares] "
+            "{time}: {found}",
             **values,
         )
     divide = Text(
@@ -374,21 +373,9 @@ def _held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
     """Which queues two processes hold, and which none."""
     parts = []
     if twice:
-        parts.append(
-            agreeing(
-                len(twice),
-                "{queues} is held by two",
-                "{queues} are held by two",
-                queues=queues_in_words(twice),
-            )
-        )
+        held = queues_in_words(twice)
+        parts.append(agreeing(len(twice), "{queues} [is|are] held by two", queues=held))
     if nobody:
-        parts.append(
-            agreeing(
-                len(nobody),
-                "{queues} is held by nobody",
-                "{queues} are held by nobody",
-                queues=queues_in_words(nobody),
-            )
-        )
+        held = queues_in_words(nobody)
+        parts.append(agreeing(len(nobody), "{queues} [is|are] held by nobody", queues=held))
     return joined(parts, "{before} and {next}")

@@ -139,8 +139,7 @@ class GroupLoad:
         listed = names([shown_id(each.client_id) for each in self.idle], 3)
         yield agreeing(
             idle,
-            "{idle} of {clients} has no queue of any topic ({names})",
-            "{idle} of {clients} have no queue of any topic ({names})",
+            "{idle} of {clients} [has|have] no queue of any topic ({names})",
             idle=idle,
             clients=every,
             names=listed,

@@ -149,8 +149,8 @@ def _words(
         evidence.append(
             agreeing(
                 len(blocked),
-                "{clients} has messages in its cache and consumes none of them",
-                "{clients} have messages in their caches and consume none of them",
+                "{clients} [has messages in its cache and consumes|have messages in their caches "
+                "and consume] none of them",
                 clients=clients_in_words(blocked, {}),
             )
         )

@@ -129,15 +129,12 @@ def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread
 def _evidence(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
     at_first = sum(each.at_first for each in unread.values())
     messages = sum(each.at_last for each in unread.values())
-    left = agreeing(
-        messages, "{messages} message unread", "{messages} messages unread", messages=messages
-    )
+    left = agreeing(messages, "{messages} [message|messages] unread", messages=messages)
     if at_first != messages:
         left = Text("{unread} ({at_first} at the first poll)", unread=left, at_first=at_first)
     return agreeing(
         len(unread),
-        "{queues} left the route at {time} UTC with {unread}: no client reads it",
-        "{queues} left the route at {time} UTC with {unread}: no client reads them",
+        "{queues} left the route at {time} UTC with {unread}: no client reads [it|them]",
         queues=queues_in_words(unread),
         time=clock(change.first_seen),
         unread=left,

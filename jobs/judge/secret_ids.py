@@ -54,10 +54,8 @@ def _evidence(client_ids: Sequence[str], masking: Masking) -> Text:
     masked = list_of((masking.mask(each) for each in client_ids), MOST_NAMES)
     return agreeing(
         len(client_ids),
-        "the client id {clients} holds a secret, which is masked here: whoever lists the members "
-        "of the group, or reads a log of a broker or of a client, can read it",
-        "the client ids {clients} hold a secret, which is masked here: whoever lists the members "
-        "of the group, or reads a log of a broker or of a client, can read it",
+        "the client [id|ids] {clients} [holds|hold] a secret, which is masked here: whoever lists "
+        "the members of the group, or reads a log of a broker or of a client, can read it",
         clients=masked,
     )
 

@@ -521,12 +521,11 @@ def _evidence(
     else:
         owned = agreeing(
             len(queues),
-            "{queues} is computed for {client}",
-            "{queues} are computed for {client}",
+            "{queues} [is|are] computed for {client}",
             client=client_id,
             queues=named,
         )
-    moved = agreeing(len(queues), "it did not move", "none of them moved")
+    moved = agreeing(len(queues), "[it did not move|none of them moved]")
     return Text(
         "{owned}; {moved} {time} while other clients' queues did; {waiting}",
         owned=owned,

@@ -86,9 +86,7 @@ def _fault(topic: str, earlier: Sequence[EarlierFinding], extent: Extent) -> Fau
 def _evidence(queues: Collection[QueueKey]) -> Text:
     return agreeing(
         len(queues),
-        "no broker that answered lists a member of the group, as in the run before: {queues} is "
-        "taken by nobody",
-        "no broker that answered lists a member of the group, as in the run before: {queues} are "
-        "taken by nobody",
+        "no broker that answered lists a member of the group, as in the run before: {queues} "
+        "[is|are] taken by nobody",
         queues=queues_in_words(queues),
     )

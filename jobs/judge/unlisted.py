@@ -150,10 +150,8 @@ def _fault(topic: str, episodes: Sequence[QueueFinding]) -> Fault:
 def _evidence(queues: Sequence[QueueKey], time: str) -> Text:
     return agreeing(
         len(queues),
-        "by the brokers' lists nobody owns {queues} {time}, and its offset still advances: "
-        "somebody reads it whom the lists do not show there",
-        "by the brokers' lists nobody owns {queues} {time}, and their offsets still advance: "
-        "somebody reads them whom the lists do not show there",
+        "by the brokers' lists nobody owns {queues} {time}, and [its offset still advances|their "
+        "offsets still advance]: somebody reads [it|them] whom the lists do not show there",
         queues=queues_in_words(queues),
         time=time,
     )

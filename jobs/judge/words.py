@@ -70,6 +70,4 @@ def waiting_in_words(messages: int) -> Text:
     >>> waiting_in_words(1), waiting_in_words(30)
     ('1 message waits', '30 messages wait')
     """
-    return agreeing(
-        messages, "{messages} message waits", "{messages} messages wait", messages=messages
-    )
+    return agreeing(messages, "{messages} [message waits|messages wait]", messages=messages)

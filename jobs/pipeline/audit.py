@@ -52,7 +52,7 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
             folded = fold_inputs(engine, inputs, task)
             step.rows = len(folded.facts.polled)
         _warn_of_unaddressed(folded.facts)
-        seen = Seen.of(task.snapshots, folded.facts.first, folded.facts.last)
+        seen = Seen.of(task.snapshots, folded.facts.rounds)
         place = Place.of(task, seen)
         earlier = open_findings(Reports(task.reports), place.previous)
         with progress.step("judgement"):

@@ -12,7 +12,7 @@ from jobs.progress import Progress
 from jobs.schemas import QUARANTINE
 from jobs.settings import Settings
 from jobs.storage import Snapshots, SnapshotWriter
-from rebalance_core.english import noun
+from rebalance_core.english import count
 from rebalance_core.texts import Text
 
 #: So many times the allowed share is too much, whatever the kinds.
@@ -68,8 +68,7 @@ def publish_ingest(
     with progress.step("check of the tables"):
         published = writer.publish(rows, summary)
     progress.say(
-        f"ingested {result.files:,} {noun(result.files, 'file')}, "
-        f"{result.lines:,} {noun(result.lines, 'line')}, "
+        f"ingested {count(result.files, 'file')}, {count(result.lines, 'line')}, "
         f"{result.quarantined:,} quarantined"
     )
     return published

@@ -8,11 +8,10 @@ Ingest writes an id with each poll (``list_id``, ``route_id``), and each distinc
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
 
 import pyarrow.dataset as ds
 
@@ -21,7 +20,6 @@ from jobs.engines.engine import MOST_BYTES, Slice
 from jobs.errors import InputError
 from jobs.fold.kernel import Cutting
 from jobs.schemas import (
-    ANSWERED,
     BROKER_POLLS,
     HEARTBEATS,
     MEMBER_LISTS,
@@ -108,12 +106,12 @@ class Inputs:
     def has_list_ids(self) -> bool:
         """Whether the ids of lists that ``ingest`` wrote are those that this audit would compute.
 
-        An earlier ingest wrote other facts of a member, or none of the tables: then rows count.
+        Members that were silent for too long make another list, so that ids count for one setting
+        alone. Of tables that came from elsewhere, and of other facts of a member, rows count.
         """
-        polls = self._tables[BROKER_POLLS.name]
-        if not uses_ids(polls, self.ingested, self.settings.heartbeat_expiry_seconds):
-            return False
-        return self._has_all(BROKER_POLLS, MEMBER_LISTS)
+        expiry = (self.ingested or {}).get("heartbeat_expiry_seconds")
+        is_same = expiry == self.settings.heartbeat_expiry_seconds
+        return is_same and self._has_all(BROKER_POLLS, MEMBER_LISTS)
 
     def has_route_ids(self) -> bool:
         """Whether there are ids of routes: they do not depend on a setting.
@@ -157,25 +155,6 @@ def require_tables(snapshots: Snapshots) -> None:
     for table in _REQUIRED:
         if not snapshots.has(table.name):
             raise InputError(f"no table {table.name} at {snapshots.table(table.name)}")
-
-
-def uses_ids(
-    broker_polls: ds.Dataset | None,
-    ingested: Mapping[str, Any] | None,
-    heartbeat_expiry_seconds: int,
-) -> bool:
-    """Whether the content ids of the snapshot tables are those that an audit would compute.
-
-    ``ingested`` is the manifest of the ingest job (None: the tables came from elsewhere). Members
-    that were silent for too long make another list, so that ids count for one setting alone. And
-    every list that came must have its id: an older ingest, or another writer, gave none.
-    """
-    if broker_polls is None or ingested is None or "list_id" not in broker_polls.schema.names:
-        return False
-    if ingested.get("heartbeat_expiry_seconds") != heartbeat_expiry_seconds:
-        return False
-    listed = (ds.field("outcome") == ANSWERED) & (ds.field("connections") > 0)
-    return int(broker_polls.count_rows(filter=listed & ds.field("list_id").is_null())) == 0
 
 
 def window_of_last(last: Published | None, window: Window) -> Window:

@@ -11,12 +11,11 @@ import pyarrow.dataset as ds
 
 from jobs.errors import DamagedError
 from jobs.judge.dossier import EarlierFinding
-from jobs.kinds import QUEUE_FINDINGS
+from jobs.kinds import GRADED_TABLES, QUEUE_FINDINGS
 from jobs.schemas import GROUP_FAULTS, LONG
 from jobs.storage import Published, Reports
 
 _LOGGER = logging.getLogger(__name__)
-_TABLES = (*QUEUE_FINDINGS, GROUP_FAULTS.name)
 _TIMES = ("first_seen", "last_seen", "open_since")
 
 
@@ -30,7 +29,7 @@ def open_findings(
     if previous is None:
         return None
     rows: dict[tuple[str, str], tuple[tuple[str, str], EarlierFinding]] = {}
-    for name in _TABLES:
+    for name in GRADED_TABLES:
         if name not in previous.tables:
             continue
         is_open = (ds.field("persistence") == "PERSISTENT") & ds.field("ongoing")

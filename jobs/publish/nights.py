@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
 
-from jobs.kinds import INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, QUEUE_FINDINGS, worst
+from jobs.kinds import GRADED_TABLES, INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, worst
 from jobs.publish.counts import Tables
 from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH
+from rebalance_core.findings import AUDITED
 
 #: A summary has so many groups at most, the worst ones.
 MOST_GROUPS = 1_000
@@ -36,7 +37,7 @@ def group_levels(written: Tables) -> dict[str, Any]:
     counted: dict[_Group, dict[str, str]] = defaultdict(dict)
     is_ok: dict[_Group, bool] = defaultdict(bool)
     found: set[_Group] = set()
-    for name in (*QUEUE_FINDINGS, GROUP_FAULTS.name):
+    for name in GRADED_TABLES:
         # What a queue shows counts there; a fault that does no harm does not count.
         alone = ds.field("queues_affected") == 0 if name == GROUP_FAULTS.name else None
         rows = written(name).to_table(columns=_COLUMNS, filter=alone)
@@ -50,7 +51,7 @@ def group_levels(written: Tables) -> dict[str, Any]:
                 of_group[row["finding_id"]] = worst((so_far, row["severity"]))
     health = written(GROUP_HEALTH.name).to_table(columns=[*_Group._fields, "coverage"])
     for row in health.to_pylist():
-        is_ok[_Group(row["cluster"], row["consumer_group"])] |= row["coverage"] == "AUDITED"
+        is_ok[_Group(row["cluster"], row["consumer_group"])] |= row["coverage"] == AUDITED
     levels = {}
     for group in found | is_ok.keys():
         otherwise = INFO if group in found else OK if is_ok[group] else NOT_AUDITED

@@ -10,7 +10,12 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from jobs.errors import InputError
-from jobs.incomplete import packed, polls_that_lack, sentences_of
+from jobs.incomplete import (
+    brokers_that_are_silent,
+    packed,
+    rounds_that_are_missed,
+    sentences_of,
+)
 from jobs.known_issues import KnownIssue, KnownIssues
 from jobs.languages.rows import with_texts
 from jobs.leading_events import packed as packed_events
@@ -130,7 +135,7 @@ def publish(
                     "sizes": _sizes(inputs),
                     "ingested": inputs.ingested,
                 },
-                **packed(_incomplete(inputs, task, masking)),
+                **packed(_incomplete(inputs, task, seen, masking)),
                 "brokers": broker_addresses(inputs, seen.last, masking),
                 "versions": dict(made.versions),
                 "settings": task.settings.fingerprint(),
@@ -148,11 +153,11 @@ def _events(written: Tables) -> Iterator[dict[str, Any]]:
     return map(with_texts, written(EVENTS.name).to_table().to_pylist())
 
 
-def _incomplete(inputs: Snapshots, task: Task, masking: Masking) -> list[Text]:
-    """What is not in the input: of dumps as ingest said it, of rounds and brokers by the polls."""
-    texts = sentences_of(inputs.ingested)
+def _incomplete(inputs: Snapshots, task: Task, seen: Seen, masking: Masking) -> list[Text]:
+    """What is not in the input: of dumps as ingest said it, rounds, and brokers by the polls."""
+    texts = [*sentences_of(inputs.ingested), *rounds_that_are_missed(seen.rounds)]
     if inputs.has(BROKER_POLLS.name):
-        texts += polls_that_lack(inputs.parquet(BROKER_POLLS.name), task.window)
+        texts += brokers_that_are_silent(inputs.parquet(BROKER_POLLS.name), task.window)
     masked = map(masking.mask_all, texts)
     return [each if isinstance(each, Text) else Text("{text}", text=each) for each in masked]
 

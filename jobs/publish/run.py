@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -41,21 +41,23 @@ class Task:
 
 @dataclass(frozen=True)
 class Seen:
-    """The first and the last snapshot of the groups in the window."""
+    """The first and the last snapshot of the groups in the window; by cluster all of them."""
 
     first: datetime
     last: datetime
+    rounds: Mapping[str, Collection[Instant]]
 
     @classmethod
-    def of(cls, snapshots: Location, first: Instant | None, last: Instant | None) -> Seen:
-        """From the times of the situations; InputError where there are none."""
-        if first is None or last is None:
+    def of(cls, snapshots: Location, rounds: Mapping[str, Collection[Instant]]) -> Seen:
+        """From the snapshots by cluster; InputError where there are none."""
+        times = set().union(*rounds.values())
+        if not times:
             raise InputError(
                 f"no group in the window at {snapshots}: the members of a group are those that the "
                 "brokers list (heartbeats; in dumps: consumer_connection), and there are none; "
                 "audit --dry-run shows the window, the rows of the tables and their times"
             )
-        return cls(to_datetime(first), to_datetime(last))
+        return cls(to_datetime(min(times)), to_datetime(max(times)), rounds)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from jobs.rendering.pictures import (
     whole,
 )
 from jobs.reports.problems import Queue
-from jobs.reports.words import in_words, titled
+from jobs.reports.words import in_words
 from jobs.text import display_width
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
@@ -165,8 +165,10 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame =
         labels.append(
             Label("name", names_end, y + 13, shorten(bar.fault, frame.longest_name), bar.fault)
         )
-        path = "".join(_bar(at(s), at(e), y + 4, _LANE - 8) for s, e in bar.periods)
-        shapes.append(Shape("fault", path, titled(kind_of(bar.fault))))
+        path = "".join(
+            _box(at(s), y + 4, max(at(e) - at(s), 3.0), _LANE - 8) for s, e in bar.periods
+        )
+        shapes.append(Shape("fault", path, kind_of(bar.fault).title))
         y += _LANE
     if timeline.changes:
         labels.append(Label("name", names_end, y + 13, Text("joined ▲ left ▼")))
@@ -231,10 +233,6 @@ def _joined(marks: Iterable[Shape]) -> list[Shape]:
     for mark in marks:
         paths[mark.css, mark.title].append(mark.path)
     return [Shape(css, "".join(each), title) for (css, title), each in sorted(paths.items())]
-
-
-def _bar(start: float, end: float, y: float, height: float) -> str:
-    return _box(start, y, max(end - start, 3.0), height)
 
 
 def _sign(sign: str, x: float, y: float) -> str:

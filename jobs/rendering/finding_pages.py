@@ -14,7 +14,6 @@ from markupsafe import Markup, escape
 
 from jobs.kinds import KINDS, kind_of
 from jobs.languages.language import ENGLISH, Language
-from jobs.reports.words import titled
 from jobs.settings import installed_folder
 from rebalance_core.texts import Text
 
@@ -70,7 +69,7 @@ class FindingPages:
         # Headings one step below that of the section: the title of the page is left out.
         body = re.sub(r"^## ", "### ", _LINK.sub(link, body), flags=re.MULTILINE)
         # Every table of the page has a caption, and heads with a scope.
-        title = self._language.of(titled(kind_of(name)))
+        title = self._language.of(kind_of(name).title)
         caption = f"<table><caption>{escape(title)}</caption>"
         html = _MARKDOWN.render(body).replace("<table>", caption)
         html = html.replace("<th>", '<th scope="col">')

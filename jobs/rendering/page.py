@@ -40,9 +40,9 @@ from jobs.rendering.report import (
 )
 from jobs.reports.commands import Commands, commands_for, where_published
 from jobs.reports.problems import Problem, Queue
-from jobs.reports.words import begin, in_words, meaning_of, sentences, titled, within
+from jobs.reports.words import begin, in_words, sentences, within
 from jobs.text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
-from rebalance_core.english import count, noun
+from rebalance_core.english import agreeing, count
 from rebalance_core.texts import Text
 
 #: How many different remedies of one cause are listed together.
@@ -211,6 +211,7 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
     )
     t = _translate(language, shown)
     environment.globals |= {
+        "agreeing": agreeing,
         "begin": begin,
         "clock": _clock,
         "count": count,
@@ -221,15 +222,12 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
         "kind_of": kind_of,
         "lang": _TAGS.get(language.code, language.code),
         "level_name": level_name,
-        "meaning_of": meaning_of,
         "minutes": _minutes,
         "named": lambda name: _named(language.of(name)),
-        "noun": noun,
         "sentences": sentences,
         "share": _share,
         "signs": LEVEL_SIGNS,
         "t": t,
-        "titled": titled,
         "version": __version__,
         "when": _when(t),
         "within": within,

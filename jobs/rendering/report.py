@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +35,8 @@ from jobs.schemas import GROUP_HEALTH
 from jobs.storage import Published
 from rebalance_core import MessageQueue
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import count, list_of, noun
+from rebalance_core.english import agreeing, count, list_of
+from rebalance_core.findings import AUDITED
 from rebalance_core.texts import Text
 
 #: How many rows the lists of the page have at most; the tables have them all.
@@ -78,14 +80,9 @@ class Card:
     @property
     def findings(self) -> list[Finding]:
         """What its queues show, worst first."""
-        of_queues = [each for each in self.problem.findings if each.queues]
         return sorted(
-            of_queues,
-            key=lambda each: (
-                -SEVERITIES.index(each.severity),
-                not each.ongoing,
-                each.first_seen,
-            ),
+            (each for each in self.problem.findings if each.queues),
+            key=lambda each: (-SEVERITIES.index(each.severity), not each.ongoing, each.first_seen),
         )
 
 
@@ -157,7 +154,6 @@ class Report:
     """
 
     published: Published
-    verdict: Verdict
     problems: tuple[Problem, ...]
     cards: tuple[Card, ...]
     former: tuple[Row, ...]
@@ -166,6 +162,11 @@ class Report:
     health: tuple[Row, ...]
     coverage: Row
     quarantine: Row
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether anything is wrong, and what else a reader has to know of the run."""
+        return _verdict(self)
 
     @property
     def counted(self) -> list[Problem]:
@@ -257,38 +258,33 @@ def build_report(published: Published, tables: Tables, top: int) -> Report:
     problems = tuple(find_problems(tables))
     columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
     rows = [with_texts(row) for row in tables.read("group_health", columns).to_pylist()]
-    coverage = _coverage(rows)
-    unreadable = _rows_of_places(tables, "unreadable_queues", ())
     health = _health(rows)
     return Report(
         published=published,
-        verdict=_verdict(problems, coverage, unreadable),
         problems=problems,
         cards=_cards(tables, problems, top, {row["cluster"] for row in health}),
         former=_rows_of_places(tables, "former_findings", ("status", "kind", "severity")),
-        unreadable=unreadable,
+        unreadable=_rows_of_places(tables, "unreadable_queues", ()),
         drifting=_drifting(tables),
         health=health,
-        coverage=coverage,
+        coverage=_coverage(rows),
         quarantine=_quarantine(published, tables),
     )
 
 
-def _verdict(problems: Sequence[Problem], coverage: Row, unreadable: Sequence[Row]) -> Verdict:
-    counted = [problem for problem in problems if problem.counts]
-    passed = [problem for problem in problems if problem.has_passed]
-    begun = [problem for problem in problems if problem.has_begun]
+def _verdict(report: Report) -> Verdict:
+    counted, passed, begun = report.counted, report.passed, report.begun
     remarks = []
     if counted:
         level = worst(problem.severity for problem in counted)
         groups = len({problem.place[:2] for problem in counted})
         ongoing = sum(problem.ongoing for problem in counted)
         critical = sum(problem.severity == "CRITICAL" for problem in counted)
-        faults = Text(
-            "{topics} of {groups} {have} lasting faults",
+        faults = agreeing(
+            len(counted),
+            "{topics} of {groups} [has|have] lasting faults",
             topics=_topics(counted),
             groups=count(groups, "group"),
-            have=noun(len(counted), "has", "have"),
         )
         if critical == len(counted) > 1:
             sentence = Text("{faults}, all critical.", faults=faults)
@@ -296,9 +292,10 @@ def _verdict(problems: Sequence[Problem], coverage: Row, unreadable: Sequence[Ro
             sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
         else:
             sentence = Text("{faults}.", faults=faults)
-        are = noun(ongoing, "is", "are")
         remarks.append(
-            Text("{number:,} {are} still there in the last snapshot.", number=ongoing, are=are)
+            agreeing(
+                ongoing, "{number:,} [is|are] still there in the last snapshot.", number=ongoing
+            )
             if ongoing
             else Text("None of them is there in the last snapshot any more.")
         )
@@ -306,8 +303,7 @@ def _verdict(problems: Sequence[Problem], coverage: Row, unreadable: Sequence[Ro
         level, sentence = "INFO", Text("Nothing lasting was found.")
     else:
         level, sentence = "OK", Text("Nothing was found.")
-    known = [problem for problem in problems if problem.is_known]
-    not_audited = coverage["not_audited"]
+    known, not_audited = report.known_issues, report.coverage["not_audited"]
     remarks += [
         remark
         for rows, remark in (
@@ -328,18 +324,18 @@ def _verdict(problems: Sequence[Problem], coverage: Row, unreadable: Sequence[Ro
             ),
             (known, Text("{topics} with a known issue: not counted.", topics=_topics(known))),
             (
-                unreadable,
+                report.unreadable,
                 Text(
                     "{topics} with queues that are written and cannot be read.",
-                    topics=_topics(unreadable),
+                    topics=_topics(report.unreadable),
                 ),
             ),
             (
                 not_audited,
-                Text(
-                    "{topics} {were} not audited: the coverage says why.",
+                agreeing(
+                    len(not_audited),
+                    "{topics} [was|were] not audited: the coverage says why.",
                     topics=_topics(not_audited),
-                    were=noun(len(not_audited), "was", "were"),
                 ),
             ),
         )
@@ -538,7 +534,6 @@ def _drifting(tables: Tables) -> int:
     )
 
 
-_AUDITED = "AUDITED"
 _NO_GROUP = "NO_GROUP"
 
 
@@ -555,7 +550,7 @@ def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
             "consumer_group": group,
             "severity": worst((r["worst_severity"] for r in topics if r["worst_severity"]), ""),
             "topics": len(topics),
-            "audited": sum(row["coverage"] == _AUDITED for row in topics),
+            "audited": sum(row["coverage"] == AUDITED for row in topics),
             **{name: max(row[name] for row in topics) for name in most},
             "queues": sum(row["queues"] for row in topics),
             "orphan_minutes": sum(row["orphan_queue_minutes"] for row in topics),
@@ -581,21 +576,15 @@ def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 def _coverage(rows: Sequence[Row]) -> Row:
     """What was audited, and how complete the dumps of it are."""
-    audited = [row for row in rows if row["coverage"] == _AUDITED]
-    others = [
-        {"place": place_of(row), "coverage": row["coverage"], "reason": row["reason"]}
-        for row in rows
-        if row["coverage"] != _AUDITED
-    ]
-    incomplete = [
-        (place_of(row), row["completeness"]) for row in audited if row["completeness"] < 1
-    ]
+    audited = [row for row in rows if row["coverage"] == AUDITED]
+    others = [{**row, "place": place_of(row)} for row in rows if row["coverage"] != AUDITED]
+    incomplete = [(place_of(row), row["completeness"]) for row in audited]
     return {
         "audited": len(audited),
-        "not_audited": sorted(others, key=lambda each: (each["coverage"], each["place"])),
+        "not_audited": sorted(others, key=itemgetter("coverage", "place")),
         "by_coverage": sorted(Counter(each["coverage"] for each in others).items()),
         "partly": sum(row["audited_snapshots"] < row["snapshots"] for row in audited),
-        "incomplete": sorted(incomplete, key=lambda each: (each[1], each[0])),
+        "incomplete": sorted((each for each in incomplete if each[1] < 1), key=itemgetter(1, 0)),
         "assumed": sum(row["strategy_source"] == "assumed" for row in audited),
     }
 

@@ -104,8 +104,7 @@ def _explained(
             after = causes.after[cure]
             title = agreeing(
                 len(cure),
-                "When {faults} is mended ({wrong})",
-                "When {faults} are mended ({wrong})",
+                "When {faults} [is|are] mended ({wrong})",
                 faults=list_of(cure),
                 wrong=wrong_of(after),
             )
@@ -225,12 +224,7 @@ def _left_out(queues: int, clients: int) -> Iterator[str]:
         parts.append(count(clients, "more client"))
     if parts:
         yield indented(
-            agreeing(
-                queues + clients,
-                "({parts} is not shown)",
-                "({parts} are not shown)",
-                parts=list_of(parts),
-            )
+            agreeing(queues + clients, "({parts} [is|are] not shown)", parts=list_of(parts))
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 
@@ -45,13 +46,10 @@ def rows_of(reports: Reports, published: Published, table: Table) -> pa.Table:
     schema = dated_schema(table)
     if table.name not in published.tables:
         return schema.empty_table()
-    rows = reports.dataset(published, table.name).to_table()
+    dataset: Any = reports.dataset(published, table.name)
+    rows: pa.Table = dataset.replace_schema(table.schema).to_table()
     date = pa.scalar(datetime.date.fromisoformat(published.date), DATE.type)
-    rows = rows.append_column(DATE, pa.repeat(date, rows.num_rows))
-    for column in schema:
-        if column.name not in rows.column_names:
-            rows = rows.append_column(column, pa.nulls(rows.num_rows, column.type))
-    return rows.select(schema.names).cast(schema)
+    return rows.add_column(0, DATE, pa.repeat(date, rows.num_rows)).cast(schema)
 
 
 def dated_schema(table: Table) -> pa.Schema:

@@ -19,6 +19,7 @@ from jobs.terminal import console_on, is_terminal
 from jobs.text import as_plain, csv_line, cut, json_text, visible
 from rebalance_core.english import list_of
 from rebalance_core.errors import near_names, nearest
+from rebalance_core.findings import AUDITED
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -28,8 +29,6 @@ _WIDEST_CELL = 60
 _LONGEST_CELL = 2_000
 #: So many rows are folded to the width of a terminal: nobody reads more there.
 _MOST_FITTED = 1_000
-#: The coverage of what was audited.
-_AUDITED = "AUDITED"
 
 
 def read_table(
@@ -53,28 +52,23 @@ def read_table(
     dataset = reports.dataset(published, name)
     names = dataset.schema.names
     table = dataset.to_table()
-    if group is not None and "consumer_group" in names:
-        table = table.filter(ds.field("consumer_group") == group)
-    elif group is not None and "groups" in names:
-        table = table.filter(
-            pa.array([group in (each or ()) for each in table["groups"].to_pylist()])
-        )
-    elif group is not None:
-        _LOGGER.warning("%s is not by group: --group was left out", name)
-    if topic is not None and "topic" in names:
-        table = table.filter(ds.field("topic") == topic)
-    elif topic is not None and _lists_topics(table):
-        keep = [topic in (topics or ()) for topics in table["topics"].to_pylist()]
-        table = table.filter(pa.array(keep, pa.bool_()))
-    elif topic is not None:
-        _LOGGER.warning("%s is not by topic: --topic was left out", name)
+    for what, column, wanted in (("group", "consumer_group", group), ("topic", "topic", topic)):
+        if wanted is None:
+            continue
+        if column in names:
+            table = table.filter(ds.field(column) == wanted)
+        elif _lists(table, several := f"{what}s"):
+            keep = [wanted in (each or ()) for each in table[several].to_pylist()]
+            table = table.filter(pa.array(keep, pa.bool_()))
+        else:
+            _LOGGER.warning("%s is not by %s: --%s was left out", name, what, what)
     keys = [key for key in _SORTED_BY if key in names]
     return table.sort_by([(key, "ascending") for key in keys]) if keys else table
 
 
-def _lists_topics(table: pa.Table) -> bool:
-    """Whether a row is of several topics; in ``group_load`` the column is their number."""
-    return "topics" in table.column_names and pa.types.is_list(table.schema.field("topics").type)
+def _lists(table: pa.Table, several: str) -> bool:
+    """Whether a row is of several groups or topics; ``group_load.topics`` is their number."""
+    return several in table.column_names and pa.types.is_list(table.schema.field(several).type)
 
 
 _SORTED_BY = (
@@ -174,7 +168,7 @@ def why_no_rows(
     """
     rows = read_table(reports, published, name)
     group = group if "consumer_group" in rows.column_names else None
-    topic = topic if "topic" in rows.column_names or _lists_topics(rows) else None
+    topic = topic if "topic" in rows.column_names or _lists(rows, "topics") else None
     if group is None and topic is None:
         return ""
     coverage = _coverage(reports, published)
@@ -194,9 +188,7 @@ def why_no_rows(
         if group in (None, of) and topic in (None, each)
     }
     gaps = [
-        f"group {of}, topic {each}: {text}"
-        for (of, each), text in asked.items()
-        if text != _AUDITED
+        f"group {of}, topic {each}: {text}" for (of, each), text in asked.items() if text != AUDITED
     ]
     if gaps:
         return f"not all of it was audited: {list_of(gaps, 3)}"
@@ -207,7 +199,7 @@ def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], s
     """By group and topic whether it was audited, or why not; in several clusters the worse."""
     rows = read_table(reports, published, GROUP_HEALTH.name).to_pylist()
     found: dict[tuple[str, str], str] = {}
-    for row in sorted(rows, key=lambda row: row["coverage"] != _AUDITED):
+    for row in sorted(rows, key=lambda row: row["coverage"] != AUDITED):
         found[row["consumer_group"], row["topic"]] = row["coverage"]
     return found
 
@@ -215,7 +207,7 @@ def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], s
 def _named(rows: pa.Table) -> set[tuple[str, str]]:
     """The groups and topics that some rows are of, '' where they have none."""
     found = set()
-    lists_topics = _lists_topics(rows)
+    lists_topics = _lists(rows, "topics")
     for row in rows.select([each for each in _NAMES if each in rows.column_names]).to_pylist():
         group = row.get("consumer_group") or ""
         topics = (row["topics"] or [""]) if lists_topics else [row.get("topic") or ""]

@@ -64,20 +64,17 @@ class PublishedTables:
         """As ``Tables.read``; InputError where a table that the run has is gone."""
         if name not in self._published.tables:
             return pa.table({column: pa.nulls(0) for column in columns})
-        dataset = self._reports.dataset(self._published, name)
-        there = [column for column in columns if column in dataset.schema.names]
-        if places is None:
-            table = dataset.to_table(columns=there)
-        else:
+        dataset: Any = self._reports.dataset(self._published, name)
+        near = None
+        if places is not None:
             # Typed: without places nothing shows the type.
             groups = pa.array({place.consumer_group for place in places}, pa.string())
             topics = pa.array({place.topic for place in places}, pa.string())
             near = pc.field("consumer_group").isin(groups) & pc.field("topic").isin(topics)
-            table = dataset.to_table(columns=there, filter=near)
-        for column in columns:
-            if column not in there:
-                table = table.append_column(column, pa.nulls(table.num_rows))
-        return table.select(list(columns))
+        others = [pa.field(each, pa.null()) for each in columns if each not in dataset.schema.names]
+        whole = dataset.replace_schema(pa.schema([*dataset.schema, *others]))
+        table: pa.Table = whole.to_table(columns=list(columns), filter=near)
+        return table
 
 
 def by_place(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jobs.judge.moment import Moment
@@ -196,22 +197,20 @@ def _load(predictions: Predictions) -> dict[str, tuple[float | None, float | Non
     no_retries = [
         (m, predicted) for m, predicted in predictions if not is_retry_topic(m.state.topic)
     ] or predictions
-    before, after = (
-        _sums([queues_by_client(each.allocations) for each in evaluations])
-        for evaluations in (
-            [predicted.before for _, predicted in no_retries],
-            [predicted.after for _, predicted in no_retries],
-        )
-    )
+    before = _sums(predicted.before for _, predicted in no_retries)
+    after = _sums(predicted.after for _, predicted in no_retries)
     return {
         shown_id(client_id): (before.get(client_id), after.get(client_id))
         for client_id in sorted(before | after)
     }
 
 
-def _sums(of_topics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    ids = sorted({client_id for each in of_topics for client_id in each})
-    return {each: round(sum(of.get(each, 0.0) for of in of_topics), 9) for each in ids}
+def _sums(of_topics: Iterable[Evaluation]) -> dict[str, float]:
+    sums: dict[str, float] = defaultdict(float)
+    for each in of_topics:
+        for client_id, queues in queues_by_client(each.allocations).items():
+            sums[client_id] += queues
+    return {client_id: round(queues, 9) for client_id, queues in sums.items()}
 
 
 def _number(queues: float | None) -> str:
@@ -443,8 +442,8 @@ def _messages_left(predicted: WhatIf) -> Iterator[str]:
     in_all = sum(left.values())
     danger = agreeing(
         in_all,
-        "NOT safe: {messages} that the group has not consumed lies in queues that go: {queues}.",
-        "NOT safe: {messages} that the group has not consumed lie in queues that go: {queues}.",
+        "NOT safe: {messages} that the group has not consumed [lies|lie] in queues that go: "
+        "{queues}.",
         messages=count(in_all, "message"),
         queues=queue_ranges(left),
     )
@@ -459,8 +458,7 @@ def _backlog_not_known(predicted: WhatIf) -> Iterator[str]:
     unseen = [queue for queue in predicted.queues_gone if queue not in (predicted.backlog or {})]
     danger = agreeing(
         len(unseen),
-        "NOT safe as far as the dumps show: {queues} goes",
-        "NOT safe as far as the dumps show: {queues} go",
+        "NOT safe as far as the dumps show: {queues} [goes|go]",
         queues=queue_ranges(unseen),
     )
     yield Text(
@@ -519,17 +517,16 @@ def _looked_at(sentence: Text, ways: Ways) -> Text:
     )
 
 
-#: By kind how one queue is taken, and how several are.
 _TAKEN = {
-    DUPLICATE: ("{queues} is taken by several", "{queues} are taken by several"),
-    ORPHANED: ("{queues} is taken by nobody", "{queues} are taken by nobody"),
+    DUPLICATE: "{queues} [is|are] taken by several",
+    ORPHANED: "{queues} [is|are] taken by nobody",
 }
 
 
 def _what_is_wrong(between: Between) -> str:
     wrong = {DUPLICATE: between.duplicates, ORPHANED: between.orphans}
     return joined(
-        agreeing(len(queues), *_TAKEN[kind], queues=queue_ranges(queues))
+        agreeing(len(queues), _TAKEN[kind], queues=queue_ranges(queues))
         for kind, queues in wrong.items()
         if queues
     )

@@ -37,21 +37,6 @@ def in_words(code: str) -> str:
     return _WORDS.get(code) or code.replace("_", " ").lower()
 
 
-def titled(kind: Kind) -> str:
-    """A kind's title, for another language too; one of a later version has its name alone.
-
-    >>> from jobs.kinds import KINDS
-    >>> titled(KINDS["CONFIG_GAP"])
-    'A queue is in no CONFIG list'
-    """
-    return Text(kind.title) if kind.meaning else kind.title
-
-
-def meaning_of(kind: Kind) -> str:
-    """What a kind means, for another language too."""
-    return Text(kind.meaning)
-
-
 def within(text: str) -> str:
     """The text as it goes on within a sentence: without its capital, which English alone has.
 
@@ -81,7 +66,7 @@ def titles(kinds: list[Kind]) -> str:
     >>> titles([KINDS["CONFIG_GAP"], KINDS["STACKED"]])
     'A queue is in no CONFIG list and stacked client id'
     """
-    first, *others = map(titled, kinds)
+    first, *others = (kind.title for kind in kinds)
     return list_of([first, *map(within, others)])
 
 

@@ -14,12 +14,6 @@ def _is_time(value: Any) -> bool:
         return False
 
 
-def _are_events(value: Any) -> bool:
-    """Whether they are what ``leading_events`` reads; a run of an earlier version has none."""
-    event = {"begins": _is_time, "cluster": str, "headline": list, "evidence": list}
-    return value is None or not _differs(value, {"total": int, "first": [event]})
-
-
 #: By key a type, a list of one shape, a shape of all values (under ``...``), or more keys.
 _SHAPE: Any = {
     "started_at": _is_time,
@@ -32,7 +26,10 @@ _SHAPE: Any = {
     "groups": {"clusters": {...: {...: {"level": str}}}, "left_out": int},
     "assumptions": {"groups": int},
     "rounds": {"groups_too_wide": int},
-    "events": _are_events,
+    "events": {
+        "total": int,
+        "first": [{"begins": _is_time, "cluster": str, "headline": list, "evidence": list}],
+    },
     "known_issues": [{"reason": str, "expires": str, "expired": bool, "marked": dict}],
 }
 

@@ -174,6 +174,7 @@ SUMMARY = {
     },
     "assumptions": {"groups": 2},
     "rounds": {"groups_too_wide": 1},
+    "events": {"total": 0, "first": []},
     "rows": {"stacked_client_ids": 1, "group_health": 4},
     "known_issues": [{"expires": "2026-01-06", "expired": True, "reason": "OPS-1"}],
 }

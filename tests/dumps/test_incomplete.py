@@ -13,7 +13,8 @@ from jobs.bounds import Bounds
 from jobs.cli import main
 from jobs.dumps.unpacking import Lines
 from jobs.engines.engine import Slice
-from jobs.incomplete import polls_that_lack, sentences_of
+from jobs.incomplete import brokers_that_are_silent, rounds_that_are_missed, sentences_of
+from jobs.instants import Instant, to_instant
 from jobs.storage import Location, Reports
 from jobs.window import Window
 
@@ -103,11 +104,17 @@ def polls(*rows: tuple[int, str, str]) -> Any:
     )
 
 
+def rounds(*minutes: int) -> dict[str, list[Instant]]:
+    from tests.support.published import minute  # noqa: PLC0415
+
+    return {"C": [to_instant(minute(number)) for number in minutes]}
+
+
 def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
-    rows = [(number, "a", "ANSWERED") for number in (0, 1, 2, 3, 6, 7, 8, 9, 10)]
     silent = [(number, "b", "NO_ANSWER") for number in (0, 1)]
     once = [(0, "c", "NO_ANSWER"), (1, "c", "NOT_ONLINE")]
-    found = polls_that_lack(polls(*rows, *silent, *once), Window(None, None))
+    found = rounds_that_are_missed(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10))
+    found += brokers_that_are_silent(polls((0, "a", "ANSWERED"), *silent, *once), Window())
     assert [str(each) for each in found] == [
         "cluster C: rounds come each 60 s, and some are missing (2); the longest time without one "
         "is from 2026-11-20T10:03:00.000Z to 2026-11-20T10:06:00.000Z",
@@ -116,8 +123,8 @@ def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
 
 
 def test_two_collectors_with_two_schedules_miss_no_round() -> None:
-    rows = [(number, "a", "ANSWERED") for each in range(0, 60, 6) for number in (each, each + 1)]
-    assert polls_that_lack(polls(*rows), Window(None, None)) == []
+    numbers = [number for each in range(0, 60, 6) for number in (each, each + 1)]
+    assert rounds_that_are_missed(rounds(*numbers)) == []
 
 
 def lines_of(dump: Path) -> list[dict[str, Any]]:

@@ -81,8 +81,7 @@ def test_a_summary_has_the_first_ones_of_very_many() -> None:
     assert leading_events(summary, 99)[1] == 10
 
 
-def test_a_run_of_an_earlier_version_has_none_and_what_is_none_is_refused() -> None:
-    assert leading_events({}, 3) == ([], 0)
+def test_what_is_no_list_of_events_is_refused() -> None:
     check_summary(SUMMARY)
     check_summary({**SUMMARY, **packed(DAY)})
     for wrong in ([], {"total": 1}, {"total": 1, "first": [{"begins": "soon"}]}):

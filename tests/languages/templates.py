@@ -23,7 +23,7 @@ TEMPLATES = {
     "Text": (0,),
     "t": (0,),
     "language": (0,),
-    "agreeing": (1, 2),
+    "agreeing": (1,),
     "_of_clients": (1,),
     "_of_members": (1,),
     "_who_uses": (1,),
@@ -36,6 +36,7 @@ NOUNS = {"count": (1, 2), "counted": (0, 1)}
 IN_ENGLISH = (
     "jobs/commands/",
     "jobs/alerts/alert.py",
+    "jobs/pipeline/ingested.py",
     "jobs/pipeline/plan.py",
     "jobs/progress.py",
     "jobs/reports/ending.py",
@@ -186,6 +187,8 @@ def in_page(source: str, path: str) -> Iterator[Found]:
         place = Place(path, call.lineno)
         if name == "t":
             yield Found(texts[0], place, str(call))
+        elif name == "agreeing":
+            yield from (Found(each, place, str(call)) for each in forms(texts[1]))
         elif name == "count":
             nouns = [[each] for each in texts[1:]]
             yield from (Found(each, place, str(call)) for each in _of_count(*nouns))
