@@ -8,6 +8,8 @@ import shlex
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:  # it is of use for a table or a bar, not for a line
@@ -68,22 +70,20 @@ def show_in_pages(text: bytes, command: list[str], *, is_wide: bool = False) -> 
     """
     # As git does: colours pass, and the text stays on the screen when the pager ends.
     variables = {"LESS": "FRSX" if is_wide else "FRX", **os.environ}
-    try:
-        process = subprocess.Popen(  # noqa: S603 - the program that the user chose
-            command, stdin=subprocess.PIPE, env=variables
-        )
-    except OSError:
-        return False
-    # Ctrl-C is the pager's, from its start on: it ends a search there.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        process.communicate(text)
-    except BaseException:
-        process.terminate()
-        raise
-    finally:
-        process.wait()
-        signal.signal(signal.SIGINT, before)
+    with _ctrl_c_left_to_others():
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the program that the user chose
+                command, stdin=subprocess.PIPE, env=variables
+            )
+        except OSError:
+            return False
+        try:
+            process.communicate(text)
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            process.wait()
     if process.returncode:
         _LOGGER.warning(
             "the pager %s ended with exit code %d: see PAGER; --no-pager shows all without it",
@@ -91,3 +91,14 @@ def show_in_pages(text: bytes, command: list[str], *, is_wide: bool = False) -> 
             process.returncode,
         )
     return True
+
+
+@contextmanager
+def _ctrl_c_left_to_others() -> Iterator[None]:
+    # A program that is started meanwhile inherits an ignored signal, but not a handler: less ends
+    # a search by Ctrl-C.
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

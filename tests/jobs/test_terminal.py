@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import signal
+import subprocess
 
 import pytest
 
@@ -100,3 +102,21 @@ def test_a_pager_that_fails_may_have_shown_nothing(caplog: pytest.LogCaptureFixt
     (line,) = caplog.messages
     assert "the pager sh -c 'exit 3' ended with exit code 3" in line
     assert "--no-pager" in line
+
+
+def test_ctrl_c_is_the_pagers_from_its_start_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    class Started(subprocess.Popen[bytes]):
+        def __init__(self, command: list[str], **options: object) -> None:
+            super().__init__(command, **options)  # type: ignore[call-overload]
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Started)
+    # What is ignored in a process is ignored in those that it starts, and no trap changes that.
+    search = "trap 'exit 0' INT; cat > /dev/null; kill -INT $$; exit 3"
+    assert show_in_pages(b"rows\n", ["sh", "-c", search])
+    assert caplog.messages == []
+    assert signal.getsignal(signal.SIGINT) is before
