@@ -9,7 +9,8 @@ from typing import Any
 from jobs.judge.moment import Moment
 from jobs.languages.language import language
 from jobs.pipeline.terms import strategy_rules
-from jobs.reports.explain import WIDTH, explain_lines
+from jobs.reports.explain import explain_lines
+from jobs.reports.texts import WIDTH
 from jobs.reports.what_if import what_if_group_lines, what_if_lines, what_if_values
 from jobs.settings import Settings
 from rebalance_core import Change, Situation, WhatIf
@@ -39,7 +40,7 @@ def predict_moment(
     """What the changes do to a moment that was found, and the text of it."""
     situation = Situation(moment.state, strategy_rules(settings))
     answer = predict(situation, changes, moment.unread)
-    lines = what_if_lines(situation, answer, moment, language(settings.language))
+    lines = what_if_lines(answer, moment, language(settings.language))
     return answer, _masked(lines, settings)
 
 
@@ -72,10 +73,8 @@ def predict_moments(
     predictions = [(each, answers[each.state.topic]) for each in moments]
     if len(moments) == 1:
         (moment,) = moments
-        topic = moment.state.topic
-        lines = what_if_lines(
-            situations[topic], answers[topic], moment, language(settings.language), width
-        )
+        answer = answers[moment.state.topic]
+        lines = what_if_lines(answer, moment, language(settings.language), width)
     else:
         lines = what_if_group_lines(predictions, language(settings.language), width)
     values = settings.masking.to_masking().mask_all(what_if_values(predictions))

@@ -1,25 +1,24 @@
 """A situation in words and as a small picture: who takes what, why, what is wrong.
 
-For terminals and notebooks: plain text, no colour needed. Lines are made of ids and names that
-strangers chose, so each is shown by ``visible`` as it leaves here, in the language of the reader.
+``templates/explain.txt`` has how it is laid out; here is what it says.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from jobs.instants import Instant, to_datetime
+from jobs.instants import Instant
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.moment import Moment
 from jobs.kinds import OF_ONE_CLIENT
 from jobs.languages.language import ENGLISH, Language
-from jobs.masking import Masking
-from jobs.text import cut, display_width, folded, iso, of_the_time, padded, visible
+from jobs.reports.texts import WIDTH, Reader, clock
+from jobs.text import cut, display_width, of_the_time, padded, visible
 from rebalance_core import (
     Evaluation,
-    Fault,
     MessageQueue,
     Situation,
     TopicRoute,
@@ -30,16 +29,15 @@ from rebalance_core import (
     leave,
     sort_message_queues,
 )
+from rebalance_core.causes import Causes
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, joined, list_of, named_broker, names
-from rebalance_core.findings import AUDITED, CERTAIN, DUPLICATE, ORPHANED, TOO_MANY_QUEUES
+from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, TOO_MANY_QUEUES
 from rebalance_core.moves import find_moves, shown_id
 from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
-from rebalance_core.views import View, possible_views
+from rebalance_core.views import possible_views
 
-#: Wide enough for a terminal, narrow enough for a ticket.
-WIDTH = 100
 _MOST_CLIENTS = 40
 _MOST_QUEUES = 120
 _MOST_BROKERS = 40
@@ -53,92 +51,43 @@ def explain_lines(
     situation: Situation, moment: Moment, language: Language = ENGLISH, width: int = WIDTH
 ) -> Iterator[str]:
     """Who takes what of a topic, why, what is wrong, what causes and repairs it, and what if."""
-    return in_lines(_explained(situation, moment, language, width), moment.masking, language, width)
-
-
-def in_lines(
-    lines: Iterable[str], masking: Masking, language: Language, width: int
-) -> Iterator[str]:
-    """The lines in a language, with what strangers chose made visible, and long ones folded.
-
-    Secrets are masked first: where an id ends is seen by English marks and blanks, not by Chinese.
-    """
-    for line in map(masking.mask_all, lines):
-        yield from folded(visible(language.of(line)), width)
-
-
-def indented(line: str) -> Text:
-    """The line further to the right.
-
-    >>> indented(Text("repair: {remedy}", remedy="restart it"))
-    '  repair: restart it'
-    """
-    return Text("  {line}", line=line)
-
-
-def _explained(
-    situation: Situation, moment: Moment, language: Language, width: int
-) -> Iterator[str]:
+    reader = Reader(moment.masking, language, width)
     evaluation = evaluate(situation.state, situation.rules)
     causes = find_causes(situation, evaluation)
-    faults = find_faults(situation, evaluation, causes)
-    yield from heading(situation, moment)
-    yield size_and_wrong(evaluation)
-    if evaluation.reason:
-        yield Text("{code}: {text}", code=evaluation.coverage, text=evaluation.reason)
-    yield from picture(Text("Who takes what"), evaluation, moment.masking, language, width)
-    yield LEGEND
-    if evaluation.coverage != TOO_MANY_QUEUES:
-        yield from _why(situation)
-    if evaluation.findings:
-        yield from _findings(evaluation)
-    for fault in faults:
-        yield from fault_lines(fault)
-    yield from _since(moment)
-    yield from _held(moment)
-    yield from _backlog(moment)
-    if evaluation.findings and causes.after:
-        # The cure of the first finding: of a group with several faults one after the other.
-        cure = causes.cures[evaluation.findings[0].kind, evaluation.findings[0].queue][0]
-        if cure in causes.after:
-            after = causes.after[cure]
-            title = agreeing(
-                len(cure),
-                "When {faults} [is|are] mended ({wrong})",
-                faults=list_of(cure),
-                wrong=wrong_of(after),
-            )
-            yield from picture(title, after, moment.masking, language, width)
-    yield from _leaving(situation, evaluation, moment.masking)
-
-
-# ------------------------------------------------------------------ parts of both
-
-
-def heading(situation: Situation, moment: Moment) -> Iterator[str]:
-    """The group, the topic and the time."""
-    state = situation.state
-    yield Text(
-        "{group} on {topic}, cluster {cluster}",
-        group=state.consumer_group,
-        topic=state.topic,
-        cluster=moment.cluster,
+    holders = Counter(queue for held in moment.held for queue in held.queues)
+    waiting = sorted((moment.backlog or {}).items(), key=lambda each: (-each[1], each[0]))
+    return reader.lines(
+        "explain.txt",
+        state=situation.state,
+        moment=moment,
+        evaluation=evaluation,
+        size_and_wrong=size_and_wrong,
+        wrong_of=wrong_of,
+        draw=partial(draw, reader),
+        most_clients=_MOST_CLIENTS,
+        most_brokers=_MOST_BROKERS,
+        views=None if evaluation.coverage == TOO_MANY_QUEUES else possible_views(situation.state),
+        route_line=_route,
+        traits=_traits(situation),
+        faults=find_faults(situation, evaluation, causes),
+        since=_since(moment),
+        ranges=partial(_ranges, moment),
+        held_by_several=[queue for queue, number in holders.items() if number > 1],
+        most_waiting=[each for each in waiting if each[1]][:_MOST_BACKLOGS],
+        cured=_cured(evaluation, causes),
+        leaving=_leaving(situation, evaluation, reader),
     )
-    time = as_of(moment)
-    if moment.first_seen != moment.last_seen:
-        first, last = clock(moment.first_seen), clock(moment.last_seen)
-        time = Text("{as_of} (the same from {first} to {last})", as_of=time, first=first, last=last)
-    yield time
 
 
-def as_of(moment: Moment) -> Text:
-    """Of which time it is."""
-    return Text("as of {time}", time=clock(moment.snapshot_time))
+def _cured(evaluation: Evaluation, causes: Causes) -> tuple[tuple[str, ...], Evaluation] | None:
+    """The cure of the first finding: of a group with several faults one after the other."""
+    if not (evaluation.findings and causes.after):
+        return None
+    cure = causes.cures[evaluation.findings[0].kind, evaluation.findings[0].queue][0]
+    return (cure, causes.after[cure]) if cure in causes.after else None
 
 
-def clock(time: Instant) -> str:
-    """The time as ISO 8601."""
-    return iso(to_datetime(time))
+# ------------------------------------------------------------------ in a few words
 
 
 def size_and_wrong(evaluation: Evaluation) -> Text:
@@ -178,19 +127,30 @@ def wrong_of(evaluation: Evaluation) -> Text:
 # ------------------------------------------------------------------ the picture
 
 
-def picture(
-    title: str, evaluation: Evaluation, masking: Masking, language: Language, most: int
-) -> Iterator[str]:
-    """Clients by queues, and a last row that marks what is wrong; ``LEGEND`` says how.
+class _Line(NamedTuple):
+    """A client's line: its label, the mark of what it takes for certain, its shares by queue."""
 
-    No line is wider than ``most``, but for a queue alone.
+    label: str
+    mark: str
+    shares: dict[MessageQueue, float]
+
+
+class Drawn(NamedTuple):
+    """A picture: its lines, none where nobody takes anything; how much it does not show."""
+
+    lines: list[str]
+    left_out: Text | None = None
+
+
+def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
+    """Clients by queues, and a last row that marks what is wrong; ``legend.txt`` says how.
+
+    No line is wider than the reader has columns, but for a queue alone.
     """
     marks = queue_marks(evaluation)
     queues = sort_message_queues({*marks, *taken_queues(evaluation)})
-    yield ""
     if not queues:
-        yield Text("{title}: nothing is taken", title=title)
-        return
+        return Drawn([])
     shown = queues
     if len(queues) > _MOST_QUEUES:
         shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_QUEUES]
@@ -200,46 +160,30 @@ def picture(
         wanted = {c.client_id for f in evaluation.findings for c in f.claimants}
         of_wanted = [row for row in clients if row[0] in wanted]
         clients = (of_wanted or clients)[:_MOST_CLIENTS]
-    yield title
     # Before a label is cut: what is left of a secret then would not be recognised.
-    labels = [masking.mask(visible(language.of(_id_of(*row[:2])))) for row in clients]
+    labels = [reader.shown(_id_of(*row[:2])) for row in clients]
     lines = [
         _Line(label, str(row[1]) if row[1] > 1 else "#", rows[row])
         for label, row in zip(labels, clients, strict=True)
     ]
-    wrong = language("wrong")
+    wrong = reader.language("wrong")
     widest = max(display_width(label) for label in (wrong, *labels))
-    width = min(widest, most // 2)
-    for block in _blocks(shown, most - width - 4):
-        yield from _block(block, lines, marks, wrong, width)
-    yield from _left_out(len(queues) - len(shown), len(rows) - len(clients))
+    width = min(widest, reader.width // 2)
+    drawn = [
+        line
+        for block in _blocks(shown, reader.width - width - 4)
+        for line in _block(block, lines, marks, wrong, width)
+    ]
+    return Drawn(drawn, _left_out(len(queues) - len(shown), len(rows) - len(clients)))
 
 
-def _left_out(queues: int, clients: int) -> Iterator[str]:
-    """How much a picture does not show."""
-    parts = []
-    if queues:
-        parts.append(count(queues, "more queue"))
-    if clients:
-        parts.append(count(clients, "more client"))
-    if parts:
-        yield indented(
-            agreeing(queues + clients, "({parts} [is|are] not shown)", parts=list_of(parts))
-        )
+def _left_out(queues: int, clients: int) -> Text | None:
+    parts = [count(queues, "more queue")] if queues else []
+    parts += [count(clients, "more client")] if clients else []
+    template = "({parts} [is|are] not shown)"
+    return agreeing(queues + clients, template, parts=list_of(parts)) if parts else None
 
 
-class _Line(NamedTuple):
-    """A client's line: its label, the mark of what it takes for certain, its shares by queue."""
-
-    label: str
-    mark: str
-    shares: dict[MessageQueue, float]
-
-
-LEGEND = Text(
-    "(# takes it, 2: two processes do, ~ at times, . does not; "
-    "D duplicate, O orphaned, d and o at times)"
-)
 _RowKey = tuple[str, int, bool]
 
 
@@ -338,59 +282,6 @@ def _cell(share: float, full: str) -> str:
 # ------------------------------------------------------------------ why
 
 
-def _why(situation: Situation) -> Iterator[str]:
-    state = situation.state
-    views = possible_views(state)
-    yield ""
-    yield Text("Why: each client allocates for itself, from these lists")
-    for view in views.views[:_MOST_CLIENTS]:
-        yield indented(_view(view, agree=views.agree))
-        ids = Counter(view.client_ids)
-        for number, (client_id, copies) in enumerate(ids.items()):
-            if number == _MOST_CLIENTS:
-                yield indented(indented(and_more(len(ids) - number)))
-                break
-            shown = shown_id(client_id)
-            if copies > 1:
-                shown = Text("{client_id}   {n} times: {n} slots", client_id=shown, n=copies)
-            yield indented(indented(shown))
-    if views.completeness < 1 and state.client_lists:
-        yield indented(
-            Text(
-                "(the lists of {share:.0%} of the topic's brokers are known)",
-                share=views.completeness,
-            )
-        )
-    for broker in state.offline_brokers[:_MOST_BROKERS]:
-        name = named_broker(*broker)
-        yield indented(Text("{broker} knows no member of the group", broker=name))
-    if len(state.offline_brokers) > _MOST_BROKERS:
-        number = len(state.offline_brokers) - _MOST_BROKERS
-        yield indented(Text("{number} more brokers know no member of it", number=number))
-    for route in state.topic_routes:
-        yield indented(_route(route))
-    for text, ids_with in _traits(situation).items():
-        yield indented(Text("{trait}: {client_ids}", trait=text, client_ids=names(ids_with, 8)))
-
-
-def _view(view: View, *, agree: bool) -> Text:
-    """A list that clients may get, and how often they get it."""
-    whom = Text("asked of {brokers}", brokers=joined(view.brokers, "{before}, {next}"))
-    if not agree:
-        whom = Text("{asked} ({share:.0%} of the times)", asked=whom, share=view.weight)
-    return Text(
-        "{asked}: {queues}, {client_ids}",
-        asked=whom,
-        queues=count(len(view.queues), "queue"),
-        client_ids=count(len(view.client_ids), "client id"),
-    )
-
-
-def and_more(number: int) -> Text:
-    """How many lines are left out."""
-    return Text("and {number:,} more", number=number)
-
-
 def _route(route: TopicRoute) -> Text:
     """Which queues a nameserver gives to consumers."""
     in_order = sorted(route.brokers, key=lambda each: each.broker_name)
@@ -451,76 +342,37 @@ def _trait(process: Process) -> Text:
     return text
 
 
-# ------------------------------------------------------------------ what is wrong
+def _leaving(
+    situation: Situation, evaluation: Evaluation, reader: Reader
+) -> list[tuple[str, int, Text]]:
+    """What each client's leaving would do: the smallest of the what-ifs, and the commonest.
 
-
-def _findings(evaluation: Evaluation) -> Iterator[str]:
-    yield ""
-    yield Text("Findings")
-    for kind, taken in (
-        (DUPLICATE, Text("taken by several")),
-        (ORPHANED, Text("taken by nobody")),
-    ):
-        found = [finding for finding in evaluation.findings if finding.kind == kind]
-        if not found:
-            continue
-        worst = max(found, key=lambda each: each.probability)
-        how = Text("for certain")
-        if any(finding.certainty != CERTAIN for finding in found):
-            how = Text("at times, at most {share:.0%} of them", share=worst.probability)
-        queues = queue_ranges(finding.queue for finding in found)
-        yield indented(Text("{taken}, {how}: {queues}", taken=taken, how=how, queues=queues))
-
-
-def fault_lines(fault: Fault) -> Iterator[str]:
-    """A fault, its repair, and what the repair does."""
-    yield ""
-    yield Text("{code}: {text}", code=fault.fault, text=fault.evidence)
-    yield indented(Text("repair: {remedy}", remedy=fault.remedy))
-    if fault.cleared or fault.moves:
-        yield indented(
-            Text(
-                "with it, findings that go: {cleared:,}, that stay: {left:,}; queues that change "
-                "hands: {moves:,}",
-                cleared=fault.cleared,
-                left=fault.left,
-                moves=len(fault.moves),
-            )
-        )
-
-
-def _leaving(situation: Situation, evaluation: Evaluation, masking: Masking) -> Iterator[str]:
-    """What each client's leaving would do: the smallest of the what-ifs, and the commonest."""
+    The client, how many queues move, and what is wrong then; only of a group of few clients.
+    """
     clients = sorted({a.client_id for a in evaluation.allocations if a.subscribed})
     if evaluation.coverage != AUDITED or not 1 < len(clients) <= _MOST_LEAVING:
-        return
-    yield ""
-    yield Text("What if a process of it leaves (more: rebalance-audit what-if --help)")
-    shown = {client_id: visible(masking.mask(client_id)) for client_id in clients}
+        return []
+    shown = {client_id: reader.shown(client_id) for client_id in clients}
     width = max(map(display_width, shown.values()))
+    left = []
     for client_id in clients:
         changed = apply_change(situation, leave(client_id))
         after = evaluate(changed.state, changed.rules)
-        yield indented(
-            Text(
-                "{client_id}  queues that move: {moved:,}; {wrong}",
-                client_id=padded(shown[client_id], width),
-                moved=len(find_moves(evaluation, after)),
-                wrong=wrong_of(after),
-            )
-        )
+        moved = len(find_moves(evaluation, after))
+        left.append((padded(shown[client_id], width), moved, wrong_of(after)))
+    return left
 
 
-# ------------------------------------------------------------------ time, holdings, backlog
+# ------------------------------------------------------------------ since when
 
 _KINDS = {"orphaned_queues": Text("orphaned"), "duplicate_queues": Text("duplicate")}
 #: What queues have in common that share a line.
 _ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 
 
-def _since(moment: Moment) -> Iterator[str]:
+def _since(moment: Moment) -> list[Text]:
     """Since when each finding and fault is there, and how much waits because of it."""
-    lines: list[str] = []
+    lines: list[Text] = []
     for table, kind in _KINDS.items():
         of_episode: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
         for row in moment.episodes[table]:
@@ -551,10 +403,7 @@ def _since(moment: Moment) -> Iterator[str]:
                 persistence=row["persistence"],
             )
         )
-    if lines:
-        yield ""
-        yield Text("Since when")
-        yield from map(indented, lines)
+    return lines
 
 
 def _queues_since(moment: Moment, kind: Text, rows: Sequence[Mapping[str, Any]]) -> Text:
@@ -593,41 +442,3 @@ def _queue_ranges(moment: Moment, rows: Iterable[Mapping[str, Any]]) -> str:
 
 def _ranges(moment: Moment, queues: Iterable[QueueKey]) -> str:
     return queue_ranges(MessageQueue(moment.state.topic, *queue) for queue in sorted(queues))
-
-
-def _held(moment: Moment) -> Iterator[str]:
-    """What each process holds by its last running info, and the queues that several hold."""
-    if not moment.held:
-        return
-    yield ""
-    yield Text("What the processes hold, as their last running infos say")
-    for held in moment.held[:_MOST_CLIENTS]:
-        yield indented(
-            Text(
-                "{client_id}: {queues} (at {time})",
-                client_id=shown_id(held.client_id),
-                queues=_ranges(moment, held.queues) if held.queues else Text("no queue"),
-                time=clock(held.said_at),
-            )
-        )
-    if len(moment.held) > _MOST_CLIENTS:
-        yield indented(and_more(len(moment.held) - _MOST_CLIENTS))
-    holders = Counter(queue for held in moment.held for queue in held.queues)
-    several = [queue for queue, number in holders.items() if number > 1]
-    if several:
-        yield indented(Text("held by several: {queues}", queues=_ranges(moment, several)))
-
-
-def _backlog(moment: Moment) -> Iterator[str]:
-    """How many messages wait, and where most of them do."""
-    if moment.backlog is None or moment.backlog_at is None:
-        return
-    yield ""
-    in_all = count(sum(moment.backlog.values()), "message")
-    time = clock(moment.backlog_at)
-    yield Text("Not consumed at {time}: {messages}", time=time, messages=in_all)
-    most = sorted(moment.backlog.items(), key=lambda each: (-each[1], each[0]))
-    for (broker_name, queue_id), waiting in [each for each in most if each[1]][:_MOST_BACKLOGS]:
-        queue = f"{broker_name} {queue_id}"
-        messages = count(waiting, "message")
-        yield indented(Text("{queue}: {messages}", queue=queue, messages=messages))

@@ -16,7 +16,7 @@ from rebalance_core.english import counted
 from rebalance_core.texts import forms
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ROOT / "jobs" / "rendering" / "templates"
+PAGES = sorted((ROOT / "jobs").glob("*/templates/*.*"))
 #: By function the arguments that are templates, by place and by name. ``language`` and ``t`` are
 #: the names that a ``Language`` has where it is called.
 TEMPLATES = {
@@ -77,8 +77,9 @@ def found() -> tuple[Found, ...]:
         name = str(path.relative_to(ROOT))
         if not name.startswith(IN_ENGLISH):
             every += in_python(ast.parse(path.read_text(encoding="utf-8")), name)
-    for path in sorted(PAGES.glob("*.html")) + sorted(PAGES.glob("*.md")):
-        every += in_page(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))
+    for path in PAGES:
+        if path.suffix in {".html", ".md", ".txt"}:
+            every += in_page(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))
     return tuple(every)
 
 
@@ -187,6 +188,8 @@ def in_page(source: str, path: str) -> Iterator[Found]:
         place = Place(path, call.lineno)
         if name == "t":
             yield Found(texts[0], place, str(call))
+        elif name == "joined":
+            yield Found(texts[1], place, str(call))
         elif name == "agreeing":
             yield from (Found(each, place, str(call)) for each in forms(texts[1]))
         elif name == "count":

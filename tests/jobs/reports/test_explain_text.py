@@ -52,7 +52,7 @@ def explained(of: State, last: int = 0) -> str:
 
 def predicted(of: State, *changes: Change) -> str:
     situation = Situation(of, RULES)
-    return "\n".join(what_if_lines(situation, what_if(situation, changes), moment(of)))
+    return "\n".join(what_if_lines(what_if(situation, changes), moment(of)))
 
 
 def test_names_that_take_two_columns_a_character_leave_the_picture_straight() -> None:
@@ -260,7 +260,7 @@ def test_a_secret_in_an_id_is_shown_in_no_language_and_hides_no_other_id(code: s
     left = what_if(asked, [leave("10.0.0.3@app")])
     for lines in (
         explain_lines(asked, moment(of), language(code)),
-        what_if_lines(asked, left, moment(of), language(code)),
+        what_if_lines(left, moment(of), language(code)),
     ):
         text = "\n".join(lines)
         assert "hunter22" not in text

@@ -1,0 +1,96 @@
+"""Templates -> the lines of a text: ``templates/`` has the layout, its values are what is so.
+
+For terminals and notebooks: plain text, no colour needed. A template prints ids and names that
+strangers chose, so each value is shown by ``visible`` as it leaves here, in the language of the
+reader. ``t`` in a template makes a ``Text``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+
+from jobs.instants import Instant, to_datetime
+from jobs.languages.language import ENGLISH, Language
+from jobs.masking import Masking
+from jobs.text import folded, iso, of_the_time, padded, visible
+from rebalance_core.descriptions import queue_ranges
+from rebalance_core.english import agreeing, count, joined, list_of, named_broker, names
+from rebalance_core.moves import shown_id
+from rebalance_core.texts import Text
+
+#: Wide enough for a terminal, narrow enough for a ticket.
+WIDTH = 100
+
+
+class Reader(NamedTuple):
+    """Whom a text is for: what is masked for them, their language, how many columns they have."""
+
+    masking: Masking
+    language: Language = ENGLISH
+    width: int = WIDTH
+
+    def shown(self, value: Any) -> str:
+        """A value as the reader sees it.
+
+        Secrets are masked first: where an id ends is seen by English marks and blanks, not by
+        Chinese.
+        """
+        return visible(self.language.of(self.masking.mask_all(value)))
+
+    def lines(self, template: str, **values: Any) -> Iterator[str]:
+        """The lines of a template with these values, long ones folded."""
+        text = _environment().get_template(template).render(values, reader=self)
+        for line in text.removesuffix("\n").split("\n"):
+            yield from folded(line, self.width)
+
+
+def clock(time: Instant) -> str:
+    """The time as ISO 8601."""
+    return iso(to_datetime(time))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - no HTML; each value is shown by _shown
+        finalize=_shown,
+    )
+    environment.globals |= {
+        "agreeing": agreeing,
+        "clock": clock,
+        "copies_of": lambda ids: list(Counter(ids).items()),
+        "count": count,
+        "joined": joined,
+        "list_of": list_of,
+        "named_broker": named_broker,
+        "names": names,
+        "of_the_time": of_the_time,
+        "padded": padded,
+        "queue_ranges": queue_ranges,
+        "shown_id": shown_id,
+        "t": Text,
+    }
+    return environment
+
+
+def _template(name: str) -> str:
+    """A template's text; read as a resource, so that it may lie in a zip."""
+    return (files("jobs.reports") / "templates" / name).read_text(encoding="utf-8")
+
+
+@pass_context
+def _shown(context: Context, value: Any) -> str:
+    reader: Reader = context["reader"]
+    return reader.shown(value)
