@@ -97,20 +97,30 @@ def _shown_clusters(digest: Digest, rows: _Rows) -> Mapping[str, str]:
 
 
 def _counted(
-    name: str, what: str, labels: Mapping[str, Iterable[str]], found: Iterable[tuple[str, ...]]
+    name: str, what: str, labels: Mapping[str, Iterable[str]], rows: Iterable[Mapping[str, Any]]
 ) -> _Metric:
     """How many rows have which labels: 0 for each combination that has none."""
     zeros = dict.fromkeys(product(*labels.values()), 0)
-    return _Metric(name, what, list(labels), {**zeros, **Counter(found)})
+    found = Counter(tuple(row[label] for label in labels) for row in rows)
+    return _Metric(name, what, list(labels), {**zeros, **found})
 
 
 def _of_rows(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterator[_Metric]:
-    shown = clusters.values()
+    shown = {"cluster": clusters.values()}
+
+    def labelled(row: Mapping[str, Any]) -> dict[str, Any]:
+        known = _KNOWN[row.get("known_issue") is not None]
+        status = row.get("status") or "NONE"
+        return {**row, "cluster": clusters[row["cluster"]], "known": known, "status": status}
+
+    def of_table(name: str) -> list[dict[str, Any]]:
+        return [labelled(row) for row in rows[name]]
+
     yield _counted(
         "findings",
         "Orphaned, duplicate and stalled queues: rows of the tables of findings",
         {
-            "cluster": shown,
+            **shown,
             "kind": QUEUE_FINDINGS.values(),
             "severity": SEVERITIES,
             "persistence": _PERSISTENCES,
@@ -118,55 +128,41 @@ def _of_rows(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterat
             "known": _KNOWN,
         },
         (
-            (
-                clusters[each.place.cluster],
-                each.kind,
-                each.severity,
-                each.persistence,
-                each.status or "NONE",
-                _KNOWN[each.known_issue is not None],
-            )
+            row
             for each in digest.findings
-            for _ in each.queues
+            for row in [labelled({**vars(each), "cluster": each.place.cluster})] * len(each.queues)
         ),
     )
-    stacked = "Client ids that are more than once in a broker's list"
-    faults = "Faults of groups: rows of group_faults"
-    for name, table, what, label, values in (
-        ("faults", "group_faults", faults, "fault", FAULTS),
-        ("stacked_client_ids", "stacked_client_ids", stacked, "verdict", VERDICTS),
-    ):
-        yield _counted(
-            name,
-            what,
-            {"cluster": shown, label: values, "persistence": _PERSISTENCES, "known": _KNOWN},
-            (
-                (
-                    clusters[row["cluster"]],
-                    row[label],
-                    row["persistence"],
-                    _KNOWN[row["known_issue"] is not None],
-                )
-                for row in rows[table]
-            ),
-        )
+    lasting = {"persistence": _PERSISTENCES, "known": _KNOWN}
+    yield _counted(
+        "faults",
+        "Faults of groups: rows of group_faults",
+        {**shown, "fault": FAULTS, **lasting},
+        of_table("group_faults"),
+    )
+    yield _counted(
+        "stacked_client_ids",
+        "Client ids that are more than once in a broker's list",
+        {**shown, "verdict": VERDICTS, **lasting},
+        of_table("stacked_client_ids"),
+    )
     yield _counted(
         "former_findings",
         "What was open in the published run before and is not there any more",
-        {"cluster": shown, "status": ("RESOLVED", "NOT_AUDITED")},
-        ((clusters[row["cluster"]], row["status"]) for row in rows["former_findings"]),
+        {**shown, "status": ("RESOLVED", "NOT_AUDITED")},
+        of_table("former_findings"),
     )
-    health = rows["group_health"]
+    health = of_table("group_health")
     yield _counted(
         "group_topics",
         "Groups and their topics: rows of group_health",
-        {"cluster": shown, "coverage": ("AUDITED",)},
-        ((clusters[row["cluster"]], row["coverage"]) for row in health),
+        {**shown, "coverage": ("AUDITED",)},
+        health,
     )
     lowest: dict[tuple[str, ...], float] = {}
     for row in health:
         if row["coverage"] == "AUDITED":
-            cluster = (clusters[row["cluster"]],)
+            cluster = (row["cluster"],)
             lowest[cluster] = min(row["completeness"], lowest.get(cluster, 1.0))
     what = "Of the audited topics the lowest share of brokers that answered"
     yield _Metric("completeness_lowest_ratio", what, ["cluster"], lowest)
@@ -198,7 +194,7 @@ def _of_run(summary: Mapping[str, Any]) -> Iterator[_Metric]:
         "Entries of the file of known issues; an unused one matched nothing",
         {"state": ("IN_FORCE", "UNUSED", "EXPIRED")},
         (
-            ("EXPIRED" if each["expired"] else "IN_FORCE" if each["marked"] else "UNUSED",)
+            {"state": "EXPIRED" if each["expired"] else "IN_FORCE" if each["marked"] else "UNUSED"}
             for each in summary["known_issues"]
         ),
     )

@@ -235,6 +235,11 @@ class Report:
         return found | {each.problem.place[:2]: each.anchor for each in reversed(self.cards)}
 
     @property
+    def not_audited(self) -> Sequence[Row]:
+        """The topics that were not audited."""
+        return tuple(self.coverage["not_audited"])
+
+    @property
     def missing(self) -> list[Text]:
         """What is not in the input."""
         return sentences_of(self.published.summary)
@@ -272,80 +277,47 @@ def build_report(published: Published, tables: Tables, top: int) -> Report:
     )
 
 
+#: By what there is of the report, what else a reader has to know of it.
+_REMARKS = {
+    "passed": "In {topics} something passed by itself (a deploy, a restart).",
+    "begun": "In {topics} something is there at the end that is too new or too improbable to "
+    "count: the next run will show.",
+    "known_issues": "{topics} with a known issue: not counted.",
+    "unreadable": "{topics} with queues that are written and cannot be read.",
+    "not_audited": "{topics} [was|were] not audited: the coverage says why.",
+}
+
+
 def _verdict(report: Report) -> Verdict:
-    counted, passed, begun = report.counted, report.passed, report.begun
-    remarks = []
-    if counted:
-        level = worst(problem.severity for problem in counted)
-        groups = len({problem.place[:2] for problem in counted})
-        ongoing = sum(problem.ongoing for problem in counted)
-        critical = sum(problem.severity == "CRITICAL" for problem in counted)
-        faults = agreeing(
-            len(counted),
-            "{topics} of {groups} [has|have] lasting faults",
-            topics=_topics(counted),
-            groups=count(groups, "group"),
-        )
-        if critical == len(counted) > 1:
-            sentence = Text("{faults}, all critical.", faults=faults)
-        elif critical:
-            sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
-        else:
-            sentence = Text("{faults}.", faults=faults)
-        remarks.append(
-            agreeing(
-                ongoing, "{number:,} [is|are] still there in the last snapshot.", number=ongoing
-            )
-            if ongoing
-            else Text("None of them is there in the last snapshot any more.")
-        )
-    elif passed or begun:
-        level, sentence = "INFO", Text("Nothing lasting was found.")
-    else:
-        level, sentence = "OK", Text("Nothing was found.")
-    known, not_audited = report.known_issues, report.coverage["not_audited"]
-    remarks += [
-        remark
-        for rows, remark in (
-            (
-                passed,
-                Text(
-                    "In {topics} something passed by itself (a deploy, a restart).",
-                    topics=_topics(passed),
-                ),
-            ),
-            (
-                begun,
-                Text(
-                    "In {topics} something is there at the end that is too new or too improbable "
-                    "to count: the next run will show.",
-                    topics=_topics(begun),
-                ),
-            ),
-            (known, Text("{topics} with a known issue: not counted.", topics=_topics(known))),
-            (
-                report.unreadable,
-                Text(
-                    "{topics} with queues that are written and cannot be read.",
-                    topics=_topics(report.unreadable),
-                ),
-            ),
-            (
-                not_audited,
-                agreeing(
-                    len(not_audited),
-                    "{topics} [was|were] not audited: the coverage says why.",
-                    topics=_topics(not_audited),
-                ),
-            ),
-        )
-        if rows
+    remarks = [
+        agreeing(len(rows), template, topics=count(len(rows), "topic"))
+        for name, template in _REMARKS.items()
+        if (rows := getattr(report, name))
     ]
-    return Verdict(level, sentence, tuple(remarks))
-
-
-def _topics(every: Sequence[Any]) -> Text:
-    return count(len(every), "topic")
+    if not report.counted:
+        if report.passed or report.begun:
+            return Verdict("INFO", Text("Nothing lasting was found."), tuple(remarks))
+        return Verdict("OK", Text("Nothing was found."), tuple(remarks))
+    counted = report.counted
+    critical = len(report.of_severity("CRITICAL"))
+    faults = agreeing(
+        len(counted),
+        "{topics} of {groups} [has|have] lasting faults",
+        topics=count(len(counted), "topic"),
+        groups=count(len({problem.place[:2] for problem in counted}), "group"),
+    )
+    sentence = Text("{faults}.", faults=faults)
+    if critical == len(counted) > 1:
+        sentence = Text("{faults}, all critical.", faults=faults)
+    elif critical:
+        sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
+    ongoing = sum(problem.ongoing for problem in counted)
+    still = Text("None of them is there in the last snapshot any more.")
+    if ongoing:
+        template = "{number:,} [is|are] still there in the last snapshot."
+        still = agreeing(ongoing, template, number=ongoing)
+    level = worst(problem.severity for problem in counted)
+    return Verdict(level, sentence, (still, *remarks))
 
 
 # ---------------------------------------------------------------- cards
