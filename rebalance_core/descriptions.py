@@ -39,7 +39,7 @@ from rebalance_core.repairs import (
 from rebalance_core.state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
 from rebalance_core.strategies import AllocationStrategy, Sdk, sdk_of
 from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
-from rebalance_core.texts import Text, Value
+from rebalance_core.texts import Text, Value, slots
 from rebalance_core.views import asked_brokers, readable_queues
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
@@ -310,14 +310,21 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
 
 
 def _of_members(
-    which: Callable[[Member], bool], template: str, remedy: Text
+    ids_of: Callable[[State], tuple[str, ...]], template: str, what_to_do: str
 ) -> Callable[[Situation, list[Finding]], Description]:
-    """Describes what some members are or do."""
+    """Describes what some members are or do; ``{topic}`` and ``{group}`` are those of the state."""
 
     def describe(situation: Situation, findings: list[Finding]) -> Description:
-        client_ids = _members(situation.state, which)
-        found = _sentences(_of_clients(client_ids, template), _effect(findings))
-        return Description(found, remedy, client_ids)
+        state = situation.state
+        client_ids = ids_of(state)
+        of_state = {"topic": state.topic, "group": state.consumer_group}
+
+        def named_in(text: str) -> dict[str, str]:
+            return {name: value for name, value in of_state.items() if name in slots(text)}
+
+        evidence = _of_clients(client_ids, template, **named_in(template))
+        remedy = Text(what_to_do, **named_in(what_to_do))
+        return Description(_sentences(evidence, _effect(findings)), remedy, client_ids)
 
     return describe
 
@@ -488,47 +495,12 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
     )
 
 
-def _unknown_topic(situation: Situation, _: list[Finding]) -> Description:
-    subscribers = _members(situation.state, lambda member: member.subscribed)
-    return Description(
-        evidence=_of_clients(
-            subscribers,
-            "{clients} [subscribes|subscribe] to {topic}, which no nameserver knows",
-            topic=situation.state.topic,
-        ),
-        remedy=Text(
-            "see whether the topic's name is written as its producers write it; if it is, create "
-            "the topic (mqadmin updateTopic), or take it out of the subscription"
-        ),
-        client_ids=subscribers,
-    )
-
-
 def pulling_beside_pop(state: State) -> tuple[str, ...]:
     """The subscribers that divide the queues themselves where others leave that to the broker."""
     modes = {member.client_rebalance for member in state.members if member.subscribed}
     if not modes.issuperset((True, False)):
         return ()
     return _members(state, lambda member: member.subscribed and member.client_rebalance is True)
-
-
-def _mixed_request_modes(situation: Situation, _: list[Finding]) -> Description:
-    pulling = pulling_beside_pop(situation.state)
-    return Description(
-        evidence=_of_clients(
-            pulling,
-            "{clients} [divides the queues itself|divide the queues themselves] (clientRebalance "
-            "true) and [pulls its share|pull their shares], while other members get messages by "
-            "POP: the offsets of the other shares do not move",
-        ),
-        remedy=Text(
-            "let all members leave the assignment to the broker (clientRebalance false), or let "
-            "the group pull (mqadmin setConsumeMode -c CLUSTER -t {topic} -g {group} -m PULL)",
-            topic=situation.state.topic,
-            group=situation.state.consumer_group,
-        ),
-        client_ids=pulling,
-    )
 
 
 def _rooms(situation: Situation, findings: list[Finding]) -> Description:
@@ -626,23 +598,35 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     STRATEGY_MISMATCH: _strategies,
     SUBSCRIPTION_MISMATCH: _subscriptions,
     MANUAL_ASSIGNMENT: _of_members(
-        lambda member: member.chooses_queues,
+        lambda state: _members(state, lambda member: member.chooses_queues),
         "{clients} [chooses|choose] queues by assign() or by the pull consumer and still "
         "[takes|take] a slot (nobody can compute which queues [it reads|they read])",
-        Text("put members that choose their queues themselves into a separate group"),
+        "put members that choose their queues themselves into a separate group",
     ),
     MIXED_MESSAGE_MODEL: _of_members(
-        lambda member: member.message_model == BROADCASTING,
+        lambda state: _members(state, lambda member: member.message_model == BROADCASTING),
         "{clients} [broadcasts|broadcast] in a clustering group, reading every queue and taking "
         "slots",
-        Text("put broadcasting members into a separate group"),
+        "put broadcasting members into a separate group",
+    ),
+    UNKNOWN_TOPIC: _of_members(
+        lambda state: _members(state, lambda member: member.subscribed),
+        "{clients} [subscribes|subscribe] to {topic}, which no nameserver knows",
+        "see whether the topic's name is written as its producers write it; if it is, create "
+        "the topic (mqadmin updateTopic), or take it out of the subscription",
+    ),
+    MIXED_REQUEST_MODE: _of_members(
+        pulling_beside_pop,
+        "{clients} [divides the queues itself|divide the queues themselves] (clientRebalance "
+        "true) and [pulls its share|pull their shares], while other members get messages by "
+        "POP: the offsets of the other shares do not move",
+        "let all members leave the assignment to the broker (clientRebalance false), or let "
+        "the group pull (mqadmin setConsumeMode -c CLUSTER -t {topic} -g {group} -m PULL)",
     ),
     BROKER_VIEW_DIVERGENCE: _broker_views,
     GROUP_NOT_ON_BROKER: _group_not_on_broker,
     ROUTE_DIVERGENCE: _routes,
     MASTER_AWAY: _master_away,
-    UNKNOWN_TOPIC: _unknown_topic,
-    MIXED_REQUEST_MODE: _mixed_request_modes,
     ROOM_NOT_SERVED: _rooms,
     CONFIG_OVERLAP: _of_queues(
         Text("these queues are in the lists of several clients"),

@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from jobs.instants import Instant
 from jobs.judge.evaluated import QueueKey
+from jobs.judge.history import Row
 from jobs.judge.moment import Moment
 from jobs.kinds import OF_ONE_CLIENT
 from jobs.languages.language import ENGLISH, Language
-from jobs.reports.texts import WIDTH, Reader, clock
-from jobs.text import cut, display_width, of_the_time, padded, visible
+from jobs.reports.texts import WIDTH, Reader
+from jobs.text import cut, display_width, padded, visible
 from rebalance_core import (
     Evaluation,
     MessageQueue,
@@ -70,7 +70,9 @@ def explain_lines(
         route_line=_route,
         traits=_traits(situation),
         faults=find_faults(situation, evaluation, causes),
-        since=_since(moment),
+        since=list(_since(moment)),
+        queues_of=_queues_of,
+        of_one_client=OF_ONE_CLIENT,
         ranges=partial(_ranges, moment),
         held_by_several=[queue for queue, number in holders.items() if number > 1],
         most_waiting=[each for each in waiting if each[1]][:_MOST_BACKLOGS],
@@ -365,79 +367,23 @@ def _leaving(
 
 # ------------------------------------------------------------------ since when
 
-_KINDS = {"orphaned_queues": Text("orphaned"), "duplicate_queues": Text("duplicate")}
 #: What queues have in common that share a line.
 _ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 
 
-def _since(moment: Moment) -> list[Text]:
-    """Since when each finding and fault is there, and how much waits because of it."""
-    lines: list[Text] = []
-    for table, kind in _KINDS.items():
-        of_episode: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
+def _since(moment: Moment) -> Iterator[tuple[str, list[Row]]]:
+    """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
+    for table in ("orphaned_queues", "duplicate_queues"):
+        of_episode: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for row in moment.episodes[table]:
             of_episode[tuple(row[name] for name in _ALIKE)].append(row)
-        for _, rows in sorted(of_episode.items()):
-            lines.append(_queues_since(moment, kind, rows))
-    for row in moment.episodes["stalled_queues"]:
-        lines.append(
-            Text(
-                "stalled {when} ({persistence}, {severity}): {queues}, computed for {owners}",
-                when=_span(row["first_seen"], row["last_seen"]),
-                persistence=row["persistence"],
-                severity=row["severity"],
-                queues=_queue_ranges(moment, [row]),
-                owners=list_of(row["owners"]) or Text("nobody"),
-            )
-        )
-    for row in moment.episodes["group_faults"]:
-        fault = row["fault"]
-        if fault in OF_ONE_CLIENT:
-            client = shown_id(row["client_ids"][0])
-            fault = Text("{fault} of {client}", fault=fault, client=client)
-        lines.append(
-            Text(
-                "{what} {when} ({persistence})",
-                what=fault,
-                when=_when(row),
-                persistence=row["persistence"],
-            )
-        )
-    return lines
+        yield from ((table, of_episode[alike]) for alike in sorted(of_episode))
+    for table in ("stalled_queues", "group_faults"):
+        yield from ((table, [row]) for row in moment.episodes[table])
 
 
-def _queues_since(moment: Moment, kind: Text, rows: Sequence[Mapping[str, Any]]) -> Text:
-    """The queues of one episode."""
-    waiting = sum(row["backlog"] or 0 for row in rows)
-    queues = _queue_ranges(moment, rows)
-    if waiting:
-        messages = count(waiting, "message")
-        queues = Text("{queues}, {messages} not consumed", queues=queues, messages=messages)
-    return Text(
-        "{what} {when} ({persistence}, {severity}): {queues}",
-        what=kind,
-        when=_when(rows[0]),
-        persistence=rows[0]["persistence"],
-        severity=rows[0]["severity"],
-        queues=queues,
-    )
-
-
-def _when(row: Mapping[str, Any]) -> Text:
-    """From when to when, and for how much of it, where there are gaps."""
-    when = _span(row["first_seen"], row["last_seen"])
-    share = of_the_time(row["share_of_time"])
-    return Text("{when}, {share}", when=when, share=share) if share else when
-
-
-def _span(first: Instant, last: Instant) -> Text:
-    if first == last:
-        return Text("in the snapshot of {time}", time=clock(first))
-    return Text("from {first} to {last}", first=clock(first), last=clock(last))
-
-
-def _queue_ranges(moment: Moment, rows: Iterable[Mapping[str, Any]]) -> str:
-    return _ranges(moment, ((row["broker_name"], row["queue_id"]) for row in rows))
+def _queues_of(rows: Iterable[Row]) -> list[QueueKey]:
+    return [(row["broker_name"], row["queue_id"]) for row in rows]
 
 
 def _ranges(moment: Moment, queues: Iterable[QueueKey]) -> str:

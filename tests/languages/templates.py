@@ -25,7 +25,7 @@ TEMPLATES = {
     "language": (0,),
     "agreeing": (1,),
     "_of_clients": (1,),
-    "_of_members": (1,),
+    "_of_members": (1, 2),
     "_who_uses": (1,),
     "_stepwise": (1,),
     "joined": (1, "template"),

@@ -35,6 +35,7 @@ GIVEN = {
     ("jobs/rendering/page.py", "template"),
     ("jobs/reports/words.py", "kind.title"),
     ("rebalance_core/changes.py", "step"),
+    ("rebalance_core/descriptions.py", "what_to_do"),
     ("rebalance_core/english.py", "counted(singular, plural)"),
     ("rebalance_core/english.py", "of_one if number == 1 else of_many"),
     ("jobs/reports/words.py", "kind.meaning"),
