@@ -15,10 +15,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TextIO
-
-if TYPE_CHECKING:  # the core brings NumPy, which an error of usage needs not
-    pass
+from typing import Any, TextIO
 
 #: What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian keyboards
 #: among them: at the beginning of a cell, after spaces, too; and after a character that separates
@@ -210,7 +207,7 @@ def span(since: datetime, until: datetime) -> str:
     >>> span(begin, begin.replace(day=21))
     '2026-11-20 02:04:07 to 2026-11-21 02:04:07'
     """
-    from rebalance_core.texts import Text  # noqa: PLC0415 - see above
+    from rebalance_core.texts import Text  # noqa: PLC0415 - brings NumPy, which usage needs not
 
     if since == until:
         return day_and_time(since)
@@ -227,7 +224,7 @@ def of_the_time(share: float | None) -> str:
     >>> of_the_time(0.88), of_the_time(0.999), of_the_time(1.0), of_the_time(None)
     ('88 % of the time', '99 % of the time', '', '')
     """
-    from rebalance_core.texts import Text  # noqa: PLC0415 - see above
+    from rebalance_core.texts import Text  # noqa: PLC0415 - see span
 
     if share is None or share >= 1:
         return ""

@@ -609,6 +609,10 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
         "slots",
         "put broadcasting members into a separate group",
     ),
+    BROKER_VIEW_DIVERGENCE: _broker_views,
+    GROUP_NOT_ON_BROKER: _group_not_on_broker,
+    ROUTE_DIVERGENCE: _routes,
+    MASTER_AWAY: _master_away,
     UNKNOWN_TOPIC: _of_members(
         lambda state: _members(state, lambda member: member.subscribed),
         "{clients} [subscribes|subscribe] to {topic}, which no nameserver knows",
@@ -623,10 +627,6 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
         "let all members leave the assignment to the broker (clientRebalance false), or let "
         "the group pull (mqadmin setConsumeMode -c CLUSTER -t {topic} -g {group} -m PULL)",
     ),
-    BROKER_VIEW_DIVERGENCE: _broker_views,
-    GROUP_NOT_ON_BROKER: _group_not_on_broker,
-    ROUTE_DIVERGENCE: _routes,
-    MASTER_AWAY: _master_away,
     ROOM_NOT_SERVED: _rooms,
     CONFIG_OVERLAP: _of_queues(
         Text("these queues are in the lists of several clients"),

@@ -45,12 +45,6 @@ from jobs.text import day_and_time, in_utc, iso, of_the_time, time_of_day, visib
 from rebalance_core.english import agreeing, count
 from rebalance_core.texts import Text
 
-#: How many different remedies of one cause are listed together.
-_MOST_REMEDIES = 5
-#: How many faults of a topic are shown in full.
-_MOST_FAULTS = 4
-#: How many lines of findings a card has at most.
-_MOST_FINDINGS = 12
 _MOST_EVENTS = 10
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.
@@ -65,7 +59,7 @@ _MENTION = re.compile(r"(?<!\w)@")
 
 def _template(name: str) -> str:
     """A template's text; read as a resource, so that it may lie in a zip."""
-    return (files("jobs.rendering") / "templates" / name).read_text(encoding="utf-8")
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
 def _printable(value: Any) -> Any:
@@ -286,12 +280,9 @@ def to_html(
         "nights": nights,
         "commands_for": commands_of,
         "ids": map("p{}".format, count_up(1)).__next__,
-        "most_faults": _MOST_FAULTS,
-        "most_findings": _MOST_FINDINGS,
         "most_groups": MOST_GROUPS,
         "most_listed": MOST_LISTED,
         "most_names": MOST_NAMES,
-        "most_remedies": _MOST_REMEDIES,
         "page_on": page_on,
         "queues_by_kind": _queues_by_kind,
         "ranges": ranges,

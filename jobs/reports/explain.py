@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from jobs.judge.evaluated import QueueKey
-from jobs.judge.history import Row
 from jobs.judge.moment import Moment
 from jobs.kinds import OF_ONE_CLIENT
 from jobs.languages.language import ENGLISH, Language
@@ -367,11 +366,12 @@ def _leaving(
 
 # ------------------------------------------------------------------ since when
 
+Row = Mapping[str, Any]
 #: What queues have in common that share a line.
 _ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 
 
-def _since(moment: Moment) -> Iterator[tuple[str, list[Row]]]:
+def _since(moment: Moment) -> Iterator[tuple[str, Sequence[Row]]]:
     """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
     for table in ("orphaned_queues", "duplicate_queues"):
         of_episode: dict[tuple[Any, ...], list[Row]] = defaultdict(list)

@@ -87,7 +87,7 @@ def _environment() -> Environment:
 
 def _template(name: str) -> str:
     """A template's text; read as a resource, so that it may lie in a zip."""
-    return (files("jobs.reports") / "templates" / name).read_text(encoding="utf-8")
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
 @pass_context

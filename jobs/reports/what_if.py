@@ -32,11 +32,6 @@ from rebalance_core.moves import shown_id
 from rebalance_core.prediction import Between, Ways
 from rebalance_core.texts import Text
 
-_MOST_LINES = 40
-_MOST_CLIENTS = 40
-#: The columns of a queue's name, where queues are listed.
-_QUEUE_WIDTH = 25
-
 #: Of every topic of a group: the topic's moment, and what the changes do to it.
 Predictions = Sequence[tuple[Moment, WhatIf]]
 
@@ -54,8 +49,6 @@ def what_if_lines(
         changes=predicted.changes,
         draw=partial(draw, reader),
         moves_by_client=moves_by_client,
-        most_lines=_MOST_LINES,
-        queue_width=_QUEUE_WIDTH,
     )
 
 
@@ -74,7 +67,6 @@ def what_if_group_lines(
         unsafe=[(of.state.topic, each) for of, each in predictions if not each.safe],
         in_one_line=_in_one_line,
         load=list(_load(predictions).items()),
-        most_clients=_MOST_CLIENTS,
     )
 
 
