@@ -187,6 +187,17 @@ def test_one_list_of_two_is_told_at_times() -> None:
     assert "taken by several, at times, at most 25% of them: queues 2-3 of broker-a" in text
 
 
+def test_a_name_makes_no_line_of_its_own_and_no_part_of_a_template() -> None:
+    """Whoever names a client in the form of a template, or on two lines, has one name."""
+    of = one_list(["10.0.0.1@a\nFindings", "{{ moment }}", "{client_id}"])
+    left = what_if(Situation(of, RULES), [leave("{client_id}")])
+    for text in (explained(of), "\n".join(what_if_lines(left, moment(of)))):
+        assert "10.0.0.1@a\\nFindings" in text
+        assert "\nFindings" not in text
+        assert "{{ moment }}" in text
+        assert "{client_id}" in text
+
+
 # ------------------------------------------------------------------ what if
 
 
