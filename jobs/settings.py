@@ -210,10 +210,7 @@ class Destination(Section):
 
     #: Which service it is. Without it the host of the URL shows which; `JSON` is for all other
     #: hosts.
-    service: (
-        Literal["SLACK", "DINGTALK", "FEISHU", "WECOM", "TEAMS", "PAGERDUTY", "EMAIL", "JSON"]
-        | None
-    ) = None
+    service: Literal[choices.WebhookService, "EMAIL"] | None = None
     #: A file whose first line is the URL, which is a secret; the environment variable
     #: `REBALANCE_AUDIT_WEBHOOK` goes before it.
     webhook_file: str | None = None
@@ -539,18 +536,23 @@ def _decoded(path: str | Path, content: bytes) -> str:
 
 
 def find_text(default: Path) -> tuple[str, str] | None:
-    """Where a file lies that was not named, and its text: here, beside the packages, installed.
+    """Where a file lies that was not named, and its text: here, else as it ships."""
+    if default.is_file():
+        return str(default.absolute()), read_text(default)
+    return shipped_text(default)
+
+
+def shipped_text(name: Path) -> tuple[str, str] | None:
+    """Where a file of the project lies, and its text: beside the packages, else installed.
 
     Beside the packages it is in a checkout, and in the zip that spark-submit gets.
     """
-    if default.is_file():
-        return str(default.absolute()), read_text(default)
-    beside = Path(__file__).parent.parent / default
+    beside = Path(__file__).parent.parent / name
     loader: Any = sys.modules[__name__].__loader__
     try:
         content = loader.get_data(str(beside))
     except OSError:
-        installed = installed_folder() / default
+        installed = installed_folder() / name
         return (str(installed), read_text(installed)) if installed.is_file() else None
     return str(beside), _decoded(beside, content)
 
