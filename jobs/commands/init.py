@@ -134,8 +134,6 @@ def _filled(template: str, given: Mapping[str, str | list[str]]) -> str:
     if found is None:
         raise SettingsError(f"{template} is not here: the wheel and a checkout have it")
     text = found[1]
-    if template.endswith(".py"):
-        return text
     for name, value in given.items():
         line = re.compile(rf"^(?:# )?{name}( ?= ?).*$", re.M)
         if example := line.search(text):
