@@ -236,6 +236,8 @@ class NamedDestination(Destination):
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
     #: Goes before the one of `alerts`.
     severity: Severity | None = None
+    #: It gets what is about these groups alone: a regular expression over the whole name.
+    groups: NamePattern = ".*"
 
 
 class Publishing(Section):
@@ -257,6 +259,9 @@ class RetentionSetting(Section):
 class Alerts(Destination):
     """What the command `alert` sends, and to whom."""
 
+    #: Who a group belongs to, which the message says: by a regular expression over the whole name
+    #: of the group a name, as `"ORDER_.*" = "team orders"`. The first that matches counts.
+    owners: dict[NamePattern, str] = Field(default_factory=dict)
     #: Several destinations in place of one.
     destinations: tuple[NamedDestination, ...] = ()
     #: `NEW`: findings that are new against the last earlier date, each once, however often the date

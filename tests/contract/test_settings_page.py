@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from jobs.settings import Settings
+from jobs.settings import NamedDestination, Settings
 from tests.contract.test_declarations import declared
 from tests.support.data_dictionary import in_chinese
 from tests.support.settings_page import CHINESE, CHINESE_PAGE, PAGE, page
@@ -27,7 +27,7 @@ def test_every_setting_is_on_the_page() -> None:
     every = {
         (section, key)
         for section, key in declared(Settings)
-        if not section.startswith("alerts.destinations") or key in ("name", "severity")
+        if not section.startswith("alerts.destinations") or key in NamedDestination.__annotations__
     }
     _, *sections = re.split(r"^## ", "## \n" + page(), flags=re.M)
     shown = {
