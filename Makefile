@@ -153,8 +153,9 @@ fmt: install ## Format, and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: install ## Write anew what is written from the code: the data dictionary, the pinned --help
+docs: install ## Write anew what is written from the code: the data dictionary, the page of all settings, the pinned --help
 	$(BIN)/python -m tests.support.data_dictionary
+	$(BIN)/python -m tests.support.settings_page
 	$(BIN)/python -m tests.contract.test_help
 	$(BIN)/python -m tests.support.notebook
 
@@ -182,7 +183,7 @@ $(DIST)/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not 
 	$(PYTHON) -c "import shutil; [shutil.copytree(name, '$(DIST)/package/' + name, ignore=shutil.ignore_patterns('__pycache__')) for name in ('jobs', 'rebalance_core', 'conf')]; shutil.make_archive('$(DIST)/rebalance-audit', 'zip', '$(DIST)/package')"
 	rm -rf $(DIST)/package
 
-wheel: $(VENV)/builds ## Build the wheel that pip installs
+wheel: $(VENV)/builds ## Build the wheel that pip installs; REPOSITORY_URL=https://... makes the links of its README absolute
 	mkdir -p $(DIST)
 	# What an earlier build left there would get into this one.
 	rm -rf build/lib build/bdist.* $(DIST)/*.whl

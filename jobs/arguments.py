@@ -36,7 +36,7 @@ UsageError = argparse.ArgumentTypeError
 
 _EXIT_CODES = """\
 exit codes: 0 ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
-2 usage, settings; 3 no input or too much quarantined; 4 anything else; 130 Ctrl-C; 143 SIGTERM"""
+2 usage, settings; 3 no input, too much not understood; 4 anything else; 130 Ctrl-C; 143 SIGTERM"""
 
 #: What a message shows of an argument.
 _LONGEST = 500

@@ -14,7 +14,7 @@ from rebalance_core.strategy_rules import MOST_QUEUES
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds with their defaults, which are generous; conf/audit.toml has what each is for."""
+    """The bounds with their generous defaults; docs/all_settings.md has what each is for."""
 
     line_bytes: int = 64 << 20
     name_length: int = 4_096

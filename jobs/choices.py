@@ -11,6 +11,10 @@ from typing import Literal, get_args
 Severity = Literal["INFO", "WARNING", "CRITICAL"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
+#: The services that a message is posted to; e-mail has settings of its own.
+WebhookService = Literal["SLACK", "DINGTALK", "FEISHU", "WECOM", "TEAMS", "PAGERDUTY", "JSON"]
+WEBHOOK_SERVICES: tuple[WebhookService, ...] = get_args(WebhookService)
+
 #: Beside a severity for ``--fail-on``: something is missing of the input.
 INCOMPLETE = "INCOMPLETE"
 

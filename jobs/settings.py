@@ -1,7 +1,9 @@
-"""The settings: conf/audit.toml, checked whole before anything runs.
+"""The settings: conf/audit.toml and the environment, checked whole before anything runs.
 
 Every error is listed with its path; unknown keys are refused, for a misspelt key that is ignored
-is a setting that silently does not hold.
+is a setting that silently does not hold. So are variables that are meant as settings: a library
+that reads variables (pydantic-settings) ignores those, has words of its own for errors, and takes
+JSON where files and --set take TOML.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import sys
 import sysconfig
 import tomllib
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
@@ -79,11 +82,17 @@ NamePattern = Annotated[str, AfterValidator(is_pattern)]
 
 
 class Paths(Section):
-    """Where things lie; local paths or any URI that Spark and PyArrow reach."""
+    """Where things lie: local paths, or any URI that Spark and PyArrow reach."""
 
+    #: The dumps that `run` and `ingest` read where no `--dumps` is given: files, folders or
+    #: patterns.
     dumps: tuple[str, ...] = ()
+    #: The folder of the snapshot tables, for commands without `--snapshots`.
     snapshots: str | None = None
+    #: The folder of the reports, for commands without `--reports`.
     reports: str | None = None
+    #: Where the pages on the findings can be read: a URL. The page of the report holds their text;
+    #: with this setting page and ticket also link to them.
     finding_pages: str | None = None
 
     @field_validator("finding_pages")
@@ -96,11 +105,27 @@ class Paths(Section):
 
 
 class StrategySetting(Section):
-    """The strategy of some groups, and the parameters that nothing but the settings can have."""
+    """The strategy of some groups; the first entry that matches group and client counts.
 
+    An observed strategy (running info, client log) wins over the name given here, but no dump shows
+    the parameters of `CONFIG`, `MACHINE_ROOM` and `MACHINE_ROOM_NEARBY`: without an entry such a
+    group is not audited, and `group_health` has the reason. A name means what the client's SDK
+    computes under it: give client-go's `virtual_node_count`, for Go itself has no default.
+    """
+
+    #: The groups: a regular expression over the whole name.
     groups: NamePattern
+    #: The clients of these groups, likewise.
     clients: NamePattern = ".*"
+    #: `AVG`, `AVG_BY_CIRCLE`, `CONSISTENT_HASH`, `CONFIG`, `MACHINE_ROOM`, or
+    #: `MACHINE_ROOM_NEARBY-` with the strategy within a room.
     name: str
+    #: Its parameters. `CONSISTENT_HASH`: `virtual_node_count = 10`. `CONFIG`: `config_queues =
+    #: [["topic", "broker-a", 0]]`. `MACHINE_ROOM`: `consumeridcs = ["room1"]`.
+    #: `MACHINE_ROOM_NEARBY-*`: `broker_room = { "broker-a" = "room1" }` and `client_room`, or
+    #: `broker_room_patterns` and `client_room_patterns`: lists of `{ pattern = "broker-[ab]", room
+    #: = "room1" }`, of which the first that matches the whole name counts; in place of `room` the
+    #: pattern may have a group `(?P<room>...)`.
     params: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -124,15 +149,25 @@ class StrategySetting(Section):
 class SeverityThresholds(Section):
     """From which probability on a persistent finding is a warning, or critical."""
 
+    #: A persistent finding is `INFO` below it. From it on an orphan whose messages pile up is
+    #: `CRITICAL`.
     warning_probability: Number = Field(default=0.01, ge=0, le=1)
+    #: From it on an orphan is `CRITICAL`, and a duplicate in a group that consumes in order.
     critical_probability: Number = Field(default=0.5, ge=0, le=1)
 
 
 class MaskingSetting(Section):
     """What is taken for a secret in a client id, and what the hash in its place is made with."""
 
+    #: What counts as a secret: `BINDER_KEY` is `accessKey|secretKey|topic|pid`, `NAMED_SECRET` is
+    #: `password=...` and the like, `URL_PASSWORD` is `://user:password@`, `RANDOM_TOKEN` is a long
+    #: random text beside a `|`.
     defaults: tuple[DefaultPattern, ...] = get_args(DefaultPattern)
+    #: What else does: regular expressions; of each the group `(?P<secret>...)`, else all that it
+    #: matches.
     patterns: tuple[NamePattern, ...] = ()
+    #: A file with a key for the hash. Whoever guesses a weak secret can see by a plain hash that
+    #: the guess is right; with a key only those who have the file can.
     key_file: str | None = None
 
     def to_masking(self) -> Masking:
@@ -150,11 +185,17 @@ EmailAddress = Annotated[str, Field(pattern=r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@
 class Email(Section):
     """A mail server, and who gets mail from whom; its password is a secret, and no setting."""
 
+    #: The mail server.
     host: str = Field(min_length=1)
+    #: Its port.
     port: WholeNumber = Field(default=587, ge=1, le=65535)
+    #: How the connection is encrypted; `TLS` is mostly port 465.
     security: Literal["STARTTLS", "TLS", "NONE"] = "STARTTLS"
+    #: The address that the mail is from.
     sender: EmailAddress
+    #: The addresses that get it.
     recipients: tuple[EmailAddress, ...] = Field(min_length=1)
+    #: The name that logs in; the secret is its password.
     user: str | None = None
 
     @model_validator(mode="after")
@@ -167,11 +208,14 @@ class Email(Section):
 class Destination(Section):
     """Where alerts go; the URL and the secret come from the environment or from these files."""
 
-    service: (
-        Literal["SLACK", "DINGTALK", "FEISHU", "WECOM", "TEAMS", "PAGERDUTY", "EMAIL", "JSON"]
-        | None
-    ) = None
+    #: Which service it is. Without it the host of the URL shows which; `JSON` is for all other
+    #: hosts.
+    service: Literal[choices.WebhookService, "EMAIL"] | None = None
+    #: A file whose first line is the URL, which is a secret; the environment variable
+    #: `REBALANCE_AUDIT_WEBHOOK` goes before it.
     webhook_file: str | None = None
+    #: A file with what else is secret: the key that DingTalk and Feishu sign with, PagerDuty's
+    #: routing key, the password of the mail server. `REBALANCE_AUDIT_SECRET` goes before it.
     secret_file: str | None = None
     email: Email | None = None
 
@@ -185,34 +229,56 @@ class Destination(Section):
 
 
 class NamedDestination(Destination):
-    """One destination of several."""
+    """One destination of several, which has the settings of a single one as well."""
 
+    #: Its name, which is also the end of its variables: `REBALANCE_AUDIT_WEBHOOK_ON_CALL` for
+    #: `on-call`.
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
+    #: Goes before the one of `alerts`.
     severity: Severity | None = None
+    #: It gets what is about these groups alone: a regular expression over the whole name.
+    groups: NamePattern = ".*"
 
 
 class Publishing(Section):
     """How a run makes its tables the ones that count."""
 
+    #: A run that finds another one writing the same tables waits for so long, then it is refused.
     wait_seconds: Number = Field(default=600, ge=0, le=86_400)
 
 
 class RetentionSetting(Section):
     """For how long published reports are kept."""
 
+    #: After each run the reports of older dates are removed: so many days are kept, counted back
+    #: from the last published date. Without it all are. What runs left that died is removed in any
+    #: case. `rebalance-audit prune` does the same by hand.
     keep_days: WholeNumber | None = Field(default=None, ge=1, le=36_500)
 
 
 class Alerts(Destination):
-    """What the command ``alert`` sends, and to whom."""
+    """What the command `alert` sends, and to whom."""
 
+    #: Who a group belongs to, which the message says: by a regular expression over the whole name
+    #: of the group a name, as `"ORDER_.*" = "team orders"`. The first that matches counts.
+    owners: dict[NamePattern, str] = Field(default_factory=dict)
+    #: Several destinations in place of one.
     destinations: tuple[NamedDestination, ...] = ()
+    #: `NEW`: findings that are new against the last earlier date, each once, however often the date
+    #: is audited. `OPEN`: all that are not over, every time. `ALWAYS`: as `OPEN`, and that there
+    #: are none.
     send: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
+    #: Findings that are less severe, or known issues, or passed by themselves, are never sent.
     severity: Severity = "WARNING"
+    #: Groups, each with a topic, in one message.
     groups_shown: WholeNumber = Field(default=10, ge=1, le=50)
+    #: Groups that have metrics.
     worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)
+    #: An attempt to post gives up after so many seconds, whatever the server does.
     timeout_seconds: Number = Field(default=10, gt=0, le=300)
+    #: So many attempts are made where the failure may pass.
     attempts: WholeNumber = Field(default=3, ge=1, le=10)
+    #: Where the page of a date is, for a link in each message: `{date}` is the date.
     report_url: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
     @model_validator(mode="after")
@@ -229,19 +295,41 @@ class Alerts(Destination):
 
 
 class BoundsSetting(Section):
-    """What an input may ask for at most: see ``jobs.bounds``."""
+    """What one line of a dump, one route or one archive may ask for at most.
 
+    Beyond a bound the line goes to the quarantine, or the topic is not audited; the reason names
+    the bound, and all else is audited.
+    """
+
+    #: Bytes of a line. A connection takes some 150 bytes of a broker's list, a queue 150 of an
+    #: offset table.
     line_bytes: WholeNumber = Field(default=DEFAULT_BOUNDS.line_bytes, ge=1 << 10, le=1 << 30)
+    #: Characters of a cluster, group, topic, client id, broker name or address.
     name_length: WholeNumber = Field(default=DEFAULT_BOUNDS.name_length, ge=1)
+    #: Queues of a topic over all its brokers, read or only written. Snapshot tables that no ingest
+    #: made are held to it too.
     topic_queues: WholeNumber = Field(default=DEFAULT_BOUNDS.topic_queues, ge=1, le=10_000_000)
+    #: Brokers of a route.
     route_brokers: WholeNumber = Field(default=DEFAULT_BOUNDS.route_brokers, ge=1)
+    #: Connections in a broker's list of a group.
     group_members: WholeNumber = Field(default=DEFAULT_BOUNDS.group_members, ge=1)
+    #: Topics that a group, or a member, subscribes to: 20,000 take some 20 s of one core and 1 GiB.
     group_topics: WholeNumber = Field(default=DEFAULT_BOUNDS.group_topics, ge=1)
+    #: Lines of a `.gz`. From the bound on the archive is not read.
     archive_lines: WholeNumber = Field(default=DEFAULT_BOUNDS.archive_lines, ge=1)
+    #: Bytes of text for each byte of a `.gz`; a line counts as 100 at least. Lines that repeat
+    #: themselves have up to some 140.
     archive_expansion: WholeNumber = Field(default=DEFAULT_BOUNDS.archive_expansion, ge=1)
+    #: Lines of a file, or of 128 MB of a large one, that are kept in the quarantine; of the others
+    #: one row says how many there are.
     quarantined_lines: WholeNumber = Field(default=DEFAULT_BOUNDS.quarantined_lines, ge=1)
+    #: Hours between `snapshot_time` and `collected_at` of a line: a round takes minutes.
     round_hours: WholeNumber = Field(default=DEFAULT_BOUNDS.round_hours, ge=1, le=100_000_000)
+    #: Days between a line and most lines of the dumps (the middle third, by `collected_at`): beyond
+    #: them the clock of its collector was wrong. Dumps that go over years stay whole.
     dump_days: WholeNumber = Field(default=DEFAULT_BOUNDS.dump_days, ge=1, le=4_000_000)
+    #: Days that a snapshot may be ahead of the clock of this machine. Later ones are not audited,
+    #: and no later date is published or taken for the last one, unless `--date` asks for it.
     future_days: WholeNumber = Field(default=DEFAULT_BOUNDS.future_days, ge=0, le=4_000_000)
 
     def to_bounds(self) -> Bounds:
@@ -250,17 +338,38 @@ class BoundsSetting(Section):
 
 
 class Settings(Section):
-    """All settings; the comments of conf/audit.toml are their reference."""
+    """All settings; docs/all_settings.md is made of the comments and docstrings here."""
 
     paths: Paths = Paths()
+    #: A finding that was seen over at least so many seconds is `PERSISTENT`, a shorter one
+    #: `TRANSIENT`. A crashed client is expired after 120 s; a heartbeat (30 s) and a rebalance (20
+    #: s) follow.
     persistence_seconds: WholeNumber = Field(default=180, ge=0)
+    #: A topic's route holds until the next poll of it brings another, but no longer than so many
+    #: seconds after the last poll: then it is out of date, and the topic is not audited.
     route_max_age_seconds: WholeNumber = Field(default=900, ge=0)
+    #: A member that a broker still lists so many seconds after its last heartbeat is a ghost. A
+    #: broker drops a channel that was silent for 120 s, and looks every 10 s. Where lists stayed
+    #: the same for longer than this, every connection in them is alive: copies of an id are
+    #: processes.
     heartbeat_expiry_seconds: WholeNumber = Field(default=130, ge=0)
+    #: The time zone in which the clients print the times of their logs: a name such as
+    #: `Asia/Shanghai`, or `GMT+8`, which 5.1 and later print unless they are configured otherwise
+    #: (4.x: the local time of the host). Without it each log's offset from UTC is inferred: no line
+    #: is collected before it is written. That is exact where at least one line of a log was
+    #: collected within 14 minutes of being written; set the zone where logs are gathered hours
+    #: later, or where it changed within the dumps.
     client_log_time_zone: str | None = None
+    #: The strategy of clients of which none was observed and for which none is configured.
     default_strategy: str = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
+    #: The share of input lines that may be quarantined before the exit code is 3, where most lines
+    #: of some kind are; ten times that share is too much in any case.
     allowed_quarantine_share: Number = Field(default=0.01, ge=0, le=1)
+    #: The language of what people read: pages, tickets, alerts, explain and what-if. `en` is
+    #: English, `zh` is Chinese; `--language` overrides it for one command. Names, codes, tables,
+    #: logs and errors are English.
     language: str = ENGLISH.code
     masking: MaskingSetting = MaskingSetting()
     bounds: BoundsSetting = BoundsSetting()
@@ -350,25 +459,62 @@ _DEEPEST = 32
 _MOST_ERRORS, _LONGEST = 50, 400
 #: The names of settings that --set takes.
 _KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+#: The environment variables of settings; those of secrets have one reader each.
+_PREFIX = "REBALANCE_AUDIT_"
+_VARIABLE = re.compile(_PREFIX + r"(?!WEBHOOK|SECRET|ACCESS_KEY)([A-Z0-9_]+)")
 
 DEFAULT_SETTINGS = choices.DEFAULT_SETTINGS
 
 
-def load_settings(path: str | Path | None, overrides: Sequence[str] = ()) -> Settings:
+def load_settings(
+    path: str | Path | None,
+    overrides: Sequence[str] = (),
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Settings:
     """The settings of a TOML file (None: all defaults) with ``a.b=c`` overrides.
 
-    An override's value is read as TOML, and as text where it is none. Raises SettingsError with
-    every error that was found.
+    Before the overrides the variables of an environment count (``variables_of``). A value of both
+    is read as TOML, and as text where it is none. Raises SettingsError with every error that was
+    found.
     """
     if path is None:
-        return _settings("the built-in defaults", "", overrides)
-    return _settings(str(path), read_text(path), overrides)
+        return _settings("the built-in defaults", "", overrides, environment)
+    return _settings(str(path), read_text(path), overrides, environment)
 
 
-def find_settings(overrides: Sequence[str] = ()) -> Settings:
+def find_settings(
+    overrides: Sequence[str] = (), environment: Mapping[str, str] = MappingProxyType({})
+) -> Settings:
     """The settings where none are named: conf/audit.toml here, else the one beside the packages."""
-    found = find_text(DEFAULT_SETTINGS)
-    return load_settings(None, overrides) if found is None else _settings(*found, overrides)
+    found = find_text(DEFAULT_SETTINGS) or ("the built-in defaults", "")
+    return _settings(*found, overrides, environment)
+
+
+def variable_of(setting: str) -> str:
+    """The environment variable of a setting.
+
+    >>> variable_of("paths.reports")
+    'REBALANCE_AUDIT_PATHS__REPORTS'
+    """
+    return _PREFIX + setting.upper().replace(".", "__")
+
+
+def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """By variable of an environment that is meant as a setting the setting; empty ones are none.
+
+    Kubernetes gives each pod variables of its services (``REBALANCE_AUDIT_PORT_80_TCP``): what has
+    no ``__`` and is near no setting is not ours.
+
+    >>> variables_of({"REBALANCE_AUDIT_PATHS__REPORTS": "/r", "REBALANCE_AUDIT_WEBHOOK": "x"})
+    {'REBALANCE_AUDIT_PATHS__REPORTS': 'paths.reports'}
+    """
+    found = {}
+    for variable, text in sorted(environment.items()):
+        match = _VARIABLE.fullmatch(variable)
+        name = match[1].lower().replace("__", ".") if match and text else ""
+        if "." in name or (name and nearest(name, Settings.model_fields)):
+            found[variable] = name
+    return found
 
 
 def read_text(path: str | Path) -> str:
@@ -395,18 +541,23 @@ def _decoded(path: str | Path, content: bytes) -> str:
 
 
 def find_text(default: Path) -> tuple[str, str] | None:
-    """Where a file lies that was not named, and its text: here, beside the packages, installed.
+    """Where a file lies that was not named, and its text: here, else as it ships."""
+    if default.is_file():
+        return str(default.absolute()), read_text(default)
+    return shipped_text(default)
+
+
+def shipped_text(name: Path) -> tuple[str, str] | None:
+    """Where a file of the project lies, and its text: beside the packages, else installed.
 
     Beside the packages it is in a checkout, and in the zip that spark-submit gets.
     """
-    if default.is_file():
-        return str(default.absolute()), read_text(default)
-    beside = Path(__file__).parent.parent / default
+    beside = Path(__file__).parent.parent / name
     loader: Any = sys.modules[__name__].__loader__
     try:
         content = loader.get_data(str(beside))
     except OSError:
-        installed = installed_folder() / default
+        installed = installed_folder() / name
         return (str(installed), read_text(installed)) if installed.is_file() else None
     return str(beside), _decoded(beside, content)
 
@@ -424,10 +575,23 @@ def source_of(named: str | None, default: Path) -> str | None:
     return None if found is None else found[0]
 
 
-def _settings(source: str, text: str, overrides: Sequence[str]) -> Settings:
+def _settings(
+    source: str, text: str, overrides: Sequence[str], environment: Mapping[str, str]
+) -> Settings:
     values = parse_toml(source, text)
-    paths = [_apply(values, override) for override in overrides]
-    return checked(Settings, source, values, paths)
+    given = {}
+    for variable, setting in variables_of(environment).items():
+        _set(values, setting, environment[variable], variable)
+        given[setting] = variable
+    for override in overrides:
+        key, separator, value = override.partition("=")
+        setting = key.strip()
+        if not separator or not _KEY.fullmatch(setting):
+            came = _shortened(repr(override))
+            raise SettingsError(f"--set: expected a.b=c, came {came}")
+        given[setting] = f"--set {setting}"
+        _set(values, setting, value, given[setting])
+    return checked(Settings, source, values, given)
 
 
 def parse_toml(source: str, text: str) -> dict[str, Any]:
@@ -489,36 +653,56 @@ _NOTHING_CAME = ("missing", "extra_forbidden")
 
 
 def checked(
-    model: type[_Model], source: str, values: dict[str, Any], overrides: Collection[str] = ()
+    model: type[_Model],
+    source: str,
+    values: dict[str, Any],
+    given: Mapping[str, str] = MappingProxyType({}),
 ) -> _Model:
     """The values as the model; SettingsError with every error, its path and where that is from.
 
-    ``overrides``: the paths that came by --set, and not from the source.
+    ``given``: the paths that did not come from the source, and the option or variable of each.
     """
     try:
         return model.model_validate(values)
     except ValidationError as error:
         errors = error.errors()
         paths = [".".join(str(part) for part in each["loc"]) for each in errors]
-        named = [any(f"{path}.".startswith(f"{each}.") for each in overrides) for path in paths]
+        names = [_given_as(*each, given) for each in zip(paths, errors, strict=True)]
         lines = [
-            _shortened(f"  {'--set ' * is_named}{path or '(top)'}: {_wrong(model, path, each)}")
+            _shortened(f"  {name or path or '(top)'}: {_wrong(model, path, each, name)}")
             + ("" if each["type"] in _NOTHING_CAME else _shortened(f", came {each['input']!r}"))
-            for path, is_named, each in zip(paths, named, errors, strict=True)
+            for path, name, each in zip(paths, names, errors, strict=True)
         ]
         if len(lines) > _MOST_ERRORS:
             lines[_MOST_ERRORS:] = [f"  and {len(lines) - _MOST_ERRORS} more"]
-        place = "of the command line" if all(named) else visible(str(source))
+        place = visible(str(source))
+        if all(names):
+            is_variable = [name.startswith(_PREFIX) for name in names]
+            places = ["of the command line"] * (not all(is_variable))
+            place = " and ".join(places + ["of the environment"] * any(is_variable))
         raise SettingsError(f"settings {place}:\n" + "\n".join(lines)) from error
 
 
-def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any]) -> str:
+def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> str:
+    """The option or variable that a path came by, with what is below it; empty: the source."""
+    for setting, name in reversed(tuple(given.items())):
+        if f"{path}.".startswith(f"{setting}."):
+            return name + path.removeprefix(setting)
+        # It made a section where there is none; what does not fit together may be the file's.
+        if setting.startswith(f"{path}.") and error["type"] != "value_error":
+            return name
+    return ""
+
+
+def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
     """What is wrong with a value, in our words."""
     if error["type"] == "extra_forbidden":
         there = list(names_of(model))
         # A name may be right, and its section missing.
         last = path.rpartition(".")[2]
         near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
+        if given.startswith(_PREFIX):
+            near = [variable_of(each) for each in near]
         meant = f": did you mean {' or '.join(near)}?" if near else ""
         return f"there is no such setting{meant}"
     expected = _EXPECTED.get(error["type"])
@@ -542,36 +726,31 @@ def _shortened(text: str) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}... ({len(text):,} characters)"
 
 
-def _apply(values: dict[str, Any], override: str) -> str:
-    """Sets what an override says; gives its path."""
-    key, separator, text = override.partition("=")
-    if not separator or not _KEY.fullmatch(key.strip()):
-        came = _shortened(repr(override))
-        raise SettingsError(f"--set: expected a.b=c, came {came}")
-    *sections, last = key.strip().split(".")
+def _set(values: dict[str, Any], setting: str, text: str, given: str) -> None:
+    """Sets a value by its path; ``given``: the option or variable that has it."""
+    *sections, last = setting.split(".")
     if len(sections) > _DEEPEST:
-        raise SettingsError(f"--set: expected at most {_DEEPEST} names, came {_shortened(key)}")
-    value = _value(key, text)
+        raise SettingsError(f"{_shortened(given)}: expected at most {_DEEPEST} names")
+    value = _value(given, text)
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
-            raise SettingsError(f"--set: {key}: {section} is no section")
+            raise SettingsError(f"{given}: {section} is no section")
     values[last] = value
-    return key.strip()
 
 
-def _value(key: str, text: str) -> Any:
-    """The value of an override: what the text is in TOML, else the text itself."""
+def _value(given: str, text: str) -> Any:
+    """The value of an option or variable: what the text is in TOML, else the text itself."""
     try:
         values = _loaded(f"value = {text}")
     except tomllib.TOMLDecodeError:
         values = {}
     except ValueError as error:
-        raise SettingsError(f"--set: {_shortened(key)}: {error}") from error
+        raise SettingsError(f"{_shortened(given)}: {error}") from error
     try:
         text.encode()
     except UnicodeEncodeError as error:
         came = _shortened(repr(text))
-        raise SettingsError(f"--set: {key}: expected UTF-8, came {came}") from error
+        raise SettingsError(f"{given}: expected UTF-8, came {came}") from error
     # A text of several lines may be a value and further keys: then it is a text.
     return values["value"] if values.keys() == {"value"} else text

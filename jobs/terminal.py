@@ -50,6 +50,14 @@ def console_on(stream: TextIO | None) -> Console:
     )
 
 
+def ask(question: str, default: str = "") -> str:
+    """What is typed on the terminal; the default for an empty line, and where the input ends."""
+    try:
+        return input(f"{question} [{default}] " if default else f"{question} ").strip() or default
+    except EOFError:
+        return default
+
+
 def pager(stream: TextIO | None) -> list[str]:
     """The command that shows what is longer than the screen; empty where there is none.
 

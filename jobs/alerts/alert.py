@@ -121,6 +121,7 @@ def _deliver(
 ) -> str:
     """Delivers to one destination what it did not get yet; what was done, in words."""
     alerts, language, warn = sender.alerts, sender.language, sender.warn
+    digest = digest.about(destination.groups)
     date = digest.published.date
     prefix = f"{destination.name}: " if destination.name else ""
     delivered = notes.delivered(destination.name)

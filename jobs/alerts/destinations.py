@@ -56,13 +56,17 @@ Deliver = Callable[[Message, datetime, Attempts], None]
 
 @dataclass(frozen=True)
 class Ready:
-    """A destination with its secrets. ``severity``: None for that of all alerts."""
+    """A destination with its secrets. ``severity``: None for that of all alerts.
+
+    ``groups``: the pattern of the groups that it gets messages about.
+    """
 
     name: str
     service: str
     has_incidents: bool
     severity: str | None
     deliver: Deliver = field(repr=False)
+    groups: str = ".*"
 
 
 def find_destination(
@@ -72,15 +76,15 @@ def find_destination(
 
     Raises SettingsError, without a secret in it, where a URL or a secret is missing or wrong.
     """
-    name, severity, where = "", None, "alerts"
+    name, severity, groups, where = "", None, ".*", "alerts"
     if isinstance(settings, NamedDestination):
-        name, severity = settings.name, settings.severity
+        name, severity, groups = settings.name, settings.severity, settings.groups
         where = f"alerts.destinations {name}"
     secrets = Secrets(where, _suffix(name), environment, warn)
     secret = secrets.find(SECRET_VARIABLE, "secret_file", settings.secret_file)
     if settings.email is not None:
         deliver = _by_mail(settings.email, secret, where)
-        return Ready(name, "EMAIL", has_incidents=False, severity=severity, deliver=deliver)
+        return Ready(name, "EMAIL", False, severity, deliver, groups)
     url = secrets.find(WEBHOOK_VARIABLE, "webhook_file", settings.webhook_file)
     if not url and settings.service is not None:
         url = SERVICES[settings.service].url
@@ -101,7 +105,7 @@ def find_destination(
             f"{secrets.variable(SECRET_VARIABLE)}, or in the file that secret_file names"
         )
     deliver = _by_webhook(service, Access(url, secret))
-    return Ready(name, chosen, service.has_incidents, severity, deliver)
+    return Ready(name, chosen, service.has_incidents, severity, deliver, groups)
 
 
 def service_at(url: str) -> str:

@@ -6,9 +6,10 @@ name contains. How a name is kept from being a link, a mention or bold is the ru
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import starmap
 
@@ -49,14 +50,20 @@ class Link(str):
 class Digest:
     """A published run as alerts see it.
 
-    ``judged`` are the groups and topics that were audited; ``resolved``: how many findings of the
-    run before are not there any more.
+    ``judged`` are the groups and topics that were audited; ``resolved`` has of each finding of the
+    run before that is not there any more the group.
     """
 
     published: Published
     problems: tuple[Problem, ...]
     judged: frozenset[Place]
-    resolved: int
+    resolved: tuple[str, ...]
+
+    def about(self, groups: str) -> Digest:
+        """What concerns the groups that a pattern matches."""
+        matches = re.compile(groups).fullmatch
+        problems = tuple(each for each in self.problems if matches(each.place.consumer_group))
+        return replace(self, problems=problems, resolved=tuple(filter(matches, self.resolved)))
 
     @property
     def findings(self) -> list[Finding]:
@@ -67,12 +74,12 @@ class Digest:
 def read_digest(published: Published, tables: Tables) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
     health = tables.read("group_health", [*Place._fields, "coverage"]).to_pylist()
-    former = tables.read("former_findings", ["status"])["status"].to_pylist()
+    former = tables.read("former_findings", ["status", "consumer_group"]).to_pylist()
     return Digest(
         published,
         tuple(find_problems(tables)),
         frozenset(place_of(row) for row in health if row["coverage"] == AUDITED),
-        former.count("RESOLVED"),
+        tuple(row["consumer_group"] for row in former if row["status"] == "RESOLVED"),
     )
 
 
@@ -216,7 +223,8 @@ def make_message(
 
     def item(problem: Problem, findings: tuple[Finding, ...]) -> Item:
         anchor = url and f"{url}#{anchor_of(problem.place, several=several)}"
-        return _item(problem, findings, anchor, language, brief=len(first) > _FEW)
+        owner = _owner(problem.place.consumer_group, alerts)
+        return _item(problem, findings, anchor, language, owner, brief=len(first) > _FEW)
 
     return Message(
         date=digest.published.date,
@@ -230,6 +238,16 @@ def make_message(
     )
 
 
+def _owner(group: str, alerts: Alerts) -> str:
+    """The name of whom a group belongs to; empty: nobody is named.
+
+    >>> _owner("ORDER_PAID", Alerts(owners={"ORDER_.*": "team orders", ".*": "ops"}))
+    'team orders'
+    """
+    matching = (name for pattern, name in alerts.owners.items() if re.fullmatch(pattern, group))
+    return next(matching, "")
+
+
 def _events(digest: Digest, language: Language) -> tuple[str, ...]:
     """The events that lead, a line each."""
     leading, _ = leading_events(digest.published.summary, _MOST_EVENTS)
@@ -240,7 +258,7 @@ def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
     """The first line. In every language it has "Rebalance audit", a keyword that robots ask for."""
     found = _found(chosen, is_new=alerts.send == "NEW")
     if digest.resolved:
-        of_before = count(digest.resolved, "finding")
+        of_before = count(len(digest.resolved), "finding")
         found = Text(
             "{found}; {findings} of the run before resolved", found=found, findings=of_before
         )
@@ -266,7 +284,13 @@ def _found(chosen: Chosen, *, is_new: bool) -> Text:
 
 
 def _item(
-    problem: Problem, findings: tuple[Finding, ...], url: str, language: Language, *, brief: bool
+    problem: Problem,
+    findings: tuple[Finding, ...],
+    url: str,
+    language: Language,
+    owner: str,
+    *,
+    brief: bool,
 ) -> Item:
     longest = _LONGEST_SHORT_NAME if brief else _LONGEST_NAME
     cluster, group, topic = (shown(name, longest) for name in problem.place)
@@ -282,6 +306,9 @@ def _item(
             until=_until(problem, findings),
         )
     )
+    if owner:
+        named = Text("{summary}, owner: {owner}", summary=summary, owner=shown(owner, longest))
+        summary = language.of(named)
     explanations = [language.of(text) for text in _explanations(problem, language)]
     if brief:
         room = max(_LONGEST_ITEM - len(summary), _LONGEST_SHORT_NAME)

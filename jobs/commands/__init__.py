@@ -22,6 +22,7 @@ EVERY_DAY: Mapping[str, str] = {
     "alert": "send a published run to chats and on-call tools, write it for Prometheus",
 }
 OTHERS: Mapping[str, str] = {
+    "init": "write the settings of a new place, and what audits it each night",
     "ingest": "read dumps, and write them as snapshot tables",
     "audit": "audit snapshot tables and publish the reports",
     "export": "write published reports into tables of Delta Lake or Iceberg",

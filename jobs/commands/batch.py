@@ -151,7 +151,7 @@ class Batch:
                 say(
                     f"ingested {count(done.ingested.lines, 'line')} of "
                     f"{count(done.ingested.files, 'file')} into {self.snapshots}, "
-                    f"{done.ingested.quarantined:,} quarantined"
+                    f"{done.ingested.quarantined:,} not understood"
                 )
         except BaseException as error:
             if self.task is not None:
@@ -305,7 +305,7 @@ def sum_up(published: Published, reports: Location | None) -> str:
     wide = published.summary["rounds"]["groups_too_wide"]
     parts = [
         f"rebalance audit of {published.date}: {', '.join(figures)}, "
-        f"{count(rows['stacked_client_ids'], 'stacked client id')}, in "
+        f"{count(rows['stacked_client_ids'], 'shared client id')}, in "
         f"{count(rows['group_health'], 'group and topic', 'groups and topics')}"
     ]
     if assumed:

@@ -16,15 +16,27 @@ from jobs.commands.clock import now
 from jobs.errors import SettingsError
 from jobs.output import say
 from jobs.progress import Progress
-from jobs.settings import Settings, find_settings, load_settings, source_of
+from jobs.settings import (
+    Settings,
+    find_settings,
+    load_settings,
+    source_of,
+    variable_of,
+    variables_of,
+)
 from jobs.storage import Location, Reports
 from jobs.terminal import console_on, is_terminal
 from jobs.window import future_after
 
 #: Columns of a text in a file, and those that one on a terminal has at least and at most.
 _ON_PAPER, _NARROWEST, _WIDEST = 100, 40, 140
-#: The folder of the reports, for whoever has no file of settings.
-_REPORTS = "REBALANCE_AUDIT_PATHS__REPORTS"
+
+
+def read_settings(args: Options) -> Settings:
+    """The settings of the file that is named, else found, of the environment, and of --set."""
+    if args.settings:
+        return load_settings(args.settings, args.set, os.environ)
+    return find_settings(args.set, os.environ)
 
 
 def settings_of(args: Options) -> Settings:
@@ -32,13 +44,14 @@ def settings_of(args: Options) -> Settings:
 
     Those of the current directory are read without being named.
     """
-    settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
+    settings = read_settings(args)
     if getattr(args, "language", None):
         settings = settings.model_copy(update={"language": args.language})
     # The key of the masking is read where something is masked: at the end of a run.
     settings.masking.to_masking()
     words = {"settings": "settings", "known_issues": "known issues"}
     read = [f"{words[each]} of {path}" for each, path in sources_of(args).items() if path]
+    read += variables_of(os.environ)
     if args.set:
         read.append(f"{len(args.set)} --set")
     if read:
@@ -56,11 +69,11 @@ def sources_of(args: Options) -> dict[str, str | None]:
 
 def folder_of_reports(args: Options, settings: Settings) -> Location:
     """The folder of the reports that a command reads or writes."""
-    reports = args.reports or os.environ.get(_REPORTS) or settings.paths.reports
+    reports = args.reports or settings.paths.reports
     if not reports:
         raise SettingsError(
-            f"expected --reports, paths.reports in the settings, or {_REPORTS} in the environment, "
-            "came none of them"
+            "expected --reports, paths.reports in the settings, or "
+            f"{variable_of('paths.reports')} in the environment, came none of them"
         )
     return Location(reports)
 
@@ -70,7 +83,7 @@ def reports_of(args: Options, settings: Settings) -> Reports:
 
     Those of the future count only where their date is named.
     """
-    last = None if settings.paths.reports or os.environ.get(_REPORTS) else _last_run()
+    last = None if settings.paths.reports else _last_run()
     if args.reports or not last:
         folder = folder_of_reports(args, settings)
     else:

@@ -100,10 +100,9 @@ def _columns(prefix: str, args: Any) -> Iterable[str]:
 
 
 def _reports(args: Any) -> Reports:
-    from jobs.commands.common import reports_of
-    from jobs.settings import find_settings, load_settings
+    from jobs.commands.common import read_settings, reports_of
 
-    settings = load_settings(args.settings, args.set) if args.settings else find_settings(args.set)
+    settings = read_settings(args)
     # A command that reads no reports has groups and topics all the same.
     args.reports, args.quiet = getattr(args, "reports", None), True
     return reports_of(args, settings)

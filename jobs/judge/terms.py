@@ -27,7 +27,7 @@ class KnownIssueTerms:
 
 @dataclass(frozen=True)
 class Terms:
-    """The settings that decide, as plain values; see conf/audit.toml."""
+    """The settings that decide, as plain values; see docs/all_settings.md."""
 
     persistence_seconds: int
     heartbeat_expiry_seconds: int

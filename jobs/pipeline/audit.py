@@ -48,14 +48,14 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
         last = Reports(task.reports).last(task.window.newest_date)
         task = replace(task, window=window_of_last(last, task.window))
     with inputs.snapshots.in_use():
-        with progress.step("fold") as step:
+        with progress.step("groups") as step:
             folded = fold_inputs(engine, inputs, task)
             step.rows = len(folded.facts.polled)
         _warn_of_unaddressed(folded.facts)
         seen = Seen.of(task.snapshots, folded.facts.rounds)
         place = Place.of(task, seen)
         earlier = open_findings(Reports(task.reports), place.previous)
-        with progress.step("judgement"):
+        with progress.step("findings"):
             terms = terms_of(task.settings, place.known_issues)
             judged = folded.judge(terms, earlier or {}, task.settings)
             tables = report_tables(has_clients=inputs.snapshots.has(CLIENT_STATES.name))

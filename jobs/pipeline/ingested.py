@@ -69,7 +69,7 @@ def publish_ingest(
         published = writer.publish(rows, summary)
     progress.say(
         f"ingested {count(result.files, 'file')}, {count(result.lines, 'line')}, "
-        f"{result.quarantined:,} quarantined"
+        f"{result.quarantined:,} not understood"
     )
     return published
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 _INGEST = ("records", "snapshot tables", "check of the tables")
-_AUDIT = ("fold", "judgement", "report tables", "check of the reports")
+_AUDIT = ("groups", "findings", "report tables", "check of the reports")
 
 
 def steps_of(command: str) -> tuple[str, ...]:
     """The names of the steps of ``ingest``, ``audit`` or ``run``, in their order.
 
     >>> steps_of("run")[:4]
-    ('records', 'snapshot tables', 'check of the tables', 'fold')
+    ('records', 'snapshot tables', 'check of the tables', 'groups')
     """
     ingest = () if command == "audit" else _INGEST
     audit = () if command == "ingest" else _AUDIT

@@ -25,11 +25,15 @@ _WORDS = {
     "ALLOCATION_FAILS": Text("allocation fails"),
     "SHARED_BY_BROKER": Text("shared by broker"),
     "QUEUES_CHOSEN": Text("queues chosen"),
+    "NEW": Text("NEW"),
+    "PERSISTING": Text("PERSISTING"),
+    "RESOLVED": Text("RESOLVED"),
+    "NOT_AUDITED": Text("NOT AUDITED"),
 }
 
 
 def in_words(code: str) -> str:
-    """A coverage, a certainty or a kind of finding; one of a later version is its name.
+    """A coverage, a certainty, a kind of finding or a status; one of a later version is its name.
 
     >>> in_words("NO_BROKER_ANSWERED"), in_words("A_LATER_ONE")
     ('no broker answered', 'a later one')

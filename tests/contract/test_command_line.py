@@ -212,13 +212,13 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 SUMMED_UP = (
     "rebalance audit of 2026-01-07: 2 persistent of 2 orphaned, 2 persistent of 2 duplicated, "
-    "2 persistent of 2 stalled queues (3 of all these are known issues), 1 stacked client id, "
+    "2 persistent of 2 stalled queues (3 of all these are known issues), 1 shared client id, "
     "in 4 groups and topics; 2 groups rest on an assumption: collect running infos; 1 group was "
     "asked in rounds that are too wide to compare brokers; reports at "
     "{}/r"
 )
 EXPIRED = "a known issue expired on 2026-01-06, its findings count again: OPS-1"
-INGESTED = "ingested 1,000 lines of 2 files into {}/s, 3 quarantined"
+INGESTED = "ingested 1,000 lines of 2 files into {}/s, 3 not understood"
 
 
 @pytest.mark.parametrize(

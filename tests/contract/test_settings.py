@@ -21,7 +21,10 @@ from jobs.settings import (
     Settings,
     find_settings,
     load_settings,
+    names_of,
     source_of,
+    variable_of,
+    variables_of,
 )
 from tests.support.truth import SAMPLE_SETTINGS
 
@@ -38,7 +41,7 @@ def test_the_example_of_strategies_in_the_file_that_ships_can_be_taken_as_it_is(
     path = tmp_path / "audit.toml"
     path.write_text((header + example).replace("# ", ""))
     (strategy,) = load_settings(path).strategies
-    assert strategy.params.keys() == {"broker_room", "client_room_patterns"}
+    assert strategy.params == {"consumeridcs": ["room1", "room2"]}
 
 
 def test_the_settings_of_the_sample_change_two_settings_alone() -> None:
@@ -122,7 +125,7 @@ def test_another_zone_is_refused(name: str) -> None:
         ("persistence_seconds", "--set: expected a.b=c, came 'persistence_seconds'"),
         ("=3", "--set: expected a.b=c, came '=3'"),
         (" =3", "--set: expected a.b=c, came ' =3'"),
-        ("persistence_seconds.x=3", "--set: persistence_seconds.x: persistence_seconds is no sec"),
+        ("persistence_seconds.x=3", "--set persistence_seconds.x: persistence_seconds is no sec"),
     ],
 )
 def test_a_malformed_override_is_refused(override: str, said: str) -> None:
@@ -393,6 +396,75 @@ def test_an_override_that_is_wrong_is_blamed_itself(
     assert said[0] == f"settings {file}:"
     assert any(each.startswith(f"  --set {path}: ") for each in said)
     assert any(each.startswith("  persistence_second: there is no such") for each in said)
+
+
+def test_the_environment_goes_before_the_file_and_set_before_both(tmp_path: Path) -> None:
+    file = tmp_path / "audit.toml"
+    file.write_text("persistence_seconds = 1\nroute_max_age_seconds = 1\n[paths]\nreports = 'x'\n")
+    environment = {
+        "REBALANCE_AUDIT_PERSISTENCE_SECONDS": "2",
+        "REBALANCE_AUDIT_PATHS__REPORTS": "/r=1",
+        "REBALANCE_AUDIT_PATHS__DUMPS": '["a", "b"]',
+        "REBALANCE_AUDIT_STRATEGIES": '[{groups = "G.*", name = "AVG"}]',
+        # Empty is as if it were not there.
+        "REBALANCE_AUDIT_LANGUAGE": "",
+    }
+    found = load_settings(file, ["persistence_seconds=3"], environment)
+    assert (found.persistence_seconds, found.route_max_age_seconds) == (3, 1)
+    assert (found.paths.reports, found.paths.dumps) == ("/r=1", ("a", "b"))
+    assert [each.groups for each in found.strategies] == ["G.*"]
+    assert load_settings(file, [], environment).persistence_seconds == 2
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "line"),
+    [
+        ("PERSISTENCE_SECONDS", "60 s", "expected a whole number, came '60 s'"),
+        ("PATHS__DUMPS", "dumps/", "expected a list, came 'dumps/'"),
+        ("ALERTS__SEND", "SOMETIMES", "expected 'NEW', 'OPEN' or 'ALWAYS', came 'SOMETIMES'"),
+        ("PATHS__REPROTS", "x", "there is no such setting: did you mean REBALANCE_AUDIT_PATHS__"),
+        ("PERSISTANCE_SECONDS", "3", "there is no such setting: did you mean REBALANCE_AUDIT_PERS"),
+        ("KEEP__DAYS", "3", "there is no such setting"),
+        ("PERSISTENCE_SECONDS__X", "3", "expected a whole number, came {'x': 3}"),
+    ],
+)
+def test_a_variable_that_is_wrong_is_named_with_what_was_expected(
+    variable: str, value: str, line: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "audit.toml"
+    file.touch()
+    with pytest.raises(SettingsError) as raised:
+        load_settings(file, [], {f"REBALANCE_AUDIT_{variable}": value})
+    said = f"settings of the environment:\n  REBALANCE_AUDIT_{variable}: {line}"
+    assert str(raised.value).startswith(said)
+
+
+def test_each_of_several_places_is_named_by_what_is_wrong_there() -> None:
+    with pytest.raises(SettingsError) as raised:
+        load_settings(None, ["x=1"], {"REBALANCE_AUDIT_PATHS__X": "1"})
+    first, *lines = str(raised.value).splitlines()
+    assert first == "settings of the command line and of the environment:"
+    assert [line.partition(": ")[0].strip() for line in lines] == [
+        "REBALANCE_AUDIT_PATHS__X",
+        "--set x",
+    ]
+
+
+@pytest.mark.parametrize(
+    "variable",
+    # Secrets have readers of their own; the others are what Kubernetes adds of a service.
+    [
+        *("WEBHOOK", "SECRET", "WEBHOOK_ON_CALL", "SECRET_STRATEGIES", "SECRET_ON__CALL"),
+        *("ACCESS_KEY", "SECRET_KEY", "SECURITY_TOKEN", "PORT", "PORT_80_TCP", "SERVICE_HOST"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_left_alone(variable: str) -> None:
+    assert load_settings(None, [], {f"REBALANCE_AUDIT_{variable}": "x"}) == Settings()
+
+
+def test_every_setting_has_a_variable() -> None:
+    environment = {variable_of(name): "x" for name in names_of(Settings)}
+    assert set(variables_of(environment).values()) == set(names_of(Settings))
 
 
 def test_no_error_is_in_the_words_of_a_library(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: that of a checkout, with the sample dumps as ``dumps``."""
+    """The working directory: as that of the sample, with ``tests`` of the checkout besides."""
     (tmp_path / "tests").symlink_to(repository / "tests")
-    (tmp_path / "dumps").symlink_to("tests/data/captures")
+    for name in ("conf", "dumps"):
+        (tmp_path / name).symlink_to(f"tests/data/sample/{name}")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -179,6 +179,16 @@ def test_every_command_of_a_unit_is_one_of_the_audit(unit: Path) -> None:
         parse(text)
 
 
+def test_every_command_of_the_crontab_is_one_of_the_audit() -> None:
+    lines = (DEPLOY / "crontab").read_text().splitlines()
+    commands = [line for line in lines if line.startswith(("@reboot ", "30 0 "))]
+    for command in commands:
+        text = re.sub(r"^(@reboot|30 0 \* \* \*) ", "", command).replace("\\%", "%")
+        subprocess.run(["sh", "-n", "-c", text], check=True)
+        parse("\n".join(re.split(r"; |&& |\|\| ", text)))
+    assert len(commands) == 2
+
+
 def test_the_manager_of_units_reads_them() -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("needs systemd-analyze")

@@ -97,7 +97,7 @@ def test_garbage_is_quarantined_and_the_rest_of_the_night_is_audited(
         expect=3,
     )
     assert "lines were not understood" in done.stderr
-    assert "1 stacked client id," in done.stdout
+    assert "1 shared client id," in done.stdout
     published = PublishedReports(tmp_path / "out" / "reports")
     (stacked,) = published.rows("stacked_client_ids")
     assert stacked["client_id"] == "10.0.2.10@app-DUP"

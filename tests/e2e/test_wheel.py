@@ -19,10 +19,10 @@ pytestmark = pytest.mark.house
 def wheel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> zipfile.ZipFile:
     """Built from a copy, so that nothing of an earlier build gets in."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
-    for folder in ("jobs", "rebalance_core", "conf", "docs/findings", "docs/zh/findings"):
+    for folder in ("jobs", "rebalance_core", "conf", "docs"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(repository / folder, source / folder, ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(repository / name, source)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--wheel-dir", str(built), str(source)], check=True, capture_output=True)
@@ -51,6 +51,8 @@ def test_it_has_the_settings_and_the_finding_pages(
         name.partition(".data/data/share/rebalance-audit/")[2] for name in wheel.namelist()
     }
     assert {f"conf/{path.name}" for path in (repository / "conf").iterdir()} <= installed
+    templates = {"docs/deploy/crontab", "docs/deploy/kubernetes/nightly.yaml"}
+    assert templates | {"docs/all_settings.md"} <= installed
     for below, folder in (("findings", "docs/findings"), ("zh/findings", "docs/zh/findings")):
         pages = {f"{below}/{path.name}" for path in (repository / folder).glob("*.md")}
         assert pages
@@ -72,3 +74,5 @@ def test_without_extras_it_brings_no_spark(wheel: zipfile.ZipFile) -> None:
         "iceberg",
     }
     assert declared["License-Expression"] == "Apache-2.0"
+    # Of a link within the checkout the text alone is left: nobody said where the checkout is.
+    assert "](docs/" not in declared.get_payload()

@@ -71,7 +71,7 @@ def comparable(tables: Tables) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("step", ["records, ", "judgement, "])
+@pytest.mark.parametrize("step", ["records, ", "findings, "])
 def test_a_java_that_is_killed_leaves_the_night_before_and_the_next_run_mends(
     nights, tmp_path, counts, java, step
 ):

@@ -90,7 +90,7 @@ def overrides(draw: st.DrawFn) -> str:
 
 
 def loaded(text: str, *given_overrides: str) -> Settings:
-    return settings._settings("audit.toml", text, given_overrides)
+    return settings._settings("audit.toml", text, given_overrides, {})
 
 
 @given(st.lists(overrides(), max_size=3))

@@ -140,7 +140,7 @@ def test_chinese_has_chinese_marks_and_blanks_around_latin() -> None:
 
 #: By what an English text has, the word of ``docs/zh/glossary.md`` and what was once there for it.
 WORDS = {
-    r"\bmasked\b": ("打码", "遮盖|掩码"),
+    r"\bmasked\b": ("脱敏", "遮盖|掩码|打码"),
     r"\bfrozen\b": ("卡死", "冻结"),
     r"change hands|\bmoved\b|that move|repair moves|No queue moves": (
         "改变归属|不动",

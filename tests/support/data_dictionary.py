@@ -16,12 +16,12 @@ from jobs.contract import type_name
 from jobs.kinds import FAULTS, KINDS
 from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
 
-_DOCS = Path(__file__).parent.parent.parent / "docs"
-PAGE = _DOCS / "data_dictionary.md"
-CHINESE_PAGE = _DOCS / "zh" / "data_dictionary.md"
+DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGE = DOCS / "data_dictionary.md"
+CHINESE_PAGE = DOCS / "zh" / "data_dictionary.md"
 #: By English text the Chinese one.
-CHINESE = _DOCS / "zh" / "data_dictionary.toml"
-INDEX = _DOCS / "findings" / "README.md"
+CHINESE = DOCS / "zh" / "data_dictionary.toml"
+INDEX = DOCS / "findings" / "README.md"
 #: What comes before the tables of the index is written by hand.
 _INDEX_MARK = "<!-- What follows is written by `make docs` from jobs/kinds.py. -->\n"
 
@@ -61,7 +61,7 @@ def _section(title: str, text: str, tables: Iterable[Table], translate: Translat
 
 
 def _table(table: Table, translate: Translate) -> str:
-    grain = translate("Grain: {grain}.").format(grain=_cell(translate(table.grain)))
+    grain = translate("Grain: {grain}.").format(grain=cell(translate(table.grain)))
     return "\n".join([f"### {table.name}\n\n{grain}\n", *_columns(table, translate), ""])
 
 
@@ -72,21 +72,21 @@ def _columns(table: Table, translate: Translate) -> Iterator[str]:
         type_ = f"`{type_name(field.type)}`" + (
             translate(", may be null") if field.nullable else ""
         )
-        yield f"| `{field.name}` | {type_} | {_cell(translate(comment_of(field)))} |"
+        yield f"| `{field.name}` | {type_} | {cell(translate(comment_of(field)))} |"
 
 
-def in_chinese() -> Translate:
+def in_chinese(file: Path = CHINESE) -> Translate:
     """Gives a text of the page in Chinese.
 
     Raises:
-        KeyError: docs/zh/data_dictionary.toml does not have the text.
+        KeyError: the file of translations does not have the text.
     """
-    translations: dict[str, str] = tomllib.loads(CHINESE.read_text(encoding="utf-8"))
+    translations: dict[str, str] = tomllib.loads(file.read_text(encoding="utf-8"))
 
     def translate(text: str) -> str:
         if text in translations:
             return translations[text]
-        raise KeyError(f"docs/zh/data_dictionary.toml has no line for {text!r}: add it in Chinese")
+        raise KeyError(f"docs/zh/{file.name} has no line for {text!r}: add it in Chinese")
 
     return translate
 
@@ -107,7 +107,7 @@ def _kinds(title: str, names: Iterable[str]) -> str:
     return f"## {title}\n\n| kind | what it is | what it means |\n|---|---|---|\n{''.join(rows)}"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """The text as Markdown shows it literally in a table."""
     for character in "\\|<>*_":
         text = text.replace(character, "\\" + character)

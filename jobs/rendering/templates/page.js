@@ -54,12 +54,12 @@
     .map((entry) => [entry, entry.textContent.toLowerCase()]);
   const lists = [...document.querySelectorAll(".cause, .list, .index, .scroll")].filter(
     (list) => !list.closest("#words, .problem") && entries.some(([entry]) => list.contains(entry)));
-  const tiles = [...document.querySelectorAll("[data-of]")].map((tile) => [tile, tile.firstChild.textContent]);
+  const tiles = [...document.querySelectorAll("[data-of]")].map((tile) => [tile.querySelector("strong"), tile.dataset.of, tile.querySelector("strong").textContent]);
   const shown = (selector) =>
     [...document.querySelectorAll(selector)].filter((each) => !each.closest("[hidden]")).length;
   // What is left is judged as the whole is: by its worst.
   const judge = (wanted) => {
-    for (const [tile, number] of tiles) tile.firstChild.textContent = wanted ? shown(tile.dataset.of) : number;
+    for (const [figure, of, number] of tiles) figure.textContent = wanted ? shown(of) : number;
     const level = shown(".cause .problem.critical") ? "critical"
       : shown(".cause .problem.warning") ? "warning"
       : shown("#begun .problem, #passed .problem") ? "info" : "ok";

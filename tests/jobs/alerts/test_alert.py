@@ -354,6 +354,27 @@ def test_each_destination_gets_what_it_did_not_get_and_one_that_fails_stops_no_o
     assert topics(chat) == [["T"], ["T", "U"]]
 
 
+def test_a_destination_for_some_groups_gets_what_is_about_these_alone(
+    chat: Fake,
+    reports: Path,
+    settings: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings.write_text(
+        '[[alerts.destinations]]\nname = "orders"\nservice = "JSON"\ngroups = "ORDER_.*"\n'
+        '[[alerts.destinations]]\nname = "all"\nservice = "JSON"\n'
+    )
+    audit(reports, orphan("one"), orphan("two", consumer_group="ORDER_1", topic="U"))
+    for name in ("ORDERS", "ALL"):
+        monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_{name}", chat.url)
+    assert run(monkeypatch, reports, None, "--webhook") == 0
+    assert topics(chat) == [["U"], ["T", "U"]]
+    assert run(monkeypatch, reports, None, "--webhook") == 0
+    # Nothing is left for either of them.
+    assert "orders: nothing to post" in capsys.readouterr().out
+
+
 # ---------------------------------------------------------------- incidents
 
 

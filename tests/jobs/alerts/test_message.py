@@ -23,6 +23,8 @@ from jobs.alerts.message import (
     shown,
 )
 from jobs.alerts.services.service import inert
+from jobs.languages.language import ENGLISH, Language
+from jobs.languages.language import language as language_of
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import Place, PublishedTables
 from jobs.settings import Alerts
@@ -76,6 +78,27 @@ def test_what_is_new_lasts_is_severe_and_not_known_is_told(
 ) -> None:
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": ORPHANS}))
     assert ids(found, alerts, ("told",)) == told
+
+
+def test_a_message_names_the_owner_of_each_group_and_may_be_about_some_alone(
+    tmp_path: Path,
+) -> None:
+    rows = [orphan(name, consumer_group=name, topic=name) for name in ("ORDER_1", "PAY_1", "OTHER")]
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}))
+    alerts = Alerts(owners={"ORDER_.*": "team orders", "PAY": "nobody", "PAY_.*": "pay\n@all"})
+
+    def owners(groups: str, language: Language = ENGLISH) -> dict[str, str]:
+        ours = found.about(groups)
+        items = make_message(ours, problems_to_send(ours, alerts, ()), alerts, language).items
+        return {each.place.consumer_group: each.summary for each in items}
+
+    summaries = owners(".*")
+    assert summaries["ORDER_1"].endswith(", ongoing, owner: team orders")
+    # The pattern is of the whole name, and a name is one line.
+    assert summaries["PAY_1"].endswith(r", owner: pay\n@all")
+    assert "owner" not in summaries["OTHER"]
+    assert owners("(ORDER|PAY)_.*").keys() == {"ORDER_1", "PAY_1"}
+    assert owners("ORDER_1", language_of("zh"))["ORDER_1"].endswith("，负责人：team orders")
 
 
 def test_stalls_and_faults_without_queues_are_told_where_they_are_new(tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""``init``: what it asks and writes is what the other commands read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from jobs.choices import WEBHOOK_SERVICES
+from jobs.cli import main
+from jobs.settings import Settings, load_settings
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("jobs.commands.init.is_terminal", lambda _: False)
+    return tmp_path
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
+    """A terminal on which these lines are typed; what it is asked."""
+    asked: list[str] = []
+    lines = iter(answers)
+
+    def type_line(question: str) -> str:
+        asked.append(question)
+        return next(lines)
+
+    monkeypatch.setattr("jobs.commands.init.is_terminal", lambda _: True)
+    monkeypatch.setattr("builtins.input", type_line)
+    return asked
+
+
+def test_three_questions_are_asked_on_a_terminal(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = answer(monkeypatch, "10.0.0.1;10.0.0.2", "", "dingtalk")
+    assert main(["init"]) == 0
+    assert len(asked) == 3
+    found = load_settings("conf/audit.toml")
+    assert found.paths.dumps == (f"{here}/out/dumps",)
+    assert found.paths.reports == f"{here}/out/reports"
+    assert found.alerts.service == "DINGTALK"
+    assert found.alerts.webhook_file == f"{here}/conf/webhook"
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "wrote conf/audit.toml"
+    assert said[2:] == [
+        "next: rebalance-audit collect --namesrv '10.0.0.1:9876;10.0.0.2:9876' --dumps "
+        f"{here}/out/dumps --every 60",
+        f"next: rebalance-audit run --output {here}/out",
+    ]
+
+
+def test_a_path_is_distinguished_from_an_address(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "dumps").mkdir()
+    answer(monkeypatch, "dumps", "s3://bucket/audit", "")
+    assert main(["init"]) == 0
+    found = load_settings("conf/audit.toml")
+    assert found.paths.dumps == (f"{here}/dumps",)
+    assert found.paths.reports == "s3://bucket/audit/reports"
+    assert found.alerts == Settings().alerts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "expected --namesrv or --dumps, or an answer on a terminal"),
+        (["--dumps", "x", "--namesrv", "y"], "expected --namesrv or --dumps, came both"),
+        (["--namesrv", "http://x"], "--namesrv: expected host:port of a nameserver"),
+    ],
+)
+def test_without_a_source_nothing_is_written(
+    arguments: list[str], said: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert not any(here.iterdir())
+
+
+def test_what_is_there_is_replaced_by_force_alone(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "conf").mkdir()
+    (here / "conf" / "crontab").write_text("mine\n")
+    command = ["init", "--dumps", "dumps/", "--schedule", "cron"]
+    assert main(command) == 2
+    assert "conf/crontab: already there; --force replaces it" in capsys.readouterr().err
+    # Nothing is half written.
+    assert [path.name for path in (here / "conf").iterdir()] == ["crontab"]
+    assert (here / "conf" / "crontab").read_text() == "mine\n"
+    assert main([*command, "--force"]) == 0
+    assert "rebalance-audit run" in (here / "conf" / "crontab").read_text()
+
+
+@pytest.mark.parametrize("service", WEBHOOK_SERVICES)
+def test_every_service_has_a_place_for_its_secret(service: str, here: Path) -> None:
+    assert main(["init", "--dumps", "dumps/", "--messages", service]) == 0
+    alerts = load_settings("conf/audit.toml").alerts
+    files = (alerts.webhook_file, alerts.secret_file)
+    expected = f"{here}/conf/secret" if service == "PAGERDUTY" else f"{here}/conf/webhook"
+    assert [each for each in files if each] == [expected]
+
+
+def test_a_crontab_has_the_places_of_the_answers_and_ends_its_lines(here: Path) -> None:
+    options = ["--namesrv", "10.0.0.1", "--output", "/data/audit", "--messages", "SLACK"]
+    assert main(["init", *options, "--schedule", "cron"]) == 0
+    text = (here / "conf" / "crontab").read_text()
+    assert dict(re.findall(r'^([A-Z]+)="(.*)"$', text.partition("PATH=")[2], re.M)) == {
+        "SETTINGS": f"{here}/conf/audit.toml",
+        "OUTPUT": "/data/audit",
+        "DUMPS": "/data/audit/dumps",
+        "NAMESRV": "10.0.0.1:9876",
+    }
+    assert "--webhook" in text
+    assert text.endswith("\n")
+
+
+def test_without_messages_none_is_posted(here: Path) -> None:
+    for schedule in ("cron", "kubernetes"):
+        assert main(["init", "--dumps", "d/", "--schedule", schedule, "--force"]) == 0
+    for name in ("crontab", "nightly.yaml"):
+        assert "--webhook" not in (here / "conf" / name).read_text()
+
+
+def test_a_cron_job_is_the_one_of_the_docs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--dumps", "dumps/", "--messages", "SLACK", "--schedule", "kubernetes"]
+    assert main(["init", *options, "--settings", "k/mine.toml"]) == 0
+    written = (here / "k" / "nightly.yaml").read_text()
+    assert written == (ROOT / "docs/deploy/kubernetes/nightly.yaml").read_text()
+    assert yaml.safe_load(written)["kind"] == "CronJob"
+    # The names of the files are those that the CronJob mounts.
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "--from-file=audit.toml=k/mine.toml --from-file=k/known_issues.toml" in last
+
+
+def test_a_dag_is_the_one_that_ships(here: Path) -> None:
+    assert main(["init", "--dumps", "dumps/", "--schedule", "dag"]) == 0
+    shipped = (ROOT / "jobs/airflow/rebalance_audit.py").read_text()
+    assert (here / "conf" / "rebalance_audit.py").read_text() == shipped

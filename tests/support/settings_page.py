@@ -1,0 +1,163 @@
+"""Writes docs/all_settings.md, in English and Chinese: python -m tests.support.settings_page.
+
+Every setting with its values, its default and its meaning, which is the comment (#:) above it in
+jobs/settings.py; of a section its docstring. The Chinese page is made of docs/zh/all_settings.toml.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from jobs import settings
+from jobs.settings import Settings
+from tests.support.data_dictionary import DOCS, Translate, cell, in_chinese
+
+PAGE = DOCS / "all_settings.md"
+CHINESE_PAGE = DOCS / "zh" / "all_settings.md"
+CHINESE = DOCS / "zh" / "all_settings.toml"
+
+_TITLE = "All settings"
+_WRITTEN = (
+    "<!-- Written by `make docs` from jobs/settings.py; whatever is changed here is lost. -->"
+)
+_INTRODUCTION = (
+    "[Settings](settings.md) has how a file, the environment and `--set` give them; the file that "
+    "ships, `conf/audit.toml`, has those that most users set."
+)
+_HEAD = "| setting | values | default | meaning |"
+#: How a type is called; a text of patterns is one too.
+_TYPES = {"int": "a whole number", "float": "a number", "str": "a text", "dict": "a table"}
+
+
+def page(translate: Translate = str) -> str:
+    """The page, as Markdown."""
+    parts = [f"# {translate(_TITLE)}\n\n{_WRITTEN}\n\n{translate(_INTRODUCTION)}\n"]
+    return "\n".join([*parts, *_section(Settings, "", translate)])
+
+
+def _section(model: type[BaseModel], path: str, translate: Translate) -> Iterator[str]:
+    """A section, then those within it."""
+    meanings = _meanings(model)
+    # A destination has the settings of a single one: these have their lines there.
+    own = {
+        name: field
+        for name, field in model.model_fields.items()
+        if not (path.endswith("destinations") and name not in model.__annotations__)
+    }
+    if path:
+        is_list = path in ("strategies", "alerts.destinations")
+        yield f"## {f'[[{path}]]' if is_list else path}\n\n{translate(_text(model))}\n"
+    inner = {name: each for name, field in own.items() if (each := _model(field)) is not None}
+    rows = [
+        _row(name, field, translate(meanings[name]), translate)
+        for name, field in own.items()
+        if name not in inner
+    ]
+    yield "\n".join([translate(_HEAD), "|---|---|---|---|", *rows, ""])
+    for name, each in inner.items():
+        yield from _section(each, f"{path}.{name}".lstrip("."), translate)
+
+
+def _text(model: type[BaseModel]) -> str:
+    return " ".join(str(inspect.getdoc(model)).split())
+
+
+def _meanings(model: type[BaseModel]) -> dict[str, str]:
+    """By setting the comment above it; those of the classes that it is a kind of come first."""
+    found = {}
+    for each in reversed(model.__mro__):
+        if each.__module__ != settings.__name__:
+            continue
+        lines = inspect.getsource(each).splitlines()
+        for node in ast.parse(inspect.getsource(each)).body[0].body:  # type: ignore[attr-defined]
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                comment = []
+                for line in reversed(lines[: node.lineno - 1]):
+                    if not line.startswith("    #: "):
+                        break
+                    comment.insert(0, line.removeprefix("    #: "))
+                if comment:
+                    found[node.target.id] = " ".join(comment)
+    return found
+
+
+def _model(field: FieldInfo) -> type[BaseModel] | None:
+    """The section that a setting is, or has a list of, or may be."""
+    for each in (field.annotation, *get_args(field.annotation)):
+        if isinstance(each, type) and issubclass(each, BaseModel):
+            return each
+    return None
+
+
+def _row(name: str, field: FieldInfo, meaning: str, translate: Translate) -> str:
+    default = translate("must be given") if field.is_required() else _default(field, translate)
+    return f"| `{name}` | {_values(field, translate)} | {default} | {_marked(meaning)} |"
+
+
+def _default(field: FieldInfo, translate: Translate) -> str:
+    default = field.get_default(call_default_factory=True)
+    if default is None or default == {}:
+        return translate("none")
+    return f"`{json.dumps(default)}`"
+
+
+def _values(field: FieldInfo, translate: Translate) -> str:
+    """What a setting may be: its type, and its bounds."""
+    literals = [
+        value
+        for each in (field.annotation, *get_args(field.annotation))
+        if get_origin(each) is Literal
+        for value in get_args(each)
+    ]
+    if literals:
+        shown = ", ".join(f"`{each}`" for each in literals)
+        return translate("some of {values}" if _is_list(field) else "one of {values}").format(
+            values=shown
+        )
+    if _is_list(field):
+        return translate("a list of texts")
+    kind = re.search(r"\b(int|float|str|dict)\b", str(field.annotation))
+    assert kind is not None, field
+    marks = {type(each): each for each in field.metadata}
+    bounds: dict[str, Any] = {
+        word: getattr(marks[type_], attribute)
+        for type_, attribute, word in (
+            (Ge, "ge", "from {bound}"),
+            (Gt, "gt", "above {bound}"),
+            (Le, "le", "up to {bound}"),
+        )
+        if type_ in marks
+    }
+    limits = [translate(word).format(bound=f"{bound:,}") for word, bound in bounds.items()]
+    return translate(", ").join([translate(_TYPES[kind[1]]), *limits])
+
+
+def _is_list(field: FieldInfo) -> bool:
+    return get_origin(field.annotation) is tuple
+
+
+def _marked(text: str) -> str:
+    """A text in a cell of a table, with its code as it is."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part.replace("|", "\\|") if part.startswith("`") else cell(part) for part in parts
+    )
+
+
+def main() -> None:
+    """Writes the pages."""
+    PAGE.write_text(page(), encoding="utf-8")
+    CHINESE_PAGE.write_text(page(in_chinese(CHINESE)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
