@@ -674,6 +674,45 @@ def test_who_is_not_listed_at_a_broker_asks_the_nameserver_that_does_not_give_it
 
 
 @pytest.mark.parametrize(
+    ("listed_by_y", "of_c", "of_others", "found"),
+    [
+        # c asks the slave or y, and has x0 to x2 by either list. The others ask the master or y:
+        # by the master's list x0 to x3 are a's, so that x0 to x2 may be read twice. They are
+        # never nobody's; y0 and y1 are by one list a's and by the other b's.
+        (["C", "a", "b"], {3}, {2, 3}, {"DUPLICATE": "x0 x1 x2 y0 y1", "ORPHANED": "y0 y1"}),
+        # c reaches nothing but the slave: the others never draw a list that has it.
+        (["a", "b"], {3}, {2}, {"DUPLICATE": "x0 x1 x2"}),
+    ],
+)
+def test_who_is_listed_by_the_slave_alone_asks_no_master(listed_by_y, of_c, of_others, found):
+    # ns-2 has lost the master of x. C asks ns-2 and has forgotten the master, a and b ask ns-1.
+    lists = (
+        client_list("a", "b", broker_name="x"),
+        client_list("C", "a", "b", broker_name="x", broker_id=1),
+        client_list(*listed_by_y, broker_name="y"),
+    )
+    routes = (
+        route(route_broker(broker_name="x", broker_ids=ids), route_broker(broker_name="y"))
+        for ids in ((0, 1), (1,))
+    )
+    cut_off = () if "C" in listed_by_y else (("C", "y"),)
+    evaluation = evaluate(
+        state(client_lists=lists, topic_routes=tuple(routes), unreachable=cut_off), RULES
+    )
+    lengths = {(each.client_id == "C", each.view_clients) for each in evaluation.allocations}
+    assert lengths == {(True, number) for number in of_c} | {(False, n) for n in of_others}
+    queues = {
+        kind: " ".join(
+            f"{each.queue.broker_name}{each.queue.queue_id}"
+            for each in evaluation.findings
+            if each.kind == kind
+        )
+        for kind in {each.kind for each in evaluation.findings}
+    }
+    assert queues == found
+
+
+@pytest.mark.parametrize(
     ("sources", "differ"),
     [
         (("RUNNING_INFO", "RUNNING_INFO"), True),
