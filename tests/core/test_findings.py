@@ -735,6 +735,7 @@ def test_members_that_say_that_they_subscribe_differently_do_so_without_a_route(
     assert [(each.fault, each.client_ids) for each in found] == (
         [("SUBSCRIPTION_MISMATCH", ("b",))] if differ else []
     )
+    assert all("no route of T was collected" in each.evidence for each in found)
 
 
 @pytest.mark.parametrize(
