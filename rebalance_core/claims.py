@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +84,8 @@ class Claims:
 
 
 _NOTHING: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+#: By client id and broker name the ids of the broker that the client asks.
+_Replicas: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 
 
 def compute_claims(
@@ -98,10 +101,12 @@ def compute_claims(
     Nobody claims a queue of a broker that it does not reach: without an offset from there the
     queue is not taken (``RebalanceImpl.updateProcessQueueTableInRebalance`` 5.3.3).
     ``rerouted`` are brokers whose lists show nobody's route: see ``State``. ``without_master`` are
-    those of which the route has slaves alone: not every client reads from a slave.
+    those of which the route has slaves alone: not every client reads from a slave, nor does it of a
+    broker whose slave alone lists it.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     positions = []
+    replicas = _replicas_asked(views)
     for view in views:
         every = np.arange(len(view.queues))
         by_strategy: dict[int, dict[str, NDArray[np.int64]]] = {}
@@ -120,12 +125,14 @@ def compute_claims(
                     by_strategy[key] = strategy.claims(view.queues, view.client_ids)
                 of_view.append(by_strategy[key].get(process.client_id, _NOTHING))
             unread = process.unreachable
-            if without_master and not process.reads_slaves:
-                unread = (*unread, *without_master)
+            if not process.reads_slaves:
+                asked = replicas.get(process.client_id, {})
+                of_slaves = (name for name, ids in asked.items() if MASTER_ID not in ids)
+                unread = (*unread, *without_master, *of_slaves)
             if unread:
                 of_view[-1] = _without(unread, of_view[-1], view)
         positions.append(tuple(of_view))
-    weights = _weights(tuple(views), tuple(processes), rerouted)
+    weights = _weights(tuple(views), tuple(processes), rerouted, replicas)
     return _with_doubt(_with_shares(tuple(views), tuple(processes), tuple(positions), weights))
 
 
@@ -146,7 +153,10 @@ def _without(
 
 
 def _weights(
-    views: tuple[View, ...], processes: tuple[Process, ...], rerouted: Collection[str]
+    views: tuple[View, ...],
+    processes: tuple[Process, ...],
+    rerouted: Collection[str],
+    replicas: _Replicas,
 ) -> NDArray[np.float64]:
     """[view, process]: how likely the process draws the view.
 
@@ -156,7 +166,6 @@ def _weights(
     weights = np.empty((len(views), len(processes)))
     weights[:] = [[view.weight] for view in views]
     deciding = [broker for broker in _deciding_brokers(views, processes) if broker not in rerouted]
-    replicas = _replicas_asked(views)
     if not (deciding or replicas or any(process.unreachable for process in processes)):
         return weights
     has = [[broker in brokers for broker in deciding] for brokers in map(_brokers_of, views)]
@@ -190,7 +199,7 @@ def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -
     return tuple(sorted(of_some & shows))
 
 
-def _replicas_asked(views: tuple[View, ...]) -> Mapping[str, Mapping[str, Collection[int]]]:
+def _replicas_asked(views: Sequence[View]) -> _Replicas:
     """By client id and broker name the ids of the broker that the client asks, where views are of
     several ids of a name: of the master if it lists the client, else of the slaves that do.
 
@@ -201,6 +210,8 @@ def _replicas_asked(views: tuple[View, ...]) -> Mapping[str, Mapping[str, Collec
     Worked example: ns-1 has lost the master of broker-a. The clients that ask ns-1 are listed by
     the slave alone and ask the slave; all others are listed by both and ask the master.
     """
+    if len(views) < 2:
+        return {}
     every = {broker for view in views for broker, _ in view.draws}
     several = {name for name, count in Counter(name for name, _ in every).items() if count > 1}
     listing: dict[str, dict[str, set[int]]] = {}

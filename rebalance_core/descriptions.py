@@ -453,7 +453,9 @@ def _route(route: TopicRoute) -> Text:
         nameserver=route.namesrv_addr,
         brokers=_and(
             Text(
-                "{broker} with {queues}",
+                "{broker} with {queues}"
+                if broker.has_master
+                else "{broker}, without its master, with {queues}",
                 broker=broker.broker_name,
                 queues=count(broker.read_queue_nums, "queue"),
             )

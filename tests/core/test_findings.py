@@ -23,6 +23,7 @@ from rebalance_core import (
     make_strategy,
 )
 from rebalance_core.client_kinds import separate_ids_for
+from rebalance_core.repairs import unify_routes
 from rebalance_core.state import ProcessCount
 from tests.support.draws import check_a_random_state
 from tests.support.generators import distinct_client_ids, stacked_client_ids
@@ -673,6 +674,44 @@ def test_who_is_not_listed_at_a_broker_asks_the_nameserver_that_does_not_give_it
     assert {a.view_queues for a in allocations if a.client_id in "ab"} == {6}
 
 
+def with_a_master_lost_to_one_nameserver(listed_by_y=("C", "a", "b"), **overrides):
+    """ns-2 has lost the master of x: C asks ns-2 and has forgotten it, a and b ask ns-1."""
+    lists = {("x", 0): ["a", "b"], ("x", 1): ["C", "a", "b"], ("y", 0): listed_by_y}
+    y = route_broker(broker_name="y")
+    return state(
+        client_lists=tuple(
+            client_list(*ids, broker_name=name, broker_id=number, **overrides)
+            for (name, number), ids in lists.items()
+        ),
+        topic_routes=tuple(
+            route(route_broker(broker_name="x", broker_ids=ids), y, namesrv_addr=namesrv_addr)
+            for namesrv_addr, ids in (("ns-1", (0, 1)), ("ns-2", (1,)))
+        ),
+    )
+
+
+def test_client_go_reads_nothing_of_a_broker_whose_slave_alone_lists_it():
+    # x0 to x2 are C's by its lists, and a's where a draws the list of the master.
+    found = evaluate(with_a_master_lost_to_one_nameserver(language="GO"), RULES).findings
+    assert {(f.kind, f.queue.queue_id) for f in found if f.queue.broker_name == "x"} == {
+        ("ORPHANED", number) for number in range(3)
+    }
+
+
+def test_nameservers_that_differ_in_a_master_say_so_and_are_to_give_it():
+    situation = Situation(with_a_master_lost_to_one_nameserver(), RULES)
+    evaluation = evaluate(situation.state, RULES)
+    faults = find_faults(situation, evaluation, find_causes(situation, evaluation))
+    (routes,) = [each for each in faults if each.fault == "ROUTE_DIVERGENCE"]
+    assert "ns-2 gives x, without its master, with 4 queues and y with 4 queues" in routes.evidence
+    unified = unify_routes(situation).state
+    assert {each.brokers for each in unified.topic_routes} == {
+        situation.state.topic_routes[0].brokers
+    }
+    # C is then listed by the master too.
+    assert not evaluate(unified, RULES).findings
+
+
 @pytest.mark.parametrize(
     ("listed_by_y", "of_c", "of_others", "found"),
     [
@@ -685,20 +724,9 @@ def test_who_is_not_listed_at_a_broker_asks_the_nameserver_that_does_not_give_it
     ],
 )
 def test_who_is_listed_by_the_slave_alone_asks_no_master(listed_by_y, of_c, of_others, found):
-    # ns-2 has lost the master of x. C asks ns-2 and has forgotten the master, a and b ask ns-1.
-    lists = (
-        client_list("a", "b", broker_name="x"),
-        client_list("C", "a", "b", broker_name="x", broker_id=1),
-        client_list(*listed_by_y, broker_name="y"),
-    )
-    routes = (
-        route(route_broker(broker_name="x", broker_ids=ids), route_broker(broker_name="y"))
-        for ids in ((0, 1), (1,))
-    )
     cut_off = () if "C" in listed_by_y else (("C", "y"),)
-    evaluation = evaluate(
-        state(client_lists=lists, topic_routes=tuple(routes), unreachable=cut_off), RULES
-    )
+    of_state = replace(with_a_master_lost_to_one_nameserver(listed_by_y), unreachable=cut_off)
+    evaluation = evaluate(of_state, RULES)
     lengths = {(each.client_id == "C", each.view_clients) for each in evaluation.allocations}
     assert lengths == {(True, number) for number in of_c} | {(False, n) for n in of_others}
     queues = {
