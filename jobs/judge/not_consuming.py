@@ -8,16 +8,14 @@ NO_PERMISSION, ``PullMessageProcessor`` 4.9.4), suspended, or hang, as on a data
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from jobs.instants import Instant
 from jobs.judge.case import Case
 from jobs.judge.confirmation import HoldingsOfTopic
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Fault, Found
-from jobs.judge.situations import Period
 from jobs.judge.stalls import (
     Flags,
     Longs,
@@ -33,7 +31,7 @@ from jobs.judge.words import between, clients_in_words, waiting_in_words
 from jobs.kinds import GROUP_NOT_CONSUMING
 from jobs.schemas import NOT_CONSUMING
 from rebalance_core.english import agreeing, count, joined
-from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN
+from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.texts import Text
 
 #: Two polls show one interval alone.
@@ -101,28 +99,22 @@ def _may_move(polls: Polls) -> Flags:
 
 def _has_members(case: Case, topic: str, times: Longs) -> Flags:
     """By poll whether the group then has members among which the topic is or would be divided."""
-    periods = case.situations.by_topic.get(topic, ())
-    has = [
-        each.processes > 0 and each.coverage in _SHOW_MEMBERS
-        for each in (case.evaluated[one.situation.situation_id].verdict for one in periods)
-    ]
-    # Before the first period nothing shows it: -1 finds the last place.
-    flags: Flags = np.array([*has, False], np.bool_)[_in_force(periods, times)]
+    flags: Flags = np.array(
+        [
+            each is not None and each.processes > 0 and each.coverage in _SHOW_MEMBERS
+            for each in _verdicts(case, topic, times)
+        ]
+    )
     return flags
 
 
-def _in_force(periods: Sequence[Period], times: Longs) -> Longs:
-    """The places of the periods that last began by these times; -1: none had."""
-    first_seen = np.array([each.first_seen for each in periods], np.int64)
-    return np.searchsorted(first_seen, times, side="right") - 1
-
-
-def _is_subscribed(case: Case, topic: str, time: Instant) -> bool:
-    """Whether a member subscribes to the topic then, of a topic with periods by then."""
-    periods = case.situations.by_topic[topic]
-    (place,) = _in_force(periods, np.array([time]))
-    situation = periods[place].situation
-    return case.evaluated[situation.situation_id].verdict.coverage != NOT_SUBSCRIBED
+def _verdicts(case: Case, topic: str, times: Longs) -> list[Evaluation | None]:
+    """What the core says of the topic at these times; None: before its first period."""
+    periods = case.situations.by_topic.get(topic, ())
+    found = [case.evaluated[each.situation.situation_id].verdict for each in periods]
+    in_force = np.searchsorted([each.first_seen for each in periods], times, side="right") - 1
+    known = [*found, None]  # -1 finds the last place
+    return [known[place] for place in in_force.tolist()]
 
 
 def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fault]:
@@ -134,7 +126,8 @@ def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fau
     if not extent.lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
         return
     queues = [polls.queues[row] for row in rows.tolist()]
-    is_subscribed = _is_subscribed(case, topic, extent.last_seen)
+    (verdict,) = _verdicts(case, topic, np.array([extent.last_seen]))
+    is_subscribed = verdict is None or verdict.coverage != NOT_SUBSCRIBED
     yield Fault(
         topic,
         extent,

@@ -74,16 +74,13 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
     health = written(GROUP_HEALTH.name)
     is_audited = ds.field("coverage") == "AUDITED"
 
-    def groups(condition: ds.Expression) -> set[tuple[str, str]]:
-        rows = health.to_table(columns=["cluster", "consumer_group"], filter=condition)
-        return {(row["cluster"], row["consumer_group"]) for row in rows.to_pylist()}
-
     def most(column: str) -> float | None:
         value: float | None = pc.max(health.to_table(columns=[column])[column]).as_py()
         return value
 
-    strategy = groups(is_audited & (ds.field("strategy_source") == "assumed"))
-    subscriptions = groups(is_audited & (ds.field("subscription_source") == "GROUP_TABLE"))
+    strategy = _groups(health, is_audited & (ds.field("strategy_source") == "assumed"))
+    by_table = is_audited & (ds.field("subscription_source") == "GROUP_TABLE")
+    subscriptions = _groups(health, by_table)
     assumed = strategy | subscriptions
     return {
         "assumptions": {
@@ -95,7 +92,7 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
         "rounds": {
             "longest_seconds": most("round_seconds"),
             "interval_seconds": most("round_interval_seconds"),
-            "groups_too_wide": len(groups(ds.field("rounds_too_wide"))),
+            "groups_too_wide": len(_groups(health, ds.field("rounds_too_wide"))),
         },
     }
 
@@ -104,10 +101,15 @@ def _asked(inputs: Snapshots, window: Window) -> set[tuple[str, str]]:
     """(cluster, group) of which a member was asked for its running info."""
     if not inputs.has(CLIENT_STATES.name):
         return set()
-    states, key = inputs.parquet(CLIENT_STATES.name), ["cluster", "consumer_group"]
+    states = inputs.parquet(CLIENT_STATES.name)
     of_window = window.filter_of(CLIENT_STATES, states.schema)
-    rows = states.to_table(columns=key, filter=of_window & (ds.field("source") == RUNNING_INFO))
-    return {(row[key[0]], row[key[1]]) for row in rows.group_by(key).aggregate([]).to_pylist()}
+    return _groups(states, of_window & (ds.field("source") == RUNNING_INFO))
+
+
+def _groups(table: ds.Dataset, condition: ds.Expression) -> set[tuple[str, str]]:
+    key = ["cluster", "consumer_group"]
+    rows = table.to_table(columns=key, filter=condition).group_by(key).aggregate([])
+    return {(row[key[0]], row[key[1]]) for row in rows.to_pylist()}
 
 
 def count_marked(written: Tables) -> dict[str, dict[str, int]]:
