@@ -12,14 +12,17 @@ When every view is the same every c is 0 or 1, and so are both probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import Process
+from rebalance_core.state import MASTER_ID
 from rebalance_core.views import View
 
 
@@ -81,6 +84,8 @@ class Claims:
 
 
 _NOTHING: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+#: By client id and broker name the ids of the broker that the client asks.
+_Replicas: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 
 
 def compute_claims(
@@ -96,10 +101,12 @@ def compute_claims(
     Nobody claims a queue of a broker that it does not reach: without an offset from there the
     queue is not taken (``RebalanceImpl.updateProcessQueueTableInRebalance`` 5.3.3).
     ``rerouted`` are brokers whose lists show nobody's route: see ``State``. ``without_master`` are
-    those of which the route has slaves alone: not every client reads from a slave.
+    those of which the route has slaves alone: not every client reads from a slave, nor does it of a
+    broker whose slave alone lists it.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     positions = []
+    replicas = _replicas_asked(views)
     for view in views:
         every = np.arange(len(view.queues))
         by_strategy: dict[int, dict[str, NDArray[np.int64]]] = {}
@@ -118,12 +125,14 @@ def compute_claims(
                     by_strategy[key] = strategy.claims(view.queues, view.client_ids)
                 of_view.append(by_strategy[key].get(process.client_id, _NOTHING))
             unread = process.unreachable
-            if without_master and not process.reads_slaves:
-                unread = (*unread, *without_master)
+            if not process.reads_slaves:
+                asked = replicas.get(process.client_id, {})
+                of_slaves = (name for name, ids in asked.items() if MASTER_ID not in ids)
+                unread = (*unread, *without_master, *of_slaves)
             if unread:
                 of_view[-1] = _without(unread, of_view[-1], view)
         positions.append(tuple(of_view))
-    weights = _weights(tuple(views), tuple(processes), rerouted)
+    weights = _weights(tuple(views), tuple(processes), rerouted, replicas)
     return _with_doubt(_with_shares(tuple(views), tuple(processes), tuple(positions), weights))
 
 
@@ -144,7 +153,10 @@ def _without(
 
 
 def _weights(
-    views: tuple[View, ...], processes: tuple[Process, ...], rerouted: Collection[str]
+    views: tuple[View, ...],
+    processes: tuple[Process, ...],
+    rerouted: Collection[str],
+    replicas: _Replicas,
 ) -> NDArray[np.float64]:
     """[view, process]: how likely the process draws the view.
 
@@ -154,11 +166,12 @@ def _weights(
     weights = np.empty((len(views), len(processes)))
     weights[:] = [[view.weight] for view in views]
     deciding = [broker for broker in _deciding_brokers(views, processes) if broker not in rerouted]
-    if not deciding and not any(process.unreachable for process in processes):
+    if not (deciding or replicas or any(process.unreachable for process in processes)):
         return weights
     has = [[broker in brokers for broker in deciding] for brokers in map(_brokers_of, views)]
     for number, process in enumerate(processes):
-        drawn = np.array([view.weight_for(process.unreachable) for view in views])
+        asked = replicas.get(process.client_id, {})
+        drawn = np.array([view.weight_for(process.unreachable, asked) for view in views])
         reached = [broker not in process.unreachable for broker in deciding]
         fitting = drawn * [of_view == reached for of_view in has]
         for of_process in (fitting, drawn):
@@ -184,6 +197,33 @@ def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -
         *[view.brokers for view in views], *[process.unreachable for process in processes]
     )
     return tuple(sorted(of_some & shows))
+
+
+def _replicas_asked(views: Sequence[View]) -> _Replicas:
+    """By client id and broker name the ids of the broker that the client asks, where views are of
+    several ids of a name: of the master if it lists the client, else of the slaves that do.
+
+    Heartbeats go to every address of the client's routes and to no other
+    (``MQClientInstance.sendHeartbeatToAllBroker`` 4.9.4): a client that a slave alone lists has a
+    route without the master, or does not reach it. Either way it gets no list from there.
+
+    Worked example: ns-1 has lost the master of broker-a. The clients that ask ns-1 are listed by
+    the slave alone and ask the slave; all others are listed by both and ask the master.
+    """
+    if len(views) < 2:
+        return {}
+    every = {broker for view in views for broker, _ in view.draws}
+    several = {name for name, count in Counter(name for name, _ in every).items() if count > 1}
+    listing: dict[str, dict[str, set[int]]] = {}
+    for view in views:
+        of_view = [broker for broker, _ in view.draws if broker[0] in several]
+        for client_id in set(view.client_ids) if of_view else ():
+            for name, broker_id in of_view:
+                listing.setdefault(client_id, {}).setdefault(name, set()).add(broker_id)
+    return {
+        client_id: {name: ids & {MASTER_ID} or ids for name, ids in of_names.items()}
+        for client_id, of_names in listing.items()
+    }
 
 
 def _brokers_of(view: View) -> frozenset[str]:

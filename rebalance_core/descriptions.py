@@ -296,8 +296,15 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
         )
         remedy = Text("collect the running infos of the members, or heartbeats, to see which")
         possibly = _PERHAPS
+    effect = _effect(findings, possibly)
+    if not situation.state.topic_routes:
+        effect = Text(
+            "which of its queues nobody takes cannot be computed, for no route of {topic} was "
+            "collected",
+            topic=topic,
+        )
     return Description(
-        evidence=_sentences(*evidence, _effect(findings, possibly)),
+        evidence=_sentences(*evidence, effect),
         remedy=_sentences(
             remedy,
             Text(
@@ -453,7 +460,9 @@ def _route(route: TopicRoute) -> Text:
         nameserver=route.namesrv_addr,
         brokers=_and(
             Text(
-                "{broker} with {queues}",
+                "{broker} with {queues}"
+                if broker.has_master
+                else "{broker}, without its master, with {queues}",
                 broker=broker.broker_name,
                 queues=count(broker.read_queue_nums, "queue"),
             )

@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
 from rebalance_core.processes import find_processes, processes_behind, silent_members
-from rebalance_core.state import BROADCASTING, CLUSTERING, SURE, ClientList, Member, State
+from rebalance_core.state import (
+    BROADCASTING,
+    CLUSTERING,
+    MASTER_ID,
+    SURE,
+    ClientList,
+    Member,
+    State,
+)
 from rebalance_core.strategies import AllocationStrategy, copy_id
 from rebalance_core.strategies.by_config import ByConfig
 from rebalance_core.strategies.by_machine_room import ByMachineRoom
@@ -243,7 +251,9 @@ def add_group_to_brokers(situation: Situation) -> Situation:
 
 
 def unify_routes(situation: Situation) -> Situation:
-    """Every nameserver gives the route that most give, of several such that with most queues."""
+    """Every nameserver gives the route that most give, of several such that with most queues, and
+    then with most masters. A master that some route lacked lists whom the others list.
+    """
     state = situation.state
     distinct = Counter(frozenset(route.brokers) for route in state.topic_routes)
     if len(distinct) < 2:
@@ -253,11 +263,17 @@ def unify_routes(situation: Situation) -> Situation:
         key=lambda route: (
             distinct[frozenset(route.brokers)],
             len(readable_queues(state.topic, route)),
+            sum(broker.has_master for broker in route.brokers),
             route.namesrv_addr,
         ),
     )
     routes = tuple(replace(route, brokers=chosen.brokers) for route in state.topic_routes)
-    return with_state(situation, topic_routes=routes)
+    without = {broker.broker_name for broker in state.brokers if not broker.has_master}
+    found = {broker.broker_name for broker in chosen.brokers if broker.has_master} & without
+    unified = with_state(situation, topic_routes=routes)
+    for broker_name in sorted(found):
+        unified = unify_lists(unified, only=(broker_name, MASTER_ID))
+    return unified
 
 
 def bring_masters_back(situation: Situation) -> Situation:

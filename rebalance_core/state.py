@@ -100,6 +100,11 @@ class RouteBroker:
     zone_name: str | None = None
 
     @property
+    def has_master(self) -> bool:
+        """Whether the route has the master's address, or does not say which it has."""
+        return MASTER_ID in (self.broker_ids or (MASTER_ID,))
+
+    @property
     def is_readable(self) -> bool:
         """Whether consumers see queues of this broker (``PermName.isReadable``)."""
         return bool(self.perm & PERM_READ)
@@ -169,7 +174,7 @@ class State:
     @property
     def without_master(self) -> frozenset[str]:
         """The brokers of which every route that has them gives slaves alone."""
-        with_master = {b.broker_name for b in self.brokers if 0 in (b.broker_ids or (0,))}
+        with_master = {b.broker_name for b in self.brokers if b.has_master}
         return frozenset(b.broker_name for b in self.brokers) - with_master
 
     @property

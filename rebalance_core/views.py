@@ -9,40 +9,49 @@ has no master, a random slave (``BrokerData.selectBrokerAddr``).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
 from rebalance_core.state import MASTER_ID, RouteBroker, State, TopicRoute
+
+#: Name and id: 0 is the master of the broker name, any other a slave.
+BrokerId: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """Two lists, both in Java's order, and how likely a client works from just these two.
 
-    ``brokers`` are the broker names whose answer gives this view, ``draws`` how likely each of
-    them is asked, in the same order; the weights of all views of a state add up to 1. Views that
-    hold the same lists are one view.
+    ``brokers`` are the broker names whose answer gives this view, ``draws`` how likely which of
+    their addresses is asked; the weights of all views of a state add up to 1. Views that hold the
+    same lists are one view.
     """
 
     queues: tuple[MessageQueue, ...]
     client_ids: tuple[str, ...]
     weight: float
     brokers: tuple[str, ...]
-    draws: tuple[float, ...] = ()
+    draws: tuple[tuple[BrokerId, float], ...] = ()
 
-    def weight_for(self, unreachable: Collection[str]) -> float:
+    def weight_for(
+        self, unreachable: Collection[str], replicas: Mapping[str, Collection[int]]
+    ) -> float:
         """How likely the view is drawn by a client that does not reach these brokers.
 
         Asking such a broker fails, and the client draws again 20 s later: the weights that remain
         are to be divided by their sum. Source: ``RebalanceImpl.rebalanceByTopic`` 5.3.3, which
-        keeps the queues where it got no list.
+        keeps the queues where it got no list. Of the names in ``replicas`` it asks these ids alone.
         """
-        if not unreachable or not self.draws:
+        if not self.draws or not (unreachable or replicas):
             return self.weight
-        drawn = zip(self.brokers, self.draws, strict=True)
-        return sum(draw for broker, draw in drawn if broker not in unreachable)
+        return sum(
+            draw
+            for (name, broker_id), draw in self.draws
+            if name not in unreachable and broker_id in replicas.get(name, (broker_id,))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +159,14 @@ def possible_views(state: State) -> Views:
     # A list of queues goes by its number here: it is long, and most states have one alone.
     queue_lists: list[tuple[MessageQueue, ...]] = []
     weights: dict[tuple[int, tuple[str, ...]], float] = defaultdict(float)
-    draws: dict[tuple[int, tuple[str, ...]], dict[str, float]] = defaultdict(dict)
+    draws: dict[tuple[int, tuple[str, ...]], dict[BrokerId, float]] = defaultdict(dict)
     asked = answered = 0.0
     for route in state.topic_routes:
         queues = readable_queues(state.topic, route)
         drawn = {
             broker.broker_name: (
                 candidates,
-                [lists[key] for i in candidates if (key := (broker.broker_name, i)) in lists],
+                [key for i in candidates if (key := (broker.broker_name, i)) in lists],
             )
             for broker in route.brokers
             if (candidates := candidate_ids(broker.broker_ids))
@@ -169,21 +178,21 @@ def possible_views(state: State) -> Views:
             queue_lists.append(queues)
         number = queue_lists.index(queues)
         answered += sum(len(given) / len(candidates) for candidates, given in drawn.values())
-        with_view = {name: given for name, (_, given) in drawn.items() if given}
-        for name, given in with_view.items():
-            for client_ids in given:
-                view = (number, client_ids)
+        with_view = [given for _, given in drawn.values() if given]
+        for given in with_view:
+            for broker in given:
+                view = (number, lists[broker])
                 draw = 1 / len(with_view) / len(given)
                 weights[view] += draw
-                draws[view][name] = draws[view].get(name, 0.0) + draw
+                draws[view][broker] = draws[view].get(broker, 0.0) + draw
     total = sum(weights.values())
     views = tuple(
         View(
             queue_lists[view[0]],
             view[1],
             weight / total,
-            tuple(sorted(draws[view])),
-            tuple(draws[view][name] / total for name in sorted(draws[view])),
+            tuple(sorted({name for name, _ in draws[view]})),
+            tuple((broker, draw / total) for broker, draw in sorted(draws[view].items())),
         )
         for view, weight in weights.items()
     )

@@ -301,16 +301,20 @@ def sum_up(published: Published, reports: Location | None) -> str:
     known_issues = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
     if known_issues:
         figures[-1] += f" ({known_issues} of all these are known issues)"
-    assumed = published.summary["assumptions"]["groups"]
+    assumed = published.summary["assumptions"]
     wide = published.summary["rounds"]["groups_too_wide"]
     parts = [
         f"rebalance audit of {published.date}: {', '.join(figures)}, "
         f"{count(rows['stacked_client_ids'], 'shared client id')}, in "
         f"{count(rows['group_health'], 'group and topic', 'groups and topics')}"
     ]
-    if assumed:
-        resting = "{number:,} [group rests|groups rest] on an assumption: collect running infos"
-        parts.append(agreeing(assumed, resting, number=assumed))
+    resting = "{number:,} [group rests|groups rest] on an assumption: "
+    for number, advice in (
+        (assumed["groups"] - assumed["asked"], "collect running infos"),
+        (assumed["asked"], "members asked for running infos did not answer, or name no strategy"),
+    ):
+        if number:
+            parts.append(agreeing(number, resting + advice, number=number))
     if wide:
         asked = "{number:,} [group was|groups were] asked in rounds that are too wide to compare"
         parts.append(agreeing(wide, f"{asked} brokers", number=wide))

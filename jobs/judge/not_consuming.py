@@ -31,7 +31,7 @@ from jobs.judge.words import between, clients_in_words, waiting_in_words
 from jobs.kinds import GROUP_NOT_CONSUMING
 from jobs.schemas import NOT_CONSUMING
 from rebalance_core.english import agreeing, count, joined
-from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
+from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.texts import Text
 
 #: Two polls show one interval alone.
@@ -47,6 +47,11 @@ _SEE_LISTENERS = Text(
     "take a thread dump of a client (jstack): its listener waits for something, such as a "
     "database, a lock or a call without a time-out; mend that, and then restart the clients"
 )
+_SUBSCRIBE = Text(
+    "let the members subscribe to the topic again; if it was meant, stop its producers"
+)
+#: With these the group's members are known, whether or not what they take is.
+_SHOW_MEMBERS = (AUDITED, STRATEGY_NOT_KNOWN, NOT_SUBSCRIBED)
 
 
 def not_consuming(case: Case, found: Found) -> Found:
@@ -54,8 +59,8 @@ def not_consuming(case: Case, found: Found) -> Found:
 
     Some of them wait in a queue that has an owner, and more come meanwhile: a group with nothing to
     do is well, and queues without an owner are orphans; where some queue keeps up, the others are
-    stalled. It is as long as ``persistence_seconds``,
-    for a message may take its time.
+    stalled. It is as long as ``persistence_seconds``, for a message may take its time. So is a
+    topic to which no member subscribes any more, as after a release without it.
     """
     orphaned = orphaned_queues(found)
     return found.plus(
@@ -93,17 +98,23 @@ def _may_move(polls: Polls) -> Flags:
 
 
 def _has_members(case: Case, topic: str, times: Longs) -> Flags:
-    """By poll whether the group then has members among which the topic is divided."""
-    periods = case.situations.by_topic.get(topic, ())
-    has = [
-        each.processes > 0 and each.coverage in (AUDITED, STRATEGY_NOT_KNOWN)
-        for each in (case.evaluated[one.situation.situation_id].verdict for one in periods)
-    ]
-    first_seen = np.array([each.first_seen for each in periods], np.int64)
-    in_force = np.searchsorted(first_seen, times, side="right") - 1
-    # Before the first period nothing shows it: -1 finds the last place.
-    flags: Flags = np.array([*has, False], np.bool_)[in_force]
+    """By poll whether the group then has members among which the topic is or would be divided."""
+    flags: Flags = np.array(
+        [
+            each is not None and each.processes > 0 and each.coverage in _SHOW_MEMBERS
+            for each in _verdicts(case, topic, times)
+        ]
+    )
     return flags
+
+
+def _verdicts(case: Case, topic: str, times: Longs) -> list[Evaluation | None]:
+    """What the core says of the topic at these times; None: before its first period."""
+    periods = case.situations.by_topic.get(topic, ())
+    found = [case.evaluated[each.situation.situation_id].verdict for each in periods]
+    in_force = np.searchsorted([each.first_seen for each in periods], times, side="right") - 1
+    known = [*found, None]  # -1 finds the last place
+    return [known[place] for place in in_force.tolist()]
 
 
 def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fault]:
@@ -115,11 +126,13 @@ def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fau
     if not extent.lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
         return
     queues = [polls.queues[row] for row in rows.tolist()]
+    (verdict,) = _verdicts(case, topic, np.array([extent.last_seen]))
+    is_subscribed = verdict is None or verdict.coverage != NOT_SUBSCRIBED
     yield Fault(
         topic,
         extent,
         GROUP_NOT_CONSUMING,
-        *_words(extent, waiting, waiting - before, case.holdings.get(topic)),
+        *_words(extent, waiting, waiting - before, case.holdings.get(topic), is_subscribed),
         broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
     )
@@ -132,7 +145,11 @@ def _waiting(polls: Polls, rows: Longs, column: int) -> int:
 
 
 def _words(
-    extent: Extent, waiting: int, growth: int, holdings: HoldingsOfTopic | None
+    extent: Extent,
+    waiting: int,
+    growth: int,
+    holdings: HoldingsOfTopic | None,
+    is_subscribed: bool,
 ) -> tuple[str, str]:
     """Evidence and remedy; running infos show whether the clients have messages at all."""
     evidence = [
@@ -144,6 +161,9 @@ def _words(
             growth=growth,
         )
     ]
+    if not is_subscribed:
+        evidence.append(Text("no member subscribes to the topic any more"))
+        return joined(evidence), _SUBSCRIBE
     answered, blocked = _answers(holdings, extent)
     if blocked:
         evidence.append(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -105,14 +105,20 @@ def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
 
 
 def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
-    """The timeline of a topic in the periods of which no route is known, nor so an owner.
+    """The timeline of a topic of which no route is known at times, nor so an owner.
 
-    What its members report shows faults all the same.
+    What its members report then shows faults all the same. They end where owners are known: from
+    there on ``build_timeline`` has what is wrong.
     """
-    routeless = (each for each in phases if each.verdict.coverage == ROUTE_NOT_KNOWN)
+    found = [
+        each if is_routeless else each._replace(evaluated=replace(each.evaluated, faults=()))
+        for each in phases
+        if (is_routeless := each.verdict.coverage == ROUTE_NOT_KNOWN) or each.verdict.shows_owners
+    ]
+    if not any(each.verdict.coverage == ROUTE_NOT_KNOWN for each in found):
+        found = []
     return Timeline(
-        topic,
-        tuple(each._replace(position=place) for place, each in enumerate(routeless, start=1)),
+        topic, tuple(each._replace(position=place) for place, each in enumerate(found, start=1))
     )
 
 

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES
+from jobs.schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
 from jobs.settings import SEVERITIES
+from jobs.storage import Snapshots
+from jobs.window import Window
 
 #: Gives a table of the run by its name.
 Tables = Callable[[str], ds.Dataset]
@@ -56,12 +58,14 @@ def _count_values(rows: pa.Table, columns: Sequence[str]) -> dict[str, int]:
     }
 
 
-def count_groups(written: Tables) -> dict[str, Any]:
+def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str, Any]:
     """``assumptions``: how many audited groups rest on one: ``groups``, and how many on which.
 
     ``strategy``: nobody saw the strategy of some member (``strategy_source`` is assumed).
     ``subscriptions``: of some member only the group's table shows what it subscribes to
-    (``subscription_source`` is GROUP_TABLE). Running infos of all members show both.
+    (``subscription_source`` is GROUP_TABLE). Running infos of all members show both. ``asked``:
+    of how many of these groups a member was asked for it, answered or not: to collect them is no
+    advice.
 
     ``rounds``: how the rounds of questions were, in seconds. ``longest_seconds``: the usual round
     of the group whose rounds take longest; ``interval_seconds``: the longest usual time between two
@@ -70,28 +74,42 @@ def count_groups(written: Tables) -> dict[str, Any]:
     health = written(GROUP_HEALTH.name)
     is_audited = ds.field("coverage") == "AUDITED"
 
-    def groups(condition: ds.Expression) -> set[tuple[str, str]]:
-        rows = health.to_table(columns=["cluster", "consumer_group"], filter=condition)
-        return {(row["cluster"], row["consumer_group"]) for row in rows.to_pylist()}
-
     def most(column: str) -> float | None:
         value: float | None = pc.max(health.to_table(columns=[column])[column]).as_py()
         return value
 
-    strategy = groups(is_audited & (ds.field("strategy_source") == "assumed"))
-    subscriptions = groups(is_audited & (ds.field("subscription_source") == "GROUP_TABLE"))
+    strategy = _groups(health, is_audited & (ds.field("strategy_source") == "assumed"))
+    by_table = is_audited & (ds.field("subscription_source") == "GROUP_TABLE")
+    subscriptions = _groups(health, by_table)
+    assumed = strategy | subscriptions
     return {
         "assumptions": {
-            "groups": len(strategy | subscriptions),
+            "groups": len(assumed),
+            "asked": len(assumed & _asked(inputs, window)) if assumed else 0,
             "strategy": len(strategy),
             "subscriptions": len(subscriptions),
         },
         "rounds": {
             "longest_seconds": most("round_seconds"),
             "interval_seconds": most("round_interval_seconds"),
-            "groups_too_wide": len(groups(ds.field("rounds_too_wide"))),
+            "groups_too_wide": len(_groups(health, ds.field("rounds_too_wide"))),
         },
     }
+
+
+def _asked(inputs: Snapshots, window: Window) -> set[tuple[str, str]]:
+    """(cluster, group) of which a member was asked for its running info."""
+    if not inputs.has(CLIENT_STATES.name):
+        return set()
+    states = inputs.parquet(CLIENT_STATES.name)
+    of_window = window.filter_of(CLIENT_STATES, states.schema)
+    return _groups(states, of_window & (ds.field("source") == RUNNING_INFO))
+
+
+def _groups(table: ds.Dataset, condition: ds.Expression) -> set[tuple[str, str]]:
+    key = ["cluster", "consumer_group"]
+    rows = table.to_table(columns=key, filter=condition).group_by(key).aggregate([])
+    return {(row[key[0]], row[key[1]]) for row in rows.to_pylist()}
 
 
 def count_marked(written: Tables) -> dict[str, dict[str, int]]:

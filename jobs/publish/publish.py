@@ -125,7 +125,7 @@ def publish(
                 },
                 "rows": counts,
                 "findings": count_findings(written),
-                **count_groups(written),
+                **count_groups(written, inputs, task.window),
                 **packed_events(_events(written)),
                 "groups": group_levels(written),
                 "known_issues": _known_issues(place, task.known_issues, written, masking),

@@ -24,7 +24,7 @@ _SHAPE: Any = {
     "incomplete": [list],
     "brokers": {...: {...: str}},
     "groups": {"clusters": {...: {...: {"level": str}}}, "left_out": int},
-    "assumptions": {"groups": int},
+    "assumptions": {"groups": int, "asked": int},
     "rounds": {"groups_too_wide": int},
     "events": {
         "total": int,

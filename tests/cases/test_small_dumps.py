@@ -246,3 +246,22 @@ def test_what_clients_see_of_a_slave_counts_while_they_have_to_ask_it(
         times = {(row["first_seen"], row["last_seen"], row["persistence"]) for row in rows}
         # While the master serves, nobody asks the slave.
         assert times <= {(instant(300), instant(540), "PERSISTENT")}, table
+
+
+def test_a_release_that_no_longer_subscribes_to_a_topic_leaves_it_to_nobody(audit):
+    def lines():
+        for minute in range(15):
+            yield from (route(60 * minute, "broker-a", "broker-b", topic=each) for each in "TU")
+            topics = ("T", "U") if minute < 6 else ("U",)
+            for number, name in enumerate(("broker-a", "broker-b"), start=1):
+                yield members(60 * minute + number, name, MEMBERS, topics)
+                # 100 messages a minute in each queue; the last that are read are those of 10:06.
+                read = 100 * min(minute, 6)
+                of_queues = dict.fromkeys(range(4), (100 * minute, read))
+                yield offsets(60 * minute + 10 + number, name, of_queues)
+
+    (fault,) = audit(lines())["group_faults"]
+    assert (fault["fault"], fault["topic"]) == ("GROUP_NOT_CONSUMING", "T")
+    assert (fault["severity"], fault["queues_affected"]) == ("CRITICAL", 8)
+    assert (fault["first_seen"], fault["ongoing"]) == (instant(420), True)
+    assert fault["evidence"].endswith("no member subscribes to the topic any more")

@@ -172,7 +172,7 @@ SUMMARY = {
         name: {**COUNTS, "known": dict.fromkeys(COUNTS, 1)}
         for name in ("orphaned_queues", "duplicate_queues", "stalled_queues")
     },
-    "assumptions": {"groups": 2},
+    "assumptions": {"groups": 3, "asked": 1},
     "rounds": {"groups_too_wide": 1},
     "events": {"total": 0, "first": []},
     "rows": {"stacked_client_ids": 1, "group_health": 4},
@@ -213,8 +213,9 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 SUMMED_UP = (
     "rebalance audit of 2026-01-07: 2 persistent of 2 orphaned, 2 persistent of 2 duplicated, "
     "2 persistent of 2 stalled queues (3 of all these are known issues), 1 shared client id, "
-    "in 4 groups and topics; 2 groups rest on an assumption: collect running infos; 1 group was "
-    "asked in rounds that are too wide to compare brokers; reports at "
+    "in 4 groups and topics; 2 groups rest on an assumption: collect running infos; 1 group rests "
+    "on an assumption: members asked for running infos did not answer, or name no strategy; "
+    "1 group was asked in rounds that are too wide to compare brokers; reports at "
     "{}/r"
 )
 EXPIRED = "a known issue expired on 2026-01-06, its findings count again: OPS-1"

@@ -23,6 +23,7 @@ from rebalance_core import (
     make_strategy,
 )
 from rebalance_core.client_kinds import separate_ids_for
+from rebalance_core.repairs import unify_routes
 from rebalance_core.state import ProcessCount
 from tests.support.draws import check_a_random_state
 from tests.support.generators import distinct_client_ids, stacked_client_ids
@@ -673,6 +674,72 @@ def test_who_is_not_listed_at_a_broker_asks_the_nameserver_that_does_not_give_it
     assert {a.view_queues for a in allocations if a.client_id in "ab"} == {6}
 
 
+def with_a_master_lost_to_one_nameserver(listed_by_y=("C", "a", "b"), **overrides):
+    """ns-2 has lost the master of x: C asks ns-2 and has forgotten it, a and b ask ns-1."""
+    lists = {("x", 0): ["a", "b"], ("x", 1): ["C", "a", "b"], ("y", 0): listed_by_y}
+    y = route_broker(broker_name="y")
+    return state(
+        client_lists=tuple(
+            client_list(*ids, broker_name=name, broker_id=number, **overrides)
+            for (name, number), ids in lists.items()
+        ),
+        topic_routes=tuple(
+            route(route_broker(broker_name="x", broker_ids=ids), y, namesrv_addr=namesrv_addr)
+            for namesrv_addr, ids in (("ns-1", (0, 1)), ("ns-2", (1,)))
+        ),
+    )
+
+
+def test_client_go_reads_nothing_of_a_broker_whose_slave_alone_lists_it():
+    # x0 to x2 are C's by its lists, and a's where a draws the list of the master.
+    found = evaluate(with_a_master_lost_to_one_nameserver(language="GO"), RULES).findings
+    assert {(f.kind, f.queue.queue_id) for f in found if f.queue.broker_name == "x"} == {
+        ("ORPHANED", number) for number in range(3)
+    }
+
+
+def test_nameservers_that_differ_in_a_master_say_so_and_are_to_give_it():
+    situation = Situation(with_a_master_lost_to_one_nameserver(), RULES)
+    evaluation = evaluate(situation.state, RULES)
+    faults = find_faults(situation, evaluation, find_causes(situation, evaluation))
+    (routes,) = [each for each in faults if each.fault == "ROUTE_DIVERGENCE"]
+    assert "ns-2 gives x, without its master, with 4 queues and y with 4 queues" in routes.evidence
+    unified = unify_routes(situation).state
+    assert {each.brokers for each in unified.topic_routes} == {
+        situation.state.topic_routes[0].brokers
+    }
+    # C is then listed by the master too.
+    assert not evaluate(unified, RULES).findings
+
+
+@pytest.mark.parametrize(
+    ("listed_by_y", "of_c", "of_others", "found"),
+    [
+        # c asks the slave or y, and has x0 to x2 by either list. The others ask the master or y:
+        # by the master's list x0 to x3 are a's, so that x0 to x2 may be read twice. They are
+        # never nobody's; y0 and y1 are by one list a's and by the other b's.
+        (["C", "a", "b"], {3}, {2, 3}, {"DUPLICATE": "x0 x1 x2 y0 y1", "ORPHANED": "y0 y1"}),
+        # c reaches nothing but the slave: the others never draw a list that has it.
+        (["a", "b"], {3}, {2}, {"DUPLICATE": "x0 x1 x2"}),
+    ],
+)
+def test_who_is_listed_by_the_slave_alone_asks_no_master(listed_by_y, of_c, of_others, found):
+    cut_off = () if "C" in listed_by_y else (("C", "y"),)
+    of_state = replace(with_a_master_lost_to_one_nameserver(listed_by_y), unreachable=cut_off)
+    evaluation = evaluate(of_state, RULES)
+    lengths = {(each.client_id == "C", each.view_clients) for each in evaluation.allocations}
+    assert lengths == {(True, number) for number in of_c} | {(False, n) for n in of_others}
+    queues = {
+        kind: " ".join(
+            f"{each.queue.broker_name}{each.queue.queue_id}"
+            for each in evaluation.findings
+            if each.kind == kind
+        )
+        for kind in {each.kind for each in evaluation.findings}
+    }
+    assert queues == found
+
+
 @pytest.mark.parametrize(
     ("sources", "differ"),
     [
@@ -696,6 +763,7 @@ def test_members_that_say_that_they_subscribe_differently_do_so_without_a_route(
     assert [(each.fault, each.client_ids) for each in found] == (
         [("SUBSCRIPTION_MISMATCH", ("b",))] if differ else []
     )
+    assert all("no route of T was collected" in each.evidence for each in found)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.dossier import Dossier, PollRun
-from tests.judge.witnesses import TOPIC, offsets, steady, stuck
+from tests.judge.witnesses import TOPIC, info, offsets, steady, stuck
 
 MINUTES = (0, 60, 120)
 IDLE = dict.fromkeys(MINUTES, (5, 5))
@@ -47,3 +47,19 @@ def test_where_a_list_tells_the_topics_offsets_do_not_count():
 
 def test_of_a_group_that_was_not_polled_nothing_is_said():
     assert topics(offsets(0, stuck(*MINUTES)), is_polled=False) == []
+
+
+@pytest.mark.parametrize(
+    ("modes", "held", "divides", "mode"),
+    [
+        # No broker has a mode of the group: with POP the client's table would be empty.
+        pytest.param({}, [0, 1], False, "PULL", id="it holds what the broker gave it"),
+        pytest.param({}, [], False, None, id="it may use POP"),
+        pytest.param({}, [0, 1], True, None, id="it asks no broker"),
+        pytest.param({TOPIC: "POP"}, [0, 1], False, "POP", id="a broker says so"),
+    ],
+)
+def test_who_leaves_the_division_to_the_broker_and_holds_queues_pulls(modes, held, divides, mode):
+    told = info("a", 0, held, client_rebalance=divides)
+    dossier = Dossier("c", "G", clients=[told], request_modes=modes)
+    assert (dossier.request_mode(TOPIC), dossier.request_mode("OTHER")) == (mode, None)

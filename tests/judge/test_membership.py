@@ -105,6 +105,15 @@ def test_a_slave_that_lacks_a_client_keeps_nobody_from_the_master():
         "y": [(60 * n, 60 * n, BOTH) for n in range(4)],
     }
     assert not any(unreachable(polls).values())
+    # Nor does a slave that lists it bring it to the master, while all routes have the master.
+    polls["x"], polls["x/1"] = polls["x/1"], polls["x"]
+    assert set(unreachable(polls).values()) == {(("b", "x"),)}
+    # Where one nameserver has lost the master, it is either: see the core's ``claims``.
+    routes = [
+        route([broker("x", broker_ids=ids), broker("y")], 0, namesrv_addr=name)
+        for name, ids in (("ns-1", (0, 1)), ("ns-2", (1,)))
+    ]
+    assert not any(unreachable(polls, routes={"T": routes}).values())
 
 
 def test_a_broker_that_does_not_know_the_group_for_long_is_read_by_nobody():

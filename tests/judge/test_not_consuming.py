@@ -100,6 +100,16 @@ def test_it_begins_with_the_last_move():
     assert times(found([offsets(0, some)])) == [(120, 360)]
 
 
+def test_a_topic_that_a_release_no_longer_subscribes_to_is_said_so():
+    (fault,) = found([offsets(0, stuck(*MINUTES))], coverage="NOT_SUBSCRIBED")
+    assert fault.evidence.endswith(
+        "more than at the start; no member subscribes to the topic any more"
+    )
+    assert "subscribe to the topic again" in fault.remedy
+    # Nothing comes: its producers have left too.
+    assert found([offsets(0, dict.fromkeys(MINUTES, (50, 20)))], coverage="NOT_SUBSCRIBED") == []
+
+
 def test_running_infos_show_whether_the_listeners_hang():
     queues = [offsets(number, stuck(*MINUTES)) for number in range(4)]
     clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]

@@ -187,6 +187,11 @@ def test_queues_that_left_the_route_are_critical_until_they_are_back():
     assert graded(replace(gone, extent=gone.extent._replace(ongoing=False))) == "INFO"
 
 
+def test_a_group_that_consumes_nothing_is_critical_though_each_queue_has_its_owner():
+    assert graded(fault_of("GROUP_NOT_CONSUMING", queues_affected=8)) == "CRITICAL"
+    assert graded(fault_of("GROUP_NOT_CONSUMING", last=60)) == "INFO"
+
+
 def test_a_lasting_fault_whose_queues_blame_others_is_none_to_act_on():
     """Its queues have findings, and these name what lasted there: the other fault counts."""
     others = [row("CRITICAL", causes=["STRATEGY_MISMATCH"])]

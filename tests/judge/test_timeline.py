@@ -51,6 +51,10 @@ def test_while_no_route_is_known_members_show_faults_all_the_same():
     (of_fault,) = fault_episodes(without_route("T", phases_of(periods, situations, ())), 180)
     assert (of_fault.fault, of_fault.extent.persistence) == ("SUBSCRIPTION_MISMATCH", "PERSISTENT")
     assert (of_fault.first_seen, of_fault.last_seen) == (at(0), at(240))
+    # The route came, and with it the members were seen to be well.
+    assert not of_fault.extent.ongoing
+    (of_fault,) = fault_episodes(without_route("T", phases_of(periods[:1], situations, ())), 180)
+    assert of_fault.extent.ongoing
     assert without_route("T", phases_of(periods[1:], situations, ())).phases == ()
 
 

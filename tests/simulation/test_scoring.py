@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,30 @@ def test_a_planted_fault_is_right_with_its_members_in_its_time(fleet: Fleet) -> 
     assert judge_fault(fleet, fault("ROUTE_CHANGED", 6, 9)) is None
 
 
+def test_a_planted_fault_is_right_with_its_brokers_and_begins_when_it_began(fleet: Fleet) -> None:
+    fleet.habits.interval, fleet.habits.drift = MINUTE, 0
+    fleet.plant("GROUP_NOT_ON_BROKER", 5 * MINUTE, 15 * MINUTE, broker_names=["broker-a"])
+    found = {
+        (name, start): score(fleet, [], [], [replace(of_a, broker_names=(name,))])
+        for start in (6, 9)
+        for of_a in [fault("GROUP_NOT_ON_BROKER", start, 15)]
+        for name in ("broker-a", "broker-b")
+    }
+    assert {key: [right for _, right in each.faults] for key, each in found.items()} == {
+        ("broker-a", 6): [True],
+        ("broker-b", 6): [False],
+        ("broker-a", 9): [True],
+        ("broker-b", 9): [False],
+    }
+    assert {key: [right for _, right in each.begun] for key, each in found.items()} == {
+        ("broker-a", 6): [True],
+        ("broker-b", 6): [],
+        # Two rounds and what a round takes: at 7:10 at the latest.
+        ("broker-a", 9): [False],
+        ("broker-b", 9): [],
+    }
+
+
 def test_faults_of_processes_are_judged_by_what_ran_behind_the_id(fleet: Fleet) -> None:
     truth = fleet.truth
     truth.is_behind(0, "x", "p1", alive=True, works=True)
@@ -127,6 +152,7 @@ def test_faults_of_processes_are_judged_by_what_ran_behind_the_id(fleet: Fleet) 
     assert judge_fault(fleet, fault("DUPLICATE_CLIENT_ID", 6, 9, "x"))
     assert not judge_fault(fleet, fault("DUPLICATE_CLIENT_ID", 1, 6, "x"))
     assert judge_fault(fleet, fault("STALE_CHANNEL", 1, 6, "x"))
+    assert not judge_fault(fleet, fault("STALE_CHANNEL", 6, 9, "x"))
     assert judge_fault(fleet, fault("FROZEN_PROCESS", 11, 16, "x"))
     assert not judge_fault(fleet, fault("FROZEN_PROCESS", 1, 9, "x"))
     assert judge_fault(fleet, fault("GHOST_MEMBER", 11, 16, "x"))
@@ -162,6 +188,13 @@ def test_a_spell_is_found_where_lasting_rows_cover_half_of_it(
 
 def test_a_stall_that_lasts_tells_an_orphan_too(fleet: Fleet) -> None:
     assert not score(fleet, [], [orphan(6, 15)], []).missed
+
+
+def test_a_stall_is_true_while_nobody_handles_what_somebody_reads(fleet: Fleet) -> None:
+    # From 16:00 on it is read and not handled, as by a listener that hangs.
+    fleet.truth.reads(16 * MINUTE, "p1", frozenset({QUEUE}), frozenset())
+    stalls = [replace(orphan(start, start + 4), kind="STALLED") for start in (1, 6, 16)]
+    assert [each.is_true for each in score(fleet, [], stalls, []).stalls] == [False, True, True]
 
 
 def test_a_fault_that_is_not_there_is_wrong_and_one_that_must_be_told_is_missed(

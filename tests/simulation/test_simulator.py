@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime, timedelta
+
 import pytest
 
 from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Clock, dice_of
+from tests.simulation.collectors import Collector, Habits, epoch_millis
 from tests.simulation.fleets import WARM_UP, draw_fleet
 from tests.simulation.servers import Nameserver
 from tests.simulation.situations import MIXES, SITUATIONS
@@ -41,6 +45,14 @@ def started(world: World, *processes: Process) -> None:
     for process in processes:
         process.start()
     world.clock.run(world.clock.now + MINUTE)
+
+
+def running_info_of(world: World, process: Process) -> str:
+    """As the broker passes it on that lists the process first."""
+    collector = Collector(world, "C", Habits(), (), {}, 0)
+    listing = next(each for each in world.brokers if process.client_id in each.client_ids)
+    collector._ask_info(0, listing, process.client_id)
+    return str(collector.lines[0]["body"])
 
 
 def reads_of(world: World, broker_name: str, queue_id: int) -> set[str]:
@@ -122,8 +134,13 @@ def test_a_queue_out_of_reach_is_kept_and_not_read_however_long_that_lasts() -> 
     second.lose("broker-b", seen=False)
     world.clock.run(world.clock.now + 20 * MINUTE)
     # It asks broker-a, which lists both, and tries to pull again and again.
-    assert MessageQueue("T", "broker-b", 0) in second.held["T"]
-    assert MessageQueue("T", "broker-b", 0) not in second.reads
+    queue = MessageQueue("T", "broker-b", 0)
+    assert queue in second.held["T"]
+    assert queue not in second.reads
+    # Each attempt sets the time of its last pull, and fails 3 s later.
+    info = running_info_of(world, second)
+    (pulled,) = re.findall(r'"broker-b","queueId":0,"topic":"T".*?"lastPullTimestamp": (\d+)', info)
+    assert 0 <= epoch_millis(world.clock.now) - int(pulled) <= 3 * SECOND
 
 
 def with_slave(*, acts: bool, reads: bool) -> tuple[World, Process]:
@@ -163,12 +180,33 @@ def test_a_client_stays_with_its_nameserver_until_that_fails() -> None:
     started(world, client)
     world.registers_with["broker-b"] = world.nameservers[:1]
     world.register("broker-b")
-    world.clock.run(world.clock.now + 20 * MINUTE)
-    assert len(client.routes["T"]) == 2
+    for _ in range(20):
+        world.clock.run(world.clock.now + MINUTE)
+        assert len(client.routes["T"]) == 2
     world.stop_nameserver(world.nameservers[0])
     world.clock.run(world.clock.now + 31 * SECOND)
     assert client.nameserver is world.nameservers[1]
     assert len(client.routes["T"]) == 1
+
+
+def test_a_group_all_of_one_nameserver_is_well_whatever_the_other_one_lacks() -> None:
+    fleet = draw_fleet("x", [SITUATIONS["one_nameserver_for_all"]], 5)
+    assert {pod.running.nameserver for pod in fleet.pods} == {fleet.world.nameservers[0]}
+    assert [each.fault for each in fleet.planted] == ["ROUTE_DIVERGENCE"]
+    for queue in fleet.truth.exists:
+        assert not fleet.truth.unread(queue, 0, fleet.until), queue
+
+
+def test_vms_restart_under_their_ids_while_brokers_are_asked_seconds_apart() -> None:
+    fleet = draw_fleet("x", [SITUATIONS["vm_and_broker_restarts"]], 3)
+    assert {len(pod.client_ids) for pod in fleet.pods} == {1}
+    assert len(fleet.world.processes) == 2 * len(fleet.pods) + 1
+    answers = [each for each in fleet.lines if each["kind"] == "consumer_connection"]
+    first = [each for each in answers if each["snapshot_time"] == answers[0]["snapshot_time"]]
+    apart = [datetime.fromisoformat(str(each["collected_at"])) for each in first]
+    assert max(apart) - min(apart) >= timedelta(milliseconds=fleet.habits.pause)
+    # One of them restarts too.
+    assert {each["broker_name"] for each in answers if each.get("error_code") == -1}
 
 
 def test_a_blocked_member_holds_its_queues_and_handles_nothing() -> None:
@@ -276,6 +314,18 @@ def test_every_situation_makes_a_dump_of_whole_rounds(names: tuple[str, ...]) ->
     asked = {*fleet.must_if_lasting, *(one for must in fleet.must for one in must.split("|"))}
     assert asked <= fleet.faults
     assert fleet.clock.now == fleet.until + 2 * MINUTE > WARM_UP
+
+
+def test_where_the_broker_divides_a_shared_id_stacks_all_the_same() -> None:
+    world = world_of("broker-a", queues=3)
+    processes = [process_in(world, number, "10.2.0.1@app") for number in (1, 2)]
+    for process in processes:
+        process.divides, process.version = False, 433
+    started(world, *processes)
+    assert [len(reads_of(world, "broker-a", number)) for number in range(3)] == [2, 2, 0]
+    info = running_info_of(world, processes[0])
+    assert '"clientRebalance": "false"' in info
+    assert '"queueId":0' in info
 
 
 def test_who_uses_pop_has_no_queue_in_its_table_and_moves_no_offset() -> None:

@@ -43,7 +43,7 @@ def published(**summary: Any) -> Published:
         "previous": None,
         "inputs": {"snapshots": "snapshots", "ingested": None},
         "groups": {"clusters": {}, "left_out": 0},
-        "assumptions": {"groups": 0, "strategy": 0, "subscriptions": 0},
+        "assumptions": {"groups": 0, "asked": 0, "strategy": 0, "subscriptions": 0},
         "rounds": {"groups_too_wide": 0},
         "brokers": {},
         "events": {"total": 0, "kinds": {}, "first": []},

@@ -65,7 +65,7 @@ SUMMARY: dict[str, Any] = {
         "ingested": {"files": 1, "lines": 200, "quarantined": 5},
     },
     "groups": {"clusters": {}, "left_out": 0},
-    "assumptions": {"groups": 0, "strategy": 0, "subscriptions": 0},
+    "assumptions": {"groups": 0, "asked": 0, "strategy": 0, "subscriptions": 0},
     "rounds": {"groups_too_wide": 0},
     "incomplete": [],
     "events": {"total": 0, "kinds": {}, "first": []},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,5 +50,27 @@ def test_a_table_that_flips_is_a_mismatch_of_which_nobody_knows_whose(published)
     assert "T2 in about 50 % of the polls" in fault["evidence"]
     health = {row["topic"]: row for row in published.rows("group_health")}
     assert {row["subscription_source"] for row in health.values()} == {"GROUP_TABLE"}
-    assumptions = {"groups": 1, "strategy": 1, "subscriptions": 1}
+    assumptions = {"groups": 1, "asked": 0, "strategy": 1, "subscriptions": 1}
     assert published.summary["assumptions"] == assumptions
+
+
+def test_a_group_whose_members_were_asked_in_vain_is_counted_as_asked(
+    repository: Path, tmp_path: Path
+) -> None:
+    # The collector asked one of its six members, which did not answer: to collect is no advice.
+    told = {
+        **{"kind": "consumer_running_info", "consumer_group": "G"},
+        **{"snapshot_time": "2026-11-20T10:10:00Z", "collected_at": "2026-11-20T10:10:01Z"},
+        **{"broker_name": "broker-a", "broker_id": 0, "broker_addr": "10.1.0.1:10911"},
+        **{"cluster": "sub5_mismatch_staggered_nohb", "client_id": "10.2.0.10@1"},
+        **{"error_code": -1, "error_message": "timeout"},
+    }
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text(json.dumps(told) + "\n", "utf-8")
+    dumps = repository / "tests" / "data" / "cases" / "group_table_flips"
+    ingest_locally([str(dumps), str(asked)], tmp_path / "snapshots")
+    published = audit_locally(task(tmp_path / "snapshots", tmp_path / "reports"))
+    assert {key: published.summary["assumptions"][key] for key in ("groups", "asked")} == {
+        "groups": 1,
+        "asked": 1,
+    }

@@ -140,10 +140,13 @@ def test_how_many_groups_rest_on_an_assumption_is_said_with_what_to_collect() ->
         tables = RowTables(group_health=[health()])
         return " ".join(to_html(build_report(run, tables, 10), "r").split())
 
-    assert "12 groups rest on an assumption: collect running infos" in page(
-        groups=12, strategy=12, subscriptions=3
-    )
-    assert "rest on an assumption" not in page(groups=0, strategy=0, subscriptions=0)
+    collect, asked = "Collect running infos of all members", "some did not answer"
+    for number, said in ((0, [True, False]), (5, [True, True]), (12, [False, True])):
+        shown = page(groups=12, asked=number, strategy=12, subscriptions=3)
+        assert "12 groups rest on an assumption" in shown
+        assert [collect in shown, f"Of {number} the members were asked" in shown] == said
+        assert (asked in shown) == said[1]
+    assert "rest on an assumption" not in page(groups=0, asked=0, strategy=0, subscriptions=0)
 
 
 def test_a_known_issue_is_told_with_its_reason_and_not_in_the_verdict() -> None:
