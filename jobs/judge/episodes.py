@@ -151,7 +151,7 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
         ):
             extent = extent._replace(persistence=TRANSIENT)
         most = max(each.queues_affected for each in episode.shown)
-        yield Fault(timeline.topic, extent, **last._replace(queues_affected=most)._asdict())
+        yield Fault(timeline.topic, extent, **vars(last) | {"queues_affected": most})
 
 
 class _ShownId(NamedTuple):

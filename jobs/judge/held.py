@@ -15,7 +15,7 @@ from jobs.judge.backlog import is_read
 from jobs.judge.case import Case
 from jobs.judge.confirmation import Round
 from jobs.judge.drift import SHARE_KEPT, Drift
-from jobs.judge.evaluated import Claimant, QueueKey
+from jobs.judge.evaluated import QueueKey
 from jobs.judge.extents import Episode, Part, Sighting, find_episodes, runs_of, widest
 from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.holdings import Process
@@ -31,7 +31,7 @@ from jobs.kinds import (
 from jobs.schemas import NOT_LOCKED, RUNNING_INFO
 from rebalance_core.client_kinds import restart_of
 from rebalance_core.english import agreeing, joined
-from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED
+from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
 from rebalance_core.texts import Text
 
 #: What a finding is put down to that the holdings show and the computation does not.
@@ -277,7 +277,7 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
         client_ids=tuple(client_ids),
         broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
         queues_affected=len(queues),
-        findings_cleared=len(findings),
+        cleared=len(findings),
     )
 
 

@@ -132,10 +132,14 @@ class _Marked:
         match finding:
             case Fault():
                 shown = self._masking.mask_all(finding.client_ids)
-                moves = [each._asdict() for each in finding.moves]
                 return (
                     fault_id(*self._group, topic, finding.fault, shown),
-                    {**vars(finding), "moves": moves},
+                    {
+                        **vars(finding),
+                        "findings_cleared": finding.cleared,
+                        "findings_left": finding.left,
+                        "moves": [each._asdict() for each in finding.moves],
+                    },
                 )
             case Stall():
                 return (
