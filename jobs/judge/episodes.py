@@ -13,10 +13,20 @@ from typing import NamedTuple, TypeVar
 from jobs.instants import SECOND, Instant
 from jobs.judge.case import Case
 from jobs.judge.evaluated import FoundQueue, FoundStacked, QueueKey
-from jobs.judge.extents import Episode, Part, Run, Sighting, extent_of, find_episodes, runs_of
+from jobs.judge.extents import (
+    Episode,
+    Part,
+    Run,
+    Sighting,
+    episodes_of,
+    extent_of,
+    find_episodes,
+    runs_of,
+)
 from jobs.judge.findings import Fault, Found, QueueFinding, StackedEpisode
 from jobs.judge.timeline import Phase, Timeline
 from jobs.kinds import OF_ONE_CLIENT, TRANSIENT
+from rebalance_core.faults import Fault as FoundFault
 from rebalance_core.findings import CERTAIN, POSSIBLE
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
 
@@ -47,14 +57,13 @@ def faults_of_states(case: Case, found: Found) -> Found:
 
 def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFinding]:
     """The episodes of each kind and queue of a topic, whatever the certainty."""
-    sightings = [
-        Sighting((finding.kind, finding.queue), run, (phase, finding))
-        for phase, run in zip(timeline.phases, timeline.runs, strict=True)
-        for finding in phase.evaluated.findings
-    ]
+    shown = (
+        [((each.kind, each.queue), (phase, each)) for each in phase.evaluated.findings]
+        for phase in timeline.phases
+    )
     return [
         _queue_finding(timeline.topic, episode, persistence_seconds)
-        for episode in find_episodes(sightings, timeline.counted, persistence_seconds)
+        for episode in episodes_of(timeline.runs, shown, persistence_seconds)
     ]
 
 
@@ -131,20 +140,13 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
     Where a fault shows on no queue is another matter than where it does: its findings say how bad
     the one is, and nothing but the fault itself the other.
     """
-    sightings = [
-        Sighting(
-            (
-                fault.queues_affected > 0,
-                fault.fault,
-                fault.client_ids if fault.fault in OF_ONE_CLIENT else (),
-            ),
-            run,
-            fault,
-        )
-        for phase, run in zip(timeline.phases, timeline.runs, strict=True)
-        for fault in phase.evaluated.faults
-    ]
-    for episode in find_episodes(sightings, timeline.counted, persistence_seconds):
+
+    def key_of(fault: FoundFault) -> tuple[bool, str, tuple[str, ...]]:
+        client_ids = fault.client_ids if fault.fault in OF_ONE_CLIENT else ()
+        return fault.queues_affected > 0, fault.fault, client_ids
+
+    shown = ([(key_of(each), each) for each in phase.evaluated.faults] for phase in timeline.phases)
+    for episode in episodes_of(timeline.runs, shown, persistence_seconds):
         extent, last = episode.extent, episode.shown[-1]
         if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
             [(run, fault.client_ids) for _, run, fault in episode.sightings], persistence_seconds
@@ -187,13 +189,7 @@ def stacked_episodes(
                 by_run[phase.group_run, phase.watch][timeline.topic].append(phase)
     in_time = [by_topic for _, by_topic in sorted(by_run.items(), key=itemgetter(0))]
     runs = runs_of([_part(by_topic.values()) for by_topic in in_time])
-    sightings = [
-        Sighting(client_id, run, shown)
-        for run, by_topic in zip(runs, in_time, strict=True)
-        for client_id, shown in _shown_ids(by_topic)
-    ]
-    counted = runs[-1].after if runs else 0
-    for episode in find_episodes(sightings, counted, persistence_seconds):
+    for episode in episodes_of(runs, map(_shown_ids, in_time), persistence_seconds):
         whole = _merge(episode.shown, max)
         yield StackedEpisode(whole.topics, episode.extent, whole.stacked)
 

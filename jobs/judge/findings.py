@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias
 from jobs.instants import Instant
 from jobs.judge.backlog import NOT_KNOWN, Backlog
 from jobs.judge.evaluated import FoundQueue, FoundStacked, QueueKey
-from jobs.judge.extents import Extent
+from jobs.judge.extents import Extent, Timed
 from jobs.kinds import INFO, STACKED, STALLED
 from rebalance_core.faults import Fault as FoundFault
 from rebalance_core.findings import POSSIBLE
@@ -37,9 +37,9 @@ class _OfTopic:
         """The last snapshot that shows it."""
         return self.extent.last_seen
 
-    def overlaps(self, other: _OfTopic) -> bool:
+    def overlaps(self, other: Timed) -> bool:
         """Whether both were there at some time."""
-        return self.first_seen <= other.last_seen and other.first_seen <= self.last_seen
+        return self.extent.overlaps(other)
 
 
 @dataclass(frozen=True)

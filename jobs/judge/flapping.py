@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from jobs.instants import SECOND, Instant
 from jobs.judge.case import Case
-from jobs.judge.extents import Extent, persistence
+from jobs.judge.extents import Extent, persistence, together
 from jobs.judge.findings import Fault, Found
 from jobs.judge.reassignments import Reassignment
 from jobs.judge.words import MOST_NAMES
@@ -146,23 +146,13 @@ def _released(
     without a word is gone. Those that came in it stay, and they are nearly all members at its end.
     """
     released: set[tuple[str, Instant]] = set()
-    for wave in _waves(reassignments, expiry):
+    for wave in together(reassignments, lambda each: (each.changed_at, each.changed_at), expiry):
         joined = {(name, row.changed_at) for row in wave for name in row.clients_joined}
         left = {name for row in wave for name in row.clients_left}
         is_replaced = len(joined) > 1 and left and left.isdisjoint(name for name, _ in joined)
         if is_replaced and len(joined) >= _NEARLY_ALL * members_at(wave[-1].changed_at):
             released |= joined
     return released
-
-
-def _waves(reassignments: Sequence[Reassignment], expiry: Instant) -> list[list[Reassignment]]:
-    """The changes that follow each other by no more than the expiry, together."""
-    waves: list[list[Reassignment]] = []
-    for row in reassignments:
-        if not waves or row.changed_at - waves[-1][-1].changed_at > expiry:
-            waves.append([])
-        waves[-1].append(row)
-    return waves
 
 
 def _called(host: str, lives: Sequence[Life]) -> str:

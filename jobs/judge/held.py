@@ -16,7 +16,7 @@ from jobs.judge.case import Case
 from jobs.judge.confirmation import Round
 from jobs.judge.drift import SHARE_KEPT, Drift
 from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import Episode, Part, Sighting, find_episodes, runs_of, widest
+from jobs.judge.extents import Episode, Part, episodes_of, runs_of, together, widest
 from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.holdings import Process
 from jobs.judge.unlisted import witnessed
@@ -199,13 +199,8 @@ class _OfTopic:
             Part(each.moment, each.moment, 1, watch=phases[max(each.positions) - 1].watch)
             for each in rounds.values()
         ]
-        runs = runs_of(parts)
-        sightings = [
-            Sighting(queue, run, each)
-            for (round_, each), run in zip(rounds.items(), runs, strict=True)
-            if round_ in shown
-        ]
-        episodes = find_episodes(sightings, len(parts), self._case.persistence_seconds)
+        at_rounds = [[(queue, each)] if round_ in shown else [] for round_, each in rounds.items()]
+        episodes = episodes_of(runs_of(parts), at_rounds, self._case.persistence_seconds)
         return [each for each in episodes if each.extent.lasts]
 
     def _finding(
@@ -240,18 +235,8 @@ def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]
     for finding in sorted(findings, key=lambda each: each.first_seen):
         by_cause[finding.topic, finding.causes[0]].append(finding)
     for (_, cause), of_cause in by_cause.items():
-        for together in _overlapping(of_cause):
-            yield _fault(case, cause, together)
-
-
-def _overlapping(in_time: Sequence[QueueFinding]) -> Iterator[list[QueueFinding]]:
-    together: list[QueueFinding] = []
-    for each in in_time:
-        if together and each.first_seen > max(one.last_seen for one in together):
-            yield together
-            together = []
-        together.append(each)
-    yield together
+        for overlapping in together(of_cause, lambda each: (each.first_seen, each.last_seen)):
+            yield _fault(case, cause, overlapping)
 
 
 def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
@@ -260,9 +245,7 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
     drift = [
         each
         for each in case.drift
-        if (each.topic, each.source) == (topic, RUNNING_INFO)
-        and each.first_seen <= extent.last_seen
-        and extent.first_seen <= each.last_seen
+        if (each.topic, each.source) == (topic, RUNNING_INFO) and extent.overlaps(each)
     ]
     words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
     client_ids, evidence, remedy = words(

@@ -18,7 +18,7 @@ from jobs.instants import SECOND, Instant
 from jobs.judge.case import Case
 from jobs.judge.channels import Channel, Starts, by_broker, starts_of
 from jobs.judge.dossier import Broker
-from jobs.judge.extents import Extent
+from jobs.judge.extents import Extent, together
 from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.flapping import Life, successions
 from jobs.judge.words import MOST_NAMES
@@ -121,13 +121,13 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnectin
         if client_id not in flapping:
             away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
             for each in _rows(case, of_id, of_brokers.union(away)):
-                together = _taken_together(case, of_id, each, starts.get(client_id, ()))
-                if together.restarts or any(
+                whole = _taken_together(case, of_id, each, starts.get(client_id, ()))
+                if whole.restarts or any(
                     sum((row.broker, at) not in of_processes[client_id] for at in row.times)
                     >= _FEWEST
                     for row in each
                 ):
-                    found.append(together)
+                    found.append(whole)
     return found
 
 
@@ -178,7 +178,7 @@ def _restarts_of_brokers(
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_members in came.items():
         times = _of_nearly_all(sorted(of_members), members_at)
-        if 1 + sum(later - one > _AT_ONCE for one, later in pairwise(times)) < _FEWEST:
+        if len(together(times, lambda each: (each, each), _AT_ONCE)) < _FEWEST:
             found.update((broker, time) for time in times)
     return frozenset(found)
 
@@ -224,13 +224,7 @@ def _rows(
             if len(times) < _FEWEST or times[-1] - times[0] < case.persistence_seconds * SECOND:
                 continue
             rows.append(_Row(broker, times))
-    together: list[list[_Row]] = []
-    for row in sorted(rows, key=lambda row: row.times[0]):
-        if together and row.times[0] <= max(one.times[-1] for one in together[-1]):
-            together[-1].append(row)
-        else:
-            together.append([row])
-    return together
+    return together(rows, lambda row: (row.times[0], row.times[-1]))
 
 
 def _taken_together(

@@ -14,7 +14,7 @@ from itertools import islice
 from jobs.instants import Instant
 from jobs.judge.answers import Asked, asked_of
 from jobs.judge.case import Case
-from jobs.judge.extents import Part, Sighting, find_episodes, runs_of
+from jobs.judge.extents import Part, episodes_of, runs_of
 from jobs.judge.findings import Fault, Found
 from jobs.judge.timeline import Phase, Timeline
 from jobs.judge.words import between
@@ -64,13 +64,8 @@ def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[
     topic, listed = _first_listed(client_id, case.timelines)
     of_listed = [(each, phase.watch) for each in questions for phase in _at(each, listed)]
     runs = runs_of([Part(each.moment, each.moment, 1, watch=watch) for each, watch in of_listed])
-    silent = [
-        Sighting(client_id, run, each)
-        for run, (each, _) in zip(runs, of_listed, strict=True)
-        if not each.answered
-    ]
-    counted = runs[-1].after if runs else 0
-    for _, extent, _ in find_episodes(silent, counted, case.persistence_seconds):
+    silent = ([] if each.answered else [(client_id, each)] for each, _ in of_listed)
+    for _, extent, _ in episodes_of(runs, silent, case.persistence_seconds):
         if extent.lasts and extent.snapshots >= _ASKED_AT_LEAST:
             evidence = Text(
                 "{client} is listed and did not answer {questions} questions for its running "

@@ -74,11 +74,6 @@ class Timeline:
             ]
         )
 
-    @property
-    def counted(self) -> int:
-        """How many snapshots count: what they do not show was not there."""
-        return self.runs[-1].after if self.runs else 0
-
 
 def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
     """The timeline of a topic from all its phases in time, see ``phases_of``.
