@@ -91,7 +91,7 @@ class HoldingsOfTopic:
             ],
             results=sorted(
                 (each for each in holders if each.process.is_log and each.is_settled),
-                key=lambda each: (each.since, each.until, each.process.client_id),
+                key=lambda each: (each.first_seen, each.last_seen, each.process.client_id),
             ),
         )
 
@@ -116,9 +116,9 @@ class HoldingsOfTopic:
                 if found is None:
                     found = rounds[round_] = Round(moment, set(), 0, 0, True)
                 found.moment = max(found.moment, moment)
-                found.positions.add(each.position)
+                found.positions.add(each.phase.position)
                 found.answered += 1
-                found.processes = max(found.processes, each.processes)
+                found.processes = max(found.processes, each.phase.verdict.processes)
                 found.is_settled &= each.is_settled
         return dict(sorted(rounds.items(), key=lambda each: each[1].moment))
 
@@ -182,10 +182,6 @@ def _results_overlap(results: Sequence[Holding], episode: QueueFinding) -> bool:
     """
     claimants = {claimant.client_id for claimant in episode.claimants}
     claimed = [
-        each
-        for each in results
-        if each.process.client_id in claimants
-        and each.since <= episode.last_seen
-        and each.until >= episode.first_seen
+        each for each in results if each.process.client_id in claimants and episode.overlaps(each)
     ]
-    return any(one.until >= following.since for one, following in pairwise(claimed))
+    return any(one.last_seen >= following.first_seen for one, following in pairwise(claimed))

@@ -72,7 +72,7 @@ def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Dr
     explains is not explained by it. A process that broadcasts reads every queue, whatever is
     computed. ``holdings`` are those of ``find_holdings``, in its order.
     """
-    compared = (each for each in holdings if each.is_computed and not each.broadcasts)
+    compared = (each for each in holdings if each.phase.is_computed and not each.broadcasts)
     return [
         _drift(drift, queue, shown, persistence_seconds)
         for _, of_process in groupby(compared, key=attrgetter("process", "topic"))
@@ -113,7 +113,7 @@ def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, 
     """
     views = [view.queues for view in holding.computed]
     if holding.has_lengths_of_phase:
-        lengths = holding.queue_count, holding.client_count
+        lengths = holding.run.queue_count, holding.run.client_count
         fitting = [
             view.queues
             for view in holding.computed
@@ -137,7 +137,7 @@ def _probability(holding: Holding, queue: QueueKey) -> float:
 
 def _drift(drift: str, queue: QueueKey, shown: list[_Shown], persistence_seconds: int) -> Drift:
     last, process = shown[-1].holding, shown[-1].holding.process
-    first_seen, last_seen = shown[0].holding.since, last.until
+    first_seen, last_seen = shown[0].holding.first_seen, last.last_seen
     return Drift(
         last.topic,
         process.client_id,
@@ -152,6 +152,6 @@ def _drift(drift: str, queue: QueueKey, shown: list[_Shown], persistence_seconds
         sum(each.holding.observations for each in shown),
         persistence(first_seen, last_seen, persistence_seconds),
         shown[-1].attributed_to,
-        last.queue_count,
-        last.client_count,
+        last.run.queue_count,
+        last.run.client_count,
     )

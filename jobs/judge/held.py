@@ -65,7 +65,7 @@ def held_findings(case: Case) -> list[QueueFinding]:
     drift: dict[str, list[Drift]] = {
         topic: []
         for topic, held in case.holdings.items()
-        if not all(each.is_computed for each in held.holdings)
+        if not all(each.phase.is_computed for each in held.holdings)
     }
     for each in case.drift:
         if each.source == RUNNING_INFO:
@@ -83,8 +83,9 @@ class _OfTopic:
         self._held = case.holdings[topic]
         #: The readable queues by phase, of those in which nothing is computed.
         self._undivided = {
-            position: case.readable[self._timeline.phases[position - 1].situation_id]
-            for position in {each.position for each in self._held.holdings if not each.is_computed}
+            each.phase.position: case.readable[each.phase.situation_id]
+            for each in self._held.holdings
+            if not each.phase.is_computed
         }
 
     def findings(self, drift: Sequence[Drift]) -> list[QueueFinding]:
@@ -112,7 +113,7 @@ class _OfTopic:
         for each in self._held.holdings:
             if each.computed and not each.broadcasts:
                 for queue in queues.intersection(*[view.queues for view in each.computed]):
-                    owners[queue][each.position].add(each.process.client_id)
+                    owners[queue][each.phase.position].add(each.process.client_id)
         for position, readable in self._undivided.items():
             for queue in readable:
                 # It is somebody's, and nothing shows whose.
@@ -163,7 +164,7 @@ class _OfTopic:
     def _duplicates(self, queue: QueueKey) -> Iterator[QueueFinding]:
         holders: dict[Instant, set[Process]] = defaultdict(set)
         for each in self._held.holders(queue):
-            if each.activities.get(queue) != NOT_LOCKED:
+            if each.held[queue] != NOT_LOCKED:
                 for round_ in each.answered:
                     holders[round_].add(each.process)
         computed = {

@@ -172,12 +172,8 @@ def _answers(holdings: HoldingsOfTopic | None, extent: Extent) -> tuple[list[str
     answered: set[str] = set()
     blocked: set[str] = set()
     for each in holdings.holdings if holdings else ():
-        if (
-            not each.process.is_log
-            and extent.first_seen <= each.until
-            and each.since <= extent.last_seen
-        ):
+        if not each.process.is_log and extent.overlaps(each):
             answered.add(each.process.client_id)
-            if NOT_CONSUMING in each.activities.values():
+            if NOT_CONSUMING in each.held.values():
                 blocked.add(each.process.client_id)
     return sorted(answered), sorted(blocked)

@@ -466,10 +466,10 @@ def _reported(intervals: Intervals, holdings: HoldingsOfTopic | None, client_id:
     places = {queue: row for row, queue in enumerate(queues)}
     for each in holdings.holdings if holdings else ():
         if each.process.client_id == client_id and not each.process.is_log:
-            first, last = np.searchsorted(times, [each.since, each.until])
+            first, last = np.searchsorted(times, [each.first_seen, each.last_seen])
             reported.answered[first : last + 1] = True
-            for queue in each.held:
-                if queue in places and each.activities.get(queue) != NOT_LOCKED:
+            for queue, activity in each.held.items():
+                if queue in places and activity != NOT_LOCKED:
                     reported.holds[places[queue], first : last + 1] = True
     return reported
 

@@ -46,6 +46,11 @@ class Phase(NamedTuple):
         """What the core says of its situation."""
         return self.evaluated.verdict
 
+    @property
+    def is_computed(self) -> bool:
+        """False: nothing is computed, for the members' strategy was not found."""
+        return self.verdict.coverage != STRATEGY_NOT_KNOWN
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -84,11 +89,7 @@ def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
     that the list that differs may be among those that are missing. It is blind as well if nothing
     is computed, as the members' strategy was not found.
     """
-    informed = [
-        each
-        for each in phases
-        if each.verdict.shows_owners or each.verdict.coverage == STRATEGY_NOT_KNOWN
-    ]
+    informed = [each for each in phases if each.verdict.shows_owners or not each.is_computed]
     blind = _blind(informed)
     return Timeline(
         topic,

@@ -85,7 +85,7 @@ def _is_at_once(one: Stall | Fault, faults: Iterable[Fault]) -> bool:
 def _hangs(case: Case, fault: Fault) -> bool:
     return any(
         each.process.client_id in fault.client_ids
-        and NOT_CONSUMING in each.activities.values()
+        and NOT_CONSUMING in each.held.values()
         and _answers(each, fault.extent)
         for each in _holdings(case, fault.topic)
     )
@@ -175,7 +175,7 @@ def explain(
 def _of_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
     """What the process that answered last does not do; None: it does all that it should."""
     last = max(holders, key=lambda each: max(_answers(each, stall.extent)))
-    activity = last.activities.get(stall.queue)
+    activity = last.held[stall.queue]
     if activity is None:
         return None
     why, stalled = _OF_ACTIVITY[activity], [(stall.topic, stall.queue)]
