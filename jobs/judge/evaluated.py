@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rebalance_core.faults import Fault
@@ -73,7 +73,3 @@ class Evaluated:
     stacked: tuple[FoundStacked, ...]
     unreadable: tuple[QueueKey, ...]
     allocations: Callable[[], tuple[Allocated, ...]] = tuple
-
-    def with_allocations(self, allocations: Callable[[], tuple[Allocated, ...]]) -> Evaluated:
-        """The same, with what makes its allocations."""
-        return replace(self, allocations=allocations)

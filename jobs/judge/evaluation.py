@@ -238,7 +238,7 @@ class Verdicts(NamedTuple):
     def by_id(self) -> dict[str, Evaluated]:
         """By situation, each with its allocations."""
         return {
-            situation_id: each.with_allocations(self.allocations.of(place))
+            situation_id: replace(each, allocations=self.allocations.of(place))
             for place, (situation_id, each) in enumerate(self.evaluated)
         }
 

@@ -72,6 +72,11 @@ class QueueFinding(FoundQueue, _OfTopic):
     severity: str = INFO
 
     @property
+    def all_times(self) -> tuple[tuple[Instant, Instant], ...]:
+        """When it was so: the times of its phases, or all of its time."""
+        return self.times or ((self.first_seen, self.last_seen),)
+
+    @property
     def share(self) -> float:
         """For which share of the time the queue was so, as far as the snapshots show."""
         return self.probability * self.extent.share_of_time

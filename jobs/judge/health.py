@@ -126,13 +126,7 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
 def state_runs(topic: str, periods: Iterable[Period]) -> list[Row]:
     """The rows of ``state_runs`` of a topic."""
     return [
-        {
-            "topic": topic,
-            "state_id": each.situation.situation_id,
-            "first_seen": each.first_seen,
-            "last_seen": each.last_seen,
-            "snapshots": each.snapshots,
-        }
+        {**each._asdict(), "topic": topic, "state_id": each.situation.situation_id}
         for each in periods
     ]
 

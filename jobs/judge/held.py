@@ -28,7 +28,7 @@ from jobs.kinds import (
     PERSISTENT,
     QUEUE_NOT_HELD,
 )
-from jobs.schemas import NOT_LOCKED, RUNNING_INFO
+from jobs.schemas import NOT_LOCKED
 from rebalance_core.client_kinds import restart_of
 from rebalance_core.english import agreeing, joined
 from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
@@ -68,7 +68,7 @@ def held_findings(case: Case) -> list[QueueFinding]:
         if not all(each.phase.is_computed for each in held.holdings)
     }
     for each in case.drift:
-        if each.source == RUNNING_INFO:
+        if not each.process.is_log:
             drift.setdefault(each.topic, []).append(each)
     return [
         finding
@@ -246,7 +246,7 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
     drift = [
         each
         for each in case.drift
-        if (each.topic, each.source) == (topic, RUNNING_INFO) and extent.overlaps(each)
+        if each.topic == topic and not each.process.is_log and extent.overlaps(each)
     ]
     words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
     client_ids, evidence, remedy = words(

@@ -222,7 +222,7 @@ class _Segment(NamedTuple):
         yield from pairwise(sorted(places))
 
     def holding(
-        self, process: Process, report: _Report, since: Instant, until: Instant, **others: Any
+        self, process: Process, report: Report, since: Instant, until: Instant, **others: Any
     ) -> Holding:
         """What the process had from one time to another, as it reported it."""
         phase, shares = self.phase, self.shares
@@ -315,7 +315,7 @@ class _Segments:
         return following.first_seen - 1 if is_same else phase.last_seen
 
 
-class _Report:
+class Report:
     """What a process reported of all its topics.
 
     ``held``: by topic the queues that are not being released, with what it does not do with each.
@@ -335,7 +335,7 @@ class _Report:
 class _Answer(NamedTuple):
     """What a process answered in rounds that follow each other."""
 
-    report: _Report
+    report: Report
     rounds: tuple[Instant, ...]
     moments: tuple[Instant, ...]
     bridged: frozenset[Instant]
@@ -412,7 +412,7 @@ def _in_time(runs: Sequence[ClientRun], every: _Rounds) -> Iterator[_Answer]:
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
         moments, _, rounds = zip(*answers, strict=True)
-        yield _Answer(_Report(runs[number]), rounds, moments, frozenset(bridged))
+        yield _Answer(Report(runs[number]), rounds, moments, frozenset(bridged))
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
@@ -464,7 +464,7 @@ class _Line(NamedTuple):
 
     logged_at: Instant
     replaced_at: Instant | None
-    report: _Report
+    report: Report
 
 
 def _logs(clients: Sequence[ClientRun]) -> list[tuple[Process, str | None, list[_Line]]]:
@@ -488,7 +488,7 @@ def _lines(printed: Sequence[_Printed], clients: Sequence[ClientRun]) -> Iterato
     for (logged_at, _, number), following in zip_longest(printed, printed[1:]):
         run = clients[number]
         if run.client_rebalance is not False and run.queues is not None:
-            yield _Line(logged_at, following[0] if following else None, _Report(run))
+            yield _Line(logged_at, following[0] if following else None, Report(run))
 
 
 def _of_logs(

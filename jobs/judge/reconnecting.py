@@ -8,7 +8,7 @@ there is always an old connection, and always a slot without an owner.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -187,17 +187,11 @@ def _of_nearly_all(
     came: Sequence[tuple[Instant, str]], members_at: Callable[[Instant], int]
 ) -> list[Instant]:
     """The times around which most of the members came anew, ascending."""
-    at_once: Counter[str] = Counter()
     times: list[Instant] = []
-    first = end = 0
-    for time, _ in came:
-        while end < len(came) and came[end][0] <= time + _AT_ONCE:
-            at_once[came[end][1]] += 1
-            end += 1
-        while came[first][0] < time - _AT_ONCE:
-            at_once[came[first][1]] -= 1
-            first += 1
-        members = sum(number > 0 for number in at_once.values())
+    for time in sorted({time for time, _ in came}):
+        first = bisect_left(came, (time - _AT_ONCE, ""))
+        end = bisect_left(came, (time + _AT_ONCE + 1, ""))
+        members = len({client_id for _, client_id in came[first:end]})
         if members >= _SEVERAL and members >= _NEARLY_ALL * members_at(time):
             times.append(time)
     return times

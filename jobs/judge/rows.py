@@ -60,7 +60,7 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
     tables["reassignments"] = [
         each._asdict() for changes in case.reassignments.values() for each in changes
     ]
-    tables["allocation_drift"] = [each._asdict() for each in case.drift]
+    tables["allocation_drift"] = [each.row() for each in case.drift]
     group = {"cluster": dossier.cluster, "consumer_group": dossier.consumer_group}
     return {table: [group | row for row in rows] for table, rows in tables.items()}
 

@@ -11,7 +11,7 @@ A client none of whose queues moves while those of others do is a frozen process
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -24,10 +24,10 @@ from jobs.judge.confirmation import HoldingsOfTopic
 from jobs.judge.dossier import QueueOffsets
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.extents import Extent, Run, Sighting, join_episodes, persistence
-from jobs.judge.findings import Fault, Found, Stall
+from jobs.judge.findings import Fault, Found, QueueFinding, Stall
 from jobs.judge.why import moves
 from jobs.judge.words import between, queues_in_words, waiting_in_words
-from jobs.kinds import FROZEN_PROCESS, PERSISTENT
+from jobs.kinds import FROZEN_PROCESS
 from jobs.schemas import NOT_LOCKED
 from rebalance_core.english import agreeing
 from rebalance_core.findings import AUDITED, ORPHANED
@@ -35,18 +35,6 @@ from rebalance_core.texts import Text
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
-
-
-class Unread(NamedTuple):
-    """From when to when (both included) a queue was orphaned; ``lasts``: its episode is lasting."""
-
-    first_seen: Instant
-    last_seen: Instant
-    lasts: bool = True
-
-
-#: By queue when it had no owner.
-Orphaned: TypeAlias = Mapping[QueueKey, Collection[Unread]]
 
 
 #: Two copies of an offset are those of two brokers until clients have committed to the new one.
@@ -159,7 +147,7 @@ class Intervals:
         return self.owners[int(self.situation[row, poll])].get(self.polls.queues[row], NOT_KNOWN)
 
 
-def find_intervals(case: Case, topic: str, orphaned: Orphaned) -> Intervals | None:
+def find_intervals(case: Case, topic: str, orphans: Sequence[QueueFinding]) -> Intervals | None:
     """The intervals of a topic; None if no queue ever failed to move while another kept up.
 
     A queue does not move if messages wait at both polls and its offset is the same. It is stalled
@@ -177,24 +165,20 @@ def find_intervals(case: Case, topic: str, orphaned: Orphaned) -> Intervals | No
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
     situation, owners, unowned = _owners(case, topic, polls, counts)
-    lasting = {queue: [each for each in of if each.lasts] for queue, of in orphaned.items()}
+    lasting = [each for each in orphans if each.extent.lasts]
     unmoved = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, lasting)
-    owned = unmoved & ~unowned & ~orphaned_at(polls, orphaned)
+    owned = unmoved & ~unowned & ~orphaned_at(polls, orphans)
     stalled = _stalled(polls.times, unmoved, owned, counts, any_keeps_up)
     return Intervals(topic, polls, counts, stalled, any_keeps_up, situation, owners)
 
 
-def orphaned_queues(found: Found) -> Mapping[str, Orphaned]:
+def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
     """By topic the queues that were orphaned at some time, whatever the certainty."""
-    times: dict[str, dict[QueueKey, set[Unread]]] = defaultdict(lambda: defaultdict(set))
+    orphans: dict[str, list[QueueFinding]] = defaultdict(list)
     for each in found.queues:
         if each.kind == ORPHANED:
-            lasts = each.extent.persistence == PERSISTENT
-            whole = ((each.first_seen, each.last_seen),)
-            times[each.topic][each.queue].update(
-                Unread(first, last, lasts) for first, last in each.times or whole
-            )
-    return times
+            orphans[each.topic].append(each)
+    return orphans
 
 
 def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[Stall]:
@@ -301,11 +285,13 @@ def _run(times: Longs, since: int, until: int) -> Run:
     return Run(int(times[0]), int(times[-1]), until - since, since, until, covers=0, watch=0)
 
 
-def orphaned_at(polls: Polls, orphaned: Orphaned) -> Flags:
+def orphaned_at(polls: Polls, orphans: Iterable[QueueFinding]) -> Flags:
     """Where nobody owned the queue at one of the polls, or in half of the time between them."""
     explained = np.zeros_like(polls.present)
-    for row, queue in enumerate(polls.queues):
-        for first, last, _ in orphaned.get(queue, ()):
+    rows = {queue: row for row, queue in enumerate(polls.queues)}
+    for each in orphans:
+        row = rows.get(each.queue)
+        for first, last in each.all_times if row is not None else ():
             since, until = polls.times[polls.before[row]], polls.times
             at_a_poll = ((first <= since) & (since <= last)) | ((first <= until) & (until <= last))
             shared = np.minimum(last, until) - np.maximum(first, since)
@@ -385,11 +371,11 @@ _REMEDY = Text(
 
 def stalled_queues(case: Case, found: Found) -> Found:
     """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
-    seconds, orphaned = case.persistence_seconds, orphaned_queues(found)
+    seconds, orphans = case.persistence_seconds, orphans_by_topic(found)
     faults: list[Fault] = []
     stalls: list[Stall] = []
     for topic in case.dossier.offsets:
-        intervals = find_intervals(case, topic, orphaned.get(topic, {}))
+        intervals = find_intervals(case, topic, orphans.get(topic, ()))
         if intervals is None:
             continue
 

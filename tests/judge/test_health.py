@@ -132,7 +132,8 @@ def test_every_period_is_a_state_run():
 
     rows = state_runs("T", periods)
 
-    assert [tuple(row.values()) for row in rows] == [
+    columns = ("topic", "state_id", "first_seen", "last_seen", "snapshots")
+    assert [tuple(row[name] for name in columns) for row in rows] == [
         ("T", "good", at(0), at(60), 2),
         ("T", "none", at(120), at(120), 1),
         ("T", "good", at(180), at(240), 2),
