@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -160,18 +159,13 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     of_topic = index[episode.topic]
     of_queue = of_topic.of_queue(episode.queue)
     is_duplicate = episode.kind == DUPLICATE
-    if _any_in_run(of_queue.shared if is_duplicate else of_queue.unheld, episode):
+    if episode.extent.those_of(of_queue.shared if is_duplicate else of_queue.unheld):
         return True
-    if _any_in_run(of_topic.settled if is_duplicate else of_queue.settled, episode):
+    if episode.extent.those_of(of_topic.settled if is_duplicate else of_queue.settled):
         return False if episode.certainty == CERTAIN else None
     if is_duplicate and _results_overlap(of_queue.results, episode):
         return True
     return None
-
-
-def _any_in_run(times: Sequence[Instant], episode: QueueFinding) -> bool:
-    place = bisect_left(times, episode.first_seen)
-    return place < len(times) and times[place] <= episode.last_seen
 
 
 def _results_overlap(results: Sequence[Holding], episode: QueueFinding) -> bool:

@@ -12,6 +12,7 @@ by turns it is the long one, and of ten gaps one or two that are twice as long d
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
@@ -91,6 +92,11 @@ class Extent(NamedTuple):
     def overlaps(self, other: Timed) -> bool:
         """Whether both were there at some time."""
         return self.first_seen <= other.last_seen and other.first_seen <= self.last_seen
+
+    def those_of(self, moments: Sequence[Instant]) -> Sequence[Instant]:
+        """The moments, ascending, that are in it."""
+        first = bisect_left(moments, self.first_seen)
+        return moments[first : bisect_right(moments, self.last_seen)]
 
 
 class Sighting(NamedTuple, Generic[Key, Shown]):

@@ -11,7 +11,7 @@ where the number of those that came does not.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -213,17 +213,15 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
 
 def _in_words(flappers: Sequence[_Flapper]) -> str:
     """Who joined how often, those that did most often first."""
-    joined: Counter[str] = Counter()
-    ids: dict[str, set[str]] = defaultdict(set)
+    lives_of: dict[str, list[Life]] = defaultdict(list)
     for flapper in flappers:
-        joined[flapper.who] += len(flapper.lives)
-        ids[flapper.who].update(life.name for life in flapper.lives)
-    often = sorted(joined.items(), key=lambda each: (-each[1], each[0]))
-    return list_of((_joined(who, times, len(ids[who])) for who, times in often), MOST_NAMES)
+        lives_of[flapper.who] += flapper.lives
+    often = sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0]))
+    return list_of((_joined(who, lives) for who, lives in often), MOST_NAMES)
 
 
-def _joined(who: str, number: int, client_ids: int) -> Text:
-    times = count(number, "time")
+def _joined(who: str, lives: Sequence[Life]) -> Text:
+    times, client_ids = count(len(lives), "time"), len({life.name for life in lives})
     if client_ids == 1:
         return Text("{who} joined {times}", who=who, times=times)
     return Text("{who} joined {times} with {ids} client ids", who=who, times=times, ids=client_ids)

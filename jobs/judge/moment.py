@@ -119,7 +119,6 @@ def find_moments(
         replace(
             _moment(dossier, members, period, snapshot_time, judged, terms),
             snapshots=(times[0], times[-1]),
-            worst=_worst(judged, each),
         )
         for each in ([topic] if topic is not None else sorted(topics))
         for period in found.by_topic[each]
@@ -164,6 +163,7 @@ def _moment(
         held=_held(dossier, topic, period.first_seen, snapshot_time),
         backlog=backlog,
         backlog_at=backlog_at,
+        worst=_worst(judged, topic),
         masking=terms.masking,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 
 from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.judge.case import Case
@@ -49,14 +50,9 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
     tables["group_health"] = [
         with_rounds(with_load(row, load), rounds, case.persistence_seconds) for row in health
     ]
-    tables["state_runs"] = [
-        row for topic, periods in by_topic.items() for row in state_runs(topic, periods)
-    ]
-    tables["unreadable_queues"] = [
-        row
-        for topic, periods in by_topic.items()
-        for row in unreadable_queues(topic, periods, evaluated)
-    ]
+    periods = list(chain.from_iterable(by_topic.values()))
+    tables["state_runs"] = state_runs(periods)
+    tables["unreadable_queues"] = unreadable_queues(periods, evaluated)
     tables["reassignments"] = [
         each._asdict() for changes in case.reassignments.values() for each in changes
     ]

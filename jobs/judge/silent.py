@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 
 from jobs.instants import Instant
 from jobs.judge.answers import Asked, asked_of
@@ -62,8 +61,8 @@ def silent_clients(case: Case, found: Found) -> Found:
 
 def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[Fault]:
     topic, listed = _first_listed(client_id, case.timelines)
-    of_listed = [(each, phase.watch) for each in questions for phase in _at(each, listed)]
-    runs = runs_of([Part(each.moment, each.moment, 1, watch=watch) for each, watch in of_listed])
+    of_listed = [(each, phase) for each in questions if (phase := _at(each, listed))]
+    runs = runs_of([Part(each.moment, each.moment, 1, watch=at.watch) for each, at in of_listed])
     silent = ([] if each.answered else [(client_id, each)] for each, _ in of_listed)
     for _, extent, _ in episodes_of(runs, silent, case.persistence_seconds):
         if extent.lasts and extent.snapshots >= _ASKED_AT_LEAST:
@@ -79,14 +78,14 @@ def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[
             )
 
 
-def _at(question: Asked, phases: Sequence[Phase]) -> Sequence[Phase]:
-    """The first of the phases in which the question was asked or answered; none, or one."""
+def _at(question: Asked, phases: Sequence[Phase]) -> Phase | None:
+    """The first of the phases in which the question was asked or answered."""
     asked_in = (
         phase
         for phase in phases
         if phase.first_seen <= question.moment and question.round_ <= phase.last_seen
     )
-    return list(islice(asked_in, 1))
+    return next(asked_in, None)
 
 
 def _first_listed(client_id: str, timelines: Mapping[str, Timeline]) -> tuple[str, Sequence[Phase]]:

@@ -144,23 +144,15 @@ def _in_watches(
     cuts = watches(snapshots)[1:]
     for period in periods:
         first, end = bisect_right(cuts, period.first_seen), bisect_right(cuts, period.last_seen)
+        if first == end:
+            yield period, first
+            continue
         start = bisect_left(snapshots, period.first_seen)
-        for watch in range(first, end):
-            until = bisect_left(snapshots, cuts[watch])
-            yield (
-                period._replace(
-                    first_seen=snapshots[start],
-                    last_seen=snapshots[until - 1],
-                    snapshots=until - start,
-                ),
-                watch,
-            )
-            start = until
-        rest = period
-        if end > first:
-            number = bisect_right(snapshots, period.last_seen) - start
-            rest = period._replace(first_seen=snapshots[start], snapshots=number)
-        yield rest, end
+        own = snapshots[start : bisect_right(snapshots, period.last_seen)]
+        places = [0, *[bisect_left(own, cut) for cut in cuts[first:end]], len(own)]
+        for watch, (since, until) in enumerate(pairwise(places), start=first):
+            part = period._replace(first_seen=own[since], last_seen=own[until - 1])
+            yield part._replace(snapshots=until - since), watch
 
 
 def _blind(phases: Sequence[Phase]) -> list[bool]:
