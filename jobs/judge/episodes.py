@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import fsum
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from jobs.instants import SECOND, Instant
+from jobs.instants import SECOND
 from jobs.judge.case import Case
 from jobs.judge.evaluated import FoundQueue, FoundStacked, QueueKey
 from jobs.judge.extents import (
@@ -156,12 +156,8 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
         yield Fault(timeline.topic, extent, **vars(last) | {"queues_affected": most})
 
 
-class _ShownId(NamedTuple):
-    """What one phase, or several put together, show of a stacked id."""
-
-    topics: tuple[str, ...]
-    last_seen: Instant
-    stacked: FoundStacked
+#: A phase that shows an id stacked.
+_ShownId = tuple[Phase, FoundStacked]
 
 
 def stacked_ids(case: Case, found: Found) -> Found:
@@ -190,24 +186,19 @@ def stacked_episodes(
     in_time = [by_topic for _, by_topic in sorted(by_run.items(), key=itemgetter(0))]
     runs = runs_of([_part(by_topic.values()) for by_topic in in_time])
     for episode in episodes_of(runs, map(_shown_ids, in_time), persistence_seconds):
-        whole = _merge(episode.shown, max)
-        yield StackedEpisode(whole.topics, episode.extent, whole.stacked)
+        topics = _union([phase.topic for phase, _ in shown] for shown in episode.shown)
+        yield StackedEpisode(topics, episode.extent, _whole(episode.shown))
 
 
-def _shown_ids(by_topic: Mapping[str, Sequence[Phase]]) -> Iterator[tuple[str, _ShownId]]:
-    """The stacked ids of a run of the group's lists.
-
-    A run is cut where a topic's route changes: its parts follow each other, so that the most of
-    them counts; its topics are at the same time, so that their queues add up.
-    """
-    of_ids: dict[str, dict[str, list[_ShownId]]] = defaultdict(lambda: defaultdict(list))
-    for topic, phases in by_topic.items():
-        for phase in phases:
-            for stacked in phase.evaluated.stacked:
-                shown = _ShownId((topic,), phase.last_seen, stacked)
-                of_ids[stacked.client_id][topic].append(shown)
-    for client_id, of_topics in of_ids.items():
-        yield client_id, _merge([_merge(shown, max) for shown in of_topics.values()], sum)
+def _shown_ids(
+    by_topic: Mapping[str, Sequence[Phase]],
+) -> Iterable[tuple[str, Sequence[_ShownId]]]:
+    """The stacked ids of a run of the group's lists, each with all that the run shows of it."""
+    of_ids: dict[str, list[_ShownId]] = defaultdict(list)
+    for phase in chain.from_iterable(by_topic.values()):
+        for stacked in phase.evaluated.stacked:
+            of_ids[stacked.client_id].append((phase, stacked))
+    return of_ids.items()
 
 
 def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
@@ -225,24 +216,30 @@ def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
     )
 
 
-def _merge(shown: Sequence[_ShownId], queues: Callable[[Iterable[int]], int]) -> _ShownId:
-    """All of it as one: every value, and of numbers the most; ``queues`` joins those of queues."""
-    if len(shown) == 1:
-        return shown[0]
-    every = [each.stacked for each in shown]
-    most = max(shown, key=lambda each: (each.stacked.processes, each.last_seen)).stacked
-    return _ShownId(
-        topics=_union(each.topics for each in shown),
-        last_seen=max(each.last_seen for each in shown),
-        stacked=most._replace(
-            client_addrs=_union(each.client_addrs for each in every),
-            versions=_union(each.versions for each in every),
-            languages=_union(each.languages for each in every),
-            slots_wasted=max(each.slots_wasted for each in every),
-            queues_duplicated=queues(each.queues_duplicated for each in every),
-            queues_orphaned=queues(each.queues_orphaned for each in every),
-        ),
+def _whole(runs: Sequence[Sequence[_ShownId]]) -> FoundStacked:
+    """All that the runs show of an id: every value, and of numbers the most."""
+    every = [stacked for shown in runs for _, stacked in shown]
+    _, most = max(chain(*runs), key=lambda each: (each[1].processes, each[0].last_seen))
+    return most._replace(
+        client_addrs=_union(each.client_addrs for each in every),
+        versions=_union(each.versions for each in every),
+        languages=_union(each.languages for each in every),
+        slots_wasted=max(each.slots_wasted for each in every),
+        queues_duplicated=max(_of_topics(each, "queues_duplicated") for each in runs),
+        queues_orphaned=max(_of_topics(each, "queues_orphaned") for each in runs),
     )
+
+
+def _of_topics(shown: Iterable[_ShownId], column: str) -> int:
+    """The queues of all topics in one run.
+
+    A run is cut where a topic's route changes: its parts follow each other, so that the most of
+    them counts; its topics are at the same time, so that their queues add up.
+    """
+    most: Counter[str] = Counter()
+    for phase, stacked in shown:
+        most[phase.topic] = max(most[phase.topic], getattr(stacked, column))
+    return most.total()
 
 
 def _union(parts: Iterable[Iterable[Value]]) -> tuple[Value, ...]:
