@@ -150,7 +150,7 @@ def explain(
     ]
     if holders:
         held = True
-    elif of_topic and time.those_of(of_topic.of_queue(stall.queue).unheld):
+    elif of_topic and of_topic.unheld(stall.queue, time):
         held = False
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
