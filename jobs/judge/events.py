@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from jobs.finding_ids import event_id
 from jobs.instants import SECOND, Instant
 from jobs.judge.brokers import Absence, address_changes, topics_by_broker
@@ -24,6 +26,7 @@ from jobs.judge.dossier import ClientRun, Dossier, RouteBrokerRow
 from jobs.judge.extents import together, usual_gap, usual_gap_but_for_one
 from jobs.judge.routes import RouteChange, readable_queues
 from jobs.judge.situations import Period
+from jobs.judge.stalls import spans
 from jobs.judge.tables import Row
 from jobs.judge.words import clock
 from jobs.kinds import (
@@ -172,16 +175,11 @@ def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterato
     has just been started, or its brokers do not reach it.
     """
     for topic, periods in by_topic.items():
-        since: dict[str, list[Period]] = defaultdict(list)
-        for period in periods:
-            others = _that_differ(period.situation.routes)
-            for addr in [*since]:
-                if addr not in others:
-                    yield from _differed(topic, addr, since.pop(addr), period.first_seen)
-            for addr in others:
-                since[addr].append(period)
-        for addr, of_addr in since.items():
-            yield from _differed(topic, addr, of_addr, None)
+        others = [_that_differ(period.situation.routes) for period in periods]
+        for addr in sorted(set().union(*others)):
+            for start, end in spans(np.array([addr in each for each in others])):
+                ends = periods[end].first_seen if end < len(periods) else None
+                yield from _differed(topic, addr, periods[start:end], ends)
 
 
 _Routes = Sequence[tuple[str, Sequence[RouteBrokerRow]]]
