@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, pairwise, zip_longest
+from itertools import chain, groupby, pairwise, zip_longest
 from math import floor
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -352,40 +352,17 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_An
     for run in clients:
         if run.source == RUNNING_INFO and _shows_its_queues(run):
             by_process[Process(RUNNING_INFO, run.client_id, run.start_timestamp, None)].append(run)
-    rounds = _Rounds.of(by_process.values())
+    latest: dict[Instant, Instant] = {}
+    for round_, moment in chain.from_iterable(run.times for run in chain(*by_process.values())):
+        if round_ is not None:
+            latest[round_] = max(moment, latest.get(round_, moment))
+    rounds = sorted(latest.items())
+    longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
-        (process, list(_in_time(runs, rounds)))
+        (process, list(_in_time(runs, rounds, longest)))
         for process, runs in by_process.items()
         if not _leaves_its_table_empty(runs)
     ]
-
-
-class _Rounds(NamedTuple):
-    """The rounds in which some process answered, in time, and when the last one did in each."""
-
-    rounds: Sequence[Instant]
-    moments: Sequence[Instant]
-    longest_bridge: float
-
-    @classmethod
-    def of(cls, processes: Iterable[Sequence[ClientRun]]) -> _Rounds:
-        """The rounds of these runs."""
-        latest: dict[Instant, Instant] = {}
-        for runs in processes:
-            for run in runs:
-                for round_, moment in run.times:
-                    if round_ is not None:
-                        latest[round_] = max(moment, latest.get(round_, moment))
-        rounds = sorted(latest)
-        return cls(
-            rounds, [latest[each] for each in rounds], longest_bridge(np.array(rounds, np.int64))
-        )
-
-    def between(self, since: Instant, until: Instant) -> Iterator[tuple[Instant, Instant]]:
-        """The rounds between two others that are near to each other, with their moments."""
-        if until - since <= self.longest_bridge:
-            first, last = bisect_right(self.rounds, since), bisect_left(self.rounds, until)
-            yield from zip(self.rounds[first:last], self.moments[first:last], strict=True)
 
 
 def _leaves_its_table_empty(runs: Sequence[ClientRun]) -> bool:
@@ -395,7 +372,12 @@ def _leaves_its_table_empty(runs: Sequence[ClientRun]) -> bool:
     )
 
 
-def _in_time(runs: Sequence[ClientRun], every: _Rounds) -> Iterator[_Answer]:
+def _in_time(
+    runs: Sequence[ClientRun], rounds: Sequence[tuple[Instant, Instant]], longest: float
+) -> Iterator[_Answer]:
+    """The answers of a process; ``rounds``: in which some process answered, in time, and when the
+    last one did in each; ``longest``: how far apart two answers may be that are bridged.
+    """
     observed = sorted(
         (snapshot, observed_at, number)
         for number, run in enumerate(runs)
@@ -405,14 +387,16 @@ def _in_time(runs: Sequence[ClientRun], every: _Rounds) -> Iterator[_Answer]:
     latest = {snapshot: (observed_at, number) for snapshot, observed_at, number in observed}
     bridged: set[Instant] = set()
     for (since, (_, before)), (until, (_, after)) in pairwise(sorted(latest.items())):
-        if before == after:
-            between = {round_: (moment, before) for round_, moment in every.between(since, until)}
+        if before == after and until - since <= longest:
+            first = bisect_right(rounds, since, key=itemgetter(0))
+            end = bisect_left(rounds, until, key=itemgetter(0))
+            between = {round_: (moment, before) for round_, moment in rounds[first:end]}
             bridged.update(between)
             latest |= between
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
-        moments, _, rounds = zip(*answers, strict=True)
-        yield _Answer(Report(runs[number]), rounds, moments, frozenset(bridged))
+        moments, _, of_run = zip(*answers, strict=True)
+        yield _Answer(Report(runs[number]), of_run, moments, frozenset(bridged))
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
