@@ -150,10 +150,6 @@ class ProcessCounts:
         found = (of_id.at(polls) for _, of_id in sorted(self._of_id.items()))
         return tuple(each for each in found if each is not None)
 
-    def __bool__(self) -> bool:
-        """Whether a broker lists an id more than once at some time."""
-        return bool(self._of_id)
-
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
     """The channels of each broker, in the order in which they began."""

@@ -201,15 +201,16 @@ def _rows(
     case: Case, channels: Iterable[Channel], expected: Collection[tuple[Broker, Instant]]
 ) -> list[list[_Row]]:
     """The rows of all brokers without what is ``expected``, those that overlap in time together."""
-    lives: dict[Broker, list[Life]] = defaultdict(list)
-    for each in channels:
-        end = None if each.gone_by is None else each.last_seen
-        lives[each.broker].append(Life(each.client_addr, each.first_seen, end))
     rows: list[_Row] = []
-    for broker, of_broker in lives.items():
+    for broker, of_broker in by_broker(channels).items():
+        ends = [None if each.gone_by is None else each.last_seen for each in of_broker]
+        lives = [
+            Life(each.client_addr, each.first_seen, end)
+            for each, end in zip(of_broker, ends, strict=True)
+        ]
         # The first connection of all replaces none.
-        first = min(life.start for life in of_broker)
-        for in_turn in successions(of_broker, case.expiry, _MOST_APART):
+        first = lives[0].start
+        for in_turn in successions(lives, case.expiry, _MOST_APART):
             times = tuple(
                 life.start
                 for life in in_turn
@@ -251,10 +252,10 @@ def _taken_together(
 
 
 def _left_behind(channels: Iterable[Channel]) -> bool:
-    in_order = sorted(channels, key=lambda each: (each.broker, each.first_seen))
     return any(
-        one.broker == later.broker and one.first_seen < later.first_seen <= one.last_seen
-        for one, later in pairwise(in_order)
+        one.first_seen < later.first_seen <= one.last_seen
+        for of_broker in by_broker(channels).values()
+        for one, later in pairwise(of_broker)
     )
 
 

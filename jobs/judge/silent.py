@@ -91,13 +91,13 @@ def _at(question: Asked, phases: Sequence[Phase]) -> Phase | None:
 def _first_listed(client_id: str, timelines: Mapping[str, Timeline]) -> tuple[str, Sequence[Phase]]:
     """The first topic in whose allocations the client is, and the phases in which it is."""
     for topic, timeline in sorted(timelines.items()):
-        having: dict[str, bool] = {}
-        for phase in timeline.phases:
-            if phase.situation_id not in having:
-                having[phase.situation_id] = any(
-                    each.client_id == client_id for each in phase.evaluated.allocations()
-                )
-        listed = [phase for phase in timeline.phases if having[phase.situation_id]]
+        distinct = {phase.situation_id: phase.evaluated for phase in timeline.phases}
+        having = {
+            situation_id
+            for situation_id, evaluated in distinct.items()
+            if any(each.client_id == client_id for each in evaluated.allocations())
+        }
+        listed = [phase for phase in timeline.phases if phase.situation_id in having]
         if listed:
             return topic, listed
     return "", ()

@@ -196,8 +196,6 @@ def _process_counts(
     polls: Mapping[Broker, Numbers],
     number: int,
 ) -> tuple[ProcessCount, ...]:
-    if not counts:
-        return ()
     return counts.at(
         {
             each.witness: int(each.collected_at[polls[each.witness][number]])

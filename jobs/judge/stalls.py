@@ -403,12 +403,11 @@ def frozen_processes(
     is no evidence against it.
     """
     every = intervals.polls
-    for client_id, had in _suspects(intervals).items():
-        reported = _reported(intervals, holdings, client_id)
-        rows = np.union1d(
-            np.array([row for row, _ in had], np.int64), np.flatnonzero(reported.holds.any(axis=1))
-        )
-        held, frozen = _held_and_frozen(intervals, rows, had, reported)
+    for client_id, computed in _suspects(intervals).items():
+        rows, owns, sole, answered = _had(intervals, holdings, client_id, computed)
+        held = intervals.counts[rows] & intervals.any_keeps_up & owns
+        lives = held & ~(intervals.stalled[rows] & sole)
+        frozen = np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
         polls = np.flatnonzero(held.any(axis=0))
         for start, end in spans(frozen[polls]):
             of_run = polls[start:end]
@@ -420,12 +419,12 @@ def frozen_processes(
                 continue
             queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
             waiting = int(every.backlog[rows, of_run[-1]][held[:, of_run[-1]]].sum())
-            answered = bool(reported.answered[of_run].any())
+            was_asked = bool(answered[of_run].any())
             yield Fault(
                 intervals.topic,
                 extent,
                 FROZEN_PROCESS,
-                evidence=_evidence(client_id, queues, extent, waiting, answered=answered),
+                evidence=_evidence(client_id, queues, extent, waiting, answered=was_asked),
                 remedy=_REMEDY,
                 client_ids=(client_id,),
                 broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
@@ -433,31 +432,44 @@ def frozen_processes(
             )
 
 
-class _Reported(NamedTuple):
-    """What a client reported to hold of the topic, between a poll and the one before.
+class _Had(NamedTuple):
+    """What a client had of a topic, between each poll and the one before."""
 
-    Between two equal answers in one phase it holds the same.
-    """
-
-    #: By poll whether it answered.
+    #: The rows of its queues.
+    rows: Longs
+    #: [of these, poll]: it held the queue; and it was computed for it alone.
+    owns: Flags
+    sole: Flags
+    #: By poll whether it answered; else it held what was computed.
     answered: Flags
-    #: [queue, poll]; a queue whose lock it waits for is none that it could move.
-    holds: Flags
 
 
-def _reported(intervals: Intervals, holdings: HoldingsOfTopic | None, client_id: str) -> _Reported:
-    queues, times = intervals.polls.queues, intervals.polls.times
-    shape = len(queues), len(times)
-    reported = _Reported(np.zeros(shape[1], np.bool_), np.zeros(shape, np.bool_))
-    places = {queue: row for row, queue in enumerate(queues)}
+def _had(
+    intervals: Intervals,
+    holdings: HoldingsOfTopic | None,
+    client_id: str,
+    computed: Mapping[tuple[int, int], bool],
+) -> _Had:
+    """``computed``: as in ``_suspects``. Between two equal answers in one phase it holds the same;
+    a queue whose lock it waits for is none that it could move.
+    """
+    times, situations = intervals.polls.times, range(len(intervals.owners))
+    answered = np.zeros(len(times), np.bool_)
+    holds: dict[int, Flags] = defaultdict(lambda: np.zeros(len(times), np.bool_))
+    places = {queue: row for row, queue in enumerate(intervals.polls.queues)}
     for each in holdings.holdings if holdings else ():
         if each.process.client_id == client_id and not each.process.is_log:
             first, last = np.searchsorted(times, [each.first_seen, each.last_seen])
-            reported.answered[first : last + 1] = True
+            answered[first : last + 1] = True
             for queue, activity in each.held.items():
                 if queue in places and activity != NOT_LOCKED:
-                    reported.holds[places[queue], first : last + 1] = True
-    return reported
+                    holds[places[queue]][first : last + 1] = True
+    rows = sorted({*holds, *[row for row, _ in computed]})
+    owner = np.array([[(row, number) in computed for number in situations] for row in rows])
+    sole = np.array([[computed.get((row, number), False) for number in situations] for row in rows])
+    then = np.arange(len(rows))[:, np.newaxis], intervals.situation[rows]
+    owns = np.where(answered, [holds[row] for row in rows], owner[then])
+    return _Had(np.array(rows, np.int64), owns, sole[then], answered)
 
 
 def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], bool]]:
@@ -475,26 +487,6 @@ def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], boo
                 for client_id in suspects.intersection(owner.client_ids):
                     had[client_id][row, number] = owner.sole
     return had
-
-
-def _held_and_frozen(
-    intervals: Intervals, rows: Longs, had: Mapping[tuple[int, int], bool], reported: _Reported
-) -> tuple[Flags, Flags]:
-    """[queue, poll] which intervals count of the queues that a client had, and by poll whether all
-    of these stalled.
-    """
-    is_owner = np.zeros((len(rows), len(intervals.owners)), np.bool_)
-    is_sole = np.zeros_like(is_owner)
-    for (row, number), sole in had.items():
-        place = np.searchsorted(rows, row)
-        is_owner[place, number] = True
-        is_sole[place, number] = sole
-    situation = intervals.situation[rows]
-    places = np.arange(len(rows))[:, np.newaxis]
-    owns = np.where(reported.answered, reported.holds[rows], is_owner[places, situation])
-    held = intervals.counts[rows] & intervals.any_keeps_up & owns
-    lives = held & ~(intervals.stalled[rows] & is_sole[places, situation])
-    return held, np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
 
 
 def _evidence(
