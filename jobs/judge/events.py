@@ -428,12 +428,10 @@ def _row(cluster: str, event: Event, groups: Sequence[str]) -> Row:
         "event_id": event_id(cluster, event.kind, event.subject),
         "cluster": cluster,
         **event._asdict(),
-        "groups_touched": len(groups),
         "groups": sorted(groups),
         "groups_left_out": 0,
         "queues_lost": 0,
         "queues_read_twice": 0,
-        "findings": 0,
         "finding_ids": [],
     }
 

@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
     ``counts``: what its snapshots do not show was not there. Else they show too little for that,
     and do not count. ``watch``: the number of the watch that it is in (see
-    ``intervals.watches``); it is in one alone.
+    ``watches``); it is in one alone.
     """
 
     first_seen: Instant
@@ -94,7 +94,11 @@ class Extent(NamedTuple):
         return self.first_seen <= other.last_seen and other.first_seen <= self.last_seen
 
     def those_of(self, moments: Sequence[Instant]) -> Sequence[Instant]:
-        """The moments, ascending, that are in it."""
+        """The moments, ascending, that are in it.
+
+        >>> Extent(2, 5, 1, PERSISTENT, ongoing=True).those_of([1, 2, 5, 6])
+        [2, 5]
+        """
         first = bisect_left(moments, self.first_seen)
         return moments[first : bisect_right(moments, self.last_seen)]
 

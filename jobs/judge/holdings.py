@@ -225,19 +225,9 @@ class _Segment(NamedTuple):
         self, process: Process, report: Report, since: Instant, until: Instant, **others: Any
     ) -> Holding:
         """What the process had from one time to another, as it reported it."""
-        phase, shares = self.phase, self.shares
-        return Holding(
-            process,
-            phase.topic,
-            since,
-            until,
-            report.run,
-            report.held.get(phase.topic, {}),
-            phase,
-            shares.by_client[process.client_id],
-            beyond_reach=shares.beyond_reach(process.client_id, phase.unreachable),
-            **others,
-        )
+        topic, run = self.phase.topic, report.run
+        held, computed = report.held.get(topic, {}), self.shares.by_client[process.client_id]
+        return Holding(process, topic, since, until, run, held, self.phase, computed, **others)
 
 
 class _Segments:
@@ -433,6 +423,9 @@ def _of_answers(
                     rounds=rounds,
                     moments=moments,
                     bridged=answer.bridged.intersection(rounds),
+                    beyond_reach=segment.shares.beyond_reach(
+                        process.client_id, segment.phase.unreachable
+                    ),
                 )
 
 

@@ -7,7 +7,7 @@ history as the published tables have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from jobs.errors import InputError
@@ -116,10 +116,7 @@ def find_moments(
         evaluated |= answer(question, rules).by_id()
     judged = judge(dossier, found, evaluated, terms)
     return [
-        replace(
-            _moment(dossier, members, period, snapshot_time, judged, terms),
-            snapshots=(times[0], times[-1]),
-        )
+        _moment(dossier, members, period, times, snapshot_time, judged, terms)
         for each in ([topic] if topic is not None else sorted(topics))
         for period in found.by_topic[each]
         if period.first_seen <= snapshot_time <= period.last_seen
@@ -140,6 +137,7 @@ def _moment(
     dossier: Dossier,
     members: Mapping[str, Sequence[MemberFacts]],
     period: Period,
+    times: Sequence[Instant],
     snapshot_time: Instant,
     judged: Mapping[str, Sequence[Row]],
     terms: Terms,
@@ -163,6 +161,7 @@ def _moment(
         held=_held(dossier, topic, period.first_seen, snapshot_time),
         backlog=backlog,
         backlog_at=backlog_at,
+        snapshots=(times[0], times[-1]),
         worst=_worst(judged, topic),
         masking=terms.masking,
     )

@@ -36,7 +36,7 @@ class Phase(NamedTuple):
     position: int
     #: It does not show whether what was found before has ended: see ``build_timeline``.
     is_blind: bool
-    #: The number of the watch that it is in: see ``intervals.watches``.
+    #: The number of the watch that it is in: see ``extents.watches``.
     watch: int = 0
     #: Who does not reach which broker: see the core's ``State``.
     unreachable: tuple[Unreachable, ...] = ()
