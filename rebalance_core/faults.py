@@ -48,7 +48,7 @@ from rebalance_core.state import State
 from rebalance_core.strategies import original_and_copy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fault:
     """One fault of a state.
 

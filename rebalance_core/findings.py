@@ -61,8 +61,7 @@ OWNERS_NOT_KNOWN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Claimant:
+class Claimant(NamedTuple):
     """Processes of one client id that claim a queue, each with this probability."""
 
     client_id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rebalance_core.findings import Evaluation
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
@@ -11,23 +11,32 @@ from rebalance_core.strategies import original_and_copy
 from rebalance_core.texts import Text
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """A queue whose takers change with a repair, by client id, once for each process.
 
     One that takes it under some views alone is followed by "(at times)".
     """
 
-    queue: MessageQueue
+    topic: str
+    broker_name: str
+    queue_id: int
     before: tuple[str, ...]
     after: tuple[str, ...]
+
+    @property
+    def queue(self) -> MessageQueue:
+        """The queue."""
+        return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
 
 def find_moves(before: Evaluation, after: Evaluation) -> tuple[Move, ...]:
     """The queues whose takers are others after than before, in Java's order."""
     takers = _takers(before), _takers(after)
     queues = sort_message_queues(list({*takers[0], *takers[1]}))
-    moves = (Move(q, takers[0].get(q, ()), takers[1].get(q, ())) for q in queues)
+    moves = (
+        Move(q.topic, q.broker_name, q.queue_id, takers[0].get(q, ()), takers[1].get(q, ()))
+        for q in queues
+    )
     return tuple(move for move in moves if move.before != move.after)
 
 

@@ -248,7 +248,7 @@ def moves_by_client(
 ) -> dict[str, tuple[list[MessageQueue], list[MessageQueue]]]:
     """By client id the queues that it gives up and those that it takes.
 
-    >>> moves = [Move(MessageQueue("T", "x", 1), ("b",), ("a",))]
+    >>> moves = [Move("T", "x", 1, ("b",), ("a",))]
     >>> {client: ([q.queue_id for q in gives], [q.queue_id for q in takes])
     ...  for client, (gives, takes) in moves_by_client(moves).items()}
     {'a': ([], [1]), 'b': ([1], [])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from itertools import zip_longest
+from itertools import pairwise, starmap, zip_longest
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -141,17 +141,15 @@ def _polled(times: Array) -> Iterator[tuple[tuple[Instant, ...], tuple[Instant, 
     flat = lists.flatten()
     snapshots, collected = int64(flat.field(0)), numbers_or_none(flat.field(1))
     collected = np.where(collected == NO_NUMBER, snapshots, collected)
-    ends = np.cumsum(int64(pc.list_value_length(lists)))
-    is_last = np.append(snapshots[1:] != snapshots[:-1], True)[: len(snapshots)]
-    is_last[ends - 1] = True
-    start = 0
-    for end in ends.tolist():
-        chosen = is_last[start:end]
-        yield (
-            tuple(snapshots[start:end][chosen].tolist()),
-            tuple(collected[start:end][chosen].tolist()),
-        )
-        start = end
+    for part in _parts(lists):
+        latest = dict(zip(snapshots[part].tolist(), collected[part].tolist(), strict=True))
+        yield tuple(latest), tuple(latest.values())
+
+
+def _parts(lists: Array) -> Iterator[slice]:
+    """Of each list the place of its values among those of all."""
+    ends = np.cumsum(int64(pc.list_value_length(lists))).tolist()
+    yield from starmap(slice, pairwise([0, *ends]))
 
 
 def _routes(routes: Contents) -> Iterator[tuple[str, str, RouteRun]]:
@@ -200,12 +198,11 @@ def _offsets(offsets: Rows) -> Iterator[tuple[str, str, QueueOffsets]]:
     """The offsets of each queue, whose times ascend."""
     columns = [offsets[name].to_pylist() for name in OFFSET_RUNS.names[:5]]
     lists = [offsets[name].combine_chunks() for name in OFFSET_RUNS.names[5:]]
-    ends = np.cumsum(int64(pc.list_value_length(lists[0]))).tolist()
     values = [int64(list_.flatten()) for list_ in lists]
-    start = 0
-    for (cluster, name, *queue), end in zip(zip(*columns, strict=True), ends, strict=True):
-        yield cluster, name, QueueOffsets(*queue, *[value[start:end] for value in values])
-        start = end
+    for (cluster, name, *queue), part in zip(
+        zip(*columns, strict=True), _parts(lists[0]), strict=True
+    ):
+        yield cluster, name, QueueOffsets(*queue, *[value[part] for value in values])
 
 
 def distinct(rows: Rows, *names: str) -> Iterator[Any]:

@@ -125,17 +125,14 @@ class _Statements:
     def _number(self, sums: Sequence[Hashes]) -> tuple[Numbers, Numbers]:
         """The number of each sum, and the places of those that are new, by their numbers."""
         columns = [hashes.view(np.int64) for hashes in sums]
-        order = np.lexsort(columns)
-        starts = segments([column[order] for column in columns])
-        firsts = np.minimum.reduceat(order, starts)
-        known = self._numbers
-        before = len(known)
-        numbers = np.empty(len(starts), np.int64)
-        in_order = np.argsort(firsts)
-        numbers[in_order] = _numbered(known, columns, firsts[in_order])
-        of_rows = np.empty(len(order), np.int64)
-        of_rows[order] = np.repeat(numbers, np.diff(np.append(starts, len(order))))
-        return of_rows, firsts[in_order][numbers[in_order] >= before]
+        distinct = collect(columns, [np.arange(len(columns[0]))])
+        before = len(self._numbers)
+        in_order = np.argsort(distinct.first)
+        firsts = distinct.first[in_order]
+        numbers = _numbered(self._numbers, columns, firsts)
+        of_distinct = np.empty_like(numbers)
+        of_distinct[in_order] = numbers
+        return of_distinct[distinct.numbers()], firsts[numbers >= before]
 
     def _keep(
         self,

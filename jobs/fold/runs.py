@@ -8,6 +8,8 @@ input was cut: a run whose times lie in two slices (``merge_runs``), a statement
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -210,12 +212,20 @@ def reunite(parts: Contents, id_name: str) -> Contents:
     if (lengths < 2).all():
         return Contents(merge_runs(runs), parts.records)
     facts = MEMBER_FACTS if id_name == "list_id" else ROUTE_FACTS
-    whole = _Whole(parts.records, ids.all_values(), ContentIds(facts))
+    content_ids, names_of, records = ContentIds(facts), ids.all_values(), dict(parts.records)
+
+    @cache
+    def whole(numbers: tuple[int, ...]) -> str:
+        """The id of the content that several make, which is then among the records."""
+        of_parts = chain.from_iterable(records[names_of[number]] for number in numbers)
+        id_, records[id_] = content_ids.identify(of_parts)
+        return id_
+
     of_statements = contents[rows.first]
     ends = rows.starts + lengths
     for place in np.flatnonzero(lengths > 1).tolist():
         found = contents[rows.order[rows.starts[place] : ends[place]]]
-        of_statements[place] = ids.number_of(whole.id_of(tuple(found.tolist())))
+        of_statements[place] = ids.number_of(whole(tuple(found.tolist())))
     first = rows.first
     merged = collect([*[key[first] for key in keys], of_statements], [snapshots[first]])
     made: Rows = runs.take(pa.array(rows_of[first][merged.first]))
@@ -227,33 +237,7 @@ def reunite(parts: Contents, id_name: str) -> Contents:
     table = pa.table(
         {name: columns.get(name, made[name]) for name in runs.column_names}, schema=runs.schema
     )
-    return Contents(table, whole.records)
-
-
-class _Whole:
-    """The contents that several parts make."""
-
-    def __init__(
-        self, records: Mapping[str, Records], ids: Sequence[str | None], content_ids: ContentIds
-    ) -> None:
-        self.records: dict[str, Records] = dict(records)
-        self._ids = ids
-        self._content_ids = content_ids
-        self._found: dict[tuple[int, ...], str] = {}
-
-    def id_of(self, parts: tuple[int, ...]) -> str:
-        """The id of the content of parts, by their numbers."""
-        found = self._found.get(parts)
-        if found is None:
-            of_parts = [self.records[str(self._ids[number])] for number in parts]
-            found, whole = self._content_ids.identify(_together(of_parts))
-            self._found[parts] = found
-            self.records[found] = whole
-        return found
-
-
-def _together(parts: Sequence[Records]) -> Iterable[Record]:
-    return (record for records in parts for record in records)
+    return Contents(table, records)
 
 
 def in_use(contents: Contents, id_name: str) -> Contents:

@@ -26,17 +26,7 @@ _SCHEMA = ALLOCATIONS.schema
 #: What all rows of a situation begin with.
 _PLACE = ("cluster", "consumer_group", "topic", "state_id")
 #: The fields of an allocation that are a column each, in the order of both.
-_SCALARS = (
-    "client_id",
-    "processes",
-    "subscribed",
-    "strategy",
-    "strategy_source",
-    "view_brokers",
-    "view_weight",
-    "view_queues",
-    "view_clients",
-)
+_SCALARS = Allocated._fields[:-1]
 
 
 class AllocationRows(NamedTuple):

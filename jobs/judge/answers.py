@@ -103,7 +103,7 @@ def _of_witness(broker: Broker, runs: Sequence[PollRun]) -> Answers[Broker]:
     rank = {name: _rank(name) for name in names}
     rank_of_time = _rank(ANSWERED)
     snapshots = np.concatenate([np.array(run.times, np.int64) for run in runs])
-    collected = np.concatenate([np.array(run.collected_at or run.times, np.int64) for run in runs])
+    collected = np.concatenate([np.array(run.answered_at, np.int64) for run in runs])
     contents = np.concatenate([np.full(len(run.times), place_of[run.answer]) for run in runs])
     ranks = np.concatenate([np.full(len(run.times), rank[run.answer]) for run in runs])
     order = np.lexsort([collected, ranks, snapshots])
@@ -135,7 +135,7 @@ def nameserver_answers(routes: Iterable[RouteRun]) -> list[Answers[str]]:
         of_nameservers.setdefault(run.namesrv_addr, []).append(run)
     found = []
     for name, runs in sorted(of_nameservers.items()):
-        polls = [PollRun((name, 0), run.route_id, run.times, run.collected_at) for run in runs]
+        polls = [PollRun((name, 0), run.route_id, run.times, run.answered_at) for run in runs]
         answers = _of_witness((name, 0), polls)
         found.append(
             Answers(name, answers.snapshots, answers.collected_at, answers.contents, answers.names)

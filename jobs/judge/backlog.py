@@ -4,14 +4,13 @@ whether somebody reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from jobs.instants import Instant
 from jobs.judge.dossier import QueueOffsets
-from jobs.judge.evaluated import QueueKey
 
 #: So often at least the offset of a queue moves that somebody reads: an administrator who resets
 #: an offset, or a last commit of who had the queue before, moves it once.
@@ -50,14 +49,14 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     """
     if offsets is None:
         return NOT_KNOWN
-    end = _last_up_to(offsets, last_seen)
+    end = last_up_to(offsets, last_seen)
     if end < 0:
         return NOT_KNOWN
-    start = max(_last_up_to(offsets, first_seen), 0)
-    messages = _waiting(offsets, end)
+    start = max(last_up_to(offsets, first_seen), 0)
+    messages = waiting_at(offsets, end)
     if offsets.times[end] == offsets.times[start]:
         return Backlog(messages)
-    growth = messages - _waiting(offsets, start)
+    growth = messages - waiting_at(offsets, start)
     came = int(offsets.broker_offsets[end]) - int(offsets.broker_offsets[start])
     return Backlog(messages, growth, growth / came if came else None)
 
@@ -141,7 +140,7 @@ class _Intervals(NamedTuple):
 def _intervals(offsets: QueueOffsets, times: Iterable[tuple[Instant, Instant]]) -> _Intervals:
     moved = unmoved = kept_up = worked_off = 0
     for since, until in times:
-        start, end = np.searchsorted(offsets.times, since), _last_up_to(offsets, until) + 1
+        start, end = np.searchsorted(offsets.times, since), last_up_to(offsets, until) + 1
         waiting = offsets.broker_offsets[start:end] > offsets.consumer_offsets[start:end]
         came = np.diff(offsets.broker_offsets[start:end])
         steps = np.diff(offsets.consumer_offsets[start:end])
@@ -153,24 +152,11 @@ def _intervals(offsets: QueueOffsets, times: Iterable[tuple[Instant, Instant]]) 
     return _Intervals(moved, unmoved, kept_up, worked_off)
 
 
-def unread(offsets: Iterable[QueueOffsets]) -> Mapping[QueueKey, int]:
-    """By queue the messages that wait in it at its last poll; only queues in which some do.
-
-    A change of the route after which clients do not see such a queue any more leaves them unread.
-
-    >>> polls = QueueOffsets("T", "b", 5, np.array([1, 4]), np.array([10, 50]), np.array([10, 20]))
-    >>> unread([polls])
-    {('b', 5): 30}
-    """
-    waiting = {
-        (each.broker_name, each.queue_id): _waiting(each, -1) for each in offsets if each.times.size
-    }
-    return {queue: messages for queue, messages in waiting.items() if messages}
-
-
-def _last_up_to(offsets: QueueOffsets, time: Instant) -> int:
+def last_up_to(offsets: QueueOffsets, time: Instant) -> int:
+    """The place of the last poll up to a time; -1: there is none."""
     return int(np.searchsorted(offsets.times, time, side="right")) - 1
 
 
-def _waiting(offsets: QueueOffsets, poll: int) -> int:
+def waiting_at(offsets: QueueOffsets, poll: int) -> int:
+    """The messages that nobody had consumed at a poll."""
     return max(int(offsets.broker_offsets[poll]) - int(offsets.consumer_offsets[poll]), 0)

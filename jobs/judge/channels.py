@@ -18,7 +18,7 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
 from jobs.instants import SECOND, Instant
-from jobs.judge.answers import Answers, broker_answers
+from jobs.judge.answers import Answers
 from jobs.judge.dossier import Broker, ClientRun, Dossier, ListedMembers
 from jobs.schemas import NOT_ONLINE, RUNNING_INFO
 from rebalance_core.processes import confirmed_processes
@@ -54,17 +54,14 @@ class Channel(NamedTuple):
     first_seen: Instant
     last_seen: Instant
     gone_by: Instant | None
-    #: It is in the first list that the broker gave: it may be older.
-    is_first: bool
 
 
 def channels_of(
-    dossier: Dossier, answers: Sequence[Answers[Broker]] | None = None
+    dossier: Dossier, answers: Sequence[Answers[Broker]]
 ) -> Mapping[str, Sequence[Channel]]:
     """By client id its channels, of the ids that some broker lists more than once, or under several
     addresses over time.
     """
-    answers = broker_answers(dossier.polls) if answers is None else answers
     listed: dict[str, ListedMembers] = {}
     for name in {name for each in answers for name in each.names}:
         if name in dossier.list_members:
@@ -105,7 +102,6 @@ def _of_broker(
         if name in answers.names
     }
     open_: dict[tuple[str, str], Channel] = {}
-    is_first_list = True
     for first, last, name in _runs(answers):
         if name not in of_list and name != NOT_ONLINE:
             continue  # the answer has no list
@@ -114,10 +110,9 @@ def _of_broker(
             yield open_.pop(connection)._replace(gone_by=first)
         for client_id, client_addr in here:
             channel = open_.get((client_id, client_addr)) or Channel(
-                answers.witness, client_id, client_addr, first, last, None, is_first_list
+                answers.witness, client_id, client_addr, first, last, None
             )
             open_[client_id, client_addr] = channel._replace(last_seen=last)
-        is_first_list = False
     yield from open_.values()
 
 
@@ -154,10 +149,6 @@ class ProcessCounts:
         """
         found = (of_id.at(polls) for _, of_id in sorted(self._of_id.items()))
         return tuple(each for each in found if each is not None)
-
-    def __bool__(self) -> bool:
-        """Whether a broker lists an id more than once at some time."""
-        return bool(self._of_id)
 
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:

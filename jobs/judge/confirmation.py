@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
 from jobs.instants import Instant
 from jobs.judge.evaluated import QueueKey
+from jobs.judge.extents import Extent
 from jobs.judge.findings import QueueFinding
 from jobs.judge.holdings import Holding
 from rebalance_core.findings import CERTAIN, DUPLICATE
-
-
-@dataclass(frozen=True)
-class HeldOfQueue:
-    """What the processes held of one queue; all instants are those of rounds, ascending.
-
-    A process that broadcasts reads every queue for itself, and holds none for the group.
-    """
-
-    #: A process held it, no change before explaining that.
-    settled: Sequence[Instant]
-    #: Two processes held it, or more.
-    shared: Sequence[Instant]
-    #: All processes answered and none held it.
-    unheld: Sequence[Instant]
-    #: The periods of logs whose result has it, once no change explains it, by their start.
-    results: Sequence[Holding]
 
 
 @dataclass
@@ -62,49 +46,41 @@ class Round:
 
 @dataclass(frozen=True)
 class HoldingsOfTopic:
-    """What the processes had of one topic, found by queue and time."""
+    """What the processes had of one topic, found by queue and time.
+
+    A process that broadcasts reads every queue for itself, and holds none for the group.
+    """
 
     holdings: Sequence[Holding]
-    _queues: dict[QueueKey, HeldOfQueue] = field(default_factory=dict)
 
-    def of_queue(self, queue: QueueKey) -> HeldOfQueue:
-        """Who had the queue, and when. Made when it is asked for: most queues have no finding."""
-        if queue not in self._queues:
-            self._queues[queue] = self._of_queue(queue)
-        return self._queues[queue]
-
-    def _of_queue(self, queue: QueueKey) -> HeldOfQueue:
-        holders = self.holders(queue)
-        answered = Counter(round_ for each in holders for round_ in each.answered)
-        held = {round_ for each in holders for round_ in each.rounds}
-        return HeldOfQueue(
-            settled=sorted({time for each in holders if each.is_settled for time in each.moments}),
-            shared=sorted(
-                self.rounds[round_].moment
-                for round_, processes in answered.items()
-                if processes > 1 and self.rounds[round_].is_of_one_phase
-            ),
-            unheld=[
-                each.moment
-                for round_, each in self.rounds.items()
-                if each.is_complete and round_ not in held
-            ],
-            results=sorted(
-                (each for each in holders if each.process.is_log and each.is_settled),
-                key=lambda each: (each.since, each.until, each.process.client_id),
-            ),
+    def shared(self, queue: QueueKey, time: Extent) -> bool:
+        """Whether two processes held the queue in a round of that time, or more."""
+        answered = Counter(round_ for each in self.holders(queue) for round_ in each.answered)
+        return any(
+            each.is_of_one_phase and answered[round_] > 1 for round_, each in self.within(time)
         )
+
+    def unheld(self, queue: QueueKey, time: Extent) -> bool:
+        """Whether in a round of that time all processes answered and none held the queue."""
+        held = {round_ for each in self.holders(queue) for round_ in each.rounds}
+        return any(each.is_complete and round_ not in held for round_, each in self.within(time))
+
+    def is_settled(self, time: Extent) -> bool:
+        """Whether in a complete round of that time no change explains what the processes hold."""
+        return any(each.is_complete and each.is_settled for _, each in self.within(time))
+
+    def is_held(self, queue: QueueKey, time: Extent) -> bool:
+        """Whether a process held the queue then, no change before explaining that."""
+        return any(each.is_settled and time.those_of(each.moments) for each in self.holders(queue))
+
+    def within(self, time: Extent) -> Sequence[tuple[Instant, Round]]:
+        """The rounds whose last answers came in that time."""
+        first = bisect_left(self._in_time, time.first_seen, key=_moment)
+        return self._in_time[first : bisect_right(self._in_time, time.last_seen, key=_moment)]
 
     def holders(self, queue: QueueKey) -> Sequence[Holding]:
         """Each time that a process held the queue for the group, and could read it."""
         return self._holders.get(queue, ())
-
-    @cached_property
-    def settled(self) -> Sequence[Instant]:
-        """The complete rounds in which no change explains what the processes hold."""
-        return [
-            each.moment for each in self.rounds.values() if each.is_complete and each.is_settled
-        ]
 
     @cached_property
     def rounds(self) -> Mapping[Instant, Round]:
@@ -116,11 +92,15 @@ class HoldingsOfTopic:
                 if found is None:
                     found = rounds[round_] = Round(moment, set(), 0, 0, True)
                 found.moment = max(found.moment, moment)
-                found.positions.add(each.position)
+                found.positions.add(each.phase.position)
                 found.answered += 1
-                found.processes = max(found.processes, each.processes)
+                found.processes = max(found.processes, each.phase.verdict.processes)
                 found.is_settled &= each.is_settled
-        return dict(sorted(rounds.items(), key=lambda each: each[1].moment))
+        return dict(sorted(rounds.items(), key=_moment))
+
+    @cached_property
+    def _in_time(self) -> Sequence[tuple[Instant, Round]]:
+        return list(self.rounds.items())
 
     @cached_property
     def _holders(self) -> Mapping[QueueKey, Sequence[Holding]]:
@@ -131,6 +111,10 @@ class HoldingsOfTopic:
                     if queue[0] not in each.beyond_reach:
                         holders[queue].append(each)
         return holders
+
+
+def _moment(of_round: tuple[Instant, Round]) -> Instant:
+    return of_round[1].moment
 
 
 #: By topic.
@@ -157,35 +141,29 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     """
     if episode.topic not in index:
         return None
-    of_topic = index[episode.topic]
-    of_queue = of_topic.of_queue(episode.queue)
+    of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
     is_duplicate = episode.kind == DUPLICATE
-    if _any_in_run(of_queue.shared if is_duplicate else of_queue.unheld, episode):
+    if of_topic.shared(queue, time) if is_duplicate else of_topic.unheld(queue, time):
         return True
-    if _any_in_run(of_topic.settled if is_duplicate else of_queue.settled, episode):
+    if of_topic.is_settled(time) if is_duplicate else of_topic.is_held(queue, time):
         return False if episode.certainty == CERTAIN else None
-    if is_duplicate and _results_overlap(of_queue.results, episode):
-        return True
-    return None
+    return True if is_duplicate and _results_overlap(of_topic.holders(queue), episode) else None
 
 
-def _any_in_run(times: Sequence[Instant], episode: QueueFinding) -> bool:
-    place = bisect_left(times, episode.first_seen)
-    return place < len(times) and times[place] <= episode.last_seen
-
-
-def _results_overlap(results: Sequence[Holding], episode: QueueFinding) -> bool:
+def _results_overlap(holders: Iterable[Holding], episode: QueueFinding) -> bool:
     """Whether the results of two processes of claimants have the queue at one time of the run.
 
-    In the order of their starts, two that overlap have neighbours between them that do; and they
-    are of two processes, for one has no two at a time.
+    A result is the period of a log that has it, once no change explains it. In the order of their
+    starts, two that overlap have neighbours between them that do; and they are of two processes,
+    for one has no two at a time.
     """
     claimants = {claimant.client_id for claimant in episode.claimants}
-    claimed = [
-        each
-        for each in results
-        if each.process.client_id in claimants
-        and each.since <= episode.last_seen
-        and each.until >= episode.first_seen
-    ]
-    return any(one.until >= following.since for one, following in pairwise(claimed))
+    claimed = sorted(
+        (each.first_seen, each.last_seen)
+        for each in holders
+        if each.process.is_log
+        and each.is_settled
+        and each.process.client_id in claimants
+        and episode.overlaps(each)
+    )
+    return any(last_seen >= following for (_, last_seen), (following, _) in pairwise(claimed))

@@ -29,15 +29,10 @@ class PollRun(NamedTuple):
     #: comes in another run, and this one has the times of the answers.
     answer: str
     times: tuple[Instant, ...]
-    #: When the broker answered, in the same order; none where all were asked at their snapshot.
-    collected_at: tuple[Instant, ...] = ()
+    #: When the broker answered, in the same order; where that was not collected, the snapshot.
+    answered_at: tuple[Instant, ...]
     #: The address that was asked; None where that was not collected.
     broker_addr: str | None = None
-
-    @property
-    def answered_at(self) -> tuple[Instant, ...]:
-        """When each answer came, as far as that was collected; else its snapshot."""
-        return self.collected_at or self.times
 
 
 class ListedMembers(NamedTuple):
@@ -65,13 +60,8 @@ class RouteRun(NamedTuple):
     route_id: str
     brokers: tuple[RouteBrokerRow, ...]
     times: tuple[Instant, ...]
-    #: When the nameserver answered, in the same order; none where all were asked at their snapshot.
-    collected_at: tuple[Instant, ...] = ()
-
-    @property
-    def answered_at(self) -> tuple[Instant, ...]:
-        """When each answer came, as far as that was collected; else its snapshot."""
-        return self.collected_at or self.times
+    #: When the nameserver answered, in the same order; where that was not collected, the snapshot.
+    answered_at: tuple[Instant, ...]
 
 
 class HeldQueue(NamedTuple):

@@ -14,9 +14,11 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from jobs.instants import Instant
+from jobs.judge.dossier import ClientRun
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.extents import persistence
-from jobs.judge.holdings import Holding
+from jobs.judge.holdings import Holding, Process
+from jobs.judge.tables import Row
 from jobs.kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED, PERSISTENT
 
 SHARE_KEPT = "SHARE_KEPT"
@@ -26,12 +28,8 @@ class Drift(NamedTuple):
     """A row of ``allocation_drift``: a process, a queue and a time in which it drifted so."""
 
     topic: str
-    client_id: str
-    source: str
-    start_timestamp: Instant | None
-    process: str | None
-    broker_name: str
-    queue_id: int
+    process: Process
+    queue: QueueKey
     drift: str
     #: The largest share of the views under which the queue was computed for the process.
     probability: float
@@ -40,18 +38,30 @@ class Drift(NamedTuple):
     observations: int
     persistence: str
     attributed_to: str | None
-    queue_count: int | None
-    client_count: int | None
+    #: What the process reported when it drifted last.
+    run: ClientRun
 
     @property
-    def queue(self) -> QueueKey:
-        """The queue that drifts."""
-        return self.broker_name, self.queue_id
+    def client_id(self) -> str:
+        """Who drifts."""
+        return self.process.client_id
 
     @property
     def lasts(self) -> bool:
         """Whether it is more than a moment."""
         return self.persistence == PERSISTENT
+
+    def row(self) -> Row:
+        """The row, but for its group."""
+        broker_name, queue_id = self.queue
+        return {
+            **self._asdict(),
+            **self.process._asdict(),
+            "broker_name": broker_name,
+            "queue_id": queue_id,
+            "queue_count": self.run.queue_count,
+            "client_count": self.run.client_count,
+        }
 
 
 class _Shown(NamedTuple):
@@ -72,7 +82,7 @@ def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Dr
     explains is not explained by it. A process that broadcasts reads every queue, whatever is
     computed. ``holdings`` are those of ``find_holdings``, in its order.
     """
-    compared = (each for each in holdings if each.is_computed and not each.broadcasts)
+    compared = (each for each in holdings if each.phase.is_computed and not each.broadcasts)
     return [
         _drift(drift, queue, shown, persistence_seconds)
         for _, of_process in groupby(compared, key=attrgetter("process", "topic"))
@@ -113,7 +123,7 @@ def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, 
     """
     views = [view.queues for view in holding.computed]
     if holding.has_lengths_of_phase:
-        lengths = holding.queue_count, holding.client_count
+        lengths = holding.run.queue_count, holding.run.client_count
         fitting = [
             view.queues
             for view in holding.computed
@@ -136,22 +146,17 @@ def _probability(holding: Holding, queue: QueueKey) -> float:
 
 
 def _drift(drift: str, queue: QueueKey, shown: list[_Shown], persistence_seconds: int) -> Drift:
-    last, process = shown[-1].holding, shown[-1].holding.process
-    first_seen, last_seen = shown[0].holding.since, last.until
+    first_seen, last = shown[0].holding.first_seen, shown[-1].holding
     return Drift(
         last.topic,
-        process.client_id,
-        process.source,
-        process.start_timestamp,
-        process.process,
-        *queue,
+        last.process,
+        queue,
         drift,
         max(_probability(each.holding, queue) for each in shown),
         first_seen,
-        last_seen,
+        last.last_seen,
         sum(each.holding.observations for each in shown),
-        persistence(first_seen, last_seen, persistence_seconds),
+        persistence(first_seen, last.last_seen, persistence_seconds),
         shown[-1].attributed_to,
-        last.queue_count,
-        last.client_count,
+        last.run,
     )

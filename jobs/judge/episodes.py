@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import fsum
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from jobs.instants import SECOND, Instant
+from jobs.instants import SECOND
 from jobs.judge.case import Case
 from jobs.judge.evaluated import FoundQueue, FoundStacked, QueueKey
-from jobs.judge.extents import Episode, Part, Run, Sighting, extent_of, find_episodes, runs_of
+from jobs.judge.extents import (
+    Episode,
+    Part,
+    Run,
+    Sighting,
+    episodes_of,
+    extent_of,
+    find_episodes,
+    runs_of,
+)
 from jobs.judge.findings import Fault, Found, QueueFinding, StackedEpisode
 from jobs.judge.timeline import Phase, Timeline
 from jobs.kinds import OF_ONE_CLIENT, TRANSIENT
+from rebalance_core.faults import Fault as FoundFault
 from rebalance_core.findings import CERTAIN, POSSIBLE
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
 
@@ -47,14 +57,13 @@ def faults_of_states(case: Case, found: Found) -> Found:
 
 def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFinding]:
     """The episodes of each kind and queue of a topic, whatever the certainty."""
-    sightings = [
-        Sighting((finding.kind, finding.queue), run, (phase, finding))
-        for phase, run in zip(timeline.phases, timeline.runs, strict=True)
-        for finding in phase.evaluated.findings
-    ]
+    shown = (
+        [((each.kind, each.queue), (phase, each)) for each in phase.evaluated.findings]
+        for phase in timeline.phases
+    )
     return [
         _queue_finding(timeline.topic, episode, persistence_seconds)
-        for episode in find_episodes(sightings, timeline.counted, persistence_seconds)
+        for episode in episodes_of(timeline.runs, shown, persistence_seconds)
     ]
 
 
@@ -131,35 +140,24 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
     Where a fault shows on no queue is another matter than where it does: its findings say how bad
     the one is, and nothing but the fault itself the other.
     """
-    sightings = [
-        Sighting(
-            (
-                fault.queues_affected > 0,
-                fault.fault,
-                fault.client_ids if fault.fault in OF_ONE_CLIENT else (),
-            ),
-            run,
-            fault,
-        )
-        for phase, run in zip(timeline.phases, timeline.runs, strict=True)
-        for fault in phase.evaluated.faults
-    ]
-    for episode in find_episodes(sightings, timeline.counted, persistence_seconds):
+
+    def key_of(fault: FoundFault) -> tuple[bool, str, tuple[str, ...]]:
+        client_ids = fault.client_ids if fault.fault in OF_ONE_CLIENT else ()
+        return fault.queues_affected > 0, fault.fault, client_ids
+
+    shown = ([(key_of(each), each) for each in phase.evaluated.faults] for phase in timeline.phases)
+    for episode in episodes_of(timeline.runs, shown, persistence_seconds):
         extent, last = episode.extent, episode.shown[-1]
         if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
             [(run, fault.client_ids) for _, run, fault in episode.sightings], persistence_seconds
         ):
             extent = extent._replace(persistence=TRANSIENT)
         most = max(each.queues_affected for each in episode.shown)
-        yield Fault(timeline.topic, extent, **last._replace(queues_affected=most)._asdict())
+        yield Fault(timeline.topic, extent, **vars(last) | {"queues_affected": most})
 
 
-class _ShownId(NamedTuple):
-    """What one phase, or several put together, show of a stacked id."""
-
-    topics: tuple[str, ...]
-    last_seen: Instant
-    stacked: FoundStacked
+#: A phase that shows an id stacked.
+_ShownId = tuple[Phase, FoundStacked]
 
 
 def stacked_ids(case: Case, found: Found) -> Found:
@@ -187,31 +185,20 @@ def stacked_episodes(
                 by_run[phase.group_run, phase.watch][timeline.topic].append(phase)
     in_time = [by_topic for _, by_topic in sorted(by_run.items(), key=itemgetter(0))]
     runs = runs_of([_part(by_topic.values()) for by_topic in in_time])
-    sightings = [
-        Sighting(client_id, run, shown)
-        for run, by_topic in zip(runs, in_time, strict=True)
-        for client_id, shown in _shown_ids(by_topic)
-    ]
-    counted = runs[-1].after if runs else 0
-    for episode in find_episodes(sightings, counted, persistence_seconds):
-        whole = _merge(episode.shown, max)
-        yield StackedEpisode(whole.topics, episode.extent, whole.stacked)
+    for episode in episodes_of(runs, map(_shown_ids, in_time), persistence_seconds):
+        topics = _union([phase.topic for phase, _ in shown] for shown in episode.shown)
+        yield StackedEpisode(topics, episode.extent, _whole(episode.shown))
 
 
-def _shown_ids(by_topic: Mapping[str, Sequence[Phase]]) -> Iterator[tuple[str, _ShownId]]:
-    """The stacked ids of a run of the group's lists.
-
-    A run is cut where a topic's route changes: its parts follow each other, so that the most of
-    them counts; its topics are at the same time, so that their queues add up.
-    """
-    of_ids: dict[str, dict[str, list[_ShownId]]] = defaultdict(lambda: defaultdict(list))
-    for topic, phases in by_topic.items():
-        for phase in phases:
-            for stacked in phase.evaluated.stacked:
-                shown = _ShownId((topic,), phase.last_seen, stacked)
-                of_ids[stacked.client_id][topic].append(shown)
-    for client_id, of_topics in of_ids.items():
-        yield client_id, _merge([_merge(shown, max) for shown in of_topics.values()], sum)
+def _shown_ids(
+    by_topic: Mapping[str, Sequence[Phase]],
+) -> Iterable[tuple[str, Sequence[_ShownId]]]:
+    """The stacked ids of a run of the group's lists, each with all that the run shows of it."""
+    of_ids: dict[str, list[_ShownId]] = defaultdict(list)
+    for phase in chain.from_iterable(by_topic.values()):
+        for stacked in phase.evaluated.stacked:
+            of_ids[stacked.client_id].append((phase, stacked))
+    return of_ids.items()
 
 
 def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
@@ -229,24 +216,30 @@ def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
     )
 
 
-def _merge(shown: Sequence[_ShownId], queues: Callable[[Iterable[int]], int]) -> _ShownId:
-    """All of it as one: every value, and of numbers the most; ``queues`` joins those of queues."""
-    if len(shown) == 1:
-        return shown[0]
-    every = [each.stacked for each in shown]
-    most = max(shown, key=lambda each: (each.stacked.processes, each.last_seen)).stacked
-    return _ShownId(
-        topics=_union(each.topics for each in shown),
-        last_seen=max(each.last_seen for each in shown),
-        stacked=most._replace(
-            client_addrs=_union(each.client_addrs for each in every),
-            versions=_union(each.versions for each in every),
-            languages=_union(each.languages for each in every),
-            slots_wasted=max(each.slots_wasted for each in every),
-            queues_duplicated=queues(each.queues_duplicated for each in every),
-            queues_orphaned=queues(each.queues_orphaned for each in every),
-        ),
+def _whole(runs: Sequence[Sequence[_ShownId]]) -> FoundStacked:
+    """All that the runs show of an id: every value, and of numbers the most."""
+    every = [stacked for shown in runs for _, stacked in shown]
+    _, most = max(chain(*runs), key=lambda each: (each[1].processes, each[0].last_seen))
+    return most._replace(
+        client_addrs=_union(each.client_addrs for each in every),
+        versions=_union(each.versions for each in every),
+        languages=_union(each.languages for each in every),
+        slots_wasted=max(each.slots_wasted for each in every),
+        queues_duplicated=max(_of_topics(each, "queues_duplicated") for each in runs),
+        queues_orphaned=max(_of_topics(each, "queues_orphaned") for each in runs),
     )
+
+
+def _of_topics(shown: Iterable[_ShownId], column: str) -> int:
+    """The queues of all topics in one run.
+
+    A run is cut where a topic's route changes: its parts follow each other, so that the most of
+    them counts; its topics are at the same time, so that their queues add up.
+    """
+    most: Counter[str] = Counter()
+    for phase, stacked in shown:
+        most[phase.topic] = max(most[phase.topic], getattr(stacked, column))
+    return most.total()
 
 
 def _union(parts: Iterable[Iterable[Value]]) -> tuple[Value, ...]:

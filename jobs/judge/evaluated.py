@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from rebalance_core.findings import Evaluation
+from rebalance_core.faults import Fault
+from rebalance_core.findings import Claimant, Evaluation
 
 #: (broker name, queue id).
 QueueKey = tuple[str, int]
 
 
-class Claimant(NamedTuple):
-    """Who claims a queue."""
-
-    client_id: str
-    processes: int
-    probability: float
-
-
-class FoundQueue(NamedTuple):
-    """A queue that is ORPHANED or DUPLICATE in the situation."""
+@dataclass(frozen=True)
+class FoundQueue:
+    """A queue that is ORPHANED or DUPLICATE."""
 
     kind: str
     queue: QueueKey
@@ -29,30 +23,6 @@ class FoundQueue(NamedTuple):
     probability: float
     claimants: tuple[Claimant, ...]
     causes: tuple[str, ...]
-
-
-class Move(NamedTuple):
-    """A queue that changes hands with a repair."""
-
-    broker_name: str
-    queue_id: int
-    before: list[str]
-    after: list[str]
-
-
-class FoundFault(NamedTuple):
-    """A fault of the situation."""
-
-    fault: str
-    evidence: str
-    remedy: str
-    client_ids: tuple[str, ...]
-    client_addrs: tuple[str, ...]
-    broker_names: tuple[str, ...]
-    queues_affected: int
-    findings_cleared: int
-    findings_left: int
-    moves: tuple[Move, ...]
 
 
 class FoundStacked(NamedTuple):
@@ -99,11 +69,7 @@ class Evaluated:
     verdict: Evaluation
     nameservers: int
     findings: tuple[FoundQueue, ...]
-    faults: tuple[FoundFault, ...]
+    faults: tuple[Fault, ...]
     stacked: tuple[FoundStacked, ...]
     unreadable: tuple[QueueKey, ...]
     allocations: Callable[[], tuple[Allocated, ...]] = tuple
-
-    def with_allocations(self, allocations: Callable[[], tuple[Allocated, ...]]) -> Evaluated:
-        """The same, with what makes its allocations."""
-        return replace(self, allocations=allocations)

@@ -14,21 +14,12 @@ from typing import Any, NamedTuple
 from jobs.contents import MEMBER_FACTS
 from jobs.judge.allocations import AllocationBuilder, AllocationRows
 from jobs.judge.dossier import Broker, RouteBrokerRow
-from jobs.judge.evaluated import (
-    Claimant,
-    Evaluated,
-    FoundFault,
-    FoundQueue,
-    FoundStacked,
-    Move,
-    QueueKey,
-)
+from jobs.judge.evaluated import Evaluated, FoundQueue, FoundStacked, QueueKey
 from jobs.judge.situations import Situation
 from jobs.schemas import NO_ANSWER, NOT_ONLINE
 from rebalance_core import (
     ClientList,
     Evaluation,
-    Fault,
     Member,
     MessageQueue,
     RouteBroker,
@@ -43,7 +34,6 @@ from rebalance_core import (
     parse_client_id,
 )
 from rebalance_core import Situation as CoreSituation
-from rebalance_core.findings import Finding
 from rebalance_core.state import CLUSTERING, SURE, ProcessCount
 from rebalance_core.texts import Text
 
@@ -248,7 +238,7 @@ class Verdicts(NamedTuple):
     def by_id(self) -> dict[str, Evaluated]:
         """By situation, each with its allocations."""
         return {
-            situation_id: each.with_allocations(self.allocations.of(place))
+            situation_id: replace(each, allocations=self.allocations.of(place))
             for place, (situation_id, each) in enumerate(self.evaluated)
         }
 
@@ -298,8 +288,18 @@ def to_evaluated(evaluation: Evaluation, situation: CoreSituation) -> Evaluated:
     return Evaluated(
         verdict=replace(evaluation, findings=(), allocations=(), stacked=(), unreadable=()),
         nameservers=len(situation.state.topic_routes),
-        findings=tuple(_finding(each, causes.names(each)) for each in evaluation.findings),
-        faults=tuple(map(_fault, find_faults(situation, evaluation, causes))),
+        findings=tuple(
+            FoundQueue(
+                each.kind,
+                _key(each.queue),
+                each.certainty,
+                each.probability,
+                each.claimants,
+                tuple(causes.names(each)),
+            )
+            for each in evaluation.findings
+        ),
+        faults=find_faults(situation, evaluation, causes),
         stacked=_stacked(evaluation.stacked, situation.state),
         unreadable=tuple(map(_key, evaluation.unreadable)),
     )
@@ -307,34 +307,6 @@ def to_evaluated(evaluation: Evaluation, situation: CoreSituation) -> Evaluated:
 
 def _key(queue: MessageQueue) -> QueueKey:
     return queue.broker_name, queue.queue_id
-
-
-def _finding(finding: Finding, causes: Iterable[str]) -> FoundQueue:
-    return FoundQueue(
-        finding.kind,
-        _key(finding.queue),
-        finding.certainty,
-        finding.probability,
-        tuple(
-            Claimant(each.client_id, each.processes, each.probability) for each in finding.claimants
-        ),
-        tuple(causes),
-    )
-
-
-def _fault(fault: Fault) -> FoundFault:
-    return FoundFault(
-        fault.fault,
-        fault.evidence,
-        fault.remedy,
-        tuple(fault.client_ids),
-        tuple(fault.client_addrs),
-        tuple(fault.broker_names),
-        fault.queues_affected,
-        fault.cleared,
-        fault.left,
-        tuple(Move(*_key(each.queue), list(each.before), list(each.after)) for each in fault.moves),
-    )
 
 
 def _stacked(effects: tuple[StackedEffect, ...], state: State) -> tuple[FoundStacked, ...]:

@@ -12,18 +12,21 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+
+import numpy as np
 
 from jobs.finding_ids import event_id
 from jobs.instants import SECOND, Instant
 from jobs.judge.brokers import Absence, address_changes, topics_by_broker
 from jobs.judge.case import Case
 from jobs.judge.dossier import ClientRun, Dossier, RouteBrokerRow
-from jobs.judge.extents import usual_gap, usual_gap_but_for_one
+from jobs.judge.extents import together, usual_gap, usual_gap_but_for_one
 from jobs.judge.routes import RouteChange, readable_queues
 from jobs.judge.situations import Period
+from jobs.judge.stalls import spans
 from jobs.judge.tables import Row
 from jobs.judge.words import clock
 from jobs.kinds import (
@@ -82,10 +85,6 @@ _OF_BROKERS = (MASTER_LEFT, BROKER_ADDRESS_CHANGED)
 _OF_THE_GROUP = (GROUP_DEPLOYED, GROUP_SCALED)
 _RANK = {kind: place for place, kind in enumerate(EVENT_KINDS)}
 _EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *EVENT_KINDS)))
-#: The tables whose rows name their event.
-
-
-Step = TypeVar("Step")
 
 
 class Event(NamedTuple):
@@ -176,16 +175,11 @@ def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterato
     has just been started, or its brokers do not reach it.
     """
     for topic, periods in by_topic.items():
-        since: dict[str, list[Period]] = defaultdict(list)
-        for period in periods:
-            others = _that_differ(period.situation.routes)
-            for addr in [*since]:
-                if addr not in others:
-                    yield from _differed(topic, addr, since.pop(addr), period.first_seen)
-            for addr in others:
-                since[addr].append(period)
-        for addr, of_addr in since.items():
-            yield from _differed(topic, addr, of_addr, None)
+        others = [_that_differ(period.situation.routes) for period in periods]
+        for addr in sorted(set().union(*others)):
+            for start, end in spans(np.array([addr in each for each in others])):
+                ends = periods[end].first_seen if end < len(periods) else None
+                yield from _differed(topic, addr, periods[start:end], ends)
 
 
 _Routes = Sequence[tuple[str, Sequence[RouteBrokerRow]]]
@@ -273,7 +267,7 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         if now != known:
             steps.append((change.first_seen, known, now))
         known = now
-    for of_one in _chains(steps, lambda step: step[0], _SETTLED):
+    for of_one in together(steps, _time, _SETTLED):
         (begins, before, _), (ends, _, now) = of_one[0], of_one[-1]
         was, is_ = sum(before.values()), sum(now.values())
         if before == now:
@@ -373,9 +367,9 @@ def members_that_changed(
         if not one.client_ids <= later.client_ids
         or not any(each <= later.since <= each + _SETTLED for each in began)
     ]
-    steps = sorted([*left, *[(since, frozenset({each})) for since, each in restarted]], key=_first)
+    steps = [*left, *[(since, frozenset({each})) for since, each in restarted]]
     since = [each.since for each in in_time]
-    for of_one in _chains(steps, _first, max(_ONE_DEPLOY, _ROUNDS_OF_ONE * round_)):
+    for of_one in together(steps, _time, max(_ONE_DEPLOY, _ROUNDS_OF_ONE * round_)):
         begins, ends = of_one[0][0], of_one[-1][0]
         before = in_time[max(bisect_left(since, begins) - 1, 0)].client_ids
         now = in_time[bisect_right(since, ends) - 1].client_ids
@@ -398,25 +392,8 @@ def members_that_changed(
         yield Event(kind, group, begins, ends, ends, what, evidence)
 
 
-def _first(step: tuple[Instant, frozenset[str]]) -> Instant:
-    return step[0]
-
-
-def _chains(
-    steps: Iterable[Step], time_of: Callable[[Step], Instant], apart: Instant
-) -> list[list[Step]]:
-    """The steps, in time, put together where one follows another at most so far apart.
-
-    >>> _chains([1, 2, 9], lambda step: step, 5)
-    [[1, 2], [9]]
-    """
-    found: list[list[Step]] = []
-    for step in steps:
-        if found and time_of(step) - time_of(found[-1][-1]) <= apart:
-            found[-1].append(step)
-        else:
-            found.append([step])
-    return found
+def _time(step: tuple[Instant, *tuple[object, ...]]) -> tuple[Instant, Instant]:
+    return step[0], step[0]
 
 
 def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str]) -> Iterator[Row]:
@@ -451,12 +428,10 @@ def _row(cluster: str, event: Event, groups: Sequence[str]) -> Row:
         "event_id": event_id(cluster, event.kind, event.subject),
         "cluster": cluster,
         **event._asdict(),
-        "groups_touched": len(groups),
         "groups": sorted(groups),
         "groups_left_out": 0,
         "queues_lost": 0,
         "queues_read_twice": 0,
-        "findings": 0,
         "finding_ids": [],
     }
 
@@ -469,23 +444,15 @@ def merged(rows: Iterable[Row]) -> list[Row]:
     by_subject: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in rows:
         by_subject[row["cluster"], row["kind"], row["subject"]].append(row)
-    events = [_event(same) for each in by_subject.values() for same in _overlapping(each)]
+    events = [_event(same) for each in by_subject.values() for same in together(each, _span)]
     return sorted(
         events,
         key=lambda row: (row["begins"], row["cluster"], _RANK[row["kind"]], row["subject"]),
     )
 
 
-def _overlapping(rows: Iterable[Row]) -> list[list[Row]]:
-    """The rows of one subject whose times touch each other, in time."""
-    found: list[list[Row]] = []
-    until: Instant = 0
-    for row in sorted(rows, key=lambda each: each["begins"]):
-        if not found or row["begins"] > until:
-            found.append([])
-        found[-1].append(row)
-        until = max(until, row["last_seen"], row["ends"] or 0)
-    return found
+def _span(row: Row) -> tuple[Instant, Instant]:
+    return row["begins"], max(row["last_seen"], row["ends"] or 0)
 
 
 def _event(rows: Sequence[Row]) -> Row:

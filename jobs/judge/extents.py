@@ -12,17 +12,19 @@ by turns it is the long one, and of ten gaps one or two that are twice as long d
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from statistics import median_low
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from jobs.instants import SECOND, Instant
 from jobs.kinds import PERSISTENT, TRANSIENT
 
 Key = TypeVar("Key")
 Shown = TypeVar("Shown")
+Item = TypeVar("Item")
 
 #: What was gone for longer has ended: a person who looked at it then found nothing wrong.
 _LONGEST_GAP = 30 * 60 * SECOND
@@ -33,7 +35,7 @@ class Part(NamedTuple):
 
     ``counts``: what its snapshots do not show was not there. Else they show too little for that,
     and do not count. ``watch``: the number of the watch that it is in (see
-    ``intervals.watches``); it is in one alone.
+    ``watches``); it is in one alone.
     """
 
     first_seen: Instant
@@ -59,6 +61,18 @@ class Run(NamedTuple):
     watch: int
 
 
+class Timed(Protocol):
+    """What is there for a time."""
+
+    @property
+    def first_seen(self) -> Instant:
+        """Its beginning."""
+
+    @property
+    def last_seen(self) -> Instant:
+        """Its end, included."""
+
+
 class Extent(NamedTuple):
     """The time of an episode."""
 
@@ -74,6 +88,19 @@ class Extent(NamedTuple):
     def lasts(self) -> bool:
         """Whether it is more than a deploy or a restart."""
         return self.persistence == PERSISTENT
+
+    def overlaps(self, other: Timed) -> bool:
+        """Whether both were there at some time."""
+        return self.first_seen <= other.last_seen and other.first_seen <= self.last_seen
+
+    def those_of(self, moments: Sequence[Instant]) -> Sequence[Instant]:
+        """The moments, ascending, that are in it.
+
+        >>> Extent(2, 5, 1, PERSISTENT, ongoing=True).those_of([1, 2, 5, 6])
+        [2, 5]
+        """
+        first = bisect_left(moments, self.first_seen)
+        return moments[first : bisect_right(moments, self.last_seen)]
 
 
 class Sighting(NamedTuple, Generic[Key, Shown]):
@@ -95,6 +122,18 @@ class Episode(NamedTuple, Generic[Key, Shown]):
     def shown(self) -> list[Shown]:
         """What each of the sightings shows, in time."""
         return [each.shown for each in self.sightings]
+
+
+def episodes_of(
+    runs: Sequence[Run], shown: Iterable[Iterable[tuple[Key, Shown]]], persistence_seconds: int
+) -> Iterator[Episode[Key, Shown]]:
+    """The episodes of a window; ``shown``: by run what it shows, by key. See ``find_episodes``."""
+    sightings = [
+        Sighting(key, run, each)
+        for run, of_run in zip(runs, shown, strict=True)
+        for key, each in of_run
+    ]
+    return find_episodes(sightings, runs[-1].after if runs else 0, persistence_seconds)
 
 
 def find_episodes(
@@ -123,6 +162,31 @@ def widest(extents: Sequence[Extent]) -> Extent:
         any(each.ongoing for each in extents),
         max(each.share_of_time for each in extents),
     )
+
+
+def together(
+    items: Iterable[Item],
+    time_of: Callable[[Item], tuple[Instant, Instant]],
+    apart: Instant = 0,
+) -> list[list[Item]]:
+    """The items by their beginnings, put together where one begins at most ``apart`` after the
+    latest end of those before it; ``time_of``: when an item begins and ends.
+
+    >>> together([(1, 5), (9, 9), (2, 3), (5, 6)], lambda each: each)
+    [[(1, 5), (2, 3), (5, 6)], [(9, 9)]]
+    >>> together([1, 2, 9], lambda each: (each, each), apart=5)
+    [[1, 2], [9]]
+    """
+    found: list[list[Item]] = []
+    until: Instant = 0
+    for item in sorted(items, key=lambda each: time_of(each)[0]):
+        begins, ends = time_of(item)
+        if not found or begins - until > apart:
+            found.append([])
+            until = ends
+        found[-1].append(item)
+        until = max(until, ends)
+    return found
 
 
 def runs_of(parts: Sequence[Part]) -> list[Run]:

@@ -12,9 +12,10 @@ from typing import ClassVar, TypeAlias
 
 from jobs.instants import Instant
 from jobs.judge.backlog import NOT_KNOWN, Backlog
-from jobs.judge.evaluated import Claimant, FoundStacked, Move, QueueKey
-from jobs.judge.extents import Extent
+from jobs.judge.evaluated import FoundQueue, FoundStacked, QueueKey
+from jobs.judge.extents import Extent, Timed
 from jobs.kinds import INFO, STACKED, STALLED
+from rebalance_core.faults import Fault as FoundFault
 from rebalance_core.findings import POSSIBLE
 from rebalance_core.repairs import STALE_CHANNEL
 
@@ -36,33 +37,28 @@ class _OfTopic:
         """The last snapshot that shows it."""
         return self.extent.last_seen
 
-    def overlaps(self, other: _OfTopic) -> bool:
+    def overlaps(self, other: Timed) -> bool:
         """Whether both were there at some time."""
-        return self.first_seen <= other.last_seen and other.first_seen <= self.last_seen
+        return self.extent.overlaps(other)
 
 
 @dataclass(frozen=True)
-class QueueFinding(_OfTopic):
+class QueueFinding(FoundQueue, _OfTopic):
     """One queue, orphaned or duplicate, over an episode that may have gaps: see ``extents``.
 
     Worked example: the queue has no owner at 10:00, 10:01 and 10:03 for certain and at 10:04 with a
     probability of 0.6. The episode is from 10:00 to 10:04, CERTAIN (3 of 4 snapshots are), with a
     probability of 0.9 where it is shown and a share of 0.8: for 0.72 of the time nobody read it.
+
+    CERTAIN where at least half of the snapshots that show it are, and the mean is 0.9. The
+    probability is the mean over these snapshots, the claimants are those of the last phase. The
+    causes, sorted, are those that lasted themselves; all of them where none did.
     """
 
-    kind: str
-    queue: QueueKey
-    #: CERTAIN where at least half of the snapshots that show it are, and the mean is 0.9.
-    certainty: str
-    #: The mean over the snapshots that show it.
-    probability: float
     #: The lowest in the episode.
     completeness: float
-    #: As of the last phase, like ``strategy_source``.
-    claimants: tuple[Claimant, ...]
+    #: As of the last phase.
     strategy_source: str | None
-    #: Sorted; those that lasted themselves, all of them where none did.
-    causes: tuple[str, ...]
     #: The first and the last snapshot of each phase that shows it.
     times: tuple[tuple[Instant, Instant], ...] = ()
     #: What was not consumed when it ended.
@@ -74,6 +70,11 @@ class QueueFinding(_OfTopic):
     #: At least half of the snapshots that show it are certain, whatever the others.
     is_mostly_certain: bool = False
     severity: str = INFO
+
+    @property
+    def all_times(self) -> tuple[tuple[Instant, Instant], ...]:
+        """When it was so: the times of its phases, or all of its time."""
+        return self.times or ((self.first_seen, self.last_seen),)
 
     @property
     def share(self) -> float:
@@ -107,20 +108,12 @@ class Stall(_OfTopic):
 
 
 @dataclass(frozen=True)
-class Fault(_OfTopic):
-    """One fault of a topic over an episode that may have gaps, as its last phase describes it."""
+class Fault(FoundFault, _OfTopic):
+    """One fault of a topic over an episode that may have gaps, as its last phase describes it.
 
-    fault: str
-    evidence: str
-    remedy: str
-    client_ids: tuple[str, ...] = ()
-    client_addrs: tuple[str, ...] = ()
-    broker_names: tuple[str, ...] = ()
-    #: The most of all phases.
-    queues_affected: int = 0
-    findings_cleared: int = 0
-    findings_left: int = 0
-    moves: tuple[Move, ...] = ()
+    ``queues_affected`` is the most of all phases.
+    """
+
     severity: str = INFO
 
     @property

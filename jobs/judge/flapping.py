@@ -11,14 +11,14 @@ where the number of those that came does not.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from jobs.instants import SECOND, Instant
 from jobs.judge.case import Case
-from jobs.judge.extents import Extent, persistence
+from jobs.judge.extents import Extent, persistence, together
 from jobs.judge.findings import Fault, Found
 from jobs.judge.reassignments import Reassignment
 from jobs.judge.words import MOST_NAMES
@@ -146,23 +146,13 @@ def _released(
     without a word is gone. Those that came in it stay, and they are nearly all members at its end.
     """
     released: set[tuple[str, Instant]] = set()
-    for wave in _waves(reassignments, expiry):
+    for wave in together(reassignments, lambda each: (each.changed_at, each.changed_at), expiry):
         joined = {(name, row.changed_at) for row in wave for name in row.clients_joined}
         left = {name for row in wave for name in row.clients_left}
         is_replaced = len(joined) > 1 and left and left.isdisjoint(name for name, _ in joined)
         if is_replaced and len(joined) >= _NEARLY_ALL * members_at(wave[-1].changed_at):
             released |= joined
     return released
-
-
-def _waves(reassignments: Sequence[Reassignment], expiry: Instant) -> list[list[Reassignment]]:
-    """The changes that follow each other by no more than the expiry, together."""
-    waves: list[list[Reassignment]] = []
-    for row in reassignments:
-        if not waves or row.changed_at - waves[-1][-1].changed_at > expiry:
-            waves.append([])
-        waves[-1].append(row)
-    return waves
 
 
 def _called(host: str, lives: Sequence[Life]) -> str:
@@ -223,17 +213,15 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
 
 def _in_words(flappers: Sequence[_Flapper]) -> str:
     """Who joined how often, those that did most often first."""
-    joined: Counter[str] = Counter()
-    ids: dict[str, set[str]] = defaultdict(set)
+    lives_of: dict[str, list[Life]] = defaultdict(list)
     for flapper in flappers:
-        joined[flapper.who] += len(flapper.lives)
-        ids[flapper.who].update(life.name for life in flapper.lives)
-    often = sorted(joined.items(), key=lambda each: (-each[1], each[0]))
-    return list_of((_joined(who, times, len(ids[who])) for who, times in often), MOST_NAMES)
+        lives_of[flapper.who] += flapper.lives
+    often = sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0]))
+    return list_of((_joined(who, lives) for who, lives in often), MOST_NAMES)
 
 
-def _joined(who: str, number: int, client_ids: int) -> Text:
-    times = count(number, "time")
+def _joined(who: str, lives: Sequence[Life]) -> Text:
+    times, client_ids = count(len(lives), "time"), len({life.name for life in lives})
     if client_ids == 1:
         return Text("{who} joined {times}", who=who, times=times)
     return Text("{who} joined {times} with {ids} client ids", who=who, times=times, ids=client_ids)

@@ -123,28 +123,20 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
     }
 
 
-def state_runs(topic: str, periods: Iterable[Period]) -> list[Row]:
-    """The rows of ``state_runs`` of a topic."""
+def state_runs(periods: Iterable[Period]) -> list[Row]:
+    """The rows of ``state_runs``."""
     return [
-        {
-            "topic": topic,
-            "state_id": each.situation.situation_id,
-            "first_seen": each.first_seen,
-            "last_seen": each.last_seen,
-            "snapshots": each.snapshots,
-        }
+        {**each._asdict(), "topic": each.situation.topic, "state_id": each.situation.situation_id}
         for each in periods
     ]
 
 
-def unreadable_queues(
-    topic: str, periods: Iterable[Period], evaluated: Mapping[str, Evaluated]
-) -> list[Row]:
-    """The rows of ``unreadable_queues`` of a topic: from the first to the last that shows it."""
-    shown: dict[QueueKey, list[Period]] = defaultdict(list)
+def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Evaluated]) -> list[Row]:
+    """The rows of ``unreadable_queues``: from the first to the last period that shows a queue."""
+    shown: dict[tuple[str, QueueKey], list[Period]] = defaultdict(list)
     for period in periods:
         for queue in evaluated[period.situation.situation_id].unreadable:
-            shown[queue].append(period)
+            shown[period.situation.topic, queue].append(period)
     return [
         {
             "topic": topic,
@@ -154,7 +146,7 @@ def unreadable_queues(
             "last_seen": of_queue[-1].last_seen,
             "snapshots": sum(each.snapshots for each in of_queue),
         }
-        for (broker_name, queue_id), of_queue in shown.items()
+        for (topic, (broker_name, queue_id)), of_queue in shown.items()
     ]
 
 

@@ -15,8 +15,8 @@ from jobs.judge.backlog import is_read
 from jobs.judge.case import Case
 from jobs.judge.confirmation import Round
 from jobs.judge.drift import SHARE_KEPT, Drift
-from jobs.judge.evaluated import Claimant, QueueKey
-from jobs.judge.extents import Episode, Part, Sighting, find_episodes, runs_of, widest
+from jobs.judge.evaluated import QueueKey
+from jobs.judge.extents import Episode, Part, episodes_of, runs_of, together, widest
 from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.holdings import Process
 from jobs.judge.unlisted import witnessed
@@ -28,10 +28,10 @@ from jobs.kinds import (
     PERSISTENT,
     QUEUE_NOT_HELD,
 )
-from jobs.schemas import NOT_LOCKED, RUNNING_INFO
+from jobs.schemas import NOT_LOCKED
 from rebalance_core.client_kinds import restart_of
 from rebalance_core.english import agreeing, joined
-from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED
+from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
 from rebalance_core.texts import Text
 
 #: What a finding is put down to that the holdings show and the computation does not.
@@ -65,10 +65,10 @@ def held_findings(case: Case) -> list[QueueFinding]:
     drift: dict[str, list[Drift]] = {
         topic: []
         for topic, held in case.holdings.items()
-        if not all(each.is_computed for each in held.holdings)
+        if not all(each.phase.is_computed for each in held.holdings)
     }
     for each in case.drift:
-        if each.source == RUNNING_INFO:
+        if not each.process.is_log:
             drift.setdefault(each.topic, []).append(each)
     return [
         finding
@@ -83,8 +83,9 @@ class _OfTopic:
         self._held = case.holdings[topic]
         #: The readable queues by phase, of those in which nothing is computed.
         self._undivided = {
-            position: case.readable[self._timeline.phases[position - 1].situation_id]
-            for position in {each.position for each in self._held.holdings if not each.is_computed}
+            each.phase.position: case.readable[each.phase.situation_id]
+            for each in self._held.holdings
+            if not each.phase.is_computed
         }
 
     def findings(self, drift: Sequence[Drift]) -> list[QueueFinding]:
@@ -112,7 +113,7 @@ class _OfTopic:
         for each in self._held.holdings:
             if each.computed and not each.broadcasts:
                 for queue in queues.intersection(*[view.queues for view in each.computed]):
-                    owners[queue][each.position].add(each.process.client_id)
+                    owners[queue][each.phase.position].add(each.process.client_id)
         for position, readable in self._undivided.items():
             for queue in readable:
                 # It is somebody's, and nothing shows whose.
@@ -163,7 +164,7 @@ class _OfTopic:
     def _duplicates(self, queue: QueueKey) -> Iterator[QueueFinding]:
         holders: dict[Instant, set[Process]] = defaultdict(set)
         for each in self._held.holders(queue):
-            if each.activities.get(queue) != NOT_LOCKED:
+            if each.held[queue] != NOT_LOCKED:
                 for round_ in each.answered:
                     holders[round_].add(each.process)
         computed = {
@@ -199,13 +200,8 @@ class _OfTopic:
             Part(each.moment, each.moment, 1, watch=phases[max(each.positions) - 1].watch)
             for each in rounds.values()
         ]
-        runs = runs_of(parts)
-        sightings = [
-            Sighting(queue, run, each)
-            for (round_, each), run in zip(rounds.items(), runs, strict=True)
-            if round_ in shown
-        ]
-        episodes = find_episodes(sightings, len(parts), self._case.persistence_seconds)
+        at_rounds = [[(queue, each)] if round_ in shown else [] for round_, each in rounds.items()]
+        episodes = episodes_of(runs_of(parts), at_rounds, self._case.persistence_seconds)
         return [each for each in episodes if each.extent.lasts]
 
     def _finding(
@@ -240,18 +236,8 @@ def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]
     for finding in sorted(findings, key=lambda each: each.first_seen):
         by_cause[finding.topic, finding.causes[0]].append(finding)
     for (_, cause), of_cause in by_cause.items():
-        for together in _overlapping(of_cause):
-            yield _fault(case, cause, together)
-
-
-def _overlapping(in_time: Sequence[QueueFinding]) -> Iterator[list[QueueFinding]]:
-    together: list[QueueFinding] = []
-    for each in in_time:
-        if together and each.first_seen > max(one.last_seen for one in together):
-            yield together
-            together = []
-        together.append(each)
-    yield together
+        for overlapping in together(of_cause, lambda each: (each.first_seen, each.last_seen)):
+            yield _fault(case, cause, overlapping)
 
 
 def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
@@ -260,9 +246,7 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
     drift = [
         each
         for each in case.drift
-        if (each.topic, each.source) == (topic, RUNNING_INFO)
-        and each.first_seen <= extent.last_seen
-        and extent.first_seen <= each.last_seen
+        if each.topic == topic and not each.process.is_log and extent.overlaps(each)
     ]
     words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
     client_ids, evidence, remedy = words(
@@ -277,7 +261,7 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
         client_ids=tuple(client_ids),
         broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
         queues_affected=len(queues),
-        findings_cleared=len(findings),
+        cleared=len(findings),
     )
 
 

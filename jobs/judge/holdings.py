@@ -10,11 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby, pairwise, zip_longest
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, groupby, pairwise, zip_longest
 from math import floor
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from jobs.judge.evaluated import Allocated, QueueKey
 from jobs.judge.timeline import Phase, Timeline
 from jobs.kinds import ROUTE_CHANGED
 from jobs.schemas import CLIENT_LOG, RUNNING_INFO
-from rebalance_core.findings import STRATEGY_NOT_KNOWN
 from rebalance_core.state import BROADCASTING, Unreachable
 
 STATE_CHANGED = "STATE_CHANGED"
@@ -73,45 +73,43 @@ class Holding:
 
     A period of running infos has the ``rounds`` that follow each other with one answer, and when
     each of these answers came; the period of a log line has none: the line is in force from
-    ``since`` until ``until``.
+    ``first_seen`` until ``last_seen``.
     """
 
     process: Process
     topic: str
-    since: Instant
-    until: Instant
-    rounds: tuple[Instant, ...]
-    #: When it answered in each round, in the same order: what is held is compared with what was
-    #: computed then, however long the round took.
-    moments: tuple[Instant, ...]
-    held: tuple[QueueKey, ...]
+    first_seen: Instant
+    last_seen: Instant
+    #: What it reported.
+    run: ClientRun
+    #: The queues that are not being released; of those that it does not get on with what it does
+    #: not do, see ``HeldQueue``.
+    held: Mapping[QueueKey, str | None]
+    phase: Phase
     #: What its client id takes, under each view of the phase; none where it does not subscribe.
     computed: tuple[Share, ...]
-    #: Those of the group in the phase.
-    processes: int
-    #: The phase's place in time within the topic.
-    position: int
     #: No change before it explains a difference any more.
     is_settled: bool
     #: What explains a difference: ROUTE_CHANGED, STATE_CHANGED or OTHER_LIST.
     explained_by: str | None
-    queue_count: int | None = None
-    client_count: int | None = None
+    rounds: tuple[Instant, ...] = ()
+    #: When it answered in each round, in the same order: what is held is compared with what was
+    #: computed then, however long the round took.
+    moments: tuple[Instant, ...] = ()
     #: The line was printed in this very phase: its lengths show which of the views it had.
     has_lengths_of_phase: bool = False
-    #: It reads every queue for itself (message model BROADCASTING): it is nobody's owner.
-    broadcasts: bool = False
-    #: False: nothing is computed in the phase, for the members' strategy was not found.
-    is_computed: bool = True
     #: Those of the rounds in which its answer is missing, and follows from two that agree. It shows
     #: that somebody holds a queue, and not that two do.
     bridged: frozenset[Instant] = frozenset()
-    #: Of the queues that it does not get on with: what it does not do, see ``HeldQueue``.
-    activities: Mapping[QueueKey, str] = field(default_factory=dict)
     #: The brokers that it does not reach. It keeps their queues in its table and reads nothing of
     #: them: each attempt to pull sets ``lastPullTimestamp``, so that they never expire
     #: (``DefaultMQPushConsumerImpl.pullMessage`` 4.9.4).
     beyond_reach: frozenset[str] = frozenset()
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether it reads every queue for itself: it is nobody's owner."""
+        return self.run.message_model == BROADCASTING
 
     @property
     def observations(self) -> int:
@@ -145,9 +143,9 @@ def find_holdings(
     for topic, timeline in timelines.items():
         segments = _Segments(timeline.phases, changes.get(topic, ()), client_ids)
         for process, answered in answers:
-            holdings += _of_answers(topic, process, answered, segments)
+            holdings += _of_answers(process, answered, segments)
         of_topic = [(process, lines) for process, of, lines in logs if of in (None, topic)]
-        holdings += _of_logs(topic, of_topic, segments)
+        holdings += _of_logs(of_topic, segments)
     return holdings
 
 
@@ -202,14 +200,6 @@ class _Segment(NamedTuple):
     #: Up to when it is sure to hold.
     holds_until: Instant
 
-    @property
-    def first_seen(self) -> Instant:
-        return self.phase.first_seen
-
-    @property
-    def last_seen(self) -> Instant:
-        return self.phase.last_seen
-
     def explains(self, moment: Instant) -> str | None:
         """What explains that a process holds something else at that moment.
 
@@ -219,7 +209,7 @@ class _Segment(NamedTuple):
             return STATE_CHANGED
         if self.changed_at is not None and moment <= self.changed_at + _ROUTE_LAG:
             return ROUTE_CHANGED
-        if not self.is_first and moment < self.first_seen + _REBALANCE:
+        if not self.is_first and moment < self.phase.first_seen + _REBALANCE:
             return STATE_CHANGED
         return None
 
@@ -230,6 +220,14 @@ class _Segment(NamedTuple):
             edges.append(self.changed_at + _ROUTE_LAG + 1)
         places = {start, end, *[bisect_left(moments, edge, start, end) for edge in edges]}
         yield from pairwise(sorted(places))
+
+    def holding(
+        self, process: Process, report: Report, since: Instant, until: Instant, **others: Any
+    ) -> Holding:
+        """What the process had from one time to another, as it reported it."""
+        topic, run = self.phase.topic, report.run
+        held, computed = report.held.get(topic, {}), self.shares.by_client[process.client_id]
+        return Holding(process, topic, since, until, run, held, self.phase, computed, **others)
 
 
 class _Segments:
@@ -243,13 +241,8 @@ class _Segments:
         self._client_ids = client_ids
         self._first_seen = [phase.first_seen for phase in phases]
         self._last_seen = [phase.last_seen for phase in phases]
-        # A phase holds at most from the snapshot before it to the one after it, and clients lag it.
-        before = [*self._first_seen[:1], *self._last_seen[:-1]]
-        after = [*self._first_seen[1:], *self._last_seen[-1:]]
-        self._near_since = [time - _ROUTE_LAG for time in before]
-        self._near_until = [time + _ROUTE_LAG for time in after]
         self._shares: dict[str, _Shares] = {}
-        self._segments: dict[int, _Segment] = {}
+        self._segment = cache(self._make)
 
     def within(self, since: Instant, until: Instant | None) -> Iterator[_Segment]:
         """Those with a moment between the two, both included; None: without an end."""
@@ -272,21 +265,20 @@ class _Segments:
                 yield self._segment(place), start, end
 
     def near(self, moment: Instant) -> Iterator[_Segment]:
-        """Those whose lists a line may have been computed from that was printed then."""
-        start = bisect_left(self._near_until, moment)
-        return map(self._segment, range(start, bisect_right(self._near_since, moment)))
+        """Those whose lists a line may have been computed from that was printed then.
 
-    def _segment(self, place: int) -> _Segment:
-        if place not in self._segments:
-            self._segments[place] = self._make(place)
-        return self._segments[place]
+        A phase holds at most from the snapshot before it to the one after it, and clients lag it.
+        """
+        start = max(bisect_left(self._first_seen, moment - _ROUTE_LAG) - 1, 0)
+        end = bisect_right(self._last_seen, moment + _ROUTE_LAG) + 1
+        return map(self._segment, range(start, min(end, len(self._phases))))
 
     def _make(self, place: int) -> _Segment:
         phase = self._phases[place]
         if phase.situation_id not in self._shares:
             self._shares[phase.situation_id] = (
                 _Shares(dict.fromkeys(self._client_ids, ()), {}, frozenset())
-                if phase.verdict.coverage == STRATEGY_NOT_KNOWN
+                if not phase.is_computed
                 else _shares(phase.evaluated.allocations(), self._client_ids)
             )
         # The change that began a phase was collected in its first round, after that one began.
@@ -313,33 +305,27 @@ class _Segments:
         return following.first_seen - 1 if is_same else phase.last_seen
 
 
+class Report:
+    """What a process reported of all its topics.
+
+    ``held``: by topic the queues that are not being released, with what it does not do with each.
+    """
+
+    def __init__(self, run: ClientRun) -> None:
+        self.run = run
+        self.held: dict[str, dict[QueueKey, str | None]] = defaultdict(dict)
+        for each in run.queues or ():
+            if not each.dropped:
+                self.held[each.topic][each.broker_name, each.queue_id] = each.activity
+
+
 # ---------------------------------------------------------------- running infos
 
 
-def _held(run: ClientRun) -> Mapping[str, tuple[QueueKey, ...]]:
-    """By topic the queues that are not being released."""
-    by_topic: dict[str, list[QueueKey]] = defaultdict(list)
-    for queue in run.queues or ():
-        if not queue.dropped:
-            by_topic[queue.topic].append((queue.broker_name, queue.queue_id))
-    return {topic: tuple(queues) for topic, queues in by_topic.items()}
-
-
-def _activities(run: ClientRun) -> Mapping[str, Mapping[QueueKey, str]]:
-    """By topic what the process does not do with queues that it holds."""
-    by_topic: dict[str, dict[QueueKey, str]] = defaultdict(dict)
-    for queue in run.queues or ():
-        if queue.activity is not None and not queue.dropped:
-            by_topic[queue.topic][queue.broker_name, queue.queue_id] = queue.activity
-    return by_topic
-
-
 class _Answer(NamedTuple):
-    """What a process answered, of all its topics, in rounds that follow each other."""
+    """What a process answered in rounds that follow each other."""
 
-    held: Mapping[str, tuple[QueueKey, ...]]
-    activities: Mapping[str, Mapping[QueueKey, str]]
-    broadcasts: bool
+    report: Report
     rounds: tuple[Instant, ...]
     moments: tuple[Instant, ...]
     bridged: frozenset[Instant]
@@ -356,40 +342,17 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_An
     for run in clients:
         if run.source == RUNNING_INFO and _shows_its_queues(run):
             by_process[Process(RUNNING_INFO, run.client_id, run.start_timestamp, None)].append(run)
-    rounds = _Rounds.of(by_process.values())
+    latest: dict[Instant, Instant] = {}
+    for round_, moment in chain.from_iterable(run.times for run in chain(*by_process.values())):
+        if round_ is not None:
+            latest[round_] = max(moment, latest.get(round_, moment))
+    rounds = sorted(latest.items())
+    longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
-        (process, list(_in_time(runs, rounds)))
+        (process, list(_in_time(runs, rounds, longest)))
         for process, runs in by_process.items()
         if not _leaves_its_table_empty(runs)
     ]
-
-
-class _Rounds(NamedTuple):
-    """The rounds in which some process answered, in time, and when the last one did in each."""
-
-    rounds: Sequence[Instant]
-    moments: Sequence[Instant]
-    longest_bridge: float
-
-    @classmethod
-    def of(cls, processes: Iterable[Sequence[ClientRun]]) -> _Rounds:
-        """The rounds of these runs."""
-        latest: dict[Instant, Instant] = {}
-        for runs in processes:
-            for run in runs:
-                for round_, moment in run.times:
-                    if round_ is not None:
-                        latest[round_] = max(moment, latest.get(round_, moment))
-        rounds = sorted(latest)
-        return cls(
-            rounds, [latest[each] for each in rounds], longest_bridge(np.array(rounds, np.int64))
-        )
-
-    def between(self, since: Instant, until: Instant) -> Iterator[tuple[Instant, Instant]]:
-        """The rounds between two others that are near to each other, with their moments."""
-        if until - since <= self.longest_bridge:
-            first, last = bisect_right(self.rounds, since), bisect_left(self.rounds, until)
-            yield from zip(self.rounds[first:last], self.moments[first:last], strict=True)
 
 
 def _leaves_its_table_empty(runs: Sequence[ClientRun]) -> bool:
@@ -399,7 +362,12 @@ def _leaves_its_table_empty(runs: Sequence[ClientRun]) -> bool:
     )
 
 
-def _in_time(runs: Sequence[ClientRun], every: _Rounds) -> Iterator[_Answer]:
+def _in_time(
+    runs: Sequence[ClientRun], rounds: Sequence[tuple[Instant, Instant]], longest: float
+) -> Iterator[_Answer]:
+    """The answers of a process; ``rounds``: in which some process answered, in time, and when the
+    last one did in each; ``longest``: how far apart two answers may be that are bridged.
+    """
     observed = sorted(
         (snapshot, observed_at, number)
         for number, run in enumerate(runs)
@@ -409,23 +377,16 @@ def _in_time(runs: Sequence[ClientRun], every: _Rounds) -> Iterator[_Answer]:
     latest = {snapshot: (observed_at, number) for snapshot, observed_at, number in observed}
     bridged: set[Instant] = set()
     for (since, (_, before)), (until, (_, after)) in pairwise(sorted(latest.items())):
-        if before == after:
-            between = {round_: (moment, before) for round_, moment in every.between(since, until)}
+        if before == after and until - since <= longest:
+            first = bisect_right(rounds, since, key=itemgetter(0))
+            end = bisect_left(rounds, until, key=itemgetter(0))
+            between = {round_: (moment, before) for round_, moment in rounds[first:end]}
             bridged.update(between)
             latest |= between
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
-        run = runs[number]
-        moments, _, rounds = zip(*answers, strict=True)
-        broadcasts = run.message_model == BROADCASTING
-        yield _Answer(
-            _held(run),
-            _activities(run),
-            broadcasts,
-            rounds,
-            moments,
-            frozenset(bridged.intersection(rounds)),
-        )
+        moments, _, of_run = zip(*answers, strict=True)
+        yield _Answer(Report(runs[number]), of_run, moments, frozenset(bridged))
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
@@ -444,33 +405,24 @@ def _shows_its_queues(run: ClientRun) -> bool:
 
 
 def _of_answers(
-    topic: str, process: Process, answers: Sequence[_Answer], segments: _Segments
+    process: Process, answers: Sequence[_Answer], segments: _Segments
 ) -> Iterator[Holding]:
     for answer in answers:
-        held = answer.held.get(topic, ())
         for segment, first, last in segments.in_force(answer.moments):
-            computed = segment.shares.by_client.get(process.client_id)
-            if computed is None:
+            if process.client_id not in segment.shares.by_client:
                 continue
             for start, end in segment.cut(answer.moments, first, last):
-                moments = answer.moments[start:end]
-                yield Holding(
+                rounds, moments = answer.rounds[start:end], answer.moments[start:end]
+                yield segment.holding(
                     process,
-                    topic,
+                    answer.report,
                     moments[0],
                     moments[-1],
-                    answer.rounds[start:end],
-                    moments,
-                    held,
-                    computed,
-                    segment.phase.verdict.processes,
-                    segment.phase.position,
                     is_settled=segment.settled_at <= moments[0] <= segment.holds_until,
                     explained_by=segment.explains(moments[0]),
-                    broadcasts=answer.broadcasts,
-                    is_computed=segment.phase.verdict.coverage != STRATEGY_NOT_KNOWN,
-                    bridged=answer.bridged.intersection(answer.rounds[start:end]),
-                    activities=answer.activities.get(topic, {}),
+                    rounds=rounds,
+                    moments=moments,
+                    bridged=answer.bridged.intersection(rounds),
                     beyond_reach=segment.shares.beyond_reach(
                         process.client_id, segment.phase.unreachable
                     ),
@@ -489,9 +441,7 @@ class _Line(NamedTuple):
 
     logged_at: Instant
     replaced_at: Instant | None
-    held: Mapping[str, tuple[QueueKey, ...]]
-    queue_count: int | None
-    client_count: int | None
+    report: Report
 
 
 def _logs(clients: Sequence[ClientRun]) -> list[tuple[Process, str | None, list[_Line]]]:
@@ -515,36 +465,35 @@ def _lines(printed: Sequence[_Printed], clients: Sequence[ClientRun]) -> Iterato
     for (logged_at, _, number), following in zip_longest(printed, printed[1:]):
         run = clients[number]
         if run.client_rebalance is not False and run.queues is not None:
-            replaced_at = following[0] if following else None
-            yield _Line(logged_at, replaced_at, _held(run), run.queue_count, run.client_count)
+            yield _Line(logged_at, following[0] if following else None, Report(run))
 
 
 def _of_logs(
-    topic: str, logs: Sequence[tuple[Process, Sequence[_Line]]], segments: _Segments
+    logs: Sequence[tuple[Process, Sequence[_Line]]], segments: _Segments
 ) -> Iterator[Holding]:
     """The periods of all logs of a topic.
 
     A log outlives its process, and its last line stays in force: where more logs than processes
     have the id, nothing shows which of them still run, and none counts.
     """
-    found = [(process, list(_periods(topic, process, lines, segments))) for process, lines in logs]
+    found = [(process, list(_periods(process, lines, segments))) for process, lines in logs]
     of_id: dict[tuple[str, int], set[str]] = defaultdict(set)
     for process, periods in found:
         # Logs without a label cannot be counted.
         if process.process is not None:
-            for segment, _ in periods:
-                of_id[process.client_id, segment.phase.position].add(process.process)
+            for each, _ in periods:
+                of_id[process.client_id, each.phase.position].add(process.process)
     for process, periods in found:
         client_id = process.client_id
-        for segment, holding in periods:
-            if len(of_id[client_id, segment.phase.position]) <= segment.shares.copies[client_id]:
-                yield holding
+        for each, copies in periods:
+            if len(of_id[client_id, each.phase.position]) <= copies:
+                yield each
 
 
 def _periods(
-    topic: str, process: Process, lines: Sequence[_Line], segments: _Segments
-) -> Iterator[tuple[_Segment, Holding]]:
-    """Each period of a log, with its phase.
+    process: Process, lines: Sequence[_Line], segments: _Segments
+) -> Iterator[tuple[Holding, int]]:
+    """Each period of a log, with the processes behind its client id.
 
     A line counts from 20 s after it, or after the phase's first snapshot (50 s after the route
     changed), until the next line or the phase's last snapshot; the time in which the client may
@@ -553,10 +502,9 @@ def _periods(
     for line in lines:
         is_other_list = _is_other_list(line, process.client_id, segments)
         for segment in segments.within(line.logged_at, line.replaced_at):
-            computed = segment.shares.by_client.get(process.client_id)
-            if not computed:
+            if not segment.shares.by_client.get(process.client_id):
                 continue
-            ends = segment.last_seen
+            ends = segment.phase.last_seen
             if line.replaced_at is not None:
                 ends = min(ends, line.replaced_at)
             counts_from = max(line.logged_at + _REBALANCE, segment.settled_at)
@@ -564,31 +512,21 @@ def _periods(
             if segment.changed_at is not None:
                 # Who joins or leaves is followed in a moment; clients have a route only once they
                 # have polled it.
-                since = max(line.logged_at, segment.first_seen)
+                since = max(line.logged_at, segment.phase.first_seen)
                 until = min(segment.changed_at + _ROUTE_LAG, ends)
                 periods.insert(0, (since, until, ROUTE_CHANGED))
             for since, until, explained_by in periods:
                 if since < until:
-                    yield (
-                        segment,
-                        Holding(
-                            process,
-                            topic,
-                            since,
-                            until,
-                            (),
-                            (),
-                            line.held.get(topic, ()),
-                            computed,
-                            segment.phase.verdict.processes,
-                            segment.phase.position,
-                            is_settled=explained_by != ROUTE_CHANGED,
-                            explained_by=explained_by,
-                            queue_count=line.queue_count,
-                            client_count=line.client_count,
-                            has_lengths_of_phase=line.logged_at >= segment.settled_at,
-                        ),
+                    period = segment.holding(
+                        process,
+                        line.report,
+                        since,
+                        until,
+                        is_settled=explained_by != ROUTE_CHANGED,
+                        explained_by=explained_by,
+                        has_lengths_of_phase=line.logged_at >= segment.settled_at,
                     )
+                    yield period, segment.shares.copies[process.client_id]
 
 
 def _is_other_list(line: _Line, client_id: str, segments: _Segments) -> bool:
@@ -596,11 +534,12 @@ def _is_other_list(line: _Line, client_id: str, segments: _Segments) -> bool:
 
     What the lists were before the first snapshot nobody saw.
     """
-    if line.queue_count is None or line.client_count is None:
+    run = line.report.run
+    if run.queue_count is None or run.client_count is None:
         return False
     near = [each for each in segments.near(line.logged_at) if client_id in each.shares.by_client]
     return bool(near) and not any(
-        (line.queue_count, line.client_count) in segment.shares.lengths
-        or (segment.is_first and line.logged_at < segment.first_seen + _ROUTE_LAG)
+        (run.queue_count, run.client_count) in segment.shares.lengths
+        or (segment.is_first and line.logged_at < segment.phase.first_seen + _ROUTE_LAG)
         for segment in near
     )

@@ -7,14 +7,17 @@ history as the published tables have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import itemgetter
 
 from jobs.errors import InputError
 from jobs.instants import Instant, to_datetime
+from jobs.judge.backlog import last_up_to, waiting_at
 from jobs.judge.dossier import Dossier
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.evaluation import Asked, MemberFacts, answer, questions, state_of
 from jobs.judge.history import Row, judge
+from jobs.judge.holdings import Report
 from jobs.judge.situations import Period, find_situations
 from jobs.judge.terms import Terms
 from jobs.kinds import SEVERITIES
@@ -113,11 +116,7 @@ def find_moments(
         evaluated |= answer(question, rules).by_id()
     judged = judge(dossier, found, evaluated, terms)
     return [
-        replace(
-            _moment(dossier, members, period, snapshot_time, judged, terms),
-            snapshots=(times[0], times[-1]),
-            worst=_worst(judged, each),
-        )
+        _moment(dossier, members, period, times, snapshot_time, judged, terms)
         for each in ([topic] if topic is not None else sorted(topics))
         for period in found.by_topic[each]
         if period.first_seen <= snapshot_time <= period.last_seen
@@ -138,6 +137,7 @@ def _moment(
     dossier: Dossier,
     members: Mapping[str, Sequence[MemberFacts]],
     period: Period,
+    times: Sequence[Instant],
     snapshot_time: Instant,
     judged: Mapping[str, Sequence[Row]],
     terms: Terms,
@@ -161,6 +161,8 @@ def _moment(
         held=_held(dossier, topic, period.first_seen, snapshot_time),
         backlog=backlog,
         backlog_at=backlog_at,
+        snapshots=(times[0], times[-1]),
+        worst=_worst(judged, topic),
         masking=terms.masking,
     )
 
@@ -174,26 +176,18 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
 
     A report from before the situation began may be that of a process that is gone.
     """
-    last: dict[tuple[str, Instant | None], tuple[Instant, tuple[QueueKey, ...]]] = {}
-    for run in dossier.clients:
-        if run.source != RUNNING_INFO or run.error_code is not None or run.queues is None:
-            continue
-        said_at = max(
-            (time for time, _ in run.times if time is not None and since <= time <= until),
-            default=None,
-        )
-        process = (run.client_id, run.start_timestamp)
-        if said_at is None or (process in last and last[process][0] > said_at):
-            continue
-        queues = [
-            (each.broker_name, each.queue_id)
-            for each in run.queues
-            if each.topic == topic and not each.dropped
-        ]
-        last[process] = said_at, tuple(sorted(queues))
+    reported = [
+        (said_at, run)
+        for run in dossier.clients
+        if run.source == RUNNING_INFO and run.error_code is None and run.queues is not None
+        for said_at, _ in run.times
+        if said_at is not None and since <= said_at <= until
+    ]
+    in_time = sorted(reported, key=itemgetter(0))
+    last = {(run.client_id, run.start_timestamp): (said_at, run) for said_at, run in in_time}
     return tuple(
-        Held(client_id, started, said_at, queues)
-        for (client_id, started), (said_at, queues) in sorted(
+        Held(*process, said_at, tuple(sorted(Report(run).held.get(topic, ()))))
+        for process, (said_at, run) in sorted(
             last.items(), key=lambda each: (each[0][0], each[0][1] or 0)
         )
     )
@@ -205,10 +199,8 @@ def _backlog(
     backlog: dict[QueueKey, int] = {}
     at: Instant | None = None
     for of_queue in dossier.offsets.get(topic, []):
-        place = int(of_queue.times.searchsorted(until, "right")) - 1
-        if place < 0:
-            continue
-        waiting = of_queue.broker_offsets[place] - of_queue.consumer_offsets[place]
-        backlog[of_queue.broker_name, of_queue.queue_id] = max(0, int(waiting))
-        at = max(at or 0, int(of_queue.times[place]))
+        place = last_up_to(of_queue, until)
+        if place >= 0:
+            backlog[of_queue.broker_name, of_queue.queue_id] = waiting_at(of_queue, place)
+            at = max(at or 0, int(of_queue.times[place]))
     return (backlog, at) if backlog else (None, None)

@@ -8,23 +8,22 @@ NO_PERMISSION, ``PullMessageProcessor`` 4.9.4), suspended, or hang, as on a data
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from jobs.judge.case import Case
 from jobs.judge.confirmation import HoldingsOfTopic
 from jobs.judge.extents import Extent
-from jobs.judge.findings import Fault, Found
+from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.stalls import (
     Flags,
     Longs,
-    Orphaned,
     Polls,
     away_at,
     keeps_up_at,
     orphaned_at,
-    orphaned_queues,
+    orphans_by_topic,
     spans,
 )
 from jobs.judge.words import between, clients_in_words, waiting_in_words
@@ -62,18 +61,20 @@ def not_consuming(case: Case, found: Found) -> Found:
     stalled. It is as long as ``persistence_seconds``, for a message may take its time. So is a
     topic to which no member subscribes any more, as after a release without it.
     """
-    orphaned = orphaned_queues(found)
+    orphans = orphans_by_topic(found)
     return found.plus(
         fault
         for topic, offsets in case.dossier.offsets.items()
         if any(each.times.size for each in offsets)
-        for fault in _of_topic(case, topic, Polls.of(offsets), orphaned.get(topic, {}))
+        for fault in _of_topic(case, topic, Polls.of(offsets), orphans.get(topic, ()))
     )
 
 
-def _of_topic(case: Case, topic: str, polls: Polls, orphaned: Orphaned) -> Iterator[Fault]:
+def _of_topic(
+    case: Case, topic: str, polls: Polls, orphans: Sequence[QueueFinding]
+) -> Iterator[Fault]:
     has_members = _has_members(case, topic, polls.times)
-    waits = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, orphaned) & has_members
+    waits = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, orphans) & has_members
     asked = np.flatnonzero(polls.paired.any(axis=0))
     is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~keeps_up_at(polls).any(axis=0)
     for start, end in spans(is_stuck[asked]):
@@ -192,12 +193,8 @@ def _answers(holdings: HoldingsOfTopic | None, extent: Extent) -> tuple[list[str
     answered: set[str] = set()
     blocked: set[str] = set()
     for each in holdings.holdings if holdings else ():
-        if (
-            not each.process.is_log
-            and extent.first_seen <= each.until
-            and each.since <= extent.last_seen
-        ):
+        if not each.process.is_log and extent.overlaps(each):
             answered.add(each.process.client_id)
-            if NOT_CONSUMING in each.activities.values():
+            if NOT_CONSUMING in each.held.values():
                 blocked.add(each.process.client_id)
     return sorted(answered), sorted(blocked)

@@ -8,7 +8,7 @@ there is always an old connection, and always a slot without an owner.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -18,7 +18,7 @@ from jobs.instants import SECOND, Instant
 from jobs.judge.case import Case
 from jobs.judge.channels import Channel, Starts, by_broker, starts_of
 from jobs.judge.dossier import Broker
-from jobs.judge.extents import Extent
+from jobs.judge.extents import Extent, together
 from jobs.judge.findings import Fault, Found, QueueFinding
 from jobs.judge.flapping import Life, successions
 from jobs.judge.words import MOST_NAMES
@@ -121,13 +121,13 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnectin
         if client_id not in flapping:
             away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
             for each in _rows(case, of_id, of_brokers.union(away)):
-                together = _taken_together(case, of_id, each, starts.get(client_id, ()))
-                if together.restarts or any(
+                whole = _taken_together(case, of_id, each, starts.get(client_id, ()))
+                if whole.restarts or any(
                     sum((row.broker, at) not in of_processes[client_id] for at in row.times)
                     >= _FEWEST
                     for row in each
                 ):
-                    found.append(together)
+                    found.append(whole)
     return found
 
 
@@ -178,7 +178,7 @@ def _restarts_of_brokers(
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_members in came.items():
         times = _of_nearly_all(sorted(of_members), members_at)
-        if 1 + sum(later - one > _AT_ONCE for one, later in pairwise(times)) < _FEWEST:
+        if len(together(times, lambda each: (each, each), _AT_ONCE)) < _FEWEST:
             found.update((broker, time) for time in times)
     return frozenset(found)
 
@@ -187,17 +187,11 @@ def _of_nearly_all(
     came: Sequence[tuple[Instant, str]], members_at: Callable[[Instant], int]
 ) -> list[Instant]:
     """The times around which most of the members came anew, ascending."""
-    at_once: Counter[str] = Counter()
     times: list[Instant] = []
-    first = end = 0
-    for time, _ in came:
-        while end < len(came) and came[end][0] <= time + _AT_ONCE:
-            at_once[came[end][1]] += 1
-            end += 1
-        while came[first][0] < time - _AT_ONCE:
-            at_once[came[first][1]] -= 1
-            first += 1
-        members = sum(number > 0 for number in at_once.values())
+    for time in sorted({time for time, _ in came}):
+        first = bisect_left(came, (time - _AT_ONCE, ""))
+        end = bisect_left(came, (time + _AT_ONCE + 1, ""))
+        members = len({client_id for _, client_id in came[first:end]})
         if members >= _SEVERAL and members >= _NEARLY_ALL * members_at(time):
             times.append(time)
     return times
@@ -207,15 +201,16 @@ def _rows(
     case: Case, channels: Iterable[Channel], expected: Collection[tuple[Broker, Instant]]
 ) -> list[list[_Row]]:
     """The rows of all brokers without what is ``expected``, those that overlap in time together."""
-    lives: dict[Broker, list[Life]] = defaultdict(list)
-    for each in channels:
-        end = None if each.gone_by is None else each.last_seen
-        lives[each.broker].append(Life(each.client_addr, each.first_seen, end))
     rows: list[_Row] = []
-    for broker, of_broker in lives.items():
+    for broker, of_broker in by_broker(channels).items():
+        ends = [None if each.gone_by is None else each.last_seen for each in of_broker]
+        lives = [
+            Life(each.client_addr, each.first_seen, end)
+            for each, end in zip(of_broker, ends, strict=True)
+        ]
         # The first connection of all replaces none.
-        first = min(life.start for life in of_broker)
-        for in_turn in successions(of_broker, case.expiry, _MOST_APART):
+        first = lives[0].start
+        for in_turn in successions(lives, case.expiry, _MOST_APART):
             times = tuple(
                 life.start
                 for life in in_turn
@@ -224,13 +219,7 @@ def _rows(
             if len(times) < _FEWEST or times[-1] - times[0] < case.persistence_seconds * SECOND:
                 continue
             rows.append(_Row(broker, times))
-    together: list[list[_Row]] = []
-    for row in sorted(rows, key=lambda row: row.times[0]):
-        if together and row.times[0] <= max(one.times[-1] for one in together[-1]):
-            together[-1].append(row)
-        else:
-            together.append([row])
-    return together
+    return together(rows, lambda row: (row.times[0], row.times[-1]))
 
 
 def _taken_together(
@@ -263,10 +252,10 @@ def _taken_together(
 
 
 def _left_behind(channels: Iterable[Channel]) -> bool:
-    in_order = sorted(channels, key=lambda each: (each.broker, each.first_seen))
     return any(
-        one.broker == later.broker and one.first_seen < later.first_seen <= one.last_seen
-        for one, later in pairwise(in_order)
+        one.first_seen < later.first_seen <= one.last_seen
+        for of_broker in by_broker(channels).values()
+        for one, later in pairwise(of_broker)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 
 from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.judge.case import Case
@@ -49,18 +50,13 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
     tables["group_health"] = [
         with_rounds(with_load(row, load), rounds, case.persistence_seconds) for row in health
     ]
-    tables["state_runs"] = [
-        row for topic, periods in by_topic.items() for row in state_runs(topic, periods)
-    ]
-    tables["unreadable_queues"] = [
-        row
-        for topic, periods in by_topic.items()
-        for row in unreadable_queues(topic, periods, evaluated)
-    ]
+    periods = list(chain.from_iterable(by_topic.values()))
+    tables["state_runs"] = state_runs(periods)
+    tables["unreadable_queues"] = unreadable_queues(periods, evaluated)
     tables["reassignments"] = [
         each._asdict() for changes in case.reassignments.values() for each in changes
     ]
-    tables["allocation_drift"] = [each._asdict() for each in case.drift]
+    tables["allocation_drift"] = [each.row() for each in case.drift]
     group = {"cluster": dossier.cluster, "consumer_group": dossier.consumer_group}
     return {table: [group | row for row in rows] for table, rows in tables.items()}
 
@@ -132,10 +128,14 @@ class _Marked:
         match finding:
             case Fault():
                 shown = self._masking.mask_all(finding.client_ids)
-                moves = [each._asdict() for each in finding.moves]
                 return (
                     fault_id(*self._group, topic, finding.fault, shown),
-                    {**vars(finding), "moves": moves},
+                    {
+                        **vars(finding),
+                        "findings_cleared": finding.cleared,
+                        "findings_left": finding.left,
+                        "moves": [each._asdict() for each in finding.moves],
+                    },
                 )
             case Stall():
                 return (

@@ -144,7 +144,7 @@ class Harms:
             harm
             for culprit in culprits
             for harm in self._harms.get(culprit, ())
-            if harm.first_seen <= fault.last_seen and fault.first_seen <= harm.last_seen
+            if fault.overlaps(harm)
         ]
 
     def are_doubtful(self, fault: Fault) -> bool:

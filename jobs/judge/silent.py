@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 
 from jobs.instants import Instant
 from jobs.judge.answers import Asked, asked_of
 from jobs.judge.case import Case
-from jobs.judge.extents import Part, Sighting, find_episodes, runs_of
+from jobs.judge.extents import Part, episodes_of, runs_of
 from jobs.judge.findings import Fault, Found
 from jobs.judge.timeline import Phase, Timeline
 from jobs.judge.words import between
@@ -62,15 +61,10 @@ def silent_clients(case: Case, found: Found) -> Found:
 
 def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[Fault]:
     topic, listed = _first_listed(client_id, case.timelines)
-    of_listed = [(each, phase.watch) for each in questions for phase in _at(each, listed)]
-    runs = runs_of([Part(each.moment, each.moment, 1, watch=watch) for each, watch in of_listed])
-    silent = [
-        Sighting(client_id, run, each)
-        for run, (each, _) in zip(runs, of_listed, strict=True)
-        if not each.answered
-    ]
-    counted = runs[-1].after if runs else 0
-    for _, extent, _ in find_episodes(silent, counted, case.persistence_seconds):
+    of_listed = [(each, phase) for each in questions if (phase := _at(each, listed))]
+    runs = runs_of([Part(each.moment, each.moment, 1, watch=at.watch) for each, at in of_listed])
+    silent = ([] if each.answered else [(client_id, each)] for each, _ in of_listed)
+    for _, extent, _ in episodes_of(runs, silent, case.persistence_seconds):
         if extent.lasts and extent.snapshots >= _ASKED_AT_LEAST:
             evidence = Text(
                 "{client} is listed and did not answer {questions} questions for its running "
@@ -84,26 +78,26 @@ def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[
             )
 
 
-def _at(question: Asked, phases: Sequence[Phase]) -> Sequence[Phase]:
-    """The first of the phases in which the question was asked or answered; none, or one."""
+def _at(question: Asked, phases: Sequence[Phase]) -> Phase | None:
+    """The first of the phases in which the question was asked or answered."""
     asked_in = (
         phase
         for phase in phases
         if phase.first_seen <= question.moment and question.round_ <= phase.last_seen
     )
-    return list(islice(asked_in, 1))
+    return next(asked_in, None)
 
 
 def _first_listed(client_id: str, timelines: Mapping[str, Timeline]) -> tuple[str, Sequence[Phase]]:
     """The first topic in whose allocations the client is, and the phases in which it is."""
     for topic, timeline in sorted(timelines.items()):
-        having: dict[str, bool] = {}
-        for phase in timeline.phases:
-            if phase.situation_id not in having:
-                having[phase.situation_id] = any(
-                    each.client_id == client_id for each in phase.evaluated.allocations()
-                )
-        listed = [phase for phase in timeline.phases if having[phase.situation_id]]
+        distinct = {phase.situation_id: phase.evaluated for phase in timeline.phases}
+        having = {
+            situation_id
+            for situation_id, evaluated in distinct.items()
+            if any(each.client_id == client_id for each in evaluated.allocations())
+        }
+        listed = [phase for phase in timeline.phases if phase.situation_id in having]
         if listed:
             return topic, listed
     return "", ()

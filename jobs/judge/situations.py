@@ -119,15 +119,14 @@ class _OfLists(NamedTuple):
 
 @dataclass(frozen=True)
 class _GroupInTime:
-    """By snapshot of the group when its round ended, and what its lists come to."""
+    """By snapshot of the group when its round ended, and by run what its lists come to."""
 
     snapshots: Numbers
     ends: Numbers
-    #: By snapshot the place in ``contents``.
-    places: Numbers
+    #: The numbers of the snapshots at which another run begins, the first one among them.
+    starts: Numbers
+    #: By run; equal ones are one object.
     contents: Sequence[_OfLists]
-    #: By snapshot how often the content changed by then.
-    runs: Numbers
     channels: Mapping[str, Sequence[Channel]]
 
     @classmethod
@@ -152,8 +151,9 @@ class _GroupInTime:
             alone = np.array(sorted(shown), np.int64)
             cuts = np.union1d(cuts, np.union1d(alone, alone + 1))
             cuts = cuts[cuts < len(snapshots)]
-        numbers: dict[_OfLists, int] = {}
-        found = []
+        contents: dict[_OfLists, _OfLists] = {}
+        starts: dict[int, _OfLists] = {}
+        last: _OfLists | None = None
         for number in cuts.tolist():
             content = _OfLists(
                 _given(answers, [int(row[number]) for row in rows]),
@@ -161,11 +161,10 @@ class _GroupInTime:
                 + _none_of(gone, int(snapshots[number]), int(ends[number])),
                 shown.get(number, NOTHING_SHOWN),
             )
-            found.append(numbers.setdefault(content, len(numbers)))
-        lengths = np.diff(np.append(cuts, len(snapshots)))
-        places = np.repeat(np.array(found, np.int64), lengths)
-        changes = np.append(0, np.cumsum(np.diff(places) != 0)) if len(places) else places
-        return cls(snapshots, ends, places, list(numbers), changes, channels)
+            if content != last:
+                last = starts[number] = contents.setdefault(content, content)
+        numbers = np.array(list(starts), np.int64)
+        return cls(snapshots, ends, numbers, list(starts.values()), channels)
 
 
 def _contents(answers: Answers[Any], polls: Numbers) -> Numbers:
@@ -197,8 +196,6 @@ def _process_counts(
     polls: Mapping[Broker, Numbers],
     number: int,
 ) -> tuple[ProcessCount, ...]:
-    if not counts:
-        return ()
     return counts.at(
         {
             each.witness: int(each.collected_at[polls[each.witness][number]])
@@ -293,23 +290,22 @@ def _of_topic(
     brokers = {(run.namesrv_addr, run.route_id): run.brokers for run in routes}
     by_id = {run.route_id: run.brokers for run in routes}
     since, given = routes_in_force(routes, group.snapshots, group.ends, route_max_age)
-    changes = np.flatnonzero(np.append(True, np.diff(group.runs) != 0)[: len(group.runs)])
-    cuts = np.union1d(changes, since)
+    cuts = np.union1d(group.starts, since)
     mode = dossier.request_mode(topic)
     made: dict[tuple[int, GivenRoutes | None], Situation] = {}
     periods: list[Period] = []
     for start, end in pairwise([*cuts.tolist(), len(group.snapshots)]):
-        place = int(group.places[start])
+        run = int(np.searchsorted(group.starts, start, side="right")) - 1
         of_nameservers = given[int(np.searchsorted(since, start, side="right")) - 1]
-        key = (place, of_nameservers)
+        of_lists = group.contents[run]
+        key = (id(of_lists), of_nameservers)
         if key not in made:
             of_routes = {
                 (name, route_id): brokers.get((name, route_id), by_id[route_id])
                 for name, route_id in of_nameservers or ()
             }
-            of_lists = group.contents[place]
             made[key] = _situation(dossier, topic, of_lists, of_nameservers, of_routes, mode)
-        last_seen, run = int(group.snapshots[end - 1]), int(group.runs[start])
+        last_seen = int(group.snapshots[end - 1])
         last = periods[-1] if periods else None
         if last is not None and last.situation is made[key] and last.group_run == run:
             more = last.snapshots + end - start

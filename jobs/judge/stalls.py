@@ -11,7 +11,7 @@ A client none of whose queues moves while those of others do is a frozen process
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -24,10 +24,10 @@ from jobs.judge.confirmation import HoldingsOfTopic
 from jobs.judge.dossier import QueueOffsets
 from jobs.judge.evaluated import Evaluated, QueueKey
 from jobs.judge.extents import Extent, Run, Sighting, join_episodes, persistence
-from jobs.judge.findings import Fault, Found, Stall
+from jobs.judge.findings import Fault, Found, QueueFinding, Stall
 from jobs.judge.why import moves
 from jobs.judge.words import between, queues_in_words, waiting_in_words
-from jobs.kinds import FROZEN_PROCESS, PERSISTENT
+from jobs.kinds import FROZEN_PROCESS
 from jobs.schemas import NOT_LOCKED
 from rebalance_core.english import agreeing
 from rebalance_core.findings import AUDITED, ORPHANED
@@ -35,18 +35,6 @@ from rebalance_core.texts import Text
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
-
-
-class Unread(NamedTuple):
-    """From when to when (both included) a queue was orphaned; ``lasts``: its episode is lasting."""
-
-    first_seen: Instant
-    last_seen: Instant
-    lasts: bool = True
-
-
-#: By queue when it had no owner.
-Orphaned: TypeAlias = Mapping[QueueKey, Collection[Unread]]
 
 
 #: Two copies of an offset are those of two brokers until clients have committed to the new one.
@@ -159,7 +147,7 @@ class Intervals:
         return self.owners[int(self.situation[row, poll])].get(self.polls.queues[row], NOT_KNOWN)
 
 
-def find_intervals(case: Case, topic: str, orphaned: Orphaned) -> Intervals | None:
+def find_intervals(case: Case, topic: str, orphans: Sequence[QueueFinding]) -> Intervals | None:
     """The intervals of a topic; None if no queue ever failed to move while another kept up.
 
     A queue does not move if messages wait at both polls and its offset is the same. It is stalled
@@ -177,24 +165,20 @@ def find_intervals(case: Case, topic: str, orphaned: Orphaned) -> Intervals | No
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
     situation, owners, unowned = _owners(case, topic, polls, counts)
-    lasting = {queue: [each for each in of if each.lasts] for queue, of in orphaned.items()}
+    lasting = [each for each in orphans if each.extent.lasts]
     unmoved = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, lasting)
-    owned = unmoved & ~unowned & ~orphaned_at(polls, orphaned)
+    owned = unmoved & ~unowned & ~orphaned_at(polls, orphans)
     stalled = _stalled(polls.times, unmoved, owned, counts, any_keeps_up)
     return Intervals(topic, polls, counts, stalled, any_keeps_up, situation, owners)
 
 
-def orphaned_queues(found: Found) -> Mapping[str, Orphaned]:
+def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
     """By topic the queues that were orphaned at some time, whatever the certainty."""
-    times: dict[str, dict[QueueKey, set[Unread]]] = defaultdict(lambda: defaultdict(set))
+    orphans: dict[str, list[QueueFinding]] = defaultdict(list)
     for each in found.queues:
         if each.kind == ORPHANED:
-            lasts = each.extent.persistence == PERSISTENT
-            whole = ((each.first_seen, each.last_seen),)
-            times[each.topic][each.queue].update(
-                Unread(first, last, lasts) for first, last in each.times or whole
-            )
-    return times
+            orphans[each.topic].append(each)
+    return orphans
 
 
 def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[Stall]:
@@ -301,11 +285,13 @@ def _run(times: Longs, since: int, until: int) -> Run:
     return Run(int(times[0]), int(times[-1]), until - since, since, until, covers=0, watch=0)
 
 
-def orphaned_at(polls: Polls, orphaned: Orphaned) -> Flags:
+def orphaned_at(polls: Polls, orphans: Iterable[QueueFinding]) -> Flags:
     """Where nobody owned the queue at one of the polls, or in half of the time between them."""
     explained = np.zeros_like(polls.present)
-    for row, queue in enumerate(polls.queues):
-        for first, last, _ in orphaned.get(queue, ()):
+    rows = {queue: row for row, queue in enumerate(polls.queues)}
+    for each in orphans:
+        row = rows.get(each.queue)
+        for first, last in each.all_times if row is not None else ():
             since, until = polls.times[polls.before[row]], polls.times
             at_a_poll = ((first <= since) & (since <= last)) | ((first <= until) & (until <= last))
             shared = np.minimum(last, until) - np.maximum(first, since)
@@ -385,11 +371,11 @@ _REMEDY = Text(
 
 def stalled_queues(case: Case, found: Found) -> Found:
     """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
-    seconds, orphaned = case.persistence_seconds, orphaned_queues(found)
+    seconds, orphans = case.persistence_seconds, orphans_by_topic(found)
     faults: list[Fault] = []
     stalls: list[Stall] = []
     for topic in case.dossier.offsets:
-        intervals = find_intervals(case, topic, orphaned.get(topic, {}))
+        intervals = find_intervals(case, topic, orphans.get(topic, ()))
         if intervals is None:
             continue
 
@@ -417,12 +403,11 @@ def frozen_processes(
     is no evidence against it.
     """
     every = intervals.polls
-    for client_id, had in _suspects(intervals).items():
-        reported = _reported(intervals, holdings, client_id)
-        rows = np.union1d(
-            np.array([row for row, _ in had], np.int64), np.flatnonzero(reported.holds.any(axis=1))
-        )
-        held, frozen = _held_and_frozen(intervals, rows, had, reported)
+    for client_id, computed in _suspects(intervals).items():
+        rows, owns, sole, answered = _had(intervals, holdings, client_id, computed)
+        held = intervals.counts[rows] & intervals.any_keeps_up & owns
+        lives = held & ~(intervals.stalled[rows] & sole)
+        frozen = np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
         polls = np.flatnonzero(held.any(axis=0))
         for start, end in spans(frozen[polls]):
             of_run = polls[start:end]
@@ -434,12 +419,12 @@ def frozen_processes(
                 continue
             queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
             waiting = int(every.backlog[rows, of_run[-1]][held[:, of_run[-1]]].sum())
-            answered = bool(reported.answered[of_run].any())
+            was_asked = bool(answered[of_run].any())
             yield Fault(
                 intervals.topic,
                 extent,
                 FROZEN_PROCESS,
-                evidence=_evidence(client_id, queues, extent, waiting, answered=answered),
+                evidence=_evidence(client_id, queues, extent, waiting, answered=was_asked),
                 remedy=_REMEDY,
                 client_ids=(client_id,),
                 broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
@@ -447,31 +432,44 @@ def frozen_processes(
             )
 
 
-class _Reported(NamedTuple):
-    """What a client reported to hold of the topic, between a poll and the one before.
+class _Had(NamedTuple):
+    """What a client had of a topic, between each poll and the one before."""
 
-    Between two equal answers in one phase it holds the same.
-    """
-
-    #: By poll whether it answered.
+    #: The rows of its queues.
+    rows: Longs
+    #: [of these, poll]: it held the queue; and it was computed for it alone.
+    owns: Flags
+    sole: Flags
+    #: By poll whether it answered; else it held what was computed.
     answered: Flags
-    #: [queue, poll]; a queue whose lock it waits for is none that it could move.
-    holds: Flags
 
 
-def _reported(intervals: Intervals, holdings: HoldingsOfTopic | None, client_id: str) -> _Reported:
-    queues, times = intervals.polls.queues, intervals.polls.times
-    shape = len(queues), len(times)
-    reported = _Reported(np.zeros(shape[1], np.bool_), np.zeros(shape, np.bool_))
-    places = {queue: row for row, queue in enumerate(queues)}
+def _had(
+    intervals: Intervals,
+    holdings: HoldingsOfTopic | None,
+    client_id: str,
+    computed: Mapping[tuple[int, int], bool],
+) -> _Had:
+    """``computed``: as in ``_suspects``. Between two equal answers in one phase it holds the same;
+    a queue whose lock it waits for is none that it could move.
+    """
+    times, situations = intervals.polls.times, range(len(intervals.owners))
+    answered = np.zeros(len(times), np.bool_)
+    holds: dict[int, Flags] = defaultdict(lambda: np.zeros(len(times), np.bool_))
+    places = {queue: row for row, queue in enumerate(intervals.polls.queues)}
     for each in holdings.holdings if holdings else ():
         if each.process.client_id == client_id and not each.process.is_log:
-            first, last = np.searchsorted(times, [each.since, each.until])
-            reported.answered[first : last + 1] = True
-            for queue in each.held:
-                if queue in places and each.activities.get(queue) != NOT_LOCKED:
-                    reported.holds[places[queue], first : last + 1] = True
-    return reported
+            first, last = np.searchsorted(times, [each.first_seen, each.last_seen])
+            answered[first : last + 1] = True
+            for queue, activity in each.held.items():
+                if queue in places and activity != NOT_LOCKED:
+                    holds[places[queue]][first : last + 1] = True
+    rows = sorted({*holds, *[row for row, _ in computed]})
+    owner = np.array([[(row, number) in computed for number in situations] for row in rows])
+    sole = np.array([[computed.get((row, number), False) for number in situations] for row in rows])
+    then = np.arange(len(rows))[:, np.newaxis], intervals.situation[rows]
+    owns = np.where(answered, [holds[row] for row in rows], owner[then])
+    return _Had(np.array(rows, np.int64), owns, sole[then], answered)
 
 
 def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], bool]]:
@@ -489,26 +487,6 @@ def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], boo
                 for client_id in suspects.intersection(owner.client_ids):
                     had[client_id][row, number] = owner.sole
     return had
-
-
-def _held_and_frozen(
-    intervals: Intervals, rows: Longs, had: Mapping[tuple[int, int], bool], reported: _Reported
-) -> tuple[Flags, Flags]:
-    """[queue, poll] which intervals count of the queues that a client had, and by poll whether all
-    of these stalled.
-    """
-    is_owner = np.zeros((len(rows), len(intervals.owners)), np.bool_)
-    is_sole = np.zeros_like(is_owner)
-    for (row, number), sole in had.items():
-        place = np.searchsorted(rows, row)
-        is_owner[place, number] = True
-        is_sole[place, number] = sole
-    situation = intervals.situation[rows]
-    places = np.arange(len(rows))[:, np.newaxis]
-    owns = np.where(reported.answered, reported.holds[rows], is_owner[places, situation])
-    held = intervals.counts[rows] & intervals.any_keeps_up & owns
-    lives = held & ~(intervals.stalled[rows] & is_sole[places, situation])
-    return held, np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
 
 
 def _evidence(

@@ -36,7 +36,7 @@ class Phase(NamedTuple):
     position: int
     #: It does not show whether what was found before has ended: see ``build_timeline``.
     is_blind: bool
-    #: The number of the watch that it is in: see ``intervals.watches``.
+    #: The number of the watch that it is in: see ``extents.watches``.
     watch: int = 0
     #: Who does not reach which broker: see the core's ``State``.
     unreachable: tuple[Unreachable, ...] = ()
@@ -45,6 +45,11 @@ class Phase(NamedTuple):
     def verdict(self) -> Evaluation:
         """What the core says of its situation."""
         return self.evaluated.verdict
+
+    @property
+    def is_computed(self) -> bool:
+        """False: nothing is computed, for the members' strategy was not found."""
+        return self.verdict.coverage != STRATEGY_NOT_KNOWN
 
 
 @dataclass(frozen=True)
@@ -74,11 +79,6 @@ class Timeline:
             ]
         )
 
-    @property
-    def counted(self) -> int:
-        """How many snapshots count: what they do not show was not there."""
-        return self.runs[-1].after if self.runs else 0
-
 
 def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
     """The timeline of a topic from all its phases in time, see ``phases_of``.
@@ -89,11 +89,7 @@ def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
     that the list that differs may be among those that are missing. It is blind as well if nothing
     is computed, as the members' strategy was not found.
     """
-    informed = [
-        each
-        for each in phases
-        if each.verdict.shows_owners or each.verdict.coverage == STRATEGY_NOT_KNOWN
-    ]
+    informed = [each for each in phases if each.verdict.shows_owners or not each.is_computed]
     blind = _blind(informed)
     return Timeline(
         topic,
@@ -154,23 +150,15 @@ def _in_watches(
     cuts = watches(snapshots)[1:]
     for period in periods:
         first, end = bisect_right(cuts, period.first_seen), bisect_right(cuts, period.last_seen)
+        if first == end:
+            yield period, first
+            continue
         start = bisect_left(snapshots, period.first_seen)
-        for watch in range(first, end):
-            until = bisect_left(snapshots, cuts[watch])
-            yield (
-                period._replace(
-                    first_seen=snapshots[start],
-                    last_seen=snapshots[until - 1],
-                    snapshots=until - start,
-                ),
-                watch,
-            )
-            start = until
-        rest = period
-        if end > first:
-            number = bisect_right(snapshots, period.last_seen) - start
-            rest = period._replace(first_seen=snapshots[start], snapshots=number)
-        yield rest, end
+        own = snapshots[start : bisect_right(snapshots, period.last_seen)]
+        places = [0, *[bisect_left(own, cut) for cut in cuts[first:end]], len(own)]
+        for watch, (since, until) in enumerate(pairwise(places), start=first):
+            part = period._replace(first_seen=own[since], last_seen=own[until - 1])
+            yield part._replace(snapshots=until - since), watch
 
 
 def _blind(phases: Sequence[Phase]) -> list[bool]:

@@ -93,20 +93,15 @@ def find_refuted(episodes: Sequence[QueueFinding]) -> list[bool]:
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
     comes are no evidence, and no orphans either: the retry topic's, as a rule.
     """
-    refuted = [_is_refuted(episode) for episode in episodes]
-    offline = [
-        each
-        for each, is_read in zip(episodes, refuted, strict=True)
-        if is_read and GROUP_OFFLINE in each.causes
-    ]
+    offline = [each for each in episodes if _is_refuted(each) and GROUP_OFFLINE in each.causes]
     return [
-        is_read
+        _is_refuted(each)
         or (
             GROUP_OFFLINE in each.causes
             and any(map(each.overlaps, offline))
             and not each.left.messages
         )
-        for each, is_read in zip(episodes, refuted, strict=True)
+        for each in episodes
     ]
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from jobs.instants import Instant
 from jobs.judge.case import Case
 from jobs.judge.evaluated import QueueKey
 from jobs.judge.extents import Extent
@@ -85,8 +83,8 @@ def _is_at_once(one: Stall | Fault, faults: Iterable[Fault]) -> bool:
 def _hangs(case: Case, fault: Fault) -> bool:
     return any(
         each.process.client_id in fault.client_ids
-        and NOT_CONSUMING in each.activities.values()
-        and _answers(each, fault.extent)
+        and NOT_CONSUMING in each.held.values()
+        and fault.extent.those_of(each.moments)
         for each in _holdings(case, fault.topic)
     )
 
@@ -116,7 +114,7 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     reported = [
         each.held
         for each in _holdings(case, topic)
-        if each.process.client_id == client_id and _answers(each, time)
+        if each.process.client_id == client_id and time.those_of(each.moments)
     ]
     if reported:
         return set().union(*reported)
@@ -148,11 +146,11 @@ def explain(
     holders = [
         each
         for each in (of_topic.holders(stall.queue) if of_topic else ())
-        if not each.process.is_log and _answers(each, time)
+        if not each.process.is_log and time.those_of(each.moments)
     ]
     if holders:
         held = True
-    elif of_topic and _within(of_topic.of_queue(stall.queue).unheld, time):
+    elif of_topic and of_topic.unheld(stall.queue, time):
         held = False
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
@@ -174,21 +172,11 @@ def explain(
 
 def _of_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
     """What the process that answered last does not do; None: it does all that it should."""
-    last = max(holders, key=lambda each: max(_answers(each, stall.extent)))
-    activity = last.activities.get(stall.queue)
+    last = max(holders, key=lambda each: max(stall.extent.those_of(each.moments)))
+    activity = last.held[stall.queue]
     if activity is None:
         return None
     why, stalled = _OF_ACTIVITY[activity], [(stall.topic, stall.queue)]
     if moves(case, case.timelines, last.process.client_id, stall.extent, stalled):
         return why
     return Text("{why}; no other queue of the process moves", why=why)
-
-
-def _answers(holding: Holding, time: Extent) -> Sequence[Instant]:
-    """The answers of a holding in that time."""
-    return _within(holding.moments, time)
-
-
-def _within(moments: Sequence[Instant], time: Extent) -> Sequence[Instant]:
-    first = bisect_left(moments, time.first_seen)
-    return moments[first : bisect_right(moments, time.last_seen)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import combinations
 
 import pytest
@@ -212,9 +212,9 @@ def test_of_many_steps_the_usual_ways_to_roll_them_out_are_looked_at() -> None:
 
 def test_who_keeps_a_queue_neither_gives_nor_takes_it() -> None:
     moves = [
-        Move(queue(0), ("z", "c", "b"), ("b", "z")),
-        Move(queue(1), ("a", "a"), ("a",)),
-        Move(queue(2), (), ("z",)),
+        Move(*astuple(queue(0)), ("z", "c", "b"), ("b", "z")),
+        Move(*astuple(queue(1)), ("a", "a"), ("a",)),
+        Move(*astuple(queue(2)), (), ("z",)),
     ]
     assert list(moves_by_client(moves).items()) == [
         ("a", ([queue(1)], [])),

@@ -69,7 +69,7 @@ def _polls(dossier: Dossier) -> Iterator[Any]:
     for run in dossier.polls:
         is_list = run.answer not in _LEAST
         answer = ("ANSWERED", run.answer) if is_list else (run.answer, None)
-        for time, collected in zip(run.times, run.collected_at, strict=True):
+        for time, collected in zip(run.times, run.answered_at, strict=True):
             polls[run.broker][time].append((*answer, collected))
     for broker, said in polls.items():
         yield "poll", (*broker, _what_counts(said))

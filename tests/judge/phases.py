@@ -8,22 +8,16 @@ from typing import Any
 
 from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import Dossier, RouteBrokerRow, RouteRun
-from jobs.judge.evaluated import (
-    Allocated,
-    Claimant,
-    Evaluated,
-    FoundFault,
-    FoundQueue,
-    FoundStacked,
-    Move,
-)
+from jobs.judge.evaluated import Allocated, Evaluated, FoundQueue, FoundStacked
 from jobs.judge.extents import Extent
 from jobs.judge.findings import QueueFinding, Stall
 from jobs.judge.situations import Period, Situation
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
 from jobs.masking import Masking
-from rebalance_core.findings import AUDITED, Evaluation
+from rebalance_core.faults import Fault
+from rebalance_core.findings import AUDITED, Claimant, Evaluation
+from rebalance_core.moves import Move
 
 TOPIC = "T"
 TERMS = Terms(
@@ -87,7 +81,7 @@ def finding(
     return FoundQueue(kind, queue, certainty, probability, tuple(claimants), tuple(causes))
 
 
-def fault(name: str = "STRATEGY_MISMATCH", **overrides: Any) -> FoundFault:
+def fault(name: str = "STRATEGY_MISMATCH", **overrides: Any) -> Fault:
     values: dict[str, Any] = {
         "fault": name,
         "evidence": "a uses CIRCLE, b AVG",
@@ -96,11 +90,11 @@ def fault(name: str = "STRATEGY_MISMATCH", **overrides: Any) -> FoundFault:
         "client_addrs": ("h:1",),
         "broker_names": ("broker-a",),
         "queues_affected": 2,
-        "findings_cleared": 2,
-        "findings_left": 0,
-        "moves": (Move("broker-a", 0, ["a"], ["b"]),),
+        "cleared": 2,
+        "left": 0,
+        "moves": (Move(TOPIC, "broker-a", 0, ("a",), ("b",)),),
     }
-    return FoundFault(**values | overrides)
+    return Fault(**values | overrides)
 
 
 def extent(first: float = 0, last: float = 300, **overrides: Any) -> Extent:

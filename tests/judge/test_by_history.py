@@ -26,13 +26,13 @@ def remedy(*, listed_before=False, broker_ids=(0, 1), addresses=()):
     first_seen = MISSING.first_seen
     dossier = Dossier("C", "G")
     broker = RouteBrokerRow("broker-b", broker_ids, 6, 4, 4, None)
-    dossier.routes[MISSING.topic] = [RouteRun("ns", "r", (broker,), (first_seen,))]
+    dossier.routes[MISSING.topic] = [RouteRun("ns", "r", (broker,), (first_seen,), (first_seen,))]
     if listed_before:
         dossier.list_members["l"] = lambda: ListedMembers(("a",), ("h:1",))
-        dossier.polls.append(PollRun(("broker-b", 0), "l", (first_seen - 1,)))
+        dossier.polls.append(PollRun(("broker-b", 0), "l", (first_seen - 1,), (first_seen - 1,)))
     for number, address in enumerate(addresses):
         asked = (first_seen - 10 + number,)
-        dossier.polls.append(PollRun(("broker-b", 0), "NOT_ONLINE", asked, (), address))
+        dossier.polls.append(PollRun(("broker-b", 0), "NOT_ONLINE", asked, asked, address))
     (found,) = with_history(case(dossier=dossier), Found(faults=(MISSING,))).faults
     return str(found.remedy)
 

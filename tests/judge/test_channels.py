@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.instants import SECOND
+from jobs.judge.answers import broker_answers
 from jobs.judge.channels import Channel, ProcessCounts, channels_of
 from tests.judge.lists import group, started
 from tests.judge.phases import at
@@ -30,7 +31,9 @@ def polls(*ports_of_rounds, every=60, others=()):
 
 def processes(dossier, second):
     """(how many, why) at a second."""
-    counts = ProcessCounts(channels_of(dossier), dossier.clients, 130)
+    counts = ProcessCounts(
+        channels_of(dossier, broker_answers(dossier.polls)), dossier.clients, 130
+    )
     moments = {run.broker: at(second) for run in dossier.polls}
     return [(each.processes, each.because) for each in counts.at(moments)]
 
@@ -95,15 +98,16 @@ def test_twelve_pods_that_were_restarted_without_closing_are_twelve_processes(br
         return [*old, *new]
 
     dossier = group({name: [(30 * n, 30 * n, listed(n)) for n in range(10)] for name in brokers})
-    counts = ProcessCounts(channels_of(dossier), (), 130)
+    counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), (), 130)
     moments = {run.broker: at(120) for run in dossier.polls}
     assert [each.processes for each in counts.at(moments)] == [1] * 12
 
 
 def test_channels_have_their_times_and_when_they_were_gone():
-    (first, second) = sorted(channels_of(group({"x": polls((1,), (2,))}))[ID])
+    dossier = group({"x": polls((1,), (2,))})
+    (first, second) = sorted(channels_of(dossier, broker_answers(dossier.polls))[ID])
     assert (first.first_seen, first.last_seen, first.gone_by) == (0, 0, at(60))
-    assert (second.first_seen, second.gone_by, second.is_first) == (at(60), None, False)
+    assert (second.first_seen, second.gone_by) == (at(60), None)
 
 
 # ---------------------------------------------------------------- many connections of one id
@@ -123,7 +127,6 @@ def channels(draw):
             at(60 * first),
             at(60 * (first + length)),
             at(60 * (first + length + 1)) if goes else None,
-            first == 0,
         )
         for port, (first, length, goes) in enumerate(draw(st.lists(drawn, max_size=9)))
     ]
@@ -185,7 +188,7 @@ def test_thousands_of_connections_of_one_id_take_seconds_at_most():
         [60_000 + (n + round_) // 30 * 2_000 + n for n in range(2_000)] for round_ in range(30)
     ]
     dossier = group({"x": polls(*ports)})
-    counts = ProcessCounts(channels_of(dossier), [], 130)
+    counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), [], 130)
     assert all(counts.at({("x", 0): at(60 * round_)}) for round_ in range(30))
     assert time.perf_counter() - began < 10
 

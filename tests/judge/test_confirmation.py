@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.confirmation import confirm, index_holdings
-from jobs.judge.evaluated import Claimant
 from jobs.judge.extents import Extent
 from jobs.judge.findings import QueueFinding
+from rebalance_core.findings import Claimant
 from tests.judge.witnesses import BROKER, TOPIC, allocated, at, holdings_of, info, log
 
 #: a and b both take queue 0; nobody takes queue 3.

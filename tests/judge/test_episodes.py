@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.episodes import fault_episodes, queue_episodes, stacked_episodes
-from jobs.judge.evaluated import Claimant, Move
+from rebalance_core.findings import Claimant
+from rebalance_core.moves import Move
 from tests.judge.phases import at, fault, finding, phase, stacked_id, timeline
 
 END = 600
@@ -258,9 +259,9 @@ def test_a_fault_of_several_states_is_one_episode_as_the_last_has_it_with_the_mo
         "client_ids": ("b",),
         "client_addrs": ("h:2",),
         "broker_names": ("broker-b",),
-        "findings_cleared": 1,
-        "findings_left": 3,
-        "moves": (Move("broker-b", 1, [], ["a"]),),
+        "cleared": 1,
+        "left": 3,
+        "moves": (Move("T", "broker-b", 1, (), ("a",)),),
     }
     _, episode = faults(
         phase(2, 0, 60, faults=(fault(queues_affected=2),)),

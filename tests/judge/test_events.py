@@ -137,14 +137,14 @@ def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> No
     own = tuple(at(each) for each in MINUTES if each not in (120, 180, 240))
     acts = tuple(map(at, (120, 180, 240)))
     dossier.polls[:] = [
-        master._replace(times=own, collected_at=own, broker_addr="h:1"),
-        master._replace(times=acts, collected_at=acts, broker_addr="h:2"),
+        master._replace(times=own, answered_at=own, broker_addr="h:1"),
+        master._replace(times=acts, answered_at=acts, broker_addr="h:2"),
         slave._replace(broker_addr="h:2"),
     ]
     assert seconds(left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 300)]
     assert list(addresses_that_changed(dossier)) == []
     # The master does not come back.
-    dossier.polls[0] = dossier.polls[0]._replace(times=own[:2], collected_at=own[:2])
+    dossier.polls[0] = dossier.polls[0]._replace(times=own[:2], answered_at=own[:2])
     assert list(addresses_that_changed(dossier)) == []
 
 

@@ -66,7 +66,7 @@ def test_a_client_that_has_the_same_id_each_time_is_named_with_its_addresses():
     ]
     channels = {
         "pod-1": [
-            Channel(("b", 0), "pod-1", f"h:{n}", at(300 * n), at(300 * n + 60), None, False)
+            Channel(("b", 0), "pod-1", f"h:{n}", at(300 * n), at(300 * n + 60), None)
             for n in (0, 1, 99)
         ]
     }

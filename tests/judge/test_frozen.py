@@ -56,8 +56,8 @@ def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_w
         client_addrs=(),
         broker_names=(BROKER, OTHER_BROKER),
         queues_affected=3,
-        findings_cleared=0,
-        findings_left=0,
+        cleared=0,
+        left=0,
         moves=(),
     )
 

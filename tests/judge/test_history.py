@@ -41,8 +41,8 @@ def dossier(**overrides):
     """A group whose list changes once, in the sixth minute."""
     values = {
         "polls": [
-            PollRun(("broker-a", 0), "healthy", MINUTES[:5]),
-            PollRun(("broker-a", 0), "faulty", MINUTES[5:]),
+            PollRun(("broker-a", 0), "healthy", MINUTES[:5], MINUTES[:5]),
+            PollRun(("broker-a", 0), "faulty", MINUTES[5:], MINUTES[5:]),
         ],
         "list_topics": {"healthy": ("T",), "faulty": ("T",)},
         "routes": {"T": [route([broker()], *range(0, 660, 60))]},
@@ -119,8 +119,8 @@ def test_findings_are_known_by_the_terms():
 def test_members_that_come_and_go_are_a_fault_of_the_group_that_is_told_once():
     """Another member is there at every other minute, in both topics."""
     polls = [
-        PollRun(("broker-a", 0), "alone", MINUTES[::2]),
-        PollRun(("broker-a", 0), "both", MINUTES[1::2]),
+        PollRun(("broker-a", 0), "alone", MINUTES[::2], MINUTES[::2]),
+        PollRun(("broker-a", 0), "both", MINUTES[1::2], MINUTES[1::2]),
     ]
     topics = {"both": ("%RETRY%G", "T"), "alone": ("%RETRY%G", "T")}
     routes = {topic: [route([broker()], *range(0, 660, 60))] for topic in topics["both"]}

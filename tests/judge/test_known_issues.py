@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from jobs.judge.evaluated import Claimant
 from jobs.judge.findings import Fault, StackedEpisode
 from jobs.judge.known_issues import entries_of, known_issue
 from jobs.judge.rows import KNOWN_ISSUE
@@ -14,6 +13,7 @@ from jobs.judge.terms import KnownIssueTerms
 from jobs.kinds import QUEUE_FINDINGS
 from jobs.masking import Masking
 from jobs.schemas import REPORT_TABLES
+from rebalance_core.findings import Claimant
 from tests.judge.phases import extent, queue_finding, stacked_id, stall
 
 CLUSTER = "DefaultCluster"

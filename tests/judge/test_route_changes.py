@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.dossier import Dossier, RouteRun
+from jobs.judge.dossier import Dossier
 from jobs.judge.findings import Found
 from jobs.judge.route_changes import queues_left_route, route_changed
 from jobs.judge.routes import find_route_changes
@@ -56,15 +56,6 @@ def test_what_leaves_the_readable_queues_alone_is_no_change(then):
 def test_one_more_nameserver_that_says_the_same_is_no_change():
     routes = [route([A, B], 0, 60), route([A, B], 60, namesrv_addr="ns-2")]
     assert find_route_changes(routes) == []
-
-
-def test_where_the_times_of_the_answers_were_not_collected_the_rounds_count():
-    runs = [
-        RouteRun("ns-1", str(n), tuple(of), (at(60 * n),)) for n, of in enumerate(([A, B], [A]))
-    ]
-    (change,) = find_route_changes(runs)
-    assert (change.first_seen, change.collected_at) == (at(60), at(60))
-    assert find_route_changes([RouteRun("ns-1", "r1", (A,), (at(0), at(60)))]) == []
 
 
 def test_the_first_route_is_no_change():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +13,10 @@ from jobs.instants import SECOND, Instant
 from jobs.judge.brokers import Absence
 from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
 from jobs.judge.evaluated import Allocated, Evaluated, QueueKey
+from jobs.judge.extents import Extent, persistence
 from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.situations import Period, Situation, Situations
-from jobs.judge.stalls import Unread, find_intervals
+from jobs.judge.stalls import find_intervals
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.state import Unreachable
 from tests.judge import phases
@@ -222,10 +224,10 @@ def intervals_of(
         name: evaluated(taken, coverage="AUDITED" if taken else "STRATEGY_NOT_KNOWN")
         for name, taken in (owners or {"one": OWNERS}).items()
     }
-    orphaned: dict[QueueKey, list[Unread]] = {}
-    for queue, since, until in orphans:
-        unread = Unread(at(since), at(until), lasts=until - since >= 180)
-        orphaned.setdefault(queue, []).append(unread)
+    orphaned = [
+        replace(phases.queue_finding(queue=queue), extent=_extent(at(since), at(until)))
+        for queue, since, until in orphans
+    ]
     of = SimpleNamespace(
         dossier=dossier,
         situations=Situations({topic: periods(segments, topic)}),
@@ -233,6 +235,10 @@ def intervals_of(
         masters_away=masters_away,
     )
     return find_intervals(of, topic, orphaned)  # type: ignore[arg-type]
+
+
+def _extent(first: Instant, last: Instant) -> Extent:
+    return Extent(first, last, 1, persistence(first, last, 180), ongoing=False)
 
 
 def burst(*, read_later: bool = False) -> list[QueueOffsets]:
