@@ -10,9 +10,11 @@ core gives them, and objects again only where a rule compares neighbours in time
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +31,10 @@ _PLACE = ("cluster", "consumer_group", "topic", "state_id")
 _SCALARS = Allocated._fields[:-1]
 
 
-class AllocationRows(NamedTuple):
-    """Rows of ``allocations`` with the true client ids, of situations one after the other.
+@dataclass(frozen=True, eq=False)
+class AllocationRows:
+    """Rows of ``allocations`` with the true client ids, of the situations of one question, one
+    after the other.
 
     ``ends``: of each situation where its rows end.
     """
@@ -39,10 +43,9 @@ class AllocationRows(NamedTuple):
     ends: list[int]
 
     def of(self, place: int) -> Callable[[], tuple[Allocated, ...]]:
-        """What makes the allocations of a situation, anew at each call."""
+        """What makes the allocations of a situation, when it is called."""
         start = self.ends[place - 1] if place else 0
-        rows, length = self.rows, self.ends[place] - start
-        return lambda: _read(rows.slice(start, length))
+        return lambda: _read(self)[start : self.ends[place]]
 
     def masked(self, masking: Masking) -> pa.Table:
         """The rows as they are published: with what their ids hold of secrets masked."""
@@ -100,10 +103,13 @@ def _queues(allocations: Sequence[Allocation]) -> pa.Array[Any]:
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, type=QUEUES)
 
 
-def _read(rows: pa.Table) -> tuple[Allocated, ...]:
-    columns: dict[str, Any] = {name: rows.column(name).to_pylist() for name in _SCALARS}
+# A group is judged situation by situation: the next one is mostly of the same question. To take
+# few rows out of columns costs nearly as much as to take all of a question.
+@lru_cache(maxsize=2)
+def _read(every: AllocationRows) -> tuple[Allocated, ...]:
+    columns: dict[str, Any] = {name: every.rows.column(name).to_pylist() for name in _SCALARS}
     columns["view_brokers"] = map(tuple, columns["view_brokers"])
-    queues: Any = rows.column("queues").combine_chunks()
+    queues: Any = every.rows.column("queues").combine_chunks()
     flat = queues.flatten()
     pairs = list(zip(flat.field(0).to_pylist(), flat.field(1).to_pylist(), strict=True))
     ends = np.cumsum(queues.value_lengths()).tolist()
