@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-import pyarrow.dataset as ds
-
 from jobs.kinds import GRADED_TABLES, INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, worst
-from jobs.publish.counts import Tables
-from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH
+from jobs.publish.counts import Tables, findings_of
+from jobs.schemas import GROUP_HEALTH
 from rebalance_core.findings import AUDITED
 
 #: A summary has so many groups at most, the worst ones.
 MOST_GROUPS = 1_000
-
-_COLUMNS = ["cluster", "consumer_group", "finding_id", "severity", "persistence", "known_issue"]
 
 
 class _Group(NamedTuple):
@@ -38,10 +34,7 @@ def group_levels(written: Tables) -> dict[str, Any]:
     is_ok: dict[_Group, bool] = defaultdict(bool)
     found: set[_Group] = set()
     for name in GRADED_TABLES:
-        # What a queue shows counts there; a fault that does no harm does not count.
-        alone = ds.field("queues_affected") == 0 if name == GROUP_FAULTS.name else None
-        rows = written(name).to_table(columns=_COLUMNS, filter=alone)
-        for row in rows.to_pylist():
+        for row in findings_of(written, name):
             group = _Group(row["cluster"], row["consumer_group"])
             found.add(group)
             is_lasting = row["persistence"] == PERSISTENT and row["severity"] != INFO

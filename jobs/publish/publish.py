@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import chain
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -25,7 +26,7 @@ from jobs.publish.addresses import broker_addresses
 from jobs.publish.counts import Tables, count_findings, count_groups, count_marked
 from jobs.publish.nights import group_levels
 from jobs.publish.run import Made, Seen, Task
-from jobs.publish.tables import copy_table, write_tables
+from jobs.publish.tables import masked_pieces, write_tables
 from jobs.schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
 from jobs.storage import Published, Reports, Snapshots, TableFiles
 from jobs.text import iso
@@ -84,21 +85,19 @@ def publish(
     run_id = task.run.run_id
     masking = task.settings.masking.to_masking()
     wait = task.settings.publishing.wait_seconds
-    names = [*(table.name for table in made.tables), QUARANTINE.name]
-    places = {name: folder.table(name, place.date, run_id) for name in names}
+    tables, pieces = [*made.tables], made.pieces
+    if inputs.has(QUARANTINE.name):
+        tables.append(QUARANTINE)
+        refused = masked_pieces(QUARANTINE, inputs.parquet(QUARANTINE.name), masking)
+        pieces = chain(pieces, refused)
+    places = {table.name: folder.table(table.name, place.date, run_id) for table in tables}
 
     def written(name: str) -> ds.Dataset:
         return places[name].parquet()
 
     with folder.publication(place.date).writing(run_id, wait, progress.say) as number:
         with progress.step("report tables") as step:
-            counts = write_tables(made.pieces, made.tables, places)
-            if inputs.has(QUARANTINE.name):
-                step.part = QUARANTINE.name
-                quarantine = inputs.parquet(QUARANTINE.name)
-                counts[QUARANTINE.name] = copy_table(
-                    QUARANTINE, quarantine, places[QUARANTINE.name], masking
-                )
+            counts = write_tables(pieces, tables, places)
             step.rows = sum(counts.values())
         with progress.step("check of the reports"):
             files = {

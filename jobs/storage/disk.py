@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -57,6 +59,22 @@ def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
         rename(under_way, path)
     finally:
         under_way.unlink(missing_ok=True)
+
+
+def lock(path: Path) -> int | None:
+    """Locks a file until the number that it gives is closed, or this process ends.
+
+    None where another process has it, where there is no such file, or no lock can be had.
+    """
+    with suppress(OSError):
+        number = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(number)
+            raise
+        return number
+    return None
 
 
 def make_private(folder: Path) -> None:

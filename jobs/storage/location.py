@@ -94,6 +94,11 @@ class Location:
         """The path on that file system."""
         return self._base
 
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self._base.rpartition("/")[2]
+
     def holds(self, other: Location) -> bool:
         """Whether another path is this one or one below it, whatever its name (a link, ``..``).
 
@@ -108,11 +113,14 @@ class Location:
 
     def exists(self) -> bool:
         """Whether there is a file or a folder."""
-        return bool(self._fs.get_file_info(self._base).type != pafs.FileType.NotFound)
+        return bool(self._kind() != pafs.FileType.NotFound)
 
     def is_folder(self) -> bool:
         """Whether there is a folder."""
-        return bool(self._fs.get_file_info(self._base).type == pafs.FileType.Directory)
+        return bool(self._kind() == pafs.FileType.Directory)
+
+    def _kind(self) -> pafs.FileType:
+        return self._fs.get_file_info(self._base).type
 
     def read_bytes(self) -> bytes:
         """What is in the file; FileNotFoundError where there is none."""
@@ -234,11 +242,14 @@ class Location:
                 disk.sync(path)
 
     def delete(self) -> None:
-        """Removes the folder with all below it, if it is there."""
-        while self.exists():
+        """Removes the file, or the folder with all below it, if it is there."""
+        while (kind := self._kind()) != pafs.FileType.NotFound:
             # Another writer may be removing the same.
             with suppress(FileNotFoundError):
-                self._fs.delete_dir(self._base)
+                if kind == pafs.FileType.Directory:
+                    self._fs.delete_dir(self._base)
+                else:
+                    self._fs.delete_file(self._base)
 
     def delete_file(self) -> None:
         """Removes the file, if it is there."""

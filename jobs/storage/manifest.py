@@ -89,10 +89,6 @@ class TableFiles:
                     f"{root}/{file.path} has {info.size:,} bytes, and {file.size:,} were published"
                 )
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """As a manifest has it."""
-        return [vars(file) for file in self.files]
-
     @classmethod
     def from_json(cls, values: Sequence[Mapping[str, Any]]) -> TableFiles:
         """Of a manifest; TypeError where it has other keys."""
