@@ -19,6 +19,7 @@ from jobs.commands.common import (
     text_width,
     time_of,
 )
+from jobs.dumps.files import local_bytes
 from jobs.engines.engine import Engine
 from jobs.errors import AuditError, InputError, QuarantineError, SettingsError
 from jobs.failures import sentence_of
@@ -45,7 +46,6 @@ from jobs.storage import (
     Published,
     Reports,
     SnapshotWriter,
-    local_bytes,
     new_run_id,
 )
 from jobs.storage.retention import Retention, prune_reports

@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from glob import glob
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,12 +68,9 @@ class Location:
         return self._path + self._options
 
     def __truediv__(self, name: str) -> Location:
-        below = Location.__new__(Location)
+        below = copy(self)
         below._path = f"{self._path.rstrip('/')}/{name}"
-        below._options = self._options
-        below._fs = self._fs
         below._base = f"{self._base.rstrip('/')}/{name}"
-        below.is_local = self.is_local
         return below
 
     def below(self, base: str) -> Location:
@@ -98,6 +95,10 @@ class Location:
     def name(self) -> str:
         """The last part of the path."""
         return self._base.rpartition("/")[2]
+
+    @property
+    def _parent(self) -> str:
+        return self._base.rpartition("/")[0]
 
     def holds(self, other: Location) -> bool:
         """Whether another path is this one or one below it, whatever its name (a link, ``..``).
@@ -181,7 +182,7 @@ class Location:
 
     def _ready(self, text: str) -> bytes:
         """The bytes of a text, after the folder of this file was made."""
-        self._fs.create_dir(self._base.rpartition("/")[0], recursive=True)
+        self._fs.create_dir(self._parent, recursive=True)
         return text.encode("utf-8")
 
     def _put(self, data: bytes) -> None:
@@ -190,9 +191,8 @@ class Location:
 
     def _put_beside(self, data: bytes) -> None:
         """Writes a file beside this one, then gives it this name."""
-        parent, name = self._base.rsplit("/", 1)
-        beside = self / ""
-        beside._base = f"{parent}/_{name}.{secrets.token_hex(6)}.tmp"
+        beside = copy(self)
+        beside._base = f"{self._parent}/_{self.name}.{secrets.token_hex(6)}.tmp"
         try:
             beside._put(data)
             self._fs.move(beside.base, self._base)
@@ -296,28 +296,3 @@ def parquet_of(paths: Sequence[str], file_system: pafs.FileSystem) -> ds.Dataset
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     )
     return ds.dataset(list(paths), format=verified, filesystem=file_system)
-
-
-def local_bytes(paths: Sequence[str]) -> int | None:
-    """The size of all that local paths, folders and globs name; None where one is not local.
-
-    >>> local_bytes(["s3a://bucket/dumps"]) is None
-    True
-    """
-    if any(_SCHEME.match(path) and not path.startswith("file:") for path in paths):
-        return None
-    patterns = [re.sub(r"^file:(//)?", "", path) for path in paths]
-    # Path.glob takes no absolute pattern.
-    named = {Path(each) for pattern in patterns for each in glob(pattern)}  # noqa: PTH207
-    files = {file for each in named for file in (each, *each.rglob("*")) if file.is_file()}
-    return sum(file.stat().st_size for file in files)
-
-
-def absolute_paths(paths: Sequence[str]) -> list[str]:
-    """The paths as Spark is to get them: local ones absolute, URIs as they are, each once."""
-    return list(
-        dict.fromkeys(
-            path if _SCHEME.match(path) or path.startswith("file:") else str(Path(path).absolute())
-            for path in paths
-        )
-    )

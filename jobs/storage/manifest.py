@@ -28,7 +28,6 @@ _DIGEST = "digest"
 #: Digests of tables on other machines are compared up to so many bytes; above it names, sizes and
 #: the checksums of Parquet's pages have to do.
 _MOST_REMOTE_BYTES = 256 << 20
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -102,11 +101,8 @@ def _described(root: Location, file: StoredFile) -> TableFile:
 
 
 def _sha256(root: Location, path: str) -> str:
-    digest = hashlib.sha256()
     with root.file_system.open_input_stream(path, compression=None) as stream:
-        while data := stream.read(_CHUNK):
-            digest.update(data)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sealed(values: Mapping[str, Any]) -> str:
