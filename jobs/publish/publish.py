@@ -28,7 +28,7 @@ from jobs.publish.nights import group_levels
 from jobs.publish.run import Made, Seen, Task
 from jobs.publish.tables import masked_pieces, write_tables
 from jobs.schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
-from jobs.storage import Published, Reports, Snapshots, TableFiles
+from jobs.storage import Location, Published, Reports, Snapshots, TableFiles
 from jobs.text import iso
 from jobs.window import future_after
 from rebalance_core.texts import Text
@@ -90,18 +90,20 @@ def publish(
         tables.append(QUARANTINE)
         refused = masked_pieces(QUARANTINE, inputs.parquet(QUARANTINE.name), masking)
         pieces = chain(pieces, refused)
-    places = {table.name: folder.table(table.name, place.date, run_id) for table in tables}
+
+    def place_of(name: str) -> Location:
+        return folder.table(name, place.date, run_id)
 
     def written(name: str) -> ds.Dataset:
-        return places[name].parquet()
+        return place_of(name).parquet()
 
     with folder.publication(place.date).writing(run_id, wait, progress.say) as number:
         with progress.step("report tables") as step:
-            counts = write_tables(pieces, tables, places)
+            counts = write_tables(pieces, tables, place_of)
             step.rows = sum(counts.values())
         with progress.step("check of the reports"):
             files = {
-                name: TableFiles.written(folder.root, places[name], rows)
+                name: TableFiles.written(folder.root, place_of(name), rows)
                 for name, rows in counts.items()
             }
         previous = place.previous

@@ -5,7 +5,7 @@ The driver writes them, from the pieces as they come: no worker needs a way to t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
@@ -25,16 +25,16 @@ _BYTES_OF_A_GROUP = 32 << 20
 
 
 def write_tables(
-    pieces: Iterable[Piece], tables: Sequence[Table], places: Mapping[str, Location]
+    pieces: Iterable[Piece], tables: Sequence[Table], place_of: Callable[[str], Location]
 ) -> dict[str, int]:
     """Writes the pieces of tables as they come; by table the number of its rows.
 
-    ``places``: by table its folder. A table without any row has a file too: its reader finds
+    ``place_of``: by table its folder. A table without any row has a file too: its reader finds
     the columns.
     """
     with ExitStack() as stack:
         writers = {
-            table.name: stack.enter_context(TableWriter(table, places[table.name]))
+            table.name: stack.enter_context(TableWriter(table, place_of(table.name)))
             for table in tables
         }
         for piece in pieces:
@@ -42,14 +42,6 @@ def write_tables(
         for writer in writers.values():
             writer.end()
         return {name: writer.rows for name, writer in writers.items()}
-
-
-def write_table(table: Table, rows: pa.Table, location: Location) -> int:
-    """Writes a table that is in memory; the number of its rows."""
-    with TableWriter(table, location) as writer:
-        writer.add(rows)
-        writer.end()
-        return writer.rows
 
 
 def masked_pieces(table: Table, source: ds.Dataset, masking: Masking) -> Iterator[Piece]:

@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow.fs as pafs
@@ -79,10 +79,8 @@ class Retention:
         """
         if self.keep_days is None or last is None:
             return None
-        try:
-            return (date.fromisoformat(last) - timedelta(days=self.keep_days - 1)).isoformat()
-        except OverflowError:  # more days than the calendar has
-            return None
+        first = date.fromisoformat(last).toordinal() - self.keep_days + 1
+        return date.fromordinal(max(1, first)).isoformat()
 
     def past(self, dates: Iterable[str]) -> list[str]:
         """The dates that do not lie in the future, ascending: in others some clock was wrong."""

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from jobs.errors import DamagedError, InputError, LeaseError
-from jobs.publish.tables import write_table
 from jobs.schemas import Table
 from jobs.storage import Location, Published, Reports, Snapshots, TableFiles, publication
 from jobs.storage.manifest import sealed, unsealed
 from tests.support import written_reports
 from tests.support.reports import edit_pointer, last_pointer
+from tests.support.tables import write_table
 
 DATE = "2026-11-21"
 
