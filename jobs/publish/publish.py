@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from itertools import chain
 from typing import Any
 
@@ -114,26 +113,29 @@ def publish(
             summary={
                 "schema_version": SCHEMA_VERSION,
                 "run_id": run_id,
-                "started_at": _iso(task.run.started_at),
+                "started_at": iso(task.run.started_at),
                 "duration_seconds": round(progress.elapsed(), 3),
                 "engine": made.engine,
                 "date": place.date,
                 "window": {
-                    "since": _iso(task.window.since),
-                    "until": _iso(task.window.until),
-                    "first_snapshot": _iso(seen.first),
-                    "last_snapshot": _iso(seen.last),
+                    "since": task.window.since and iso(task.window.since),
+                    "until": task.window.until and iso(task.window.until),
+                    "first_snapshot": iso(seen.first),
+                    "last_snapshot": iso(seen.last),
                 },
                 "rows": counts,
                 "findings": count_findings(written),
                 **count_groups(written),
-                **packed_events(_events(written)),
+                **packed_events(map(with_texts, written(EVENTS.name).to_table().to_pylist())),
                 "groups": group_levels(written),
                 "known_issues": _known_issues(place, task.known_issues, written, masking),
                 "previous": previous and {"date": previous.date, "run_id": previous.run_id},
                 "inputs": {
                     "snapshots": str(task.snapshots),
-                    "sizes": _sizes(inputs),
+                    "sizes": {
+                        table.name: sum(file.size for file in inputs.files(table.name))
+                        for table in SNAPSHOT_TABLES
+                    },
                     "ingested": inputs.ingested,
                 },
                 **packed(_incomplete(inputs, task, seen, masking)),
@@ -150,10 +152,6 @@ def publish(
     return published
 
 
-def _events(written: Tables) -> Iterator[dict[str, Any]]:
-    return map(with_texts, written(EVENTS.name).to_table().to_pylist())
-
-
 def _incomplete(inputs: Snapshots, task: Task, seen: Seen, masking: Masking) -> list[Text]:
     """What is not in the input: of dumps as ingest said it, rounds, and brokers by the polls."""
     texts = [*sentences_of(inputs.ingested), *rounds_that_are_missed(seen.rounds)]
@@ -161,16 +159,6 @@ def _incomplete(inputs: Snapshots, task: Task, seen: Seen, masking: Masking) -> 
         texts += brokers_that_are_silent(inputs.parquet(BROKER_POLLS.name), task.window)
     masked = map(masking.mask_all, texts)
     return [each if isinstance(each, Text) else Text("{text}", text=each) for each in masked]
-
-
-def _iso(time: datetime | None) -> str | None:
-    return None if time is None else iso(time)
-
-
-def _sizes(inputs: Snapshots) -> dict[str, int]:
-    return {
-        table.name: sum(file.size for file in inputs.files(table.name)) for table in SNAPSHOT_TABLES
-    }
 
 
 def _known_issues(
