@@ -129,13 +129,14 @@ class Batch:
             if done.late is not None:
                 complain(str(done.late))
             if done.published is not None and self.task is not None:
+                reports = Reports(self.task.reports)
+                # First: what fails here is one line.
+                problems = find_problems(PublishedTables(reports, done.published))
                 for text in (
                     *expired_known_issues(done.published),
                     *what_is_missing(done.published),
                 ):
                     complain(text)
-                reports = Reports(self.task.reports)
-                problems = find_problems(PublishedTables(reports, done.published))
                 for line in what_happened(done.published):
                     say(line)
                 for line in ending_lines(problems, text_width()):

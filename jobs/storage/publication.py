@@ -140,11 +140,13 @@ class Publication:
         files: Mapping[str, TableFiles],
         number: int,
         folders: Iterable[Location],
+        prefix: str = "",
     ) -> None:
         """Makes a run the one that counts, whose tables are written already; clears others away.
 
         ``values``: its ``run_id`` and ``summary``, and what else its manifest has; ``folders``: of
-        the tables, with a folder for each run. LeaseError where another writer published meanwhile.
+        the tables, in which all is a run's whose name begins with the ``prefix``. LeaseError where
+        another writer published meanwhile.
         """
         of_tables = {name: list(map(vars, of_table.files)) for name, of_table in files.items()}
         own = {"tables": list(files), "files": of_tables, "name": self._name, "number": number}
@@ -159,7 +161,7 @@ class Publication:
             if pointer.is_folder() or pointer.read_bytes() != text.encode():
                 copy.delete_file()
                 raise self._lost() from None
-        self._clear(folders)
+        self._clear(folders, prefix)
 
     def _lost(self) -> LeaseError:
         return LeaseError(
@@ -173,17 +175,17 @@ class Publication:
             return str(unsealed(self._pointer(number).read_bytes()).get("run_id"))
         return None
 
-    def _clear(self, folders: Iterable[Location]) -> None:
+    def _clear(self, folders: Iterable[Location], prefix: str) -> None:
         """Removes what other runs left in the folders of tables, their manifests with it.
 
         Kept are the run that counts and the one before it, for those that read it, and runs that
-        may be at work. What has no name of a run stays.
+        may be at work.
         """
         there = [
             folder / name
             for folder in (self._manifests, *folders)
             for name in folder.children()
-            if folder is self._manifests or name.startswith(_RUN)
+            if folder is self._manifests or name.startswith(prefix)
         ]
         # After the listings, and in this order: a run that was listed has a claim until it has
         # published, and from then on counts.

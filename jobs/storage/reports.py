@@ -119,6 +119,7 @@ class Reports:
             published.files,
             number,
             [self.root / name / f"dt={date}" for name in tables],
+            "run=",
         )
 
     def dates(self) -> list[str]:

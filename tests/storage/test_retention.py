@@ -345,14 +345,6 @@ def test_an_ingest_that_died_goes_and_the_last_one_stays(tmp_path: Path) -> None
     assert (tmp_path / "heartbeats" / "run=mine" / "part-0.parquet").exists()
 
 
-def test_an_ingest_removes_nothing_that_no_run_wrote(tmp_path: Path) -> None:
-    of_a_lake = put(tmp_path / "heartbeats" / "dt=2020-01-01" / "part-0.parquet")
-    dead = put(tmp_path / "heartbeats" / "run=20261119T000000Z-00000d" / "part-0.parquet")
-    ingested(tmp_path)
-    assert of_a_lake.exists()
-    assert not dead.exists()
-
-
 def test_tables_of_a_lake_stay(tmp_path: Path) -> None:
     names = ["heartbeats/part-0.parquet", "heartbeats/dt=2020-01-01/part-0.parquet"]
     for name in names:
