@@ -88,19 +88,16 @@ class Batch:
         dumps = None if args.command == "audit" else args.dumps or settings.paths.dumps
         if dumps is not None and not dumps:
             raise SettingsError("expected --dumps, or paths.dumps in the settings, came neither")
-        snapshots = (
-            f"{args.output}/snapshots"
-            if args.command == "run"
-            else args.snapshots or settings.paths.snapshots
-        )
+        is_run = args.command == "run"
+        snapshots = args.output if is_run else args.snapshots or settings.paths.snapshots
         if snapshots is None:
             raise SettingsError(
                 "expected --snapshots, or paths.snapshots in the settings, came neither"
             )
-        place = Location(snapshots)
+        # A URI may have options at its end, which stay behind the name.
+        place = Location(snapshots) / "snapshots" if is_run else Location(snapshots)
         if window is None:
             return cls(args, settings, dumps, place, None)
-        is_run = args.command == "run"
         reports = Location(args.output) / "reports" if is_run else folder_of_reports(args, settings)
         named = args.known_issues
         known_issues = load_known_issues(named) if named else find_known_issues()
