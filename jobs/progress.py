@@ -46,13 +46,12 @@ def complain(text: str) -> None:
 class Step:
     """A step under way; set ``rows`` where their number is there without counting again.
 
-    ``part`` is what it is at, and ``share`` how much of it is done, for the line that moves;
-    ``meter`` is asked for it before, where there is one that is finer.
+    ``share`` is how much of it is done, for the line that moves; ``meter`` is asked for it before,
+    where there is one that is finer.
     """
 
     def __init__(self) -> None:
         self.rows: int | None = None
-        self.part = ""
         self.share: Share | None = None
         self.meter: Callable[[], Share | None] = lambda: None
 
@@ -98,8 +97,7 @@ class Progress:
             with self._moving(title, step, started):
                 yield step
         except BaseException:
-            part = f", at {step.part}" if step.part else ""
-            self.say(f"{title}{part}: failed after {time.monotonic() - started:.1f} s")
+            self.say(f"{title}: failed after {time.monotonic() - started:.1f} s")
             raise
         rows = "" if step.rows is None else f"{step.rows:,} row{'s' * (step.rows != 1)}, "
         self.say(f"{title}, {rows}{time.monotonic() - started:.1f} s")
@@ -127,7 +125,7 @@ class Progress:
 
         return Live(
             get_renderable=lambda: moving_line(
-                f"{title}: {step.part}" if step.part else title,
+                title,
                 step.meter() or step.share or self._share_of(),
                 time.monotonic() - started,
             ),

@@ -19,6 +19,7 @@ from jobs.commands.common import (
     text_width,
     time_of,
 )
+from jobs.dumps.files import local_bytes
 from jobs.engines.engine import Engine
 from jobs.errors import AuditError, InputError, QuarantineError, SettingsError
 from jobs.failures import sentence_of
@@ -45,7 +46,6 @@ from jobs.storage import (
     Published,
     Reports,
     SnapshotWriter,
-    local_bytes,
     new_run_id,
 )
 from jobs.storage.retention import Retention, prune_reports
@@ -88,19 +88,16 @@ class Batch:
         dumps = None if args.command == "audit" else args.dumps or settings.paths.dumps
         if dumps is not None and not dumps:
             raise SettingsError("expected --dumps, or paths.dumps in the settings, came neither")
-        snapshots = (
-            f"{args.output}/snapshots"
-            if args.command == "run"
-            else args.snapshots or settings.paths.snapshots
-        )
+        is_run = args.command == "run"
+        snapshots = args.output if is_run else args.snapshots or settings.paths.snapshots
         if snapshots is None:
             raise SettingsError(
                 "expected --snapshots, or paths.snapshots in the settings, came neither"
             )
-        place = Location(snapshots)
+        # A URI may have options at its end, which stay behind the name.
+        place = Location(snapshots) / "snapshots" if is_run else Location(snapshots)
         if window is None:
             return cls(args, settings, dumps, place, None)
-        is_run = args.command == "run"
         reports = Location(args.output) / "reports" if is_run else folder_of_reports(args, settings)
         named = args.known_issues
         known_issues = load_known_issues(named) if named else find_known_issues()
@@ -129,13 +126,14 @@ class Batch:
             if done.late is not None:
                 complain(str(done.late))
             if done.published is not None and self.task is not None:
+                reports = Reports(self.task.reports)
+                # First: what fails here is one line.
+                problems = find_problems(PublishedTables(reports, done.published))
                 for text in (
                     *expired_known_issues(done.published),
                     *what_is_missing(done.published),
                 ):
                     complain(text)
-                reports = Reports(self.task.reports)
-                problems = find_problems(PublishedTables(reports, done.published))
                 for line in what_happened(done.published):
                     say(line)
                 for line in ending_lines(problems, text_width()):

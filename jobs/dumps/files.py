@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from urllib.parse import quote
 
 from jobs.dumps.on_disk import files_on_disk
 from jobs.engines.engine import MOST_BYTES, Slice
 from jobs.errors import InputError
-from jobs.storage import absolute_paths
 
+_URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")
 #: Bytes of text for a byte of an archive: lines that repeat themselves compress to a 27th.
 _UNPACKED = 25
 #: Of a large plain file so many bytes are read by one task.
@@ -48,6 +50,18 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
     return _list_on_disk(given) if all(map(is_local, given)) else None
 
 
+def local_bytes(paths: Sequence[str]) -> int | None:
+    """The size of all files that local paths name; None where one is elsewhere, or names none.
+
+    >>> local_bytes(["s3a://bucket/dumps"]) is None
+    True
+    """
+    with suppress(InputError):
+        files = list_local_files(paths)
+        return None if files is None else sum(file.size for file in files)
+    return None
+
+
 def slices_of(files: Sequence[InputFile]) -> list[Slice]:
     """The files as slices, in their order; large plain ones in ranges."""
     found: list[Slice] = []
@@ -80,7 +94,8 @@ def given_paths(paths: Sequence[str]) -> list[str]:
     """The paths as an operator may have named them, local ones absolute, each once."""
     if not all(paths):
         raise InputError("dumps: expected a file, a folder or a glob, came an empty text")
-    return absolute_paths(paths)
+    absolute = (path if _URI.match(path) else str(Path(path).absolute()) for path in paths)
+    return list(dict.fromkeys(absolute))
 
 
 def is_local(path: str) -> bool:

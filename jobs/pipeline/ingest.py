@@ -54,8 +54,7 @@ def ingest(
         read = read_dumps(engine, files, settings)
         step.rows = read.lines
     with progress.step("snapshot tables") as step:
-        places = {table.name: writer.table(table.name) for table in SNAPSHOT_TABLES}
-        rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, places)
+        rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, writer.table)
         step.rows = sum(rows.values())
     size = sum(file.size for file in files)
     counts = read.counts

@@ -6,10 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from jobs.kinds import GRADED_TABLES
 from jobs.schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
 from jobs.settings import SEVERITIES
 from jobs.storage import Snapshots
@@ -17,45 +16,47 @@ from jobs.window import Window
 
 #: Gives a table of the run by its name.
 Tables = Callable[[str], ds.Dataset]
+Row = dict[str, Any]
 #: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"
 
 #: The tables whose findings can be known issues.
-_MARKED = [table for table in REPORT_TABLES if KNOWN_ISSUE in table.schema.names]
+_MARKED = [table.name for table in REPORT_TABLES if KNOWN_ISSUE in table.schema.names]
 _STATUSES = ("NEW", "PERSISTING")
+_GRADES = ("severity", "persistence", "status")
+_OF_GROUPS = ["strategy_source", "subscription_source", "rounds_too_wide"]
+_SECONDS = ["round_seconds", "round_interval_seconds"]
+
+
+def findings_of(written: Tables, name: str) -> list[Row]:
+    """The findings of a graded table, with their group and grades.
+
+    Of the faults those that no finding of a queue shows: the others would count twice.
+    """
+    columns = ["cluster", "consumer_group", "finding_id", *_GRADES, KNOWN_ISSUE]
+    alone = ds.field("queues_affected") == 0 if name == GROUP_FAULTS.name else None
+    rows: list[Row] = written(name).to_table(columns=columns, filter=alone).to_pylist()
+    return rows
 
 
 def count_findings(written: Tables) -> dict[str, Any]:
     """By graded table how many rows, how many persistent, and of each severity and status.
 
-    ``known`` has the same counts of those that are known issues; they count in the others too. Of
-    the faults those count that no finding of a queue shows: the others would count twice.
+    ``known`` has the same counts of those that are known issues; they count in the others too.
     """
     counts: dict[str, Any] = {}
-    for table in _MARKED:
-        names = table.schema.names
-        if "severity" in names:
-            columns = [name for name in ("severity", "persistence", "status") if name in names]
-            counted = ds.field("queues_affected") == 0 if table is GROUP_FAULTS else None
-            rows = written(table.name).to_table(columns=[*columns, KNOWN_ISSUE], filter=counted)
-            known_issues = rows.filter(pc.is_valid(rows[KNOWN_ISSUE]))
-            counts[table.name] = {
-                **_count_values(rows, columns),
-                "known": _count_values(known_issues, columns),
-            }
+    for name in _MARKED:
+        if name in GRADED_TABLES:
+            rows = findings_of(written, name)
+            known = [row for row in rows if row[KNOWN_ISSUE] is not None]
+            counts[name] = {**_count_grades(rows), "known": _count_grades(known)}
     return counts
 
 
-def _count_values(rows: pa.Table, columns: Sequence[str]) -> dict[str, int]:
-    values: Counter[str | None] = Counter()
-    for name in columns:
-        values.update(rows[name].to_pylist())
-    named = (*SEVERITIES, *(_STATUSES if "status" in columns else ()))
-    return {
-        "total": rows.num_rows,
-        "persistent": values["PERSISTENT"],
-        **{value: values[value] for value in named},
-    }
+def _count_grades(rows: Sequence[Row]) -> dict[str, int]:
+    values = Counter(row[name] for row in rows for name in _GRADES)
+    named = {value: values[value] for value in (*SEVERITIES, *_STATUSES)}
+    return {"total": len(rows), "persistent": values["PERSISTENT"], **named}
 
 
 def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str, Any]:
@@ -71,17 +72,19 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
     of the group whose rounds take longest; ``interval_seconds``: the longest usual time between two
     rounds of a group; ``groups_too_wide``: those whose rounds take longer than a fault has to last.
     """
-    health = written(GROUP_HEALTH.name)
-    is_audited = ds.field("coverage") == "AUDITED"
+    columns = ["cluster", "consumer_group", "coverage", *_OF_GROUPS, *_SECONDS]
+    rows = written(GROUP_HEALTH.name).to_table(columns=columns).to_pylist()
+    audited = [row for row in rows if row["coverage"] == "AUDITED"]
 
-    def most(column: str) -> float | None:
-        value: float | None = pc.max(health.to_table(columns=[column])[column]).as_py()
-        return value
+    def groups(rows: Sequence[Row], column: str, value: object) -> set[tuple[str, str]]:
+        return {(row["cluster"], row["consumer_group"]) for row in rows if row[column] == value}
 
-    strategy = _groups(health, is_audited & (ds.field("strategy_source") == "assumed"))
-    by_table = is_audited & (ds.field("subscription_source") == "GROUP_TABLE")
-    subscriptions = _groups(health, by_table)
+    strategy = groups(audited, "strategy_source", "assumed")
+    subscriptions = groups(audited, "subscription_source", "GROUP_TABLE")
     assumed = strategy | subscriptions
+    longest, interval = (
+        max((row[name] for row in rows if row[name] is not None), default=None) for name in _SECONDS
+    )
     return {
         "assumptions": {
             "groups": len(assumed),
@@ -90,9 +93,9 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
             "subscriptions": len(subscriptions),
         },
         "rounds": {
-            "longest_seconds": most("round_seconds"),
-            "interval_seconds": most("round_interval_seconds"),
-            "groups_too_wide": len(_groups(health, ds.field("rounds_too_wide"))),
+            "longest_seconds": longest,
+            "interval_seconds": interval,
+            "groups_too_wide": len(groups(rows, "rounds_too_wide", True)),
         },
     }
 
@@ -115,8 +118,8 @@ def _groups(table: ds.Dataset, condition: ds.Expression) -> set[tuple[str, str]]
 def count_marked(written: Tables) -> dict[str, dict[str, int]]:
     """By the reason of a known issue how many rows of which tables it marked."""
     marked: dict[str, dict[str, int]] = defaultdict(dict)
-    for table in _MARKED:
-        reasons = written(table.name).to_table(columns=[KNOWN_ISSUE])[KNOWN_ISSUE].drop_null()
+    for name in _MARKED:
+        reasons = written(name).to_table(columns=[KNOWN_ISSUE])[KNOWN_ISSUE].drop_null()
         for reason, rows in Counter(reasons.to_pylist()).items():
-            marked[str(reason)][table.name] = rows
+            marked[str(reason)][name] = rows
     return marked

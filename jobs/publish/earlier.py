@@ -6,7 +6,6 @@ import logging
 from collections import defaultdict
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from jobs.errors import DamagedError
@@ -34,11 +33,14 @@ def open_findings(
             continue
         is_open = (ds.field("persistence") == "PERSISTENT") & ds.field("ongoing")
         try:
-            found = folder.dataset(previous, name).to_table(filter=is_open)
+            written = folder.dataset(previous, name)
+            columns = {each: ds.field(each) for each in written.schema.names}
+            instants = {each: columns[each].cast(LONG) for each in _TIMES}
+            found = written.to_table(columns={**columns, **instants}, filter=is_open)
         except (DamagedError, OSError) as error:
             _LOGGER.warning("%s: nothing is compared with that run", error)
             return None
-        for row in _in_instants(found).to_pylist():
+        for row in found.to_pylist():
             finding = _finding(name, row)
             key = (finding.finding_id, finding.kind)
             if key not in rows or rows[key][1].last_seen < finding.last_seen:
@@ -47,13 +49,6 @@ def open_findings(
     for group, finding in rows.values():
         findings[group].append(finding)
     return findings
-
-
-def _in_instants(found: pa.Table) -> pa.Table:
-    for column in _TIMES:
-        place = found.schema.get_field_index(column)
-        found = found.set_column(place, column, found[column].cast(LONG))
-    return found
 
 
 def _finding(table: str, row: dict[str, Any]) -> EarlierFinding:

@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-import pyarrow.dataset as ds
-
 from jobs.kinds import GRADED_TABLES, INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, worst
-from jobs.publish.counts import Tables
-from jobs.schemas import GROUP_FAULTS, GROUP_HEALTH
+from jobs.publish.counts import Tables, findings_of
+from jobs.schemas import GROUP_HEALTH
 from rebalance_core.findings import AUDITED
 
 #: A summary has so many groups at most, the worst ones.
 MOST_GROUPS = 1_000
-
-_COLUMNS = ["cluster", "consumer_group", "finding_id", "severity", "persistence", "known_issue"]
 
 
 class _Group(NamedTuple):
@@ -34,29 +30,22 @@ def group_levels(written: Tables) -> dict[str, Any]:
     judged.
     ``left_out``: groups that are not named, for there are more than ``MOST_GROUPS``.
     """
-    counted: dict[_Group, dict[str, str]] = defaultdict(dict)
+    found: dict[_Group, dict[str, str]] = defaultdict(dict)
     is_ok: dict[_Group, bool] = defaultdict(bool)
-    found: set[_Group] = set()
     for name in GRADED_TABLES:
-        # What a queue shows counts there; a fault that does no harm does not count.
-        alone = ds.field("queues_affected") == 0 if name == GROUP_FAULTS.name else None
-        rows = written(name).to_table(columns=_COLUMNS, filter=alone)
-        for row in rows.to_pylist():
-            group = _Group(row["cluster"], row["consumer_group"])
-            found.add(group)
-            is_lasting = row["persistence"] == PERSISTENT and row["severity"] != INFO
-            if is_lasting and row["known_issue"] is None:
-                of_group = counted[group]
-                so_far = of_group.get(row["finding_id"], INFO)
-                of_group[row["finding_id"]] = worst((so_far, row["severity"]))
+        for row in findings_of(written, name):
+            counts = row["persistence"] == PERSISTENT and row["known_issue"] is None
+            of_group = found[_Group(row["cluster"], row["consumer_group"])]
+            so_far = of_group.get(row["finding_id"], INFO)
+            of_group[row["finding_id"]] = worst((so_far, row["severity"] if counts else INFO))
     health = written(GROUP_HEALTH.name).to_table(columns=[*_Group._fields, "coverage"])
     for row in health.to_pylist():
         is_ok[_Group(row["cluster"], row["consumer_group"])] |= row["coverage"] == AUDITED
     levels = {}
-    for group in found | is_ok.keys():
-        otherwise = INFO if group in found else OK if is_ok[group] else NOT_AUDITED
-        level = worst(counted[group].values(), otherwise)
-        levels[group] = level, sum(each == level for each in counted[group].values())
+    for group in found.keys() | is_ok.keys():
+        severities = list(found[group].values())
+        level = worst(severities, OK if is_ok[group] else NOT_AUDITED)
+        levels[group] = level, 0 if level == INFO else severities.count(level)
     in_order = sorted(
         levels, key=lambda group: (-LEVELS.index(levels[group][0]), -levels[group][1], group)
     )

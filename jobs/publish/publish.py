@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
+from itertools import chain
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -25,9 +25,9 @@ from jobs.publish.addresses import broker_addresses
 from jobs.publish.counts import Tables, count_findings, count_groups, count_marked
 from jobs.publish.nights import group_levels
 from jobs.publish.run import Made, Seen, Task
-from jobs.publish.tables import copy_table, write_tables
+from jobs.publish.tables import masked_pieces, write_tables
 from jobs.schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
-from jobs.storage import Published, Reports, Snapshots, TableFiles
+from jobs.storage import Location, Published, Reports, Snapshots, TableFiles
 from jobs.text import iso
 from jobs.window import future_after
 from rebalance_core.texts import Text
@@ -84,25 +84,25 @@ def publish(
     run_id = task.run.run_id
     masking = task.settings.masking.to_masking()
     wait = task.settings.publishing.wait_seconds
-    names = [*(table.name for table in made.tables), QUARANTINE.name]
-    places = {name: folder.table(name, place.date, run_id) for name in names}
+    tables, pieces = [*made.tables], made.pieces
+    if inputs.has(QUARANTINE.name):
+        tables.append(QUARANTINE)
+        refused = masked_pieces(QUARANTINE, inputs.parquet(QUARANTINE.name), masking)
+        pieces = chain(pieces, refused)
+
+    def place_of(name: str) -> Location:
+        return folder.table(name, place.date, run_id)
 
     def written(name: str) -> ds.Dataset:
-        return places[name].parquet()
+        return place_of(name).parquet()
 
     with folder.publication(place.date).writing(run_id, wait, progress.say) as number:
         with progress.step("report tables") as step:
-            counts = write_tables(made.pieces, made.tables, places)
-            if inputs.has(QUARANTINE.name):
-                step.part = QUARANTINE.name
-                quarantine = inputs.parquet(QUARANTINE.name)
-                counts[QUARANTINE.name] = copy_table(
-                    QUARANTINE, quarantine, places[QUARANTINE.name], masking
-                )
+            counts = write_tables(pieces, tables, place_of)
             step.rows = sum(counts.values())
         with progress.step("check of the reports"):
             files = {
-                name: TableFiles.written(folder.root, places[name], rows)
+                name: TableFiles.written(folder.root, place_of(name), rows)
                 for name, rows in counts.items()
             }
         previous = place.previous
@@ -113,26 +113,29 @@ def publish(
             summary={
                 "schema_version": SCHEMA_VERSION,
                 "run_id": run_id,
-                "started_at": _iso(task.run.started_at),
+                "started_at": iso(task.run.started_at),
                 "duration_seconds": round(progress.elapsed(), 3),
                 "engine": made.engine,
                 "date": place.date,
                 "window": {
-                    "since": _iso(task.window.since),
-                    "until": _iso(task.window.until),
-                    "first_snapshot": _iso(seen.first),
-                    "last_snapshot": _iso(seen.last),
+                    "since": task.window.since and iso(task.window.since),
+                    "until": task.window.until and iso(task.window.until),
+                    "first_snapshot": iso(seen.first),
+                    "last_snapshot": iso(seen.last),
                 },
                 "rows": counts,
                 "findings": count_findings(written),
                 **count_groups(written, inputs, task.window),
-                **packed_events(_events(written)),
+                **packed_events(map(with_texts, written(EVENTS.name).to_table().to_pylist())),
                 "groups": group_levels(written),
                 "known_issues": _known_issues(place, task.known_issues, written, masking),
                 "previous": previous and {"date": previous.date, "run_id": previous.run_id},
                 "inputs": {
                     "snapshots": str(task.snapshots),
-                    "sizes": _sizes(inputs),
+                    "sizes": {
+                        table.name: sum(file.size for file in inputs.files(table.name))
+                        for table in SNAPSHOT_TABLES
+                    },
                     "ingested": inputs.ingested,
                 },
                 **packed(_incomplete(inputs, task, seen, masking)),
@@ -149,10 +152,6 @@ def publish(
     return published
 
 
-def _events(written: Tables) -> Iterator[dict[str, Any]]:
-    return map(with_texts, written(EVENTS.name).to_table().to_pylist())
-
-
 def _incomplete(inputs: Snapshots, task: Task, seen: Seen, masking: Masking) -> list[Text]:
     """What is not in the input: of dumps as ingest said it, rounds, and brokers by the polls."""
     texts = [*sentences_of(inputs.ingested), *rounds_that_are_missed(seen.rounds)]
@@ -160,16 +159,6 @@ def _incomplete(inputs: Snapshots, task: Task, seen: Seen, masking: Masking) -> 
         texts += brokers_that_are_silent(inputs.parquet(BROKER_POLLS.name), task.window)
     masked = map(masking.mask_all, texts)
     return [each if isinstance(each, Text) else Text("{text}", text=each) for each in masked]
-
-
-def _iso(time: datetime | None) -> str | None:
-    return None if time is None else iso(time)
-
-
-def _sizes(inputs: Snapshots) -> dict[str, int]:
-    return {
-        table.name: sum(file.size for file in inputs.files(table.name)) for table in SNAPSHOT_TABLES
-    }
 
 
 def _known_issues(

@@ -5,7 +5,7 @@ The driver writes them, from the pieces as they come: no worker needs a way to t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from jobs.masking import Masking
-from jobs.pieces import Piece, unpack_rows
+from jobs.pieces import FOR_ALL, Piece, pack_rows, unpack_rows
 from jobs.schemas import Table
 from jobs.storage import Location
 
@@ -25,16 +25,16 @@ _BYTES_OF_A_GROUP = 32 << 20
 
 
 def write_tables(
-    pieces: Iterable[Piece], tables: Sequence[Table], places: Mapping[str, Location]
+    pieces: Iterable[Piece], tables: Sequence[Table], place_of: Callable[[str], Location]
 ) -> dict[str, int]:
     """Writes the pieces of tables as they come; by table the number of its rows.
 
-    ``places``: by table its folder. A table without any row has a file too: its reader finds
+    ``place_of``: by table its folder. A table without any row has a file too: its reader finds
     the columns.
     """
     with ExitStack() as stack:
         writers = {
-            table.name: stack.enter_context(TableWriter(table, places[table.name]))
+            table.name: stack.enter_context(TableWriter(table, place_of(table.name)))
             for table in tables
         }
         for piece in pieces:
@@ -44,22 +44,15 @@ def write_tables(
         return {name: writer.rows for name, writer in writers.items()}
 
 
-def write_table(table: Table, rows: pa.Table, location: Location) -> int:
-    """Writes a table that is in memory; the number of its rows."""
-    with TableWriter(table, location) as writer:
-        writer.add(rows)
-        writer.end()
-        return writer.rows
-
-
-def copy_table(table: Table, source: ds.Dataset, location: Location, masking: Masking) -> int:
-    """Copies a table batch by batch, its texts masked; the number of its rows."""
-    with TableWriter(table, location) as writer:
-        for batch in source.to_batches(columns=table.schema.names):
-            masked = _masked(batch.cast(table.schema), masking)
-            writer.add(pa.Table.from_batches([masked]))
-        writer.end()
-        return writer.rows
+def masked_pieces(table: Table, source: ds.Dataset, masking: Masking) -> Iterator[Piece]:
+    """The rows of a table that is elsewhere, their texts masked, as pieces."""
+    for batch in source.to_batches(columns=table.schema.names):
+        columns = [
+            masking.mask_column(column) if column.type in _TEXTS else column
+            for column in batch.cast(table.schema).columns
+        ]
+        rows = pa.Table.from_arrays(columns, schema=table.schema)
+        yield from pack_rows(FOR_ALL, table.name, rows)
 
 
 class TableWriter(ExitStack):
@@ -116,11 +109,3 @@ class TableWriter(ExitStack):
     def _end_file(self) -> None:
         self.close()
         self._writer = self._stream = None
-
-
-def _masked(batch: pa.RecordBatch, masking: Masking) -> pa.RecordBatch:
-    columns = [
-        masking.mask_column(column) if field.type in _TEXTS else column
-        for column, field in zip(batch.columns, batch.schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

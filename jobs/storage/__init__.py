@@ -5,7 +5,7 @@ run the one that counts, under a lease, by a manifest and a pointer; ``Reports``
 are the two folders that are published so.
 """
 
-from jobs.storage.location import Location, StoredFile, absolute_paths, local_bytes
+from jobs.storage.location import Location, StoredFile
 from jobs.storage.manifest import TableFile, TableFiles
 from jobs.storage.publication import Publication
 from jobs.storage.reports import Published, Reports, check_date
@@ -21,8 +21,6 @@ __all__ = [
     "StoredFile",
     "TableFile",
     "TableFiles",
-    "absolute_paths",
     "check_date",
-    "local_bytes",
     "new_run_id",
 ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -25,14 +28,23 @@ def write_new(path: Path, data: bytes, mode: int = 0o666) -> None:
         raise
 
 
+@contextmanager
+def _beside(path: Path, data: bytes, mode: int = 0o666) -> Iterator[Path]:
+    """A file beside another, of a name that no other writer has, while the block runs."""
+    under_way = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        write_new(under_way, data, mode)
+        yield under_way
+    finally:
+        under_way.unlink(missing_ok=True)
+
+
 def create(path: Path, data: bytes) -> None:
     """Writes a file that is not there yet, in one step; FileExistsError where there is one.
 
     By a hard link, so that nobody reads a part of it; where the file system has none, in place.
     """
-    under_way = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        write_new(under_way, data)
+    with _beside(path, data) as under_way:
         try:
             os.link(under_way, path, follow_symlinks=False)
         except FileExistsError:
@@ -42,21 +54,28 @@ def create(path: Path, data: bytes) -> None:
         sync(path.parent)
         # Its folder may be new.
         sync(path.parent.parent)
-    finally:
-        under_way.unlink(missing_ok=True)
 
 
 def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Writes a file in one step: a reader sees the old bytes or the new.
-
-    Each temporary file has another name, so that two writers never write into one.
-    """
-    under_way = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        write_new(under_way, data, mode)
+    """Writes a file in one step: a reader sees the old bytes or the new."""
+    with _beside(path, data, mode) as under_way:
         rename(under_way, path)
-    finally:
-        under_way.unlink(missing_ok=True)
+
+
+def lock(path: Path) -> int | None:
+    """Locks a file until the number that it gives is closed, or this process ends.
+
+    None where another process has it, where there is no such file, or no lock can be had.
+    """
+    with suppress(OSError):
+        number = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(number)
+            raise
+        return number
+    return None
 
 
 def make_private(folder: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from glob import glob
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,12 +68,9 @@ class Location:
         return self._path + self._options
 
     def __truediv__(self, name: str) -> Location:
-        below = Location.__new__(Location)
+        below = copy(self)
         below._path = f"{self._path.rstrip('/')}/{name}"
-        below._options = self._options
-        below._fs = self._fs
         below._base = f"{self._base.rstrip('/')}/{name}"
-        below.is_local = self.is_local
         return below
 
     def below(self, base: str) -> Location:
@@ -94,6 +91,15 @@ class Location:
         """The path on that file system."""
         return self._base
 
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self._base.rpartition("/")[2]
+
+    @property
+    def _parent(self) -> str:
+        return self._base.rpartition("/")[0]
+
     def holds(self, other: Location) -> bool:
         """Whether another path is this one or one below it, whatever its name (a link, ``..``).
 
@@ -108,11 +114,14 @@ class Location:
 
     def exists(self) -> bool:
         """Whether there is a file or a folder."""
-        return bool(self._fs.get_file_info(self._base).type != pafs.FileType.NotFound)
+        return bool(self._kind() != pafs.FileType.NotFound)
 
     def is_folder(self) -> bool:
         """Whether there is a folder."""
-        return bool(self._fs.get_file_info(self._base).type == pafs.FileType.Directory)
+        return bool(self._kind() == pafs.FileType.Directory)
+
+    def _kind(self) -> pafs.FileType:
+        return self._fs.get_file_info(self._base).type
 
     def read_bytes(self) -> bytes:
         """What is in the file; FileNotFoundError where there is none."""
@@ -173,7 +182,7 @@ class Location:
 
     def _ready(self, text: str) -> bytes:
         """The bytes of a text, after the folder of this file was made."""
-        self._fs.create_dir(self._base.rpartition("/")[0], recursive=True)
+        self._fs.create_dir(self._parent, recursive=True)
         return text.encode("utf-8")
 
     def _put(self, data: bytes) -> None:
@@ -182,9 +191,8 @@ class Location:
 
     def _put_beside(self, data: bytes) -> None:
         """Writes a file beside this one, then gives it this name."""
-        parent, name = self._base.rsplit("/", 1)
-        beside = self / ""
-        beside._base = f"{parent}/_{name}.{secrets.token_hex(6)}.tmp"
+        beside = copy(self)
+        beside._base = f"{self._parent}/_{self.name}.{secrets.token_hex(6)}.tmp"
         try:
             beside._put(data)
             self._fs.move(beside.base, self._base)
@@ -234,11 +242,14 @@ class Location:
                 disk.sync(path)
 
     def delete(self) -> None:
-        """Removes the folder with all below it, if it is there."""
-        while self.exists():
+        """Removes the file, or the folder with all below it, if it is there."""
+        while (kind := self._kind()) != pafs.FileType.NotFound:
             # Another writer may be removing the same.
             with suppress(FileNotFoundError):
-                self._fs.delete_dir(self._base)
+                if kind == pafs.FileType.Directory:
+                    self._fs.delete_dir(self._base)
+                else:
+                    self._fs.delete_file(self._base)
 
     def delete_file(self) -> None:
         """Removes the file, if it is there."""
@@ -285,28 +296,3 @@ def parquet_of(paths: Sequence[str], file_system: pafs.FileSystem) -> ds.Dataset
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     )
     return ds.dataset(list(paths), format=verified, filesystem=file_system)
-
-
-def local_bytes(paths: Sequence[str]) -> int | None:
-    """The size of all that local paths, folders and globs name; None where one is not local.
-
-    >>> local_bytes(["s3a://bucket/dumps"]) is None
-    True
-    """
-    if any(_SCHEME.match(path) and not path.startswith("file:") for path in paths):
-        return None
-    patterns = [re.sub(r"^file:(//)?", "", path) for path in paths]
-    # Path.glob takes no absolute pattern.
-    named = {Path(each) for pattern in patterns for each in glob(pattern)}  # noqa: PTH207
-    files = {file for each in named for file in (each, *each.rglob("*")) if file.is_file()}
-    return sum(file.stat().st_size for file in files)
-
-
-def absolute_paths(paths: Sequence[str]) -> list[str]:
-    """The paths as Spark is to get them: local ones absolute, URIs as they are, each once."""
-    return list(
-        dict.fromkeys(
-            path if _SCHEME.match(path) or path.startswith("file:") else str(Path(path).absolute())
-            for path in paths
-        )
-    )

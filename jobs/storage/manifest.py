@@ -28,7 +28,6 @@ _DIGEST = "digest"
 #: Digests of tables on other machines are compared up to so many bytes; above it names, sizes and
 #: the checksums of Parquet's pages have to do.
 _MOST_REMOTE_BYTES = 256 << 20
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -89,10 +88,6 @@ class TableFiles:
                     f"{root}/{file.path} has {info.size:,} bytes, and {file.size:,} were published"
                 )
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """As a manifest has it."""
-        return [vars(file) for file in self.files]
-
     @classmethod
     def from_json(cls, values: Sequence[Mapping[str, Any]]) -> TableFiles:
         """Of a manifest; TypeError where it has other keys."""
@@ -106,11 +101,8 @@ def _described(root: Location, file: StoredFile) -> TableFile:
 
 
 def _sha256(root: Location, path: str) -> str:
-    digest = hashlib.sha256()
     with root.file_system.open_input_stream(path, compression=None) as stream:
-        while data := stream.read(_CHUNK):
-            digest.update(data)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sealed(values: Mapping[str, Any]) -> str:

@@ -22,8 +22,6 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-import pyarrow.fs as pafs
-
 from jobs.errors import DamagedError, LeaseError
 from jobs.storage.lease import claimed_runs, lease
 from jobs.storage.location import Location
@@ -88,35 +86,35 @@ class Publication:
 
     def _last(self) -> int:
         """The number of the last pointer; 0 where there is none."""
-        number = max(self._infos(), default=0)
+        number = max(self._times(), default=0)
         # A listing may be late; a file that is asked for by its name is not.
         while self._pointer(number + 1).exists():
             number += 1
         return number
 
-    def _infos(self) -> dict[int, pafs.FileInfo]:
-        """What is listed of the pointers, by number."""
-        infos = {self.number_of(info.base_name): info for info in self._published.infos()}
-        return {number: info for number, info in infos.items() if number}
+    def _times(self) -> dict[int, Any]:
+        """When each pointer that is listed was created, by its number."""
+        times = {self.number_of(info.base_name): info.mtime for info in self._published.infos()}
+        return {number: time for number, time in times.items() if number}
 
     def number_of(self, path: str) -> int:
         """The number of a pointer by its path; 0 where it is none of this name."""
         match = re.search(rf"(?:\A|/){re.escape(self._name)}\.(\d{{6,18}})\.json\Z", path)
         return int(match[1]) if match else 0
 
-    def read_runs(self, now: datetime) -> set[str]:
+    def read_runs(self, now: datetime | None = None) -> list[str]:
         """The run that counts, and the one that it replaced less than a day ago: it may be read.
 
-        Empty where no run counts.
+        ``now``: None where it was replaced at this moment. Empty where no run counts.
         """
         last = self._last()
         counting = self._at(last) if last else None
         if counting is None:
-            return set()
-        replaced_at = self._infos().get(last)
-        mtime = replaced_at and replaced_at.mtime
-        before = None if mtime and now - mtime > AT_WORK else self._run_of(last - 1)
-        return {counting["run_id"], *([before] if before else [])}
+            return []
+        replaced_at = self._times().get(last) if now else None
+        is_old = now and replaced_at and now - replaced_at > AT_WORK
+        before = None if is_old else self._run_of(last - 1)
+        return [counting["run_id"], *filter(None, [before])]
 
     @contextmanager
     def writing(
@@ -136,13 +134,24 @@ class Publication:
                     raise self._lost() from error
                 raise
 
-    def publish(self, manifest: Mapping[str, Any], number: int) -> None:
-        """Makes the run of the manifest the one that counts; its tables are written already.
+    def publish(
+        self,
+        values: Mapping[str, Any],
+        files: Mapping[str, TableFiles],
+        number: int,
+        folders: Iterable[Location],
+        prefix: str = "",
+    ) -> None:
+        """Makes a run the one that counts, whose tables are written already; clears others away.
 
-        LeaseError where another writer published meanwhile.
+        ``values``: its ``run_id`` and ``summary``, and what else its manifest has; ``folders``: of
+        the tables, in which all is a run's whose name begins with the ``prefix``. LeaseError where
+        another writer published meanwhile.
         """
-        text = sealed({**manifest, "name": self._name, "number": number})
-        copy = self._manifests / f"{manifest['run_id']}.json"
+        of_tables = {name: list(map(vars, of_table.files)) for name, of_table in files.items()}
+        own = {"tables": list(files), "files": of_tables, "name": self._name, "number": number}
+        text = sealed({**values, **own})
+        copy = self._manifests / f"{values['run_id']}.json"
         copy.write_new_text(text)
         pointer = self._pointer(number)
         try:
@@ -152,7 +161,7 @@ class Publication:
             if pointer.is_folder() or pointer.read_bytes() != text.encode():
                 copy.delete_file()
                 raise self._lost() from None
-        self._clear_half_files()
+        self._clear(folders, prefix)
 
     def _lost(self) -> LeaseError:
         return LeaseError(
@@ -166,40 +175,38 @@ class Publication:
             return str(unsealed(self._pointer(number).read_bytes()).get("run_id"))
         return None
 
-    def clear(self, tables: Iterable[Location], prefix: str = "") -> None:
+    def _clear(self, folders: Iterable[Location], prefix: str) -> None:
         """Removes what other runs left in the folders of tables, their manifests with it.
 
         Kept are the run that counts and the one before it, for those that read it, and runs that
-        may be at work. With a ``prefix`` only names that begin so are removed; else all that is
-        there is a run's.
+        may be at work.
         """
-        there = [(table, info) for table in tables for info in table.infos()]
-        manifests = self._manifests.infos()
+        there = [
+            folder / name
+            for folder in (self._manifests, *folders)
+            for name in folder.children()
+            if folder is self._manifests or name.startswith(prefix)
+        ]
         # After the listings, and in this order: a run that was listed has a claim until it has
         # published, and from then on counts.
         claimed = claimed_runs(self._claims)
-        last = self._last()
-        counting = (self._at(last) or {}).get("run_id", "")
-        kept = {*claimed, counting, self._run_of(last - 1)}
+        kept = self.read_runs()
         # Elsewhere a late listing of the claims may hide that a run is at work.
-        since = None if self.root.is_local else began(counting) - AT_WORK
-        for folder, info in [*there, *((self._manifests, info) for info in manifests)]:
-            run_id = info.base_name.removeprefix(_RUN).removesuffix(".json")
-            is_of_run = folder is self._manifests or info.base_name.startswith(prefix)
-            if is_of_run and run_id not in kept and (not since or began(run_id) < since):
-                _delete(folder / info.base_name, info)
-        pointers = self._infos()
-        now = last in pointers and pointers[last].mtime
-        for number, info in pointers.items():
+        since = None if self.root.is_local or not kept else began(kept[0]) - AT_WORK
+        for place in there if kept else ():
+            run_id = place.name.removeprefix(_RUN).removesuffix(".json")
+            if run_id not in {*claimed, *kept} and (not since or began(run_id) < since):
+                place.delete()
+        times = self._times()
+        last = max(times, default=0)
+        for number, time in times.items():
             # Of several in a row a late listing may show none but the first.
-            if now and info.mtime and number < last - 1 and now - info.mtime > AT_WORK:
-                _delete(self._pointer(number), info)
-
-    def _clear_half_files(self) -> None:
-        """Removes what a writer left that died while it wrote the pointer."""
+            if number < last - 1 and time and times[last] and times[last] - time > AT_WORK:
+                self._pointer(number).delete()
         for name in self._published.children():
+            # A writer left it that died while it wrote the pointer.
             if name.startswith((f".{self._name}.", f"_{self._name}.")) and name.endswith(".tmp"):
-                (self._published / name).delete_file()
+                (self._published / name).delete()
 
     def _last_whole(self) -> dict[str, Any] | None:
         """The manifest with the highest number of which all files are there."""
@@ -208,14 +215,14 @@ class Publication:
             try:
                 manifest = self._checked((self._manifests / name).read_bytes())
                 for files in manifest["files"].values():
-                    TableFiles.from_json(files).check_sizes(self.root)
+                    files.check_sizes(self.root)
             except (OSError, ValueError, DamagedError):
                 continue
             whole.append(manifest)
         return max(whole, key=lambda each: (each["number"], each["run_id"]), default=None)
 
     def _checked(self, data: bytes) -> dict[str, Any]:
-        """The values of a manifest with the keys that each has; ValueError where it has not."""
+        """The values of a manifest, ``files`` as they are used; ValueError where it is none."""
         values = unsealed(data)
         kinds = {"run_id": str, "tables": list, "summary": dict, "files": dict, "number": int}
         if not all(isinstance(values.get(key), kind) for key, kind in kinds.items()):
@@ -230,14 +237,13 @@ class Publication:
         if not values["files"].keys() >= set(values["tables"]):
             raise ValueError("it has tables without files")
         try:
-            files = [TableFiles.from_json(each) for each in values["files"].values()]
+            files = {name: TableFiles.from_json(each) for name, each in values["files"].items()}
         except TypeError as error:
             raise ValueError(f"its list of files is none: {error}") from error
-        paths = [f"{self.root.base}/{file.path}" for table in files for file in table.files]
-        found = self.root.file_system.get_file_info(paths[:1] + paths[-1:])
-        if found and all(info.type == pafs.FileType.NotFound for info in found):
+        paths = [self.root / file.path for table in files.values() for file in table.files]
+        if paths and not any(path.exists() for path in paths[:1] + paths[-1:]):
             raise ValueError("its tables are not here: it is of another folder")
-        return values
+        return {**values, "files": files}
 
 
 def began(run_id: str) -> datetime:
@@ -246,10 +252,6 @@ def began(run_id: str) -> datetime:
         return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
         return datetime.max.replace(tzinfo=UTC)
-
-
-def _delete(place: Location, info: pafs.FileInfo) -> None:
-    place.delete_file() if info.type == pafs.FileType.File else place.delete()
 
 
 @cache

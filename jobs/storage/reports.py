@@ -54,17 +54,6 @@ class Published:
     summary: dict[str, Any]
     files: Mapping[str, TableFiles]
 
-    def to_manifest(self) -> dict[str, Any]:
-        """As the manifest has it."""
-        files = {name: of_table.to_json() for name, of_table in self.files.items()}
-        return {**vars(self), "tables": list(self.tables), "files": files}
-
-    @classmethod
-    def of_manifest(cls, date: str, values: Mapping[str, Any]) -> Published:
-        """Of a manifest."""
-        files = {name: TableFiles.from_json(each) for name, each in values["files"].items()}
-        return cls(date, values["run_id"], tuple(values["tables"]), values["summary"], files)
-
 
 class Reports:
     """The folder of the published reports."""
@@ -120,18 +109,18 @@ class Reports:
 
         ``number``: that of its pointer, which ``Publication.writing`` has given.
         """
-        date, run_id = published.date, published.run_id
-        publication = self.publication(date)
-        (self.table("summary", date, run_id) / "summary.json").replace_text(
+        date = published.date
+        (self.table("summary", date, published.run_id) / "summary.json").replace_text(
             json.dumps(published.summary, indent=2, ensure_ascii=False) + "\n"
         )
-        publication.publish(published.to_manifest(), number)
-        of_date = [
-            self.root / name / f"dt={date}"
-            for name in self.root.children()
-            if not name.startswith("_")
-        ]
-        publication.clear(of_date, "run=")
+        tables = [name for name in self.root.children() if not name.startswith("_")]
+        self.publication(date).publish(
+            {key: vars(published)[key] for key in ("date", "run_id", "summary")},
+            published.files,
+            number,
+            [self.root / name / f"dt={date}" for name in tables],
+            "run=",
+        )
 
     def dates(self) -> list[str]:
         """The dates that have a published run, ascending."""
@@ -141,8 +130,11 @@ class Reports:
 
     def find(self, date: str) -> Published | None:
         """The run that counts for a date, if any."""
-        values = self.publication(date).find()
-        return None if values is None else Published.of_manifest(date, values)
+        found = self.publication(date).find()
+        if found is None:
+            return None
+        tables, files = tuple(found["tables"]), found["files"]
+        return Published(date, found["run_id"], tables, found["summary"], files)
 
     def published(self) -> list[Published]:
         """The run that counts for each date, also for one in the future; InputError: no date."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow.fs as pafs
@@ -32,10 +32,11 @@ _MOST_LISTINGS = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 _DATE = r"dt=\d{4}-\d{2}-\d{2}"
+#: The snapshot tables are published under this one name, the reports under their dates.
+_SNAPSHOTS = "snapshots"
+_NAME = rf"(?:{_DATE}|{_SNAPSHOTS})"
 _RUN = r"\d{8}T\d{6}Z-[0-9a-f]{6}"
 _TABLE = r"[^_./][^/]*"
-#: The snapshot tables are published under this one name, the reports under their dates.
-_NAME = "snapshots"
 
 #: What the items are counted as.
 _OLD_DATE = "published dates"
@@ -43,24 +44,17 @@ _DEAD = "runs that were not published"
 _TEMPORARY = "temporary files"
 
 #: What an item is, in the order in which those of a date go.
-_POINTER, _MANIFEST, _TABLES, _PAGE_OR_NOTE, _CLAIM, _FOLDER, _UNDER_WAY = range(7)
-
-_REPORTS = {
-    _POINTER: rf"_published/{_DATE}\.\d{{6,18}}\.json\Z",
-    _MANIFEST: rf"_manifests/{_DATE}/{_RUN}\.json\Z",
-    _TABLES: rf"{_TABLE}/{_DATE}/run={_RUN}(?=/|\Z)",
-    _PAGE_OR_NOTE: rf"(?:report|_alerts)/{_DATE}\.(?:html|md|json)\Z",
-    _CLAIM: rf"_claims/{_DATE}/[^/]+\.claim\Z",
-    _FOLDER: rf"(?:_manifests|_claims|{_TABLE})/{_DATE}\Z",
+_ITEMS = {
+    "pointer": rf"_published/{_NAME}\.\d{{6,18}}\.json\Z",
+    "manifest": rf"_manifests/{_NAME}/{_RUN}\.json\Z",
+    "tables": rf"{_TABLE}/(?:{_DATE}/)?run={_RUN}(?=/|\Z)",
+    "page": rf"(?:report|_alerts)/{_DATE}\.(?:html|md|json)\Z",
+    "folder": rf"(?:_manifests|_claims|{_TABLE})/{_DATE}\Z",
+    # What ``Location.replace_text`` writes before it gives it its name, and claims of the dead.
+    "temporary": r"(?:[^/]+/)*[._][^/]+\.[0-9a-f]{12}\.tmp\Z|_claims/[^/]+/[^/]+\.claim\Z",
 }
-_SNAPSHOTS = {
-    _POINTER: rf"_published/{_NAME}\.\d{{6,18}}\.json\Z",
-    _MANIFEST: rf"_manifests/{_NAME}/{_RUN}\.json\Z",
-    _TABLES: rf"{_TABLE}/run={_RUN}(?=/|\Z)",
-    _CLAIM: rf"_claims/{_NAME}/[^/]+\.claim\Z",
-}
-#: What ``Location.replace_text`` writes before it gives it its name.
-_BESIDE = {_UNDER_WAY: r"(?:[^/]+/)*[._][^/]+\.[0-9a-f]{12}\.tmp\Z"}
+_OF_RUNS = ("manifest", "tables", "temporary")
+_ITEM = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _ITEMS.items()))
 
 
 @dataclass(frozen=True)
@@ -85,10 +79,8 @@ class Retention:
         """
         if self.keep_days is None or last is None:
             return None
-        try:
-            return (date.fromisoformat(last) - timedelta(days=self.keep_days - 1)).isoformat()
-        except OverflowError:  # more days than the calendar has
-            return None
+        first = date.fromisoformat(last).toordinal() - self.keep_days + 1
+        return date.fromordinal(max(1, first)).isoformat()
 
     def past(self, dates: Iterable[str]) -> list[str]:
         """The dates that do not lie in the future, ascending: in others some clock was wrong."""
@@ -129,7 +121,7 @@ class Pruned:
 class _Item:
     """A file, or a folder with all below it, that runs make; ``path`` is below the root."""
 
-    kind: int
+    kind: str
     path: str
     files: int = 0
     size: int = 0
@@ -139,7 +131,7 @@ class _Item:
     def name(self) -> str:
         """The date that it is of; else that of the snapshot tables."""
         found = re.search(rf"(?:\A|/){_DATE}", self.path)
-        return found[0].lstrip("/") if found else _NAME
+        return found[0].lstrip("/") if found else _SNAPSHOTS
 
     @property
     def run_id(self) -> str:
@@ -149,7 +141,8 @@ class _Item:
 
     def is_past(self, now: datetime) -> bool:
         """Whether whoever wrote it is at work no more."""
-        return now - (began(self.run_id) if self.run_id else self.changed) > AT_WORK
+        is_of_run = self.run_id and self.kind != "temporary"
+        return now - (began(self.run_id) if is_of_run else self.changed) > AT_WORK
 
 
 def prune_reports(reports: Reports, retention: Retention) -> Pruned:
@@ -158,16 +151,13 @@ def prune_reports(reports: Reports, retention: Retention) -> Pruned:
     Of the dates that are kept the tables of runs go that died more than a day ago, or that another
     run replaced so long ago. A date that a run is writing stays as it is.
     """
-    items = _listed(reports.root, _REPORTS)
-    past = retention.past(each.name[3:] for each in items if each.kind == _POINTER)
+    items = _listed(reports.root)
+    past = retention.past(each.name[3:] for each in items if each.kind == "pointer")
     last = next((each for each in reversed(past) if reports.find(each) is not None), None)
-    first_kept = retention.first_kept(last)
-
-    def is_old(name: str) -> bool:
-        day = name[3:]
-        return first_kept is not None and day < first_kept and day not in retention.spared
-
-    return _prune(reports.root, items, retention, is_old)
+    first_kept = retention.first_kept(last) or ""
+    dates = {each.name for each in items} - {_SNAPSHOTS}
+    old = {each for each in dates if each[3:] < first_kept and each[3:] not in retention.spared}
+    return _prune(reports.root, items, retention, old)
 
 
 def prune_snapshots(root: Location, retention: Retention) -> Pruned:
@@ -175,26 +165,17 @@ def prune_snapshots(root: Location, retention: Retention) -> Pruned:
 
     The tables of the last ingest stay, however old they are, and so do all tables of a lake.
     """
-    return _prune(root, _listed(root, _SNAPSHOTS), retention, lambda _: False)
+    return _prune(root, _listed(root), retention, set())
 
 
-def _prune(
-    root: Location, items: list[_Item], retention: Retention, is_old: Callable[[str], bool]
-) -> Pruned:
+def _prune(root: Location, items: list[_Item], retention: Retention, old: set[str]) -> Pruned:
     pruned = Pruned()
     of_names: dict[str, list[_Item]] = defaultdict(list)
     for item in items:
-        if item.kind != _UNDER_WAY:
-            of_names[item.name].append(item)
-        elif item.is_past(retention.now):
-            try:
-                _remove(root, item, retention)
-                pruned.count(_TEMPORARY, item.path, item.files, item.size)
-            except OSError as error:
-                pruned.failed.append(f"{item.path} was not removed: {sentence_of(error)}")
+        of_names[item.path if item.kind == "temporary" else item.name].append(item)
     for name, of_name in sorted(of_names.items()):
         try:
-            _prune_name(root, name, of_name, retention, pruned, is_old=is_old(name))
+            _prune_name(Publication(root, name), of_name, retention, pruned, is_old=name in old)
         except LeaseError:
             pruned.left.append(f"{name} stays this time: another run is writing there")
         except OSError as error:
@@ -203,68 +184,68 @@ def _prune(
 
 
 def _prune_name(
-    root: Location,
-    name: str,
+    publication: Publication,
     items: list[_Item],
     retention: Retention,
     pruned: Pruned,
     *,
     is_old: bool,
 ) -> None:
-    """Removes what goes of one date, or of the snapshot tables, while nobody else writes there."""
-    publication = Publication(root, name)
+    """Removes what goes of one date, or of the snapshot tables, while nobody else writes there.
+
+    A temporary file is nobody's.
+    """
     going = items if is_old else _dead(publication, items, retention)
-    contents = [each for each in going if each.kind not in (_CLAIM, _FOLDER)]
-    # Whoever takes the lease clears old claims away.
-    claims = [each for each in items if each.kind == _CLAIM and each.is_past(retention.now)]
+    contents = [each for each in going if each.kind != "folder"]
     with ExitStack() as stack:
-        if (contents or claims) and not retention.dry_run:
+        if contents and contents[0].kind != "temporary" and not retention.dry_run:
             number = stack.enter_context(publication.writing(retention.run_id, 0, lambda _: None))
-            pointers = [each.path for each in items if each.kind == _POINTER]
+            pointers = [each.path for each in items if each.kind == "pointer"]
             if pointers and number - 1 > max(map(publication.number_of, pointers)):
                 raise LeaseError("it was published since it was listed")
         for each in contents:
-            _remove(root, each, retention)
-            what = (_OLD_DATE, name[3:]) if is_old else (_DEAD, each.run_id)
-            pruned.count(*what, each.files, each.size)
+            if not retention.dry_run:
+                _remove(publication.root / each.path, each)
+            what, name = _DEAD, each.run_id
+            if is_old:
+                what, name = _OLD_DATE, each.name[3:]
+            elif each.kind == "temporary":
+                what, name = _TEMPORARY, each.path
+            pruned.count(what, name, each.files, each.size)
     for each in going:
-        if each.kind == _FOLDER and not retention.dry_run:
-            _remove_if_empty(root / each.path)
+        if each.kind == "folder" and not retention.dry_run:
+            _remove_if_empty(publication.root / each.path)
 
 
 def _dead(publication: Publication, items: list[_Item], retention: Retention) -> list[_Item]:
-    """What runs left that began more than a day ago and that nobody reads.
+    """What is more than a day old and that nobody reads: of runs, and temporary files.
 
     Where there is no pointer, a run with a manifest stays: somebody may have lost the pointer.
     """
-    of_runs = [each for each in items if each.kind in (_MANIFEST, _TABLES)]
-    kept = {each.run_id for each in items if each.kind == _MANIFEST}
-    if any(each.kind == _POINTER for each in items):
-        if len({each.run_id for each in of_runs}) <= 1:
-            return []  # the run that the pointer names: no need to read it
-        kept = publication.read_runs(retention.now)
-        if not kept:
-            return []
+    of_runs = [each for each in items if each.kind in _OF_RUNS]
+    kept = runs = {each.run_id for each in of_runs}
+    if not any(each.kind == "pointer" for each in items):
+        kept = {each.run_id for each in items if each.kind == "manifest"}
+    elif len(runs) > 1:  # else the pointer names that run, and need not be read
+        kept = set(publication.read_runs(retention.now)) or runs
     return [each for each in of_runs if each.run_id not in kept and each.is_past(retention.now)]
 
 
-def _listed(root: Location, patterns: dict[int, str]) -> list[_Item]:
+def _listed(root: Location) -> list[_Item]:
     """What lies below the root and has the name of something that runs make, as it is to go."""
-    compiled = {kind: re.compile(pattern) for kind, pattern in (patterns | _BESIDE).items()}
     items: dict[str, _Item] = {}
     for info in _infos(root):
-        path = info.path.removeprefix(root.base).lstrip("/")
-        matches = ((kind, pattern.match(path)) for kind, pattern in compiled.items())
-        kind, match = next(((kind, match) for kind, match in matches if match), (0, None))
-        if match is None or not _is_date(_Item(kind, match[0]).name):
+        match = _ITEM.match(info.path.removeprefix(root.base).lstrip("/"))
+        if match is None or not _is_date(_Item("", match[0]).name):
             continue
-        item = items.setdefault(match[0], _Item(kind, match[0]))
+        item = items.setdefault(match[0], _Item(str(match.lastgroup), match[0]))
         if info.type == pafs.FileType.File:
             item.files += 1
             item.size += info.size
         if info.mtime is not None:
             item.changed = max(item.changed, info.mtime.astimezone(UTC))
-    return sorted(items.values(), key=lambda each: (each.kind, each.path))
+    kinds = list(_ITEMS)
+    return sorted(items.values(), key=lambda each: (kinds.index(each.kind), each.path))
 
 
 def _infos(root: Location) -> list[pafs.FileInfo]:
@@ -278,22 +259,14 @@ def _infos(root: Location) -> list[pafs.FileInfo]:
 
 def _is_date(name: str) -> bool:
     """Whether a name ``dt=...`` is that of a date; others are."""
-    if name == _NAME:
-        return True
     with suppress(ValueError):
-        return bool(date.fromisoformat(name.removeprefix("dt=")))
+        return name == _SNAPSHOTS or bool(date.fromisoformat(name.removeprefix("dt=")))
     return False
 
 
-def _remove(root: Location, item: _Item, retention: Retention) -> None:
-    place = root / item.path
-    if retention.dry_run:
-        return
-    if item.kind == _TABLES:
-        place.delete()
-        return
-    place.delete_file()
-    if item.kind == _POINTER and root.is_local:
+def _remove(place: Location, item: _Item) -> None:
+    place.delete()
+    if item.kind == "pointer" and place.is_local:
         # When the power fails, the tables are not gone before their pointer is.
         disk.sync(Path(place.base).parent)
 
@@ -303,5 +276,5 @@ def _remove_if_empty(folder: Location) -> None:
     if folder.is_local:
         with suppress(OSError):
             Path(folder.base).rmdir()
-    elif not folder.base.rpartition("/")[0].endswith("/_claims") and not folder.children():
+    elif "/_claims/" not in folder.base and not folder.children():
         folder.delete()

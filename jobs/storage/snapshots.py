@@ -65,27 +65,18 @@ class Snapshots:
         if values is None:
             _refuse_unfinished(root)
             return cls(root)
-        files = {name: TableFiles.from_json(each) for name, each in values["files"].items()}
-        opened = cls(root, values["run_id"], values["summary"], files)
+        opened = cls(root, values["run_id"], values["summary"], values["files"])
         try:
-            for name in files:
-                opened.check(name)
-        except (DamagedError, OSError):
+            for name, files in values["files"].items():
+                what = f"table {name} at {root} is damaged"
+                files.check(root)
+        except (DamagedError, OSError) as error:
             if opened._is_replaced():
                 return cls.open(root)
-            raise
+            if isinstance(error, OSError):
+                raise
+            raise DamagedError(f"{what}: {error}; ingest the dumps again") from error
         return opened
-
-    def check(self, name: str) -> None:
-        """DamagedError where a file of a table is gone, or is not what ingest wrote."""
-        if self.files_of is None or name not in self.files_of:
-            return
-        try:
-            self.files_of[name].check(self.root)
-        except DamagedError as error:
-            raise DamagedError(
-                f"table {name} at {self.root} is damaged: {error}; ingest the dumps again"
-            ) from error
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -173,13 +164,7 @@ class SnapshotWriter:
             name: TableFiles.written(self.root, self.table(name), count)
             for name, count in rows.items()
         }
-        publication = Publication(self.root, _NAME)
-        manifest = {
-            "run_id": self.run_id,
-            "tables": list(rows),
-            "summary": dict(summary),
-            "files": {name: of_table.to_json() for name, of_table in files.items()},
-        }
-        publication.publish(manifest, self.number)
-        publication.clear([self.root / name for name in rows])
+        values = {"run_id": self.run_id, "summary": dict(summary)}
+        folders = [self.root / name for name in rows]
+        Publication(self.root, _NAME).publish(values, files, self.number, folders)
         return Snapshots(self.root, self.run_id, dict(summary), files)

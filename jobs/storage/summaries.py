@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -36,23 +36,20 @@ _SHAPE: Any = {
 
 def check_summary(summary: Any) -> None:
     """ValueError where it is none of a run."""
-    if wrong := _differs(summary, _SHAPE):
-        raise ValueError(f"its summary is none of a run: {wrong}")
+    for name in _differing(summary, _SHAPE, "summary"):
+        raise ValueError(f"its summary is none of a run: {name}")
 
 
-def _differs(value: Any, shape: Any, name: str = "summary") -> str:
-    """The name of the first value that is not as the shape has it; empty where all are."""
-    if isinstance(shape, list):
-        of = dict.fromkeys(range(len(value)), shape[0]) if isinstance(value, list) else None
-        return name if of is None else _first(dict(enumerate(value)), of, name)
-    if isinstance(shape, Mapping):
-        if not isinstance(value, Mapping):
-            return name
-        return _first(value, dict.fromkeys(value, shape[...]) if ... in shape else shape, name)
-    is_so = isinstance(value, shape) if isinstance(shape, type | tuple) else shape(value)
-    return "" if is_so else name
-
-
-def _first(values: Mapping[Any, Any], shapes: Mapping[Any, Any], name: str) -> str:
-    found = (_differs(values.get(key), of, f"{name}.{key}") for key, of in shapes.items())
-    return next(filter(None, found), "")
+def _differing(value: Any, shape: Any, name: str) -> Iterator[str]:
+    """The names of the values that are not as the shape has them."""
+    if not isinstance(shape, dict | list):
+        is_so = isinstance(value, shape) if isinstance(shape, type | tuple) else shape(value)
+        yield from () if is_so else [name]
+    elif not isinstance(value, type(shape)):
+        yield name
+    else:
+        values = value if isinstance(value, dict) else dict(enumerate(value))
+        of_all = shape[0] if isinstance(shape, list) else shape.get(...)
+        of_each: Any = dict.fromkeys(values, of_all) if of_all else shape
+        for key, of in of_each.items():
+            yield from _differing(values.get(key), of, f"{name}.{key}")

@@ -35,7 +35,6 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.contract import has_columns
 from jobs.fold.numbers import open_files
 from jobs.pipeline.ingested import Ingested, publish_ingest
-from jobs.publish.tables import write_table
 from jobs.schemas import (
     BROKER_POLLS,
     HEARTBEATS,
@@ -59,6 +58,7 @@ from tests.support.fleet import (
 )
 from tests.support.ids import ids_locally
 from tests.support.runs import QUIET, writing
+from tests.support.tables import write_table
 
 #: A size is a number of rounds, and of groups of 12 members on 3 brokers. 1,440 rounds are a day.
 SIZES = {

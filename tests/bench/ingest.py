@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.storage import local_bytes
+from jobs.dumps.files import local_bytes
 from tests.bench.engines import LOCAL, SPARK, ingest_on
 from tests.bench.measured import Measured, in_fresh_process, measure, print_measured
 from tests.bench.run import say

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.storage import local_bytes
+from jobs.dumps.files import local_bytes
 from tests.bench.contenders import BY_NAME
 from tests.bench.processes import Peaks, Watch
 

@@ -198,7 +198,6 @@ def test_what_a_shell_completes_imports_no_library_but_for_the_names_of_a_run() 
                 "lease.py",
                 "location.py",
                 "manifest.py",
-                "publication.py",
                 "retention.py",
                 "snapshots.py",
             },

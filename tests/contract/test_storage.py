@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
-from jobs.storage import Location, local_bytes
+from jobs.dumps.files import local_bytes
+from jobs.storage import Location
 
 
 def test_files_folders_and_globs_count_each_file_once(tmp_path: Path):
     (tmp_path / "night").mkdir()
     (tmp_path / "night" / "a.jsonl").write_bytes(b"12345")
     (tmp_path / "night" / "b.jsonl.gz").write_bytes(b"123")
-    named = [str(tmp_path / "night"), f"file://{tmp_path}/night/*.jsonl", f"{tmp_path}/none*"]
+    named = [str(tmp_path / "night"), f"file://{tmp_path}/night/*.jsonl", f"{tmp_path}/{{night,x}}"]
     assert local_bytes(named) == 8
+    assert local_bytes([str(tmp_path / "none")]) is None
 
 
 def test_of_what_is_not_local_nothing_is_known(tmp_path: Path):

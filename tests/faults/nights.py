@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures.process  # noqa: F401 - before the fork: not every user may read it
 import gzip
 import os
 import re

@@ -65,7 +65,7 @@ def test_every_command_works_on_an_object_store_and_shows_no_secret(
         ["show", "no_such_table", *where],
     ):
         ended = command(*arguments, place=tmp_path)
-        assert ended.returncode == (3 if "no_such_table" in arguments else 0), ended.stderr
+        assert ended.returncode == (2 if "no_such_table" in arguments else 0), ended.stderr
         shown += [ended.stdout, ended.stderr]
     assert b"rebalance_audit" in Location(metrics).read_bytes()
     assert Location(store.uri(f"all/reports/report/dt={DATE}.html")).read_bytes()

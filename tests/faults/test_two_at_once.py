@@ -19,7 +19,6 @@ import pyarrow as pa
 import pytest
 
 from jobs.errors import InputError, LeaseError
-from jobs.publish.tables import write_table
 from jobs.schemas import Table
 from jobs.storage import (
     Location,
@@ -34,6 +33,7 @@ from jobs.storage.location import parquet_of
 from tests.faults.calls import EVERY, Storage
 from tests.faults.late_store import LateStore
 from tests.faults.schedules import Turns, plans
+from tests.support.tables import write_table
 from tests.support.written_reports import SUMMARY
 
 pytestmark = pytest.mark.house

@@ -500,5 +500,5 @@ def test_an_object_store_is_written_to_and_its_keys_are_never_shown(
 def test_the_examples_of_addresses_types_and_paths_hold() -> None:
     import doctest  # noqa: PLC0415 - of this test alone
 
-    for module, examples in ((jobs.lakes.delta, 2), (jobs.lakes.lake, 1), (location, 5)):
+    for module, examples in ((jobs.lakes.delta, 2), (jobs.lakes.lake, 1), (location, 4)):
         assert doctest.testmod(module) == doctest.TestResults(failed=0, attempted=examples)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from jobs.errors import DamagedError, InputError, LeaseError
-from jobs.publish.tables import write_table
 from jobs.schemas import Table
-from jobs.storage import Location, Published, Reports, Snapshots, TableFiles
+from jobs.storage import Location, Published, Reports, Snapshots, TableFiles, publication
 from jobs.storage.manifest import sealed, unsealed
 from tests.support import written_reports
 from tests.support.reports import edit_pointer, last_pointer
+from tests.support.tables import write_table
 
 DATE = "2026-11-21"
 
@@ -79,18 +80,18 @@ def test_of_a_run_that_died_nothing_is_left_by_the_next(tmp_path):
     assert [each.name for each in half.parent.iterdir()] == [f"dt={DATE}.000001.json"]
 
 
-def test_a_run_with_a_claim_is_not_cleared_away(tmp_path):
+def test_a_run_with_a_claim_is_not_cleared_away(tmp_path, monkeypatch):
     place = Reports(Location(tmp_path)).table("group_health", DATE, "at-work")
     write(place)
     with Reports(Location(tmp_path)).publication(DATE).writing("at-work", 0, lambda _: None):
-        Reports(Location(tmp_path)).publication(DATE).clear([tmp_location(tmp_path)], "run=")
-    assert runs_below(tmp_path) == {"at-work"}
+        monkeypatch.setattr(publication, "lease", lambda *_: nullcontext())
+        publish(tmp_path, "a")
+    assert runs_below(tmp_path) == {"at-work", "a"}
 
 
 def test_a_writer_that_lost_sees_it_at_that_moment(tmp_path):
     reports = Reports(Location(tmp_path))
-    publication = reports.publication(DATE)
-    with publication.writing("slow", 0, lambda _: None) as number:
+    with reports.publication(DATE).writing("slow", 0, lambda _: None) as number:
         for claim in (tmp_path / "_claims").rglob("*.claim"):
             claim.unlink()
         winner = publish(tmp_path, "fast")
@@ -108,10 +109,6 @@ def test_a_server_that_dies_after_it_has_created_the_pointer_has_published(tmp_p
 
     monkeypatch.setattr(Location, "create_text", twice)
     assert publish(tmp_path, "a") == Reports(Location(tmp_path)).find(DATE)
-
-
-def tmp_location(folder: Path) -> Location:
-    return Location(folder / "group_health" / f"dt={DATE}")
 
 
 def test_a_table_with_other_rows_than_were_written_is_not_published(tmp_path):

@@ -304,6 +304,7 @@ def test_files_that_a_killed_writer_left_go_after_a_day(reports: Path) -> None:
     names = [
         "_published/.dt=2026-11-20.000001.json.0123456789ab.tmp",
         "report/_x.html.0123456789ab.tmp",
+        "_claims/dt=2026-11-20/20261120T020000Z-00000d~7~host~0a.claim",
     ]
     for name in names:
         put(reports / name)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from jobs.publish.tables import write_table
 from jobs.schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
@@ -33,6 +32,7 @@ from rebalance_core import (
     State,
     TopicRoute,
 )
+from tests.support.tables import write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

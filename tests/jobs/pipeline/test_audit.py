@@ -12,7 +12,6 @@ import pytest
 
 from jobs.errors import ContractError, InputError
 from jobs.pipeline.inputs import Inputs
-from jobs.publish.tables import write_table
 from jobs.schemas import (
     ALLOCATION_DRIFT,
     CLIENT_STATES,
@@ -30,6 +29,7 @@ from tests.support.reports import PublishedReports
 from tests.support.runs import as_ingested, audit_locally, table_of, task
 from tests.support.snapshots import CLUSTER, GROUP, TOPIC, at, info_row, table, write_tables
 from tests.support.stacked import STACKED, STACKED_ROUTES, STALLED
+from tests.support.tables import write_table
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 PLACE = {"cluster": CLUSTER, "consumer_group": GROUP, "topic": TOPIC}

@@ -11,11 +11,11 @@ import pytest
 from jobs.errors import InputError, SettingsError
 from jobs.pipeline import engine
 from jobs.pipeline.engine import AUTO, LOCAL, SPARK, check_input, choose_engine
-from jobs.publish.tables import write_table
 from jobs.schemas import HEARTBEATS, Table
 from jobs.storage import Location
 from tests.support.runs import ingest_locally
 from tests.support.snapshots import heartbeat_row, write_tables
+from tests.support.tables import write_table
 
 # ---------------------------------------------------------------- which engine
 
