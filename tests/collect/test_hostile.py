@@ -411,6 +411,12 @@ def test_a_nameserver_on_this_machine_may_name_brokers_on_it(cluster: RemoteClus
     assert asyncio.run(ask()) == [206, 206]
 
 
+def test_the_service_that_ships_lets_others_read_nothing() -> None:
+    unit = Path(__file__).parents[2] / "docs" / "collect" / "rebalance-audit-collect.service"
+    (mask,) = (line for line in unit.read_text().splitlines() if line.startswith("UMask="))
+    assert int(mask.removeprefix("UMask="), 8) & 0o027 == 0o027
+
+
 def test_dumps_memory_and_tables_are_their_owners_alone(
     tmp_path: Path, cluster: RemoteCluster
 ) -> None:
