@@ -18,7 +18,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from ssl import CERT_NONE, SSLContext, create_default_context
+from pathlib import Path
+from ssl import CERT_NONE, SSLCertVerificationError, SSLContext, create_default_context
 from threading import Thread
 from typing import NamedTuple
 
@@ -251,8 +252,21 @@ class RemotingClient:
                 what = f"the answer to {code.name} ({code:d}) is no frame: {error}"
             elif isinstance(error, _ClosedError):
                 what = f"closed the connection twice, at {code.name} ({code:d}): {error}"
+            what += self._tls_hint(address, error)
             self._give_up(address, f"{address}: {what}")
             return self._failed(address, code_of_error, f"{address}: {what}")
+
+    def _tls_hint(self, address: str, error: Exception) -> str:
+        """What ends a connection before its first answer as this one ended; empty where unclear."""
+        if isinstance(error, SSLCertVerificationError):
+            return "; [clusters.tls] in the file of --config says what to trust"
+        if address in self._answered:
+            return ""
+        if self.options.tls is None and isinstance(error, _ClosedError):
+            return "; a server that takes TLS alone does so: --tls"
+        if self.options.tls is not None and isinstance(error, ConnectionResetError):
+            return "; a server without TLS does so"
+        return ""
 
     async def _asked_twice(self, address: str, question: Question) -> Answer:
         """The answer; a question whose connection ended is asked once more over a new one."""
@@ -430,6 +444,8 @@ def tls_context(
 
     ``verify``: full, the certificate and its name; chain, the certificate alone; none.
     """
+    for file in filter(None, (authorities, certificate, key)):
+        Path(file).open("rb").close()  # OpenSSL does not say which file is not there
     context = create_default_context(cafile=authorities)
     if certificate is not None:
         context.load_cert_chain(certificate, key)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from pydantic import BaseModel
 
 from jobs import cli
 from jobs.collect import collector, files
-from jobs.collect.client import ClientOptions, RemotingClient
+from jobs.collect.client import Answer, ClientOptions, RemotingClient
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
 from jobs.collect.options import CollectOptions, Tls, load_options
@@ -394,20 +394,37 @@ def test_connections_can_be_encrypted(tmp_path: Path) -> None:
     at = "10.0.0.1:10911"
     answers = answering([each._replace(address=at) for each in recorded("494acl")])
 
-    async def ask(tls: Tls | None) -> int:
+    async def ask(tls: Tls | None) -> Answer:
         async with Replay(answers, tls=context) as replay:
-            chosen = None if tls is None else tls.to_context()
-            options = ClientOptions(2, connect_to=replay.connect_to, tls=chosen)
-            async with RemotingClient(options, lambda: 0) as client:
-                return (await client.ask(at, members("G_X"))).code
+            return await asked(replay.connect_to, tls)
 
-    assert asyncio.run(ask(Tls(verify="chain", authorities=str(certificate)))) == 206
-    assert asyncio.run(ask(Tls(verify="none"))) == 206
-    # The certificate is for another name, by nobody that is trusted; and a plain connection.
-    assert asyncio.run(ask(Tls(authorities=str(certificate)))) == -2
-    assert asyncio.run(ask(Tls(verify="chain"))) == -2
-    assert asyncio.run(ask(None)) < 0
-    with pytest.raises(SettingsError, match="tls"):
+    async def asked(connect_to: Mapping[str, str], tls: Tls | None) -> Answer:
+        chosen = None if tls is None else tls.to_context()
+        options = ClientOptions(2, connect_to=connect_to, tls=chosen)
+        async with RemotingClient(options, lambda: 0) as client:
+            return await client.ask(at, members("G_X"))
+
+    async def ask_without_tls(tls: Tls) -> Answer:
+        """As a 4.9.4 with tls.server.mode=disabled: it ends what begins with a handshake."""
+        server = await asyncio.start_server(lambda _, it: it.transport.abort(), "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            return await asked({at: f"127.0.0.1:{port}"}, tls)
+
+    def reason(tls: Tls | None, ask: Callable[[Any], Any] = ask) -> str:
+        answer = asyncio.run(ask(tls))
+        assert answer.code == -2
+        return str(answer.remark)
+
+    assert asyncio.run(ask(Tls(verify="chain", authorities=str(certificate)))).code == 206
+    assert asyncio.run(ask(Tls(verify="none"))).code == 206
+    # The certificate is for another name, and by nobody that is trusted.
+    for tls in (Tls(authorities=str(certificate)), Tls(verify="chain")):
+        assert "; [clusters.tls] in the file of --config says what to trust" in reason(tls)
+    # One side alone encrypts: real servers of 4.9.4 end the connection without a word.
+    assert "; a server that takes TLS alone does so: --tls" in reason(None)
+    assert "; a server without TLS does so" in reason(Tls(verify="none"), ask_without_tls)
+    with pytest.raises(SettingsError, match=r"tls: .*nowhere"):
         Tls(authorities=str(tmp_path / "nowhere")).to_context()
 
 

@@ -11,20 +11,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import get_ident
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.collect import questions
-from jobs.collect.client import ClientOptions, RemotingClient
+from jobs.collect import questions, reading
+from jobs.collect.client import Answer, ClientOptions, RemotingClient
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
 from jobs.collect.frames import Frame, encode
 from jobs.collect.memory import Memory
 from jobs.collect.options import Cluster
 from jobs.collect.questions import members
+from jobs.collect.reading import Listed, Named
 from jobs.collect.rounds import Round, Target
 from jobs.dumps.statements import Reader, Refused
 from jobs.storage import Location, SnapshotWriter
@@ -210,6 +212,62 @@ def test_a_body_of_many_small_values_is_not_unfolded(cluster: RemoteCluster) -> 
     assert seconds < 5
 
 
+def test_of_a_body_of_many_small_values_nothing_is_taken() -> None:
+    """Each becomes an object of a hundred times its bytes."""
+
+    def taken(value: bytes) -> list[str]:
+        body = b'{"subscriptionGroupTable":{"G":{}},"more":[' + value * 12_000 + b"0]}"
+        return reading.groups_in(Answer(EVIL, 0, None, body, 0)).names
+
+    assert taken(b'"12345678",') == ["G"]
+    assert taken(b"[],") == []
+
+
+def test_a_long_body_is_read_off_the_loop(
+    cluster: RemoteCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop goes on meanwhile: time-outs, SIGTERM and the other answers do not wait."""
+    long = b'{"subscriptionGroupTable":{},"more":"' + b"x" * (1 << 15) + b'"}'
+    threads = []
+
+    def groups_in(answer: Answer) -> Named:
+        if len(answer.body) > 1 << 15:
+            threads.append(get_ident())
+        return read(answer)
+
+    read = reading.groups_in
+    monkeypatch.setattr(reading, "groups_in", groups_in)
+    honest = cluster.answers()["a:10911"]
+    rounds(with_evil(cluster, lambda asked: answered(asked, {201: long}, honest)))
+    assert len(threads) == 1
+    assert threads[0] != get_ident()
+
+
+def test_answers_that_are_slow_to_read_are_read_for_a_part_of_the_round(
+    cluster: RemoteCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed_in(answer: Answer) -> Listed:
+        ends = time.thread_time() + 0.3 * (answer.address == EVIL)
+        while time.thread_time() < ends:
+            pass
+        slow.append(answer.address)
+        return read(answer)
+
+    read, slow = reading.listed_in, list[str]()
+    monkeypatch.setattr(reading, "listed_in", listed_in)
+    evil = with_evil(cluster, cluster.answers()["a:10911"])
+    (lines,), *_ = rounds(evil, longest=4.0)
+    assert slow.count(EVIL) == 1
+    assert left_out(lines)["answers that were not read within 0.2 s"] >= 1
+    # They are lines all the same.
+    assert honest_lists(lines)
+    assert {
+        line["consumer_group"]
+        for line in lines
+        if line["kind"] == "consumer_connection" and line["broker_addr"] == EVIL
+    } == {"G", "H"}
+
+
 def test_a_header_and_a_remark_are_bounded(cluster: RemoteCluster) -> None:
     def evil(asked: Frame) -> bytes:
         return error(1, "x" * (1 << 20 if asked.code == 203 else 60_000))
@@ -351,6 +409,12 @@ def test_a_nameserver_on_this_machine_may_name_brokers_on_it(cluster: RemoteClus
                 return [(await client.ask(*each)).code for each in asked]
 
     assert asyncio.run(ask()) == [206, 206]
+
+
+def test_the_service_that_ships_lets_others_read_nothing() -> None:
+    unit = Path(__file__).parents[2] / "docs" / "collect" / "rebalance-audit-collect.service"
+    (mask,) = (line for line in unit.read_text().splitlines() if line.startswith("UMask="))
+    assert int(mask.removeprefix("UMask="), 8) & 0o027 == 0o027
 
 
 def test_dumps_memory_and_tables_are_their_owners_alone(

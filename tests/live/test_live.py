@@ -37,7 +37,9 @@ def rocketmq(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[I
         made.start_namesrv()
         made.start_broker("broker-a")
         made.start_broker("broker-b")
-        wait_until(made, lambda: members(one_round(made)).keys() == made.addresses.keys())
+        # The group is not there yet, and every broker has this one.
+        there = ("--group", "TOOLS_CONSUMER")
+        wait_until(made, lambda: members(one_round(made, *there)).keys() == made.addresses.keys())
         made.create_topic(QUEUES)
         made.start_consumer("one", "DUP")
         made.start_consumer("two", "DUP")

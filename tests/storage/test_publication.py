@@ -16,6 +16,7 @@ from jobs.errors import DamagedError, InputError, LeaseError
 from jobs.schemas import Table
 from jobs.storage import Location, Published, Reports, Snapshots, TableFiles, publication
 from jobs.storage.manifest import sealed, unsealed
+from jobs.storage.publication import Publication
 from tests.support import written_reports
 from tests.support.reports import edit_pointer, last_pointer
 from tests.support.tables import write_table
@@ -98,6 +99,20 @@ def test_a_writer_that_lost_sees_it_at_that_moment(tmp_path):
         with pytest.raises(LeaseError, match=f"another run published dt={DATE} below .* again$"):
             reports.publish(Published(DATE, "slow", (), {}, {}), number)
     assert reports.find(DATE) == winner
+
+
+def test_the_last_run_counts_although_listings_are_late(tmp_path, monkeypatch):
+    publish(tmp_path, "a")
+    publish(tmp_path, "b")
+    listed = Publication._infos
+
+    def late(publication: Publication) -> dict[int, Any]:
+        return {number: info for number, info in listed(publication).items() if number == 1}
+
+    monkeypatch.setattr(Publication, "_infos", late)
+    last = publish(tmp_path, "c")
+    assert Reports(Location(tmp_path)).find(DATE) == last
+    assert pointers(tmp_path) == [f"dt={DATE}.{number:06}.json" for number in (1, 2, 3)]
 
 
 def test_a_server_that_dies_after_it_has_created_the_pointer_has_published(tmp_path, monkeypatch):
