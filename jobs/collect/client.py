@@ -1,7 +1,6 @@
 """One question to one address: an answer, or the reason why there is none.
 
-One connection an address, on which several questions are under way at a time; only one until the
-address has answered it: those that hang must not take the places of all others. An address that did
+One connection an address, on which several questions are under way at a time. An address that did
 not answer in time is given up until ``forget``: it would cost every later question its time-out.
 A failure is no exception but an ``Answer`` with the reason: a round goes on, whatever happens.
 """
@@ -13,8 +12,8 @@ import os
 import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -43,8 +42,9 @@ IN_ALL = 64
 _IDLE_SECONDS = 30.0
 #: Bytes that a stream keeps before it makes the server wait.
 _STREAM_BYTES = 1 << 16
-#: A shorter answer is always taken; of longer ones as much at a time as so many of the longest, and
-#: of one address in a round as so many. Up to the second size an answer waits for its room.
+#: A shorter answer is always taken, but nothing is asked while too much of them is not handled: as
+#: much as so many of the longest; of longer ones as much at a time. Of one address so many of the
+#: longest in a round. Up to the second size an answer waits for its room.
 _SHORT_BYTES, _WAITING_BYTES, _MOST_AT_ONCE, _MOST_LONGEST = 1 << 18, 1 << 20, 2, 16
 
 _MOST_OF_A_REMARK = 4_096
@@ -123,21 +123,18 @@ class RemotingClient:
         self._slots = slots or Semaphore(IN_ALL)
         #: Those that do not answer must not take the places of those that do.
         self._first_slots = Semaphore(IN_ALL)
-        self._lanes: defaultdict[str, Semaphore] = defaultdict(
-            lambda: Semaphore(options.per_address)
-        )
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        #: The addresses that have answered since ``forget``; the others are asked one by one.
+        #: The addresses that have answered since ``forget``.
         self._answered: set[str] = set()
-        self._first: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._connections: dict[str, _Connection] = {}
         self._given_up: dict[str, str] = {}
         self._next_at: dict[str, float] = {}
         self._opaque = 0
         #: By address: the bytes that came in this round.
         self._received: Counter[str] = Counter()
-        #: Bytes of long answers that came and are not handled yet; and those that are under way.
-        self._unhandled = 0
+        #: Bytes of answers that came and are not handled yet, of short ones and of long ones; and
+        #: those of long ones that are under way.
+        self._unhandled = [0, 0]
         self._has_handled = asyncio.Event()
         self.under_way: Counter[_Connection] = Counter()
         #: Where nameservers lie: on this machine, on its link.
@@ -155,11 +152,10 @@ class RemotingClient:
 
     def forget(self) -> None:
         """Asks again what was given up: at the begin of a round."""
-        for of_address in (self._given_up, self._answered, self._lanes, self._opening, self._first):
+        for of_address in (self._given_up, self._answered, self._opening, self._next_at):
             of_address.clear()
-        self._next_at.clear()
         self._received.clear()
-        self._count_unhandled(-self._unhandled)
+        self._unhandled = [0, 0]
         for address, connection in list(self._connections.items()):
             if connection.is_closed:
                 del self._connections[address]
@@ -173,9 +169,12 @@ class RemotingClient:
         self._count_unhandled(-len(answer.body))
 
     def _count_unhandled(self, size: int) -> None:
-        if abs(size) > _SHORT_BYTES:
-            self._unhandled += size
-            self._has_handled.set()
+        self._unhandled[abs(size) > _SHORT_BYTES] += size
+        self._has_handled.set()
+
+    async def _wait_until_handled(self) -> None:
+        self._has_handled.clear()
+        await self._has_handled.wait()
 
     async def take(self, connection: _Connection, size: int, length: int) -> None:
         """Counts bytes that came of an answer; FrameError where its server has sent too many.
@@ -191,11 +190,10 @@ class RemotingClient:
             return
         self.under_way[connection] += size
         most = _MOST_AT_ONCE * self.options.most_bytes
-        while self._unhandled + self.under_way.total() > most:
+        while self._unhandled[True] + self.under_way.total() > most:
             longest, held = self.under_way.most_common(1)[0]
             if longest is connection and held <= _WAITING_BYTES:
-                self._has_handled.clear()
-                await self._has_handled.wait()
+                await self._wait_until_handled()
             else:
                 longest.end(FrameError(f"more than {most >> 20} MiB are under way at once"))
                 if longest is connection:
@@ -209,27 +207,18 @@ class RemotingClient:
     async def ask(self, address: str, question: Question) -> Answer:
         """What the address answers; it raises for a code that is not in the list, nothing else."""
         code = RequestCode(question.code)
-        async with self._lanes[address], self._alone_until_answered(address):
+        await self._pace(address)
+        async with self._slots if address in self._answered else self._first_slots:
+            while self._unhandled[False] > _MOST_AT_ONCE * self.options.most_bytes:
+                await self._wait_until_handled()
             if address in self._given_up:
                 return self._answer_for_given_up(address)
-            await self._pace(address)
-            async with self._slots if address in self._answered else self._first_slots:
-                answer = await self._asked(address, code, question)
-            if answer.code >= OK:
-                self._answered.add(address)
+            answer = await self._asked(address, code, question)
+        if answer.code >= OK:
+            self._answered.add(address)
         if not answer.is_ok:
             self.traffic.errors[address, answer.code] += 1
         return answer
-
-    @asynccontextmanager
-    async def _alone_until_answered(self, address: str) -> AsyncIterator[None]:
-        """Lets one question in at a time, until the address has answered one."""
-        if address not in self._answered:
-            async with self._first[address]:
-                if address not in self._answered:
-                    yield
-                    return
-        yield
 
     async def _asked(self, address: str, code: RequestCode, question: Question) -> Answer:
         seconds = self.options.seconds

@@ -90,7 +90,7 @@ def framed(form: int, header: bytes, body: bytes) -> bytes:
     return struct.pack(">II", 4 + len(header) + len(body), mark) + header + body
 
 
-def decode(payload: bytes) -> Frame:
+def decode(payload: bytes | bytearray) -> Frame:
     """The frame of all its bytes but those of the length.
 
     Raises FrameError for bytes that are none.
@@ -101,7 +101,7 @@ def decode(payload: bytes) -> Frame:
     end = 4 + (mark & 0xFFFFFF)
     if end > len(payload):
         raise FrameError(f"expected a header of {end - 4} bytes, came {len(payload) - 4}")
-    header, body = payload[4:end], payload[end:]
+    header, body = bytes(payload[4:end]), bytes(memoryview(payload)[end:])
     try:
         if mark >> 24 == _JSON:
             return _from_json(header, body)
@@ -133,7 +133,7 @@ async def read_frame(
         payload += piece
     if int.from_bytes(payload[1:_SHORTEST], "big") > _LONGEST_HEADER:
         raise FrameError(f"expected a header of at most {_LONGEST_HEADER} bytes")
-    return decode(bytes(payload))
+    return decode(payload)
 
 
 def _json_header(frame: Frame) -> bytes:

@@ -1,6 +1,7 @@
 """Whose turn it is: the questions that wait at each address, and what one address may cost.
 
-An address is asked by so many lanes at a time. Lists and routes come first, then offsets, then
+An address is asked by so many lanes at a time, by one until it has answered: those that hang must
+not take the places of all others. Lists and routes come first, then offsets, then
 running infos, which may take the whole time-out each. What an address names is bounded by
 ``shares.py``; its bodies are read for a part of the round's time, and the round ends when its time
 is over.
@@ -23,6 +24,7 @@ from itertools import count
 from time import thread_time
 from typing import Any
 
+from jobs.collect import reading
 from jobs.collect.client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from jobs.collect.lines import Lines
 from jobs.collect.memory import Memory
@@ -74,6 +76,7 @@ class _Address:
     #: The names that it is still to be asked of, and how such a name becomes jobs.
     walks: list[tuple[int, Walk[Any], Callable[[Any], None]]] = field(default_factory=list)
     lanes: int = 0
+    has_answered: bool = False
     turns: int = 0
     #: Running infos that are under way, and those that did not come in time.
     infos: int = 0
@@ -150,7 +153,8 @@ class Turns:
         """Has the address asked by so many lanes more, if it may be."""
         assert self._tasks is not None  # noqa: S101 - run() has opened it
         of = self._addresses[address]
-        for _ in range(min(lanes, self._client.options.per_address - of.lanes)):
+        most = self._client.options.per_address if of.has_answered else 1
+        for _ in range(min(lanes, most - of.lanes)):
             of.lanes += 1
             self._tasks.create_task(self._lane(address, of))
 
@@ -207,6 +211,9 @@ class Turns:
             of.infos -= is_info
         if answer.code >= OK:
             self._memory.answered[address] = self._snapshot_time
+            if not of.has_answered:
+                of.has_answered = True
+                self.wake([address])
         return answer
 
     def _is_over(self) -> bool:
@@ -230,7 +237,11 @@ class Turns:
             if not is_long:
                 return _timed(of, job.read, answer)
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._worker, _timed, of, job.read, answer)
+            try:
+                return await loop.run_in_executor(self._worker, _timed, of, job.read, answer)
+            except reading.TooMuchError as error:
+                self._lines.leave_out(answer.address, str(error))
+                return None
 
 
 def _timed(of: _Address, read: Read, answer: Answer) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -22,8 +24,11 @@ from jobs.collect.client import (
     RemotingClient,
 )
 from jobs.collect.frames import Frame, decode, encode
+from jobs.collect.lines import Lines
+from jobs.collect.memory import Memory
 from jobs.collect.questions import Question, RequestCode
 from jobs.collect.signature import Account
+from jobs.collect.turns import Turns
 from tests.support.binary_frames import encode_binary
 from tests.support.replay import Answering, Manners, Replay, answer_frame, answering, recorded
 
@@ -59,7 +64,25 @@ def run(
 
 
 async def many(client: RemotingClient, number: int, address: str = AT) -> list[Answer]:
-    asked = (client.ask(address, questions.members(f"G{n}")) for n in range(number))
+    """The answers to so many questions, each asked in its turn."""
+    answers: dict[int, Answer] = {}
+
+    def keep(place: int, answer: Answer, _: object) -> None:
+        answers[place] = answer
+
+    def begin() -> None:
+        for place in range(number):
+            turns.put(address, questions.members(f"G{place}"), partial(keep, place))
+
+    with ThreadPoolExecutor(1) as worker:
+        lines = Lines(0, lambda _: None, client, {}, worker)
+        turns = Turns(client, Memory(), 0, 30.0, lines, worker)
+        await turns.run(begin)
+    return [answers[place] for place in range(number)]
+
+
+async def at_once(client: RemotingClient, number: int) -> list[Answer]:
+    asked = (client.ask(AT, questions.members(f"G{place}")) for place in range(number))
     return list(await asyncio.gather(*asked))
 
 
@@ -434,8 +457,8 @@ def test_answers_that_never_end_do_not_keep_a_long_one_out() -> None:
 
 def test_long_answers_wait_while_many_bytes_are_not_handled_yet() -> None:
     async def body(client: RemotingClient, _: Replay) -> tuple[list[int], int]:
-        first = await many(client, 4)
-        waiting = asyncio.create_task(many(client, 1))
+        first = await at_once(client, 4)
+        waiting = asyncio.create_task(at_once(client, 1))
         await asyncio.sleep(TIMEOUT / 4)
         assert not waiting.done()
         for each in first:
@@ -444,6 +467,20 @@ def test_long_answers_wait_while_many_bytes_are_not_handled_yet() -> None:
 
     answers = {AT: lambda _: answer_frame(b"x" * 500_000)}
     assert run(body, answers=answers, most_bytes=LONG) == ([0], 4)
+
+
+def test_nothing_is_asked_while_many_short_answers_are_not_handled_yet() -> None:
+    async def body(client: RemotingClient, replay: Replay) -> tuple[int, list[int]]:
+        first = await at_once(client, 12)
+        waiting = asyncio.create_task(at_once(client, 1))
+        await asyncio.sleep(TIMEOUT / 4)
+        asked = len(replay.requests)
+        for each in first:
+            client.handled(each)
+        return asked, [each.code for each in await waiting]
+
+    answers = {AT: lambda _: answer_frame(b"x" * 200_000)}
+    assert run(body, answers=answers, most_bytes=LONG) == (12, [0])
 
 
 def test_a_system_without_threads_is_a_name_that_is_not_found(

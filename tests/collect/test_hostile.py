@@ -7,8 +7,10 @@ import gzip
 import json
 import stat
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.collect import questions
-from jobs.collect.client import ClientOptions, RemotingClient
+from jobs.collect import questions, reading
+from jobs.collect.client import Answer, ClientOptions, RemotingClient
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
 from jobs.collect.frames import Frame, encode
@@ -208,6 +210,33 @@ def test_a_body_of_many_small_values_is_not_unfolded(cluster: RemoteCluster) -> 
     (lines,), _, (seconds,), _ = rounds(evil, options={"seconds": 5.0})
     assert honest_lists(lines)
     assert seconds < 5
+
+
+SIZE = 8 << 20
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"a":0},' * (SIZE // 8), id="objects"),
+        pytest.param((b'{"a":' * 20 + b"0" + b"}" * 20 + b",") * (SIZE // 122), id="nested"),
+        pytest.param(b",".join(b'{"%x":0}' % each for each in range(600_000)), id="names"),
+        pytest.param(b'"' + "\U0001f600".encode() + b"a" * (SIZE - 99) + b'",', id="wide"),
+        pytest.param(b",".join(b'"topic":"%x"' % each for each in range(500_000)), id="topics"),
+    ],
+)
+def test_what_a_body_becomes_when_it_is_read_is_bounded(body: bytes) -> None:
+    whole = b'{"connectionSet":[' + body + b"0]}"
+    answer = Answer(EVIL, 0, None, whole, 0)
+    tracemalloc.start()
+    try:
+        for read in (reading.listed_in, reading.topics_in):
+            with suppress(reading.TooMuchError):
+                read(answer)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 120 << 20
 
 
 def test_a_header_and_a_remark_are_bounded(cluster: RemoteCluster) -> None:
@@ -480,6 +509,6 @@ def test_twenty_hostile_servers_at_once_cost_no_honest_line(tmp_path: Path) -> N
     assert len(outcome.rounds) == 2, outcome.said
     assert [each.honest - each.expected for each in outcome.rounds] == [0, 0]
     assert max(each.seconds for each in outcome.rounds) < every + 5
-    # By itself on a quiet machine it is some 250.
+    # By itself it is some 200.
     assert outcome.most_mib < 300
     assert outcome.exit_code == 0
