@@ -13,15 +13,15 @@ import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from ssl import CERT_NONE, SSLContext, create_default_context
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from threading import Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobs.collect.frames import Frame, FrameError, encode, read_frame
+from jobs.collect.options import Cluster, CollectOptions, split_address
 from jobs.collect.questions import Question, RequestCode
 from jobs.collect.signature import Account
 from jobs.instants import Instant
@@ -35,8 +35,6 @@ OK = 0
 #: ``MQVersion`` V4_9_4: from it on a nameserver writes routes as JSON.
 VERSION = 401
 
-#: Questions under way, of all addresses together.
-IN_ALL = 64
 #: A connection that was idle for so long is not used again: what lies between may have dropped it
 #: without a word, and a server closes it after 120 s.
 _IDLE_SECONDS = 30.0
@@ -48,8 +46,6 @@ _STREAM_BYTES = 1 << 16
 _SHORT_BYTES, _WAITING_BYTES, _MOST_AT_ONCE, _MOST_LONGEST = 1 << 18, 1 << 20, 2, 16
 
 _MOST_OF_A_REMARK = 4_096
-
-Network = IPv4Network | IPv6Network
 
 
 class Answer(NamedTuple):
@@ -68,29 +64,6 @@ class Answer(NamedTuple):
     def is_ok(self) -> bool:
         """Whether the body is what was asked for."""
         return self.code == OK
-
-
-@dataclass(frozen=True)
-class ClientOptions:
-    """How the servers are asked.
-
-    ``seconds`` for an answer, connecting and asking again included. ``per_address`` questions at a
-    time at one address, ``rate`` questions a second at one address (None: as they come).
-    ``connect_to``: where an address is reached, if not by itself. ``namesrvs``: the addresses that
-    nobody but the operator has chosen. ``brokers``: where the others may lie; without it anywhere
-    but on this machine or its link, unless a nameserver lies there.
-    """
-
-    seconds: float = 5.0
-    per_address: int = 4
-    rate: float | None = None
-    most_bytes: int = 8 << 20
-    version: int = VERSION
-    account: Account | None = None
-    tls: SSLContext | None = None
-    connect_to: Mapping[str, str] = field(default_factory=dict)
-    namesrvs: frozenset[str] = frozenset()
-    brokers: tuple[Network, ...] = ()
 
 
 @dataclass
@@ -115,14 +88,21 @@ class RemotingClient:
     """Asks nameservers and brokers; use it as ``async with``."""
 
     def __init__(
-        self, options: ClientOptions, clock: Callable[[], Instant], slots: Semaphore | None = None
+        self,
+        options: CollectOptions,
+        cluster: Cluster,
+        clock: Callable[[], Instant],
+        account: Account | None = None,
+        slots: Semaphore | None = None,
+        version: int = VERSION,
     ) -> None:
-        self.options = options
+        self.options, self.cluster = options, cluster
         self.traffic = Traffic()
-        self._clock = clock
-        self._slots = slots or Semaphore(IN_ALL)
+        self._clock, self._account, self._version = clock, account, version
+        self._tls = None if cluster.tls is None else cluster.tls.to_context()
+        self._slots = slots or Semaphore(options.parallel_in_all)
         #: Those that do not answer must not take the places of those that do.
-        self._first_slots = Semaphore(IN_ALL)
+        self._first_slots = Semaphore(options.parallel_in_all)
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         #: The addresses that have answered since ``forget``.
         self._answered: set[str] = set()
@@ -221,7 +201,7 @@ class RemotingClient:
         return answer
 
     async def _asked(self, address: str, code: RequestCode, question: Question) -> Answer:
-        seconds = self.options.seconds
+        seconds = self.options.timeout_seconds
         try:
             async with asyncio.timeout(seconds):
                 return await self._asked_twice(address, question)
@@ -267,9 +247,9 @@ class RemotingClient:
     def _encoded(self, question: Question, opaque: int) -> bytes:
         try:
             fields = dict(question.fields)
-            if self.options.account is not None:
-                fields = self.options.account.sign(fields)
-            return encode(Frame(question.code, opaque, 0, self.options.version, fields=fields))
+            if self._account is not None:
+                fields = self._account.sign(fields)
+            return encode(Frame(question.code, opaque, 0, self._version, fields=fields))
         except ValueError as error:
             raise _RequestError(str(error)) from error
 
@@ -286,33 +266,31 @@ class RemotingClient:
 
     async def _opened(self, address: str) -> tuple[StreamReader, StreamWriter]:
         """A connection to the first of its host's addresses that takes one."""
-        host, port = split_address(self.options.connect_to.get(address, address))
-        tls = self.options.tls
-        *others, last = await _resolved(host, port)
-        for at in (*others, last):
+        host, port = split_address(self.cluster.connect_to.get(address, address))
+        error = OSError("its name has no address")
+        for at in await _resolved(host, port):
             self._check_place(address, at)
             try:
                 return await asyncio.open_connection(
                     str(at),
                     port,
-                    ssl=tls,
-                    server_hostname=host if tls else None,
+                    ssl=self._tls,
+                    server_hostname=host if self._tls else None,
                     limit=_STREAM_BYTES,
                 )
-            except OSError:
-                if at is last:
-                    raise
-        raise AssertionError  # the last one returns or raises
+            except OSError as failed:
+                error = failed
+        raise error
 
     def _check_place(self, address: str, at: IPv4Address | IPv6Address) -> None:
         """ValueError for an address of a nameserver's choice where no broker may lie."""
         place = _place(at)
-        if address in self.options.namesrvs:
+        if address in self.cluster.namesrv:
             self._own_places.add(place)
-        elif address in self.options.connect_to:
+        elif address in self.cluster.connect_to:
             return
-        elif self.options.brokers:
-            if not any(at in each for each in self.options.brokers):
+        elif self.cluster.brokers:
+            if not any(at in each for each in self.cluster.brokers):
                 raise ValueError(f"{at} is in none of the networks that brokers = [...] names")
         elif place and place not in self._own_places:
             raise ValueError(f"{at} is {place}; brokers = [...] in the options can allow it")
@@ -412,56 +390,26 @@ class _Connection:
             self._end(_ClosedError(_reason(error)))
 
 
-def tls_context(
-    verify: str, authorities: str | None, certificate: str | None, key: str | None
-) -> SSLContext:
-    """How connections are encrypted; OSError or ValueError where a file is no certificate.
-
-    ``verify``: full, the certificate and its name; chain, the certificate alone; none.
-    """
-    context = create_default_context(cafile=authorities)
-    if certificate is not None:
-        context.load_cert_chain(certificate, key)
-    context.check_hostname = verify == "full"
-    if verify == "none":
-        context.verify_mode = CERT_NONE
-    return context
-
-
 async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
     """The addresses of a host. Nobody waits for a resolver that hangs: its thread is a daemon."""
     try:
         return [ip_address(host)]
     except ValueError:
         pass
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[list[str]] = loop.create_future()
-
-    def finish(addresses: list[str], error: Exception | None) -> None:
-        if found.done():
-            return
-        if error is None:
-            found.set_result(addresses)
-        else:
-            found.set_exception(error)
+    found: Future[list[Any]] = Future()
 
     def resolve() -> None:
-        addresses: list[str] = []
-        error: Exception | None = None
+        found.set_running_or_notify_cancel()
         try:
-            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            addresses = [str(at[0]) for *_, at in infos]
-        except (OSError, UnicodeError) as failed:
-            error = failed
-        # The loop may be closed by now.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(finish, addresses, error)
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:
+            found.set_exception(error)
 
     try:
         Thread(target=resolve, daemon=True).start()
     except RuntimeError as error:  # the system has no more threads
         raise OSError(str(error)) from error
-    return [ip_address(each) for each in await found]
+    return [ip_address(at[0]) for *_, at in await asyncio.wrap_future(found)]
 
 
 def _place(at: IPv4Address | IPv6Address) -> str:
@@ -476,18 +424,6 @@ def _place(at: IPv4Address | IPv6Address) -> str:
     if at.is_link_local:
         return "on the link of this machine"
     return "no address of a machine" if at.is_multicast else ""
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port; ValueError where it is no address.
-
-    >>> split_address("10.0.0.1:9876"), split_address("[::1]:9876")
-    (('10.0.0.1', 9876), ('::1', 9876))
-    """
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise ValueError(f"expected host:port, came {address!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _reason(error: Exception) -> str:

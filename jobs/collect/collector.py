@@ -10,13 +10,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.collect.client import ClientOptions, RemotingClient
+from jobs.collect.client import RemotingClient
 from jobs.collect.files import DumpFolder
 from jobs.collect.lines import EXPECTED
 from jobs.collect.metrics import Figures, metrics_text
 from jobs.collect.options import CollectOptions
-from jobs.collect.rounds import Round, Target
-from jobs.collect.signature import ACCESS_KEY, SECRET_KEY
+from jobs.collect.rounds import Round
+from jobs.collect.signature import ACCESS_KEY, SECRET_KEY, find_account
 from jobs.errors import AuditError, SettingsError
 from jobs.instants import SECOND, Instant, to_datetime
 from jobs.output import Output, text_file_at
@@ -63,19 +63,14 @@ class Collector:
 
     def __init__(
         self,
-        target: Target,
-        options: ClientOptions,
+        client: RemotingClient,
         folder: DumpFolder,
-        clock: Callable[[], Instant],
-        slots: asyncio.Semaphore | None = None,
     ) -> None:
-        self.target = target
+        self.target = target = client.cluster
         self.figures = Figures()
-        self._client = RemotingClient(options, clock, slots)
-        self._folder = folder
-        self._clock = clock
+        self._client, self._folder = client, folder
         # Another list of servers, or other clusters of it, is another memory.
-        of = repr((target.namesrvs, target.name, target.clusters))
+        of = repr((target.namesrv, target.name, target.clusters))
         digest = hashlib.md5(of.encode(), usedforsecurity=False).hexdigest()[:8]
         self._key = f"{target.name or 'round'}-{digest}"
         self._memory = folder.remembered(self._key)
@@ -91,10 +86,10 @@ class Collector:
         loop, traffic = asyncio.get_running_loop(), self._client.traffic
         began, requests, received = loop.time(), traffic.requests, traffic.received_bytes
         traffic.errors.clear()
-        snapshot_time = self._clock()
+        snapshot_time = self._client.now()
         try:
             with self._folder.new_round(snapshot_time, self.target.name) as file:
-                asked = Round(self.target, self._client, self._memory, snapshot_time, file.write)
+                asked = Round(self._client, self._memory, snapshot_time, file.write)
                 await asked.run()
                 self._check(asked)
         except OSError as error:
@@ -124,7 +119,7 @@ class Collector:
             traffic.received_bytes - received,
             seconds,
             self._troubles(asked),
-            tuple(asked.unknown()),
+            tuple(asked.unknown()[0]),
         )
 
     async def keep_collecting(
@@ -154,8 +149,9 @@ class Collector:
         """CollectError where a round has no list of a group, and can have none; SettingsError where
         nothing is there of what was named.
         """
-        given_up, namesrvs = self._client.given_up, set(self.target.namesrvs)
-        if asked.wants_nothing_that_is_there and (unknown := asked.unknown()):
+        given_up, namesrvs = self._client.given_up, set(self.target.namesrv)
+        unknown, is_nothing = asked.unknown()
+        if is_nothing:
             raise SettingsError("; ".join(unknown))
         if asked.is_worth_keeping:
             return
@@ -210,17 +206,17 @@ async def collect(
     metrics = text_file_at(options.metrics) if options.metrics else None
     folder = DumpFolder(Path(options.dumps))
     slots = asyncio.Semaphore(options.parallel_in_all)
-    targets = [
-        (options.target(each), options.client(each, environment)) for each in options.clusters
-    ]
-    for each, how in targets:
-        if how.account is not None and how.tls is None:
+    clients = []
+    for each in options.clusters:
+        account = find_account(environment, each.account_file)
+        clients.append(RemotingClient(options, each, clock, account, slots))
+        if account is not None and each.tls is None:
             complain(
-                f"{', '.join(each.namesrvs)}: the account is used without TLS: a server that a "
+                f"{', '.join(each.namesrv)}: the account is used without TLS: a server that a "
                 "nameserver names, and whoever listens, gets signatures that can be sent again"
             )
     with _locked(folder):
-        collectors = [Collector(*each, folder, clock, slots) for each in targets]
+        collectors = [Collector(each, folder) for each in clients]
         try:
             with _until_terminated() as terminated:
                 if options.every_seconds is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from jobs.collect.client import NOT_UNDERSTOOD, OK, Answer, RemotingClient
 from jobs.collect.memory import Broker
+from jobs.collect.questions import Question
 from jobs.instants import Instant, to_datetime
 from jobs.text import iso
 
@@ -56,13 +57,16 @@ class Lines:
         #: By address: the brokers that refuse to answer without an account, or with this one.
         self.refusing: dict[str, str] = {}
 
-    def add_of(self, broker: Broker, kind: str, answer: Answer, **who: Any) -> None:
+    def add_of(self, broker: Broker, question: Question, answer: Answer) -> None:
         """Adds the line of a broker's answer."""
         of = {"broker_name": broker.broker_name, "broker_id": broker.broker_id}
-        self.add(kind, broker.cluster, answer, **of, broker_addr=broker.address, **who)
+        self.add(question, broker.cluster, answer, **of, broker_addr=broker.address)
 
-    def add(self, kind: str, cluster: str, answer: Answer, **who: Any) -> None:
-        """Adds the line of an answer; ``who`` was asked of whom."""
+    def add(self, question: Question, cluster: str, answer: Answer, **server: Any) -> None:
+        """Adds the line of an answer; ``server``: who was asked."""
+        self._add(question.code.kind, cluster, answer, **server, **question.who)
+
+    def _add(self, kind: str, cluster: str, answer: Answer, **who: Any) -> None:
         about = {"kind": kind, "cluster": cluster, "snapshot_time": self._snapshot_time, **who}
         self._lines.append((about, answer))
         self._unwritten += _LINE_BYTES + len(answer.body)
@@ -85,7 +89,7 @@ class Lines:
             cluster = broker.cluster if broker else others
             body = json.dumps({"what": what, "number": number}).encode()
             said = Answer(address, OK, None, body, self._client.now())
-            self.add("left_out", cluster, said, address=address)
+            self._add("left_out", cluster, said, address=address)
             of = f" of {self.name_of(address)}" if address else ""
             self.troubles.insert(0, f"left out: {number:,} {what}{of}")
 

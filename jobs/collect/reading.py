@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from sys import getsizeof
 from typing import Any, NamedTuple
 
 from jobs.bounds import DEFAULT_BOUNDS
 from jobs.collect.client import Answer
 from jobs.collect.memory import Broker
+from jobs.collect.questions import RequestCode
 from jobs.dumps.parsing import parse_body, parse_json, without_half_pairs
 
 #: ``Validators.CHARACTER_MAX_LENGTH`` and ``TOPIC_MAX_LENGTH`` of 5.x; brokers make the retry topic
@@ -197,3 +198,15 @@ def _dict(value: dict[str, Any], name: str) -> dict[str, Any]:
     """The object under a name; an empty one where there is none."""
     found = value.get(name)
     return found if isinstance(found, dict) else {}
+
+
+#: By what was asked: what reads the answer.
+READERS: dict[RequestCode, Callable[[Answer], Any]] = {
+    RequestCode.GET_BROKER_CLUSTER_INFO: brokers_in,
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: clusters_in,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: groups_in,
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: listed_in,
+    RequestCode.GET_CONSUME_STATS: topics_in,
+    RequestCode.GET_CONSUMER_RUNNING_INFO: topics_in,
+    RequestCode.QUERY_TOPICS_BY_CONSUMER: topics_in_list,
+}

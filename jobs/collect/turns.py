@@ -28,12 +28,10 @@ from jobs.collect import reading
 from jobs.collect.client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from jobs.collect.lines import Lines
 from jobs.collect.memory import Memory
-from jobs.collect.questions import Question, RequestCode
+from jobs.collect.questions import EARLY, LAST, LATER, Question, RequestCode
 from jobs.collect.shares import Walk
 from jobs.instants import Instant
 
-#: The order in which an address is asked.
-EARLY, LATER, LAST = 0, 1, 2
 #: After so many questions the others get each fourth turn: the groups may be made up.
 _MANY = 500
 
@@ -52,20 +50,15 @@ _LONG = 1 << 14
 _SHARE_OF_READING = 1 / 20
 
 Then = Callable[[Answer, Any], None]
-Read = Callable[[Answer], Any]
 
 
 @dataclass(order=True, slots=True)
 class _Job:
-    """A question that waits for its turn at an address.
-
-    ``then`` gets the answer, and what ``read`` has found in it; None where it was not read.
-    """
+    """A question that waits for its turn at an address."""
 
     urgency: tuple[int, Instant, int]
     question: Question = field(compare=False)
     then: Then = field(compare=False)
-    read: Read | None = field(compare=False)
 
 
 @dataclass
@@ -92,12 +85,11 @@ class Turns:
         client: RemotingClient,
         memory: Memory,
         snapshot_time: Instant,
-        longest: float,
         lines: Lines,
         worker: Executor,
     ) -> None:
         self._client, self._memory, self._snapshot_time = client, memory, snapshot_time
-        self._longest, self._lines, self._worker = longest, lines, worker
+        self._options, self._lines, self._worker = client.options, lines, worker
         self._ends = 0.0
         self._order = count()
         self._addresses: defaultdict[str, _Address] = defaultdict(_Address)
@@ -110,7 +102,7 @@ class Turns:
 
         Raises what ``begin``, the readers and the lines raise.
         """
-        self._ends = asyncio.get_running_loop().time() + self._longest
+        self._ends = asyncio.get_running_loop().time() + self._options.longest_seconds
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 begin()
@@ -124,12 +116,15 @@ class Turns:
         address: str,
         question: Question,
         then: Then,
-        read: Read | None = None,
-        urgency: int = EARLY,
         before: Instant = 0,
     ) -> None:
-        """Has the question asked in its turn; what waits longest since ``before`` comes first."""
-        job = _Job((urgency, before, next(self._order)), question, then, read)
+        """Has the question asked in its turn; what waits longest since ``before`` comes first.
+
+        ``then`` gets the answer, and what was found in it (``reading.READERS``); None where it was
+        not read.
+        """
+        urgency = question.code.urgency
+        job = _Job((urgency, before, next(self._order)), question, then)
         heappush(self._addresses[address].jobs[urgency], job)
         self._wake(address, 1)
 
@@ -142,18 +137,18 @@ class Turns:
     def wake(self, addresses: Iterable[str]) -> None:
         """Has the addresses asked that have nothing to do."""
         for address in addresses:
-            self._wake(address, self._client.options.per_address)
+            self._wake(address, self._options.parallel)
 
     def has_too_many_silent(self, address: str) -> bool:
         """Whether so many clients were silent, or are so far, that others would wait for them."""
         of = self._addresses[address]
-        return of.silent + of.infos >= self._client.options.per_address
+        return of.silent + of.infos >= self._options.parallel
 
     def _wake(self, address: str, lanes: int) -> None:
         """Has the address asked by so many lanes more, if it may be."""
         assert self._tasks is not None  # noqa: S101 - run() has opened it
         of = self._addresses[address]
-        most = self._client.options.per_address if of.has_answered else 1
+        most = self._options.parallel if of.has_answered else 1
         for _ in range(min(lanes, most - of.lanes)):
             of.lanes += 1
             self._tasks.create_task(self._lane(address, of))
@@ -220,31 +215,33 @@ class Turns:
         return asyncio.get_running_loop().time() >= self._ends
 
     def _too_late(self, address: str) -> Answer:
-        return self._client.not_asked(address, f"the round took longer than {self._longest:g} s")
+        longest = self._options.longest_seconds
+        return self._client.not_asked(address, f"the round took longer than {longest:g} s")
 
     async def _read(self, of: _Address, job: _Job, answer: Answer) -> Any:
         """What the answer shows; None where its server has taken too much time with others."""
-        if job.read is None:
+        read = reading.READERS.get(job.question.code)
+        if read is None:
             return None
         is_long = len(answer.body) > _LONG
         # One at a time: what a body becomes takes many times its room.
         async with self._reading if is_long else nullcontext():
-            most = self._longest * _SHARE_OF_READING
+            most = self._options.longest_seconds * _SHARE_OF_READING
             if of.read_seconds > most:
                 what = f"answers that were not read within {most:g} s"
                 self._lines.leave_out(answer.address, what)
                 return None
             if not is_long:
-                return _timed(of, job.read, answer)
+                return _timed(of, read, answer)
             loop = asyncio.get_running_loop()
             try:
-                return await loop.run_in_executor(self._worker, _timed, of, job.read, answer)
+                return await loop.run_in_executor(self._worker, _timed, of, read, answer)
             except reading.TooMuchError as error:
                 self._lines.leave_out(answer.address, str(error))
                 return None
 
 
-def _timed(of: _Address, read: Read, answer: Answer) -> Any:
+def _timed(of: _Address, read: Callable[[Answer], Any], answer: Answer) -> Any:
     began = thread_time()
     try:
         return read(answer)

@@ -19,11 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from jobs.collect.client import ClientOptions
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
-from jobs.collect.rounds import Target
 from jobs.instants import SECOND
+from tests.support.asking import client_of
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Replay, remembered
 
@@ -76,8 +75,9 @@ async def serve(groups: int, brokers: int, members: int) -> None:
 async def collect(rounds: int, connect_to: dict[str, str], path: Path) -> None:
     """Rounds of a minute each by the collector's clock, and a line about each."""
     folder, late = DumpFolder(path), 0
-    options = ClientOptions(seconds=30, connect_to=connect_to)
-    collector = Collector(Target(NAMESRVS), options, folder, lambda: time.time_ns() // 1000 + late)
+    options = {"namesrv": NAMESRVS, "timeout_seconds": 30, "connect_to": connect_to}
+    client = client_of(lambda: time.time_ns() // 1000 + late, **options)
+    collector = Collector(client, folder)
     with folder.locked():
         async with collector:
             for number in range(rounds):
