@@ -14,13 +14,13 @@ from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from threading import Thread
 from typing import Any, NamedTuple
 
 from jobs.collect.frames import Frame, FrameError, encode, read_frame
+from jobs.collect.metrics import Figures
 from jobs.collect.options import Cluster, CollectOptions, split_address
 from jobs.collect.questions import Question, RequestCode
 from jobs.collect.signature import Account
@@ -31,6 +31,9 @@ NO_ANSWER = -1
 NOT_REACHED = -2
 NOT_UNDERSTOOD = -3
 OK = 0
+#: Answers that are no trouble: no route, nobody of the group, a request that brokers of this
+#: version do not have.
+EXPECTED = {OK, 17, 206, 3}
 
 #: ``MQVersion`` V4_9_4: from it on a nameserver writes routes as JSON.
 VERSION = 401
@@ -66,22 +69,8 @@ class Answer(NamedTuple):
         return self.code == OK
 
 
-@dataclass
-class Traffic:
-    """What was asked and received since the client was made; of answers the bodies count."""
-
-    requests: int = 0
-    received_bytes: int = 0
-    #: By address and code: the answers that were not OK.
-    errors: Counter[tuple[str, int]] = field(default_factory=Counter)
-
-
 class _ClosedError(Exception):
     """The connection ended before the answer came."""
-
-
-class _RequestError(Exception):
-    """The request cannot be written."""
 
 
 class RemotingClient:
@@ -97,7 +86,8 @@ class RemotingClient:
         version: int = VERSION,
     ) -> None:
         self.options, self.cluster = options, cluster
-        self.traffic = Traffic()
+        #: What was asked and received in the round, by whoever gives new ones to a round.
+        self.figures = Figures()
         self._clock, self._account, self._version = clock, account, version
         self._tls = None if cluster.tls is None else cluster.tls.to_context()
         self._slots = slots or Semaphore(options.parallel_in_all)
@@ -186,72 +176,65 @@ class RemotingClient:
 
     async def ask(self, address: str, question: Question) -> Answer:
         """What the address answers; it raises for a code that is not in the list, nothing else."""
-        code = RequestCode(question.code)
+        RequestCode(question.code)
         await self._pace(address)
         async with self._slots if address in self._answered else self._first_slots:
             while self._unhandled[False] > _MOST_AT_ONCE * self.options.most_bytes:
                 await self._wait_until_handled()
             if address in self._given_up:
                 return self._answer_for_given_up(address)
-            answer = await self._asked(address, code, question)
+            answer = await self._asked(address, question)
         if answer.code >= OK:
             self._answered.add(address)
-        if not answer.is_ok:
-            self.traffic.errors[address, answer.code] += 1
+        if answer.code not in EXPECTED:
+            self.figures.count_error(address, answer.code)
         return answer
 
-    async def _asked(self, address: str, code: RequestCode, question: Question) -> Answer:
-        seconds = self.options.timeout_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._asked_twice(address, question)
-        except TimeoutError:
-            reason = f"{address}: no answer to {code.name} ({code:d}) within {seconds:g} s"
-            # The broker passes this one on: the silent one may be the client.
-            if code is not RequestCode.GET_CONSUMER_RUNNING_INFO:
-                self._give_up(address, reason)
-            return self._failed(address, NO_ANSWER, reason)
-        except _RequestError as error:
-            return self.not_asked(address, f"the request cannot be written: {error}")
-        except (FrameError, OSError, ValueError, OverflowError, _ClosedError) as error:
-            code_of_error, what = NOT_REACHED, f"cannot connect: {_reason(error)}"
-            if isinstance(error, FrameError):
-                code_of_error = NOT_UNDERSTOOD
-                what = f"the answer to {code.name} ({code:d}) is no frame: {error}"
-            elif isinstance(error, _ClosedError):
-                what = f"closed the connection twice, at {code.name} ({code:d}): {error}"
-            self._give_up(address, f"{address}: {what}")
-            return self._failed(address, code_of_error, f"{address}: {what}")
-
-    async def _asked_twice(self, address: str, question: Question) -> Answer:
-        """The answer; a question whose connection ended is asked once more over a new one."""
-        try:
-            return await self._asked_once(address, question)
-        except _ClosedError:
-            if address in self._given_up:
-                return self._answer_for_given_up(address)
-            return await self._asked_once(address, question)
-
-    async def _asked_once(self, address: str, question: Question) -> Answer:
+    async def _asked(self, address: str, question: Question) -> Answer:
+        request, seconds = question.code, self.options.timeout_seconds
+        what = f"{request.name} ({request:d})"
         self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
-        data = self._encoded(question, opaque)
-        connection = await self._connected(address)
-        self.traffic.requests += 1
-        frame = await connection.ask(opaque, data)
-        if frame.code < OK:
-            raise FrameError(f"expected a code of 0 or more, came {frame.code}")
-        self._count_unhandled(len(frame.body))
-        remark = frame.remark and frame.remark[:_MOST_OF_A_REMARK]
-        return Answer(address, frame.code, remark, frame.body, self._clock())
-
-    def _encoded(self, question: Question, opaque: int) -> bytes:
         try:
             fields = dict(question.fields)
             if self._account is not None:
                 fields = self._account.sign(fields)
-            return encode(Frame(question.code, opaque, 0, self._version, fields=fields))
+            data = encode(Frame(request, opaque, 0, self._version, fields=fields))
         except ValueError as error:
-            raise _RequestError(str(error)) from error
+            return self.not_asked(address, f"the request cannot be written: {error}")
+        try:
+            async with asyncio.timeout(seconds):
+                frame = await self._exchanged(address, opaque, data)
+        except TimeoutError:
+            code, reason = NO_ANSWER, f"no answer to {what} within {seconds:g} s"
+        except FrameError as error:
+            code, reason = NOT_UNDERSTOOD, f"the answer to {what} is no frame: {error}"
+        except _ClosedError as error:
+            if address in self._given_up:
+                return self._answer_for_given_up(address)
+            code, reason = NOT_REACHED, f"closed the connection twice, at {what}: {error}"
+        except (OSError, ValueError, OverflowError) as error:
+            code, reason = NOT_REACHED, f"cannot connect: {_reason(error)}"
+        else:
+            self._count_unhandled(len(frame.body))
+            remark = frame.remark and frame.remark[:_MOST_OF_A_REMARK]
+            return Answer(address, frame.code, remark, frame.body, self._clock())
+        reason = f"{address}: {reason}"
+        # The broker passes a running info's question on: the silent one may be the client.
+        if code != NO_ANSWER or request is not RequestCode.GET_CONSUMER_RUNNING_INFO:
+            self._give_up(address, reason)
+        return self._failed(address, code, reason)
+
+    async def _exchanged(self, address: str, opaque: int, data: bytes) -> Frame:
+        """The answer; a question whose connection ended is asked once more over a new one."""
+        for is_last in (False, True):
+            connection = await self._connected(address)
+            self.figures.requests += 1
+            try:
+                return await connection.ask(opaque, data)
+            except _ClosedError:
+                if is_last or address in self._given_up:
+                    raise
+        raise AssertionError  # the last one returns or raises
 
     async def _connected(self, address: str) -> _Connection:
         async with self._opening[address]:
@@ -375,9 +358,11 @@ class _Connection:
         try:
             while True:
                 frame = await self._next_frame()
-                self._client.traffic.received_bytes += len(frame.body)
+                self._client.figures.received_bytes += len(frame.body)
                 self._used_at = asyncio.get_running_loop().time()
                 # Servers send requests too, and answers to what nobody waits for any more.
+                if frame.is_answer and frame.code < OK:
+                    raise FrameError(f"expected a code of 0 or more, came {frame.code}")
                 waiting = self._waiting.get(frame.opaque) if frame.is_answer else None
                 if waiting is not None and not waiting.done():
                     waiting.set_result(frame)

@@ -12,15 +12,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any
 
-from jobs.collect.client import NOT_UNDERSTOOD, OK, Answer, RemotingClient
+from jobs.collect.client import EXPECTED, NOT_UNDERSTOOD, OK, Answer, RemotingClient
 from jobs.collect.memory import Broker
 from jobs.collect.questions import Question
 from jobs.instants import Instant, to_datetime
 from jobs.text import iso
 
-#: Answers that are no trouble: no route, nobody of the group, a request that brokers of this
-#: version do not have.
-EXPECTED = {OK, 17, 206, 3}
 #: What an answer without an account says (``AclException``; ACL 2.0: NO_PERMISSION).
 _NO_PERMISSION, _ACL = 16, "AclException"
 

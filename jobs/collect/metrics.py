@@ -37,7 +37,7 @@ _METRICS = {
 
 @dataclass
 class Figures:
-    """What the rounds of one cluster came to since the collector started.
+    """What a round of one cluster came to, or all since the collector started.
 
     ``errors``: by address and code, the answers that were errors; codes below 0 are those of
     ``client.py``.
@@ -52,11 +52,18 @@ class Figures:
     last_at_seconds: float | None = None
     errors: Count[tuple[str, int]] = field(default_factory=Count)
 
-    def count_errors(self, errors: Mapping[tuple[str, int], int]) -> None:
-        """Adds errors; who makes up codes and addresses cannot make labels without end."""
-        for key, times in errors.items():
-            is_label = key in self.errors or len(self.errors) < _MOST_LABELS
-            self.errors[key if is_label else ("others", 0)] += times
+    def count_error(self, address: str, code: int, times: int = 1) -> None:
+        """Adds an error; who makes up codes and addresses cannot make labels without end."""
+        is_label = (address, code) in self.errors or len(self.errors) < _MOST_LABELS
+        self.errors[(address, code) if is_label else ("others", 0)] += times
+
+    def add(self, one: Figures) -> None:
+        """Adds what is counted in a round."""
+        for name, (kind, *_) in _METRICS.items():
+            if kind is Counter:
+                setattr(self, name, getattr(self, name) + getattr(one, name))
+        for (address, code), times in one.errors.items():
+            self.count_error(address, code, times)
 
 
 def metrics_text(figures: Mapping[str, Figures]) -> str:

@@ -10,7 +10,6 @@ import re
 import ssl
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
@@ -22,9 +21,10 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Longer than anything is waited for, and short enough for every clock.
 _LONGEST_SECONDS = 10_000 * 86_400
-#: Words that name a secret, which belongs into no file of settings and into no message.
-_SECRETS = {"access_key", "secret_key", "accesskey", "secretkey", "security_token", "password"}
-
+#: A secret, which belongs into no file of settings and into no message; its name.
+_SECRET = re.compile(
+    r"(?im)^[^#\n]*?\b((?:access|secret)_?key|security_token|password)\b[\"']?\s*="
+)
 
 #: Where nameservers listen if nobody says otherwise.
 _NAMESRV_PORT = 9876
@@ -228,8 +228,13 @@ def load_options(
         options = ", ".join(sorted(cluster))
         raise SettingsError(f"expected clusters from --config {path} alone, came also {options}")
     else:
-        values = parse_toml(path, read_text(path))
-        _check_no_secret(path, values)
+        text = read_text(path)
+        if secret := _SECRET.search(text):
+            raise SettingsError(
+                f"settings {path}: {secret[1]} is a secret; put it into a file that account_file "
+                "names, which only the collector can read (tools.yml has its form)"
+            )
+        values = parse_toml(path, text)
     values |= given
     if "dumps" not in values:
         raise SettingsError("expected --dumps DIR, or dumps in the file, came neither")
@@ -249,18 +254,3 @@ def seconds_of(text: str) -> float:
     if seconds > _LONGEST_SECONDS:
         raise ValueError(f"expected at most {_LONGEST_SECONDS // 86_400:,} days")
     return seconds
-
-
-def _check_no_secret(path: str, values: Any) -> None:
-    """SettingsError, without the value, where a file names a secret."""
-    if isinstance(values, dict):
-        for name, value in values.items():
-            if name.lower() in _SECRETS:
-                raise SettingsError(
-                    f"settings {path}: {name} is a secret; put it into a file that account_file "
-                    f"names, which only the collector can read ({Path('tools.yml')} has its form)"
-                )
-            _check_no_secret(path, value)
-    elif isinstance(values, list):
-        for each in values:
-            _check_no_secret(path, each)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from sys import getsizeof
 from typing import Any, NamedTuple
 
@@ -109,20 +109,17 @@ def topics_in_list(answer: Answer) -> Named:
 def listed_in(answer: Answer) -> Listed:
     """What a ``ConsumerConnection`` lists; nothing where nobody is online."""
     value = _value(answer)
-    connections = sorted(_connections(value))
+    listed = value.get("connectionSet")
+    connections = sorted(
+        (each["clientId"], str(each.get("clientAddr")))
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, dict) and isinstance(each.get("clientId"), str)
+    )
     ids = Counter(client_id for client_id, _ in connections)
     short = Counter({each: times for each, times in ids.items() if len(each) <= _MOST_OF_AN_ID})
     digest = hashlib.md5(repr(connections).encode(), usedforsecurity=False).hexdigest()[:16]
     topics = _named(_dict(value, "subscriptionTable"), is_topic)
     return Listed(short, topics, digest, len(ids) - len(short))
-
-
-def _connections(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """(client id, address) of each connection of a ``ConsumerConnection``."""
-    connections = value.get("connectionSet")
-    for each in connections if isinstance(connections, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("clientId"), str):
-            yield each["clientId"], str(each.get("clientAddr"))
 
 
 #: What follows on a name whose value is a text.

@@ -101,8 +101,8 @@ class Round:
         self._is_doubtful = False
         # One thread: each has its own room that it does not give back.
         self._worker = ThreadPoolExecutor(1)
-        self._lines = Lines(snapshot_time, write, client, self._brokers, self._worker)
-        self._turns = Turns(client, memory, snapshot_time, self._lines, self._worker)
+        self.lines = Lines(snapshot_time, write, client, self._brokers, self._worker)
+        self._turns = Turns(client, memory, snapshot_time, self.lines, self._worker)
 
     async def run(self) -> None:
         """Asks everything; whatever fails is a line. Raises what ``write`` raises."""
@@ -119,9 +119,9 @@ class Round:
                 "members": self._ids.left_out,
             }
             for name, number in left_out.items():
-                self._lines.leave_out("", f"{name} (most_{name})", number)
-            self._lines.end(self._target.name)
-            await self._lines.flush()
+                self.lines.leave_out("", f"{name} (most_{name})", number)
+            self.lines.end(self._target.name)
+            await self.lines.flush()
         self._keep()
 
     def _begin(self) -> None:
@@ -136,24 +136,14 @@ class Round:
             self._add_topics(cluster, Named([topic]), "", None, seen_at)
 
     @property
-    def troubles(self) -> list[str]:
-        """What went wrong, by whom and of whom."""
-        return self._lines.troubles
-
-    @property
-    def refusing(self) -> dict[str, str]:
-        """By address: the brokers that refuse to answer without an account, or with this one."""
-        return self._lines.refusing
-
-    @property
     def is_worth_keeping(self) -> bool:
         """Whether it has a line about a group: a broker that refuses all others has none."""
-        return self._has_asked_groups and (self.has_lists or not self.refusing)
+        return self._has_asked_groups and (self.has_lists or not self.lines.refusing)
 
     def given_up(self) -> list[str]:
         """The servers that were given up, and why."""
         return [
-            reason.replace(address, self._lines.name_of(address), 1)
+            reason.replace(address, self.lines.name_of(address), 1)
             for address, reason in self._client.given_up.items()
         ]
 
@@ -197,7 +187,7 @@ class Round:
         if given:
             self._memory.replace_brokers(given, self._snapshot_time)
         for cluster in sorted({each.cluster for each in given}) or [name] * bool(name):
-            self._lines.add(questions.brokers(), cluster, answer, namesrv_addr=answer.address)
+            self.lines.add(questions.brokers(), cluster, answer, namesrv_addr=answer.address)
         if given or not self._namesrvs_left:
             # Those that a nameserver has lost stay in the round; and all, where none answers. Those
             # that have answered before come first, for one that is silent takes a place.
@@ -242,7 +232,7 @@ class Round:
         """Adds the line of what a broker answers, and the topics that it names of a group."""
         if question.code != RequestCode.GET_CONSUMER_RUNNING_INFO or answer.code != NOT_REACHED:
             # Else nobody asked the client: a line about it would be wrong.
-            self._lines.add_of(broker, question, answer)
+            self.lines.add_of(broker, question, answer)
         if question.group is not None and isinstance(found, Named):
             group = broker.cluster, question.group
             self._add_topics(broker.cluster, found, broker.address, group)
@@ -252,7 +242,7 @@ class Round:
     def _on_groups(self, broker: Broker, answer: Answer, found: Named | None) -> None:
         self._is_doubtful |= not answer.is_ok
         found = found or Named([])
-        self._lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
+        self.lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
         for group in self._groups.within(found.names):
             key = broker.cluster, group
             if len(self._known) < self._options.most_groups:
@@ -319,7 +309,7 @@ class Round:
                 members.brokers.setdefault(client_id, []).append(broker)
                 if found.ids[client_id] > 1:
                     members.twice.add(client_id)
-        self._lines.leave_out(broker.address, "client ids that are too long", found.too_long)
+        self.lines.leave_out(broker.address, "client ids that are too long", found.too_long)
         # A list that changed makes all members due, those that other brokers list too.
         self._ask_members(group, members, members.brokers if members.is_due else found.ids)
 
@@ -344,7 +334,7 @@ class Round:
         """Has the routes asked of every nameserver, in this round and in those of an hour."""
         if ROUTES in self._target.without:
             return
-        self._lines.leave_out(giver, "topics with names that are too long", found.too_long)
+        self.lines.leave_out(giver, "topics with names that are too long", found.too_long)
         for topic in self._topics.within(found.names):
             key = cluster, topic
             if not re.fullmatch(self._target.topics, topic):
@@ -367,7 +357,7 @@ class Round:
         # Clients send heartbeats to all brokers that they know: those of a cluster list groups
         # whose topics are another's, behind the same nameserver.
         if not found or self._target.name or cluster in found:
-            self._lines.add(questions.route(topic), cluster, answer, namesrv_addr=answer.address)
+            self.lines.add(questions.route(topic), cluster, answer, namesrv_addr=answer.address)
         if answer.code < OK:
             return
         digest = _digest(answer.body)

@@ -76,19 +76,20 @@ async def collect(rounds: int, connect_to: dict[str, str], path: Path) -> None:
     """Rounds of a minute each by the collector's clock, and a line about each."""
     folder, late = DumpFolder(path), 0
     options = {"namesrv": NAMESRVS, "timeout_seconds": 30, "connect_to": connect_to}
-    client = client_of(lambda: time.time_ns() // 1000 + late, **options)
-    collector = Collector(client, folder)
     with folder.locked():
-        async with collector:
+        async with client_of(lambda: time.time_ns() // 1000 + late, **options) as client:
+            collector = Collector(client, folder)
             for number in range(rounds):
                 before = resource.getrusage(resource.RUSAGE_SELF)
                 done = await collector.collect()
+                figures = done.figures
                 used = resource.getrusage(resource.RUSAGE_SELF)
                 cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
                 print(  # noqa: T201
                     f"round {number + 1}: {done.seconds:.1f} s, {cpu:.1f} CPU s, "
-                    f"{done.requests:,} requests, {done.received_bytes / 1e6:.1f} MB received, "
-                    f"{done.lines:,} lines, {done.path.stat().st_size / 1e6:.2f} MB written, "
+                    f"{figures.requests:,} requests, "
+                    f"{figures.received_bytes / 1e6:.1f} MB received, "
+                    f"{figures.lines:,} lines, {done.path.stat().st_size / 1e6:.2f} MB written, "
                     f"peak {used.ru_maxrss / 1024:.0f} MiB"
                 )
                 late += 60 * SECOND

@@ -230,8 +230,9 @@ def test_ten_rounds_of_recorded_answers_are_audited(tmp_path: Path, capsys: Any)
     async def collect() -> None:
         nonlocal late
         async with Replay(answering(exchanges)) as replay:
-            client = client_of(lambda: now() + late, namesrv=namesrvs, connect_to=replay.connect_to)
-            async with Collector(client, folder) as collecting:
+            options = {"namesrv": namesrvs, "connect_to": replay.connect_to}
+            async with client_of(lambda: now() + late, **options) as client:
+                collecting = Collector(client, folder)
                 for _ in range(10):
                     await collecting.collect()
                     late += 60 * SECOND

@@ -83,8 +83,8 @@ def rounds(
             connect_to = {**replay.connect_to, **(more or {})}
             chosen = {"timeout_seconds": TIMEOUT, "connect_to": connect_to, **target}
             clock = iter(range(1, 1 << 62, 1_000))
-            client = client_of(lambda: next(clock), **{**chosen, **(options or {})})
-            async with Collector(client, folder) as collector:
+            async with client_of(lambda: next(clock), **{**chosen, **(options or {})}) as client:
+                collector = Collector(client, folder)
                 done = [await collector.collect() for _ in range(number)]
                 memory = folder.remembered(collector._key)
                 return memory, [each.seconds for each in done], done[-1].troubles
@@ -396,8 +396,8 @@ def test_dumps_memory_and_tables_are_their_owners_alone(
     async def collect(folder: DumpFolder) -> None:
         async with Replay(cluster.answers()) as replay:
             options = {"timeout_seconds": TIMEOUT, "connect_to": replay.connect_to}
-            async with Collector(client_of(lambda: 1, **options), folder) as collector:
-                await collector.collect()
+            async with client_of(lambda: 1, **options) as client:
+                await Collector(client, folder).collect()
 
     folder = DumpFolder(tmp_path / "dumps")
     with folder.locked():
