@@ -111,13 +111,7 @@ class Turns:
         if self._not_asked >= _MOST_NOT_ASKED:
             self._lines.leave_out("", "questions to servers that did not answer, or not in time")
 
-    def put(
-        self,
-        address: str,
-        question: Question,
-        then: Then,
-        before: Instant = 0,
-    ) -> None:
+    def put(self, address: str, question: Question, then: Then, before: Instant = 0) -> None:
         """Has the question asked in its turn; what waits longest since ``before`` comes first.
 
         ``then`` gets the answer, and what was found in it (``reading.READERS``); None where it was
