@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from jobs.secret_patterns import Secrets
 from rebalance_core.texts import Text
+
+if TYPE_CHECKING:  # it takes 30 MiB, and a collector masks no column
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class Masking(Secrets):
 
     def mask_column(self, column: pa.Array[Any]) -> pa.Array[Any]:
         """A column of texts, or of bytes, masked; each distinct one is looked at once."""
+        import pyarrow as pa  # noqa: PLC0415 - see above
+
         encoded: Any = column.dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         masked = self.mask_all(texts)

@@ -1,7 +1,6 @@
 """One question to one address: an answer, or the reason why there is none.
 
-One connection an address, on which several questions are under way at a time; only one until the
-address has answered it: those that hang must not take the places of all others. An address that did
+One connection an address, on which several questions are under way at a time. An address that did
 not answer in time is given up until ``forget``: it would cost every later question its time-out.
 A failure is no exception but an ``Answer`` with the reason: a round goes on, whatever happens.
 """
@@ -13,17 +12,17 @@ import os
 import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from functools import partial
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from pathlib import Path
-from ssl import CERT_NONE, SSLCertVerificationError, SSLContext, create_default_context
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from ssl import SSLCertVerificationError
 from threading import Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobs.collect.frames import Frame, FrameError, encode, read_frame
+from jobs.collect.metrics import Figures
+from jobs.collect.options import Cluster, CollectOptions, split_address
 from jobs.collect.questions import Question, RequestCode
 from jobs.collect.signature import Account
 from jobs.instants import Instant
@@ -33,24 +32,24 @@ NO_ANSWER = -1
 NOT_REACHED = -2
 NOT_UNDERSTOOD = -3
 OK = 0
+#: Answers that are no trouble: no route, nobody of the group, a request that brokers of this
+#: version do not have.
+EXPECTED = {OK, 17, 206, 3}
 
 #: ``MQVersion`` V4_9_4: from it on a nameserver writes routes as JSON.
 VERSION = 401
 
-#: Questions under way, of all addresses together.
-IN_ALL = 64
 #: A connection that was idle for so long is not used again: what lies between may have dropped it
 #: without a word, and a server closes it after 120 s.
 _IDLE_SECONDS = 30.0
 #: Bytes that a stream keeps before it makes the server wait.
 _STREAM_BYTES = 1 << 16
-#: A shorter answer is always taken; of longer ones as much at a time as so many of the longest, and
-#: of one address in a round as so many. Up to the second size an answer waits for its room.
+#: A shorter answer is always taken, but nothing is asked while too much of them is not handled: as
+#: much as so many of the longest; of longer ones as much at a time. Of one address so many of the
+#: longest in a round. Up to the second size an answer waits for its room.
 _SHORT_BYTES, _WAITING_BYTES, _MOST_AT_ONCE, _MOST_LONGEST = 1 << 18, 1 << 20, 2, 16
 
 _MOST_OF_A_REMARK = 4_096
-
-Network = IPv4Network | IPv6Network
 
 
 class Answer(NamedTuple):
@@ -71,74 +70,42 @@ class Answer(NamedTuple):
         return self.code == OK
 
 
-@dataclass(frozen=True)
-class ClientOptions:
-    """How the servers are asked.
-
-    ``seconds`` for an answer, connecting and asking again included. ``per_address`` questions at a
-    time at one address, ``rate`` questions a second at one address (None: as they come).
-    ``connect_to``: where an address is reached, if not by itself. ``namesrvs``: the addresses that
-    nobody but the operator has chosen. ``brokers``: where the others may lie; without it anywhere
-    but on this machine or its link, unless a nameserver lies there.
-    """
-
-    seconds: float = 5.0
-    per_address: int = 4
-    rate: float | None = None
-    most_bytes: int = 8 << 20
-    version: int = VERSION
-    account: Account | None = None
-    tls: SSLContext | None = None
-    connect_to: Mapping[str, str] = field(default_factory=dict)
-    namesrvs: frozenset[str] = frozenset()
-    brokers: tuple[Network, ...] = ()
-
-
-@dataclass
-class Traffic:
-    """What was asked and received since the client was made; of answers the bodies count."""
-
-    requests: int = 0
-    received_bytes: int = 0
-    #: By address and code: the answers that were not OK.
-    errors: Counter[tuple[str, int]] = field(default_factory=Counter)
-
-
 class _ClosedError(Exception):
     """The connection ended before the answer came."""
-
-
-class _RequestError(Exception):
-    """The request cannot be written."""
 
 
 class RemotingClient:
     """Asks nameservers and brokers; use it as ``async with``."""
 
     def __init__(
-        self, options: ClientOptions, clock: Callable[[], Instant], slots: Semaphore | None = None
+        self,
+        options: CollectOptions,
+        cluster: Cluster,
+        clock: Callable[[], Instant],
+        account: Account | None = None,
+        slots: Semaphore | None = None,
+        version: int = VERSION,
     ) -> None:
-        self.options = options
-        self.traffic = Traffic()
-        self._clock = clock
-        self._slots = slots or Semaphore(IN_ALL)
+        self.options, self.cluster = options, cluster
+        #: What was asked and received in the round, by whoever gives new ones to a round.
+        self.figures = Figures()
+        self._clock, self._account, self._version = clock, account, version
+        self._tls = None if cluster.tls is None else cluster.tls.to_context()
+        self._slots = slots or Semaphore(options.parallel_in_all)
         #: Those that do not answer must not take the places of those that do.
-        self._first_slots = Semaphore(IN_ALL)
-        self._lanes: defaultdict[str, Semaphore] = defaultdict(
-            lambda: Semaphore(options.per_address)
-        )
+        self._first_slots = Semaphore(options.parallel_in_all)
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        #: The addresses that have answered since ``forget``; the others are asked one by one.
+        #: The addresses that have answered since ``forget``.
         self._answered: set[str] = set()
-        self._first: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._connections: dict[str, _Connection] = {}
         self._given_up: dict[str, str] = {}
         self._next_at: dict[str, float] = {}
         self._opaque = 0
         #: By address: the bytes that came in this round.
         self._received: Counter[str] = Counter()
-        #: Bytes of long answers that came and are not handled yet; and those that are under way.
-        self._unhandled = 0
+        #: Bytes of answers that came and are not handled yet, of short ones and of long ones; and
+        #: those of long ones that are under way.
+        self._unhandled = [0, 0]
         self._has_handled = asyncio.Event()
         self.under_way: Counter[_Connection] = Counter()
         #: Where nameservers lie: on this machine, on its link.
@@ -156,11 +123,10 @@ class RemotingClient:
 
     def forget(self) -> None:
         """Asks again what was given up: at the begin of a round."""
-        for of_address in (self._given_up, self._answered, self._lanes, self._opening, self._first):
+        for of_address in (self._given_up, self._answered, self._opening, self._next_at):
             of_address.clear()
-        self._next_at.clear()
         self._received.clear()
-        self._count_unhandled(-self._unhandled)
+        self._unhandled = [0, 0]
         for address, connection in list(self._connections.items()):
             if connection.is_closed:
                 del self._connections[address]
@@ -174,9 +140,12 @@ class RemotingClient:
         self._count_unhandled(-len(answer.body))
 
     def _count_unhandled(self, size: int) -> None:
-        if abs(size) > _SHORT_BYTES:
-            self._unhandled += size
-            self._has_handled.set()
+        self._unhandled[abs(size) > _SHORT_BYTES] += size
+        self._has_handled.set()
+
+    async def _wait_until_handled(self) -> None:
+        self._has_handled.clear()
+        await self._has_handled.wait()
 
     async def take(self, connection: _Connection, size: int, length: int) -> None:
         """Counts bytes that came of an answer; FrameError where its server has sent too many.
@@ -192,11 +161,10 @@ class RemotingClient:
             return
         self.under_way[connection] += size
         most = _MOST_AT_ONCE * self.options.most_bytes
-        while self._unhandled + self.under_way.total() > most:
+        while self._unhandled[True] + self.under_way.total() > most:
             longest, held = self.under_way.most_common(1)[0]
             if longest is connection and held <= _WAITING_BYTES:
-                self._has_handled.clear()
-                await self._has_handled.wait()
+                await self._wait_until_handled()
             else:
                 longest.end(FrameError(f"more than {most >> 20} MiB are under way at once"))
                 if longest is connection:
@@ -209,94 +177,79 @@ class RemotingClient:
 
     async def ask(self, address: str, question: Question) -> Answer:
         """What the address answers; it raises for a code that is not in the list, nothing else."""
-        code = RequestCode(question.code)
-        async with self._lanes[address], self._alone_until_answered(address):
+        RequestCode(question.code)
+        await self._pace(address)
+        async with self._slots if address in self._answered else self._first_slots:
+            while self._unhandled[False] > _MOST_AT_ONCE * self.options.most_bytes:
+                await self._wait_until_handled()
             if address in self._given_up:
                 return self._answer_for_given_up(address)
-            await self._pace(address)
-            async with self._slots if address in self._answered else self._first_slots:
-                answer = await self._asked(address, code, question)
-            if answer.code >= OK:
-                self._answered.add(address)
-        if not answer.is_ok:
-            self.traffic.errors[address, answer.code] += 1
+            answer = await self._asked(address, question)
+        if answer.code >= OK:
+            self._answered.add(address)
+        if answer.code not in EXPECTED:
+            self.figures.count_error(address, answer.code)
         return answer
 
-    @asynccontextmanager
-    async def _alone_until_answered(self, address: str) -> AsyncIterator[None]:
-        """Lets one question in at a time, until the address has answered one."""
-        if address not in self._answered:
-            async with self._first[address]:
-                if address not in self._answered:
-                    yield
-                    return
-        yield
-
-    async def _asked(self, address: str, code: RequestCode, question: Question) -> Answer:
-        seconds = self.options.seconds
+    async def _asked(self, address: str, question: Question) -> Answer:
+        request, seconds = question.code, self.options.timeout_seconds
+        what = f"{request.name} ({request:d})"
+        self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
+        try:
+            fields = dict(question.fields)
+            if self._account is not None:
+                fields = self._account.sign(fields)
+            data = encode(Frame(request, opaque, 0, self._version, fields=fields))
+        except ValueError as error:
+            return self.not_asked(address, f"the request cannot be written: {error}")
         try:
             async with asyncio.timeout(seconds):
-                return await self._asked_twice(address, question)
+                frame = await self._exchanged(address, opaque, data)
         except TimeoutError:
-            reason = f"{address}: no answer to {code.name} ({code:d}) within {seconds:g} s"
-            # The broker passes this one on: the silent one may be the client.
-            if code is not RequestCode.GET_CONSUMER_RUNNING_INFO:
-                self._give_up(address, reason)
-            return self._failed(address, NO_ANSWER, reason)
-        except _RequestError as error:
-            return self.not_asked(address, f"the request cannot be written: {error}")
-        except (FrameError, OSError, ValueError, OverflowError, _ClosedError) as error:
-            code_of_error, what = NOT_REACHED, f"cannot connect: {_reason(error)}"
-            if isinstance(error, FrameError):
-                code_of_error = NOT_UNDERSTOOD
-                what = f"the answer to {code.name} ({code:d}) is no frame: {error}"
-            elif isinstance(error, _ClosedError):
-                what = f"closed the connection twice, at {code.name} ({code:d}): {error}"
-            what += self._tls_hint(address, error)
-            self._give_up(address, f"{address}: {what}")
-            return self._failed(address, code_of_error, f"{address}: {what}")
+            code, reason = NO_ANSWER, f"no answer to {what} within {seconds:g} s"
+        except FrameError as error:
+            code, reason = NOT_UNDERSTOOD, f"the answer to {what} is no frame: {error}"
+        except _ClosedError as error:
+            if address in self._given_up:
+                return self._answer_for_given_up(address)
+            reason = f"closed the connection twice, at {what}: {error}{self._hint(address, error)}"
+            code = NOT_REACHED
+        except (OSError, ValueError, OverflowError) as error:
+            reason = f"cannot connect: {_reason(error)}{self._hint(address, error)}"
+            code = NOT_REACHED
+        else:
+            self._count_unhandled(len(frame.body))
+            remark = frame.remark and frame.remark[:_MOST_OF_A_REMARK]
+            return Answer(address, frame.code, remark, frame.body, self._clock())
+        reason = f"{address}: {reason}"
+        # The broker passes a running info's question on: the silent one may be the client.
+        if code != NO_ANSWER or request is not RequestCode.GET_CONSUMER_RUNNING_INFO:
+            self._give_up(address, reason)
+        return self._failed(address, code, reason)
 
-    def _tls_hint(self, address: str, error: Exception) -> str:
+    def _hint(self, address: str, error: Exception) -> str:
         """What ends a connection before its first answer as this one ended; empty where unclear."""
         if isinstance(error, SSLCertVerificationError):
             return "; [clusters.tls] in the file of --config says what to trust"
         if address in self._answered:
             return ""
-        if self.options.tls is None and isinstance(error, _ClosedError):
+        if self._tls is None and isinstance(error, _ClosedError):
             return "; a server that takes TLS alone does so: --tls"
-        if self.options.tls is not None and isinstance(error, ConnectionResetError):
+        if self._tls is not None and isinstance(error, ConnectionResetError):
             return "; a server without TLS does so"
         return ""
 
-    async def _asked_twice(self, address: str, question: Question) -> Answer:
+    async def _exchanged(self, address: str, opaque: int, data: bytes) -> Frame:
         """The answer; a question whose connection ended is asked once more over a new one."""
-        try:
-            return await self._asked_once(address, question)
-        except _ClosedError:
-            if address in self._given_up:
-                return self._answer_for_given_up(address)
-            return await self._asked_once(address, question)
-
-    async def _asked_once(self, address: str, question: Question) -> Answer:
-        self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
-        data = self._encoded(question, opaque)
-        connection = await self._connected(address)
-        self.traffic.requests += 1
-        frame = await connection.ask(opaque, data)
-        if frame.code < OK:
-            raise FrameError(f"expected a code of 0 or more, came {frame.code}")
-        self._count_unhandled(len(frame.body))
-        remark = frame.remark and frame.remark[:_MOST_OF_A_REMARK]
-        return Answer(address, frame.code, remark, frame.body, self._clock())
-
-    def _encoded(self, question: Question, opaque: int) -> bytes:
-        try:
-            fields = dict(question.fields)
-            if self.options.account is not None:
-                fields = self.options.account.sign(fields)
-            return encode(Frame(question.code, opaque, 0, self.options.version, fields=fields))
-        except ValueError as error:
-            raise _RequestError(str(error)) from error
+        for is_last in (False, True):
+            connection = await self._connected(address)
+            self.figures.requests += 1
+            try:
+                return await connection.ask(opaque, data)
+            except _ClosedError:
+                if is_last or address in self._given_up:
+                    raise
+        raise AssertionError  # the last one returns or raises
 
     async def _connected(self, address: str) -> _Connection:
         async with self._opening[address]:
@@ -311,33 +264,31 @@ class RemotingClient:
 
     async def _opened(self, address: str) -> tuple[StreamReader, StreamWriter]:
         """A connection to the first of its host's addresses that takes one."""
-        host, port = split_address(self.options.connect_to.get(address, address))
-        tls = self.options.tls
-        *others, last = await _resolved(host, port)
-        for at in (*others, last):
+        host, port = split_address(self.cluster.connect_to.get(address, address))
+        error = OSError("its name has no address")
+        for at in await _resolved(host, port):
             self._check_place(address, at)
             try:
                 return await asyncio.open_connection(
                     str(at),
                     port,
-                    ssl=tls,
-                    server_hostname=host if tls else None,
+                    ssl=self._tls,
+                    server_hostname=host if self._tls else None,
                     limit=_STREAM_BYTES,
                 )
-            except OSError:
-                if at is last:
-                    raise
-        raise AssertionError  # the last one returns or raises
+            except OSError as failed:
+                error = failed
+        raise error
 
     def _check_place(self, address: str, at: IPv4Address | IPv6Address) -> None:
         """ValueError for an address of a nameserver's choice where no broker may lie."""
         place = _place(at)
-        if address in self.options.namesrvs:
+        if address in self.cluster.namesrv:
             self._own_places.add(place)
-        elif address in self.options.connect_to:
+        elif address in self.cluster.connect_to:
             return
-        elif self.options.brokers:
-            if not any(at in each for each in self.options.brokers):
+        elif self.cluster.brokers:
+            if not any(at in each for each in self.cluster.brokers):
                 raise ValueError(f"{at} is in none of the networks that brokers = [...] names")
         elif place and place not in self._own_places:
             raise ValueError(f"{at} is {place}; brokers = [...] in the options can allow it")
@@ -422,9 +373,11 @@ class _Connection:
         try:
             while True:
                 frame = await self._next_frame()
-                self._client.traffic.received_bytes += len(frame.body)
+                self._client.figures.received_bytes += len(frame.body)
                 self._used_at = asyncio.get_running_loop().time()
                 # Servers send requests too, and answers to what nobody waits for any more.
+                if frame.is_answer and frame.code < OK:
+                    raise FrameError(f"expected a code of 0 or more, came {frame.code}")
                 waiting = self._waiting.get(frame.opaque) if frame.is_answer else None
                 if waiting is not None and not waiting.done():
                     waiting.set_result(frame)
@@ -437,58 +390,26 @@ class _Connection:
             self._end(_ClosedError(_reason(error)))
 
 
-def tls_context(
-    verify: str, authorities: str | None, certificate: str | None, key: str | None
-) -> SSLContext:
-    """How connections are encrypted; OSError or ValueError where a file is no certificate.
-
-    ``verify``: full, the certificate and its name; chain, the certificate alone; none.
-    """
-    for file in filter(None, (authorities, certificate, key)):
-        Path(file).open("rb").close()  # OpenSSL does not say which file is not there
-    context = create_default_context(cafile=authorities)
-    if certificate is not None:
-        context.load_cert_chain(certificate, key)
-    context.check_hostname = verify == "full"
-    if verify == "none":
-        context.verify_mode = CERT_NONE
-    return context
-
-
 async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
     """The addresses of a host. Nobody waits for a resolver that hangs: its thread is a daemon."""
     try:
         return [ip_address(host)]
     except ValueError:
         pass
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[list[str]] = loop.create_future()
-
-    def finish(addresses: list[str], error: Exception | None) -> None:
-        if found.done():
-            return
-        if error is None:
-            found.set_result(addresses)
-        else:
-            found.set_exception(error)
+    found: Future[list[Any]] = Future()
 
     def resolve() -> None:
-        addresses: list[str] = []
-        error: Exception | None = None
+        found.set_running_or_notify_cancel()
         try:
-            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            addresses = [str(at[0]) for *_, at in infos]
-        except (OSError, UnicodeError) as failed:
-            error = failed
-        # The loop may be closed by now.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(finish, addresses, error)
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:
+            found.set_exception(error)
 
     try:
         Thread(target=resolve, daemon=True).start()
     except RuntimeError as error:  # the system has no more threads
         raise OSError(str(error)) from error
-    return [ip_address(each) for each in await found]
+    return [ip_address(at[0]) for *_, at in await asyncio.wrap_future(found)]
 
 
 def _place(at: IPv4Address | IPv6Address) -> str:
@@ -503,18 +424,6 @@ def _place(at: IPv4Address | IPv6Address) -> str:
     if at.is_link_local:
         return "on the link of this machine"
     return "no address of a machine" if at.is_multicast else ""
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port; ValueError where it is no address.
-
-    >>> split_address("10.0.0.1:9876"), split_address("[::1]:9876")
-    (('10.0.0.1', 9876), ('::1', 9876))
-    """
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise ValueError(f"expected host:port, came {address!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _reason(error: Exception) -> str:

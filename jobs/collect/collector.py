@@ -6,17 +6,16 @@ import asyncio
 import hashlib
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.collect.client import ClientOptions, RemotingClient
+from jobs.collect.client import RemotingClient
 from jobs.collect.files import DumpFolder
-from jobs.collect.lines import EXPECTED
 from jobs.collect.metrics import Figures, metrics_text
 from jobs.collect.options import CollectOptions
-from jobs.collect.rounds import Round, Target
-from jobs.collect.signature import ACCESS_KEY, SECRET_KEY
+from jobs.collect.rounds import Round
+from jobs.collect.signature import ACCESS_KEY, SECRET_KEY, find_account
 from jobs.errors import AuditError, SettingsError
 from jobs.instants import SECOND, Instant, to_datetime
 from jobs.output import Output, text_file_at
@@ -36,9 +35,7 @@ class Collected:
 
     path: Path
     snapshot_time: Instant
-    lines: int
-    requests: int
-    received_bytes: int
+    figures: Figures
     seconds: float
     troubles: tuple[str, ...]
     #: The names that were given in vain, a sentence each.
@@ -47,8 +44,8 @@ class Collected:
     def summary(self) -> str:
         """A line about the round, and one for each trouble."""
         first = (
-            f"round of {iso(to_datetime(self.snapshot_time))}: {self.lines:,} lines, "
-            f"{self.requests:,} requests, {self.received_bytes / 1e6:.1f} MB, "
+            f"round of {iso(to_datetime(self.snapshot_time))}: {self.figures.lines:,} lines, "
+            f"{self.figures.requests:,} requests, {self.figures.received_bytes / 1e6:.1f} MB, "
             f"{self.seconds:.1f} s: {visible(str(self.path))}"
         )
         rest = len(self.troubles) - _MOST_TROUBLES
@@ -59,72 +56,51 @@ class Collected:
 
 
 class Collector:
-    """Collects one target; use it as ``async with``."""
+    """Collects what a client reaches, into a folder."""
 
-    def __init__(
-        self,
-        target: Target,
-        options: ClientOptions,
-        folder: DumpFolder,
-        clock: Callable[[], Instant],
-        slots: asyncio.Semaphore | None = None,
-    ) -> None:
-        self.target = target
+    def __init__(self, client: RemotingClient, folder: DumpFolder) -> None:
+        self.target = target = client.cluster
         self.figures = Figures()
-        self._client = RemotingClient(options, clock, slots)
-        self._folder = folder
-        self._clock = clock
+        self._client, self._folder = client, folder
         # Another list of servers, or other clusters of it, is another memory.
-        of = repr((target.namesrvs, target.name, target.clusters))
+        of = repr((target.namesrv, target.name, target.clusters))
         digest = hashlib.md5(of.encode(), usedforsecurity=False).hexdigest()[:8]
         self._key = f"{target.name or 'round'}-{digest}"
         self._memory = folder.remembered(self._key)
 
-    async def __aenter__(self) -> Collector:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._client.__aexit__()
-
     async def collect(self) -> Collected:
         """One round. CollectError where it brought nothing or cannot be written."""
-        loop, traffic = asyncio.get_running_loop(), self._client.traffic
-        began, requests, received = loop.time(), traffic.requests, traffic.received_bytes
-        traffic.errors.clear()
-        snapshot_time = self._clock()
+        began = asyncio.get_running_loop().time()
+        figures = self._client.figures = Figures()
+        snapshot_time = self._client.now()
         try:
             with self._folder.new_round(snapshot_time, self.target.name) as file:
-                asked = Round(self.target, self._client, self._memory, snapshot_time, file.write)
+                asked = Round(self._client, self._memory, snapshot_time, file.write)
                 await asked.run()
                 self._check(asked)
+            seconds = asyncio.get_running_loop().time() - began
+            figures.rounds, figures.lines = 1, file.lines
+            self.figures.last_seconds, self.figures.last_at_seconds = (
+                seconds,
+                snapshot_time / SECOND,
+            )
         except OSError as error:
             raise CollectError(
                 f"the round of {iso(to_datetime(snapshot_time))} cannot be written to "
                 f"{self._folder.root}: {error}; nothing of it was kept"
             ) from error
         finally:
-            self.figures.count_errors(
-                {key: times for key, times in traffic.errors.items() if key[1] not in EXPECTED}
-            )
-            self.figures.requests += traffic.requests - requests
-            self.figures.received_bytes += traffic.received_bytes - received
+            self.figures.add(figures)
         # What cannot be remembered is asked again; the round itself is there.
         with suppress(OSError):
             self._folder.remember(self._key, self._memory)
-        seconds = loop.time() - began
-        self.figures.rounds += 1
-        self.figures.lines += file.lines
-        self.figures.last_seconds = seconds
-        self.figures.last_at_seconds = snapshot_time / SECOND
         return Collected(
             self._folder.path(snapshot_time, self.target.name),
             snapshot_time,
-            file.lines,
-            traffic.requests - requests,
-            traffic.received_bytes - received,
+            figures,
             seconds,
             self._troubles(asked),
-            tuple(asked.unknown()),
+            tuple(asked.unknown()[0]),
         )
 
     async def keep_collecting(
@@ -154,8 +130,9 @@ class Collector:
         """CollectError where a round has no list of a group, and can have none; SettingsError where
         nothing is there of what was named.
         """
-        given_up, namesrvs = self._client.given_up, set(self.target.namesrvs)
-        if asked.wants_nothing_that_is_there and (unknown := asked.unknown()):
+        given_up, namesrvs = self._client.given_up, set(self.target.namesrv)
+        unknown, is_nothing = asked.unknown()
+        if is_nothing:
             raise SettingsError("; ".join(unknown))
         if asked.is_worth_keeping:
             return
@@ -164,7 +141,7 @@ class Collector:
         if not namesrvs - given_up.keys() - set(asked.no_namesrvs):
             raise CollectError(f"no nameserver answers: {'; '.join(self._troubles(asked))}")
         troubles = "; ".join(self._troubles(asked)[:_MOST_TROUBLES])
-        if asked.refusing:
+        if asked.lines.refusing:
             raise CollectError(troubles)
         raise CollectError(
             "nothing to collect: no broker names a group that is wanted"
@@ -172,12 +149,12 @@ class Collector:
         )
 
     def _troubles(self, asked: Round) -> tuple[str, ...]:
-        refusing = asked.refusing.values()
+        refusing = asked.lines.refusing.values()
         return (
             *([_WITHOUT_ACCOUNT.format(first=next(iter(refusing)))] if refusing else []),
             *([_no_namesrv(asked.no_namesrvs)] if asked.no_namesrvs else []),
             *(asked.given_up()),
-            *asked.troubles,
+            *asked.lines.troubles,
         )
 
 
@@ -210,31 +187,29 @@ async def collect(
     metrics = text_file_at(options.metrics) if options.metrics else None
     folder = DumpFolder(Path(options.dumps))
     slots = asyncio.Semaphore(options.parallel_in_all)
-    targets = [
-        (options.target(each), options.client(each, environment)) for each in options.clusters
-    ]
-    for each, how in targets:
-        if how.account is not None and how.tls is None:
+    clients = []
+    for each in options.clusters:
+        account = find_account(environment, each.account_file)
+        clients.append(RemotingClient(options, each, clock, account, slots))
+        if account is not None and each.tls is None:
             complain(
-                f"{', '.join(each.namesrvs)}: the account is used without TLS: a server that a "
+                f"{', '.join(each.namesrv)}: the account is used without TLS: a server that a "
                 "nameserver names, and whoever listens, gets signatures that can be sent again"
             )
-    with _locked(folder):
-        collectors = [Collector(*each, folder, clock, slots) for each in targets]
+    terminated = _end_on_sigterm()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(_locked(folder))
+        collectors = [Collector(await stack.enter_async_context(each), folder) for each in clients]
         try:
-            with _until_terminated() as terminated:
-                if options.every_seconds is None:
-                    return await _once(collectors, metrics, say)
-                await _again_and_again(collectors, options, metrics, say, complain)
+            if options.every_seconds is None:
+                return await _once(collectors, metrics, say)
+            await _again_and_again(collectors, options, metrics, say, complain)
         except asyncio.CancelledError:
-            if not terminated:  # Ctrl-C
+            if not terminated.is_set():  # Ctrl-C
                 raise
             if options.every_seconds is None:
                 raise CollectError("stopped; nothing of the round was kept") from None
             say("stopped; a round under way was not kept")
-        finally:
-            for collector in collectors:
-                await collector.__aexit__()
     return []
 
 
@@ -294,25 +269,20 @@ def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> N
         raise AuditError(f"metrics cannot be written to {metrics}: {error}") from error
 
 
-@contextmanager
-def _until_terminated() -> Iterator[list[bool]]:
-    """Cancels the task of the block on SIGTERM; what it gives is not empty then."""
+def _end_on_sigterm() -> asyncio.Event:
+    """Cancels the task that calls on SIGTERM, until the loop is closed; the event is set then."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in one
-    terminated: list[bool] = []
+    terminated = asyncio.Event()
 
     def terminate() -> None:
-        terminated.append(True)
+        terminated.set()
         task.cancel()
 
     # Signals reach the main thread alone.
     with suppress(ValueError, RuntimeError, NotImplementedError):
         loop.add_signal_handler(signal.SIGTERM, terminate)
-    try:
-        yield terminated
-    finally:
-        with suppress(ValueError, RuntimeError, NotImplementedError):
-            loop.remove_signal_handler(signal.SIGTERM)
+    return terminated
 
 
 @contextmanager

@@ -25,12 +25,8 @@ from typing import Any, NamedTuple
 
 #: No frame is shorter: it has at least the mark.
 _SHORTEST = 4
-#: ``LanguageCode``, by its number; what comes later than these is OTHER.
-LANGUAGES = (
-    *("JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO"),
-    *("PHP", "OMS", "RUST", "NODE_JS"),
-)
-_OTHER = "OTHER"
+#: What the collector says it is written in (``LanguageCode``); what others say is not read.
+_LANGUAGE = "JAVA"
 _RESPONSE = 1
 #: What a server answers is in the body; a header has no more than a message.
 _LONGEST_HEADER = 1 << 16
@@ -59,7 +55,6 @@ class Frame(NamedTuple):
     opaque: int
     flag: int = 0
     version: int = 0
-    language: str = "JAVA"
     remark: str | None = None
     fields: Mapping[str, str] = {}
     body: bytes = b""
@@ -90,7 +85,7 @@ def framed(form: int, header: bytes, body: bytes) -> bytes:
     return struct.pack(">II", 4 + len(header) + len(body), mark) + header + body
 
 
-def decode(payload: bytes) -> Frame:
+def decode(payload: bytes | bytearray) -> Frame:
     """The frame of all its bytes but those of the length.
 
     Raises FrameError for bytes that are none.
@@ -101,7 +96,7 @@ def decode(payload: bytes) -> Frame:
     end = 4 + (mark & 0xFFFFFF)
     if end > len(payload):
         raise FrameError(f"expected a header of {end - 4} bytes, came {len(payload) - 4}")
-    header, body = payload[4:end], payload[end:]
+    header, body = bytes(payload[4:end]), bytes(memoryview(payload)[end:])
     try:
         if mark >> 24 == _JSON:
             return _from_json(header, body)
@@ -133,7 +128,7 @@ async def read_frame(
         payload += piece
     if int.from_bytes(payload[1:_SHORTEST], "big") > _LONGEST_HEADER:
         raise FrameError(f"expected a header of at most {_LONGEST_HEADER} bytes")
-    return decode(bytes(payload))
+    return decode(payload)
 
 
 def _json_header(frame: Frame) -> bytes:
@@ -141,7 +136,7 @@ def _json_header(frame: Frame) -> bytes:
         "code": frame.code,
         "extFields": dict(frame.fields),
         "flag": frame.flag,
-        "language": frame.language,
+        "language": _LANGUAGE,
         "opaque": frame.opaque,
         **({} if frame.remark is None else {"remark": frame.remark}),
         "serializeTypeCurrentRPC": "JSON",
@@ -162,7 +157,6 @@ def _from_json(header: bytes, body: bytes) -> Frame:
         opaque=_integer(values, "opaque"),
         flag=_integer(values, "flag"),
         version=_integer(values, "version", 0),
-        language=_text(values, "language") or _OTHER,
         remark=_text(values, "remark"),
         fields=fields,
         body=body,
@@ -185,7 +179,7 @@ def _text(values: dict[str, Any], name: str) -> str | None:
 
 
 def _from_binary(header: bytes, body: bytes) -> Frame:
-    code, language, version, opaque, flag = FIXED.unpack_from(header)
+    code, _, version, opaque, flag = FIXED.unpack_from(header)
     remark, place = _counted(header, FIXED.size, _INT)
     packed, place = _counted(header, place, _INT)
     if place != len(header):
@@ -201,7 +195,6 @@ def _from_binary(header: bytes, body: bytes) -> Frame:
         opaque=opaque,
         flag=flag,
         version=version,
-        language=LANGUAGES[language] if language < len(LANGUAGES) else _OTHER,
         remark=remark.decode() or None,
         fields=fields,
         body=body,

@@ -12,14 +12,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any
 
-from jobs.collect.client import NOT_UNDERSTOOD, OK, Answer, RemotingClient
+from jobs.collect.client import EXPECTED, NOT_UNDERSTOOD, OK, Answer, RemotingClient
 from jobs.collect.memory import Broker
+from jobs.collect.questions import Question
 from jobs.instants import Instant, to_datetime
 from jobs.text import iso
 
-#: Answers that are no trouble: no route, nobody of the group, a request that brokers of this
-#: version do not have.
-EXPECTED = {OK, 17, 206, 3}
 #: What an answer without an account says (``AclException``; ACL 2.0: NO_PERMISSION).
 _NO_PERMISSION, _ACL = 16, "AclException"
 
@@ -44,7 +42,8 @@ class Lines:
     ) -> None:
         self._snapshot_time, self._write = iso(to_datetime(snapshot_time)), write
         self._client, self._brokers, self._worker = client, brokers, worker
-        self._lines: list[dict[str, Any]] = []
+        #: What was asked, and its answer.
+        self._lines: list[tuple[dict[str, Any], Answer]] = []
         self._unwritten = 0
         self._is_stopped = False
         self._writing = asyncio.Lock()
@@ -55,15 +54,19 @@ class Lines:
         #: By address: the brokers that refuse to answer without an account, or with this one.
         self.refusing: dict[str, str] = {}
 
-    def add_of(self, broker: Broker, kind: str, answer: Answer, **who: Any) -> None:
+    def add_of(self, broker: Broker, question: Question, answer: Answer) -> None:
         """Adds the line of a broker's answer."""
         of = {"broker_name": broker.broker_name, "broker_id": broker.broker_id}
-        self.add(kind, broker.cluster, answer, **of, broker_addr=broker.address, **who)
+        self.add(question, broker.cluster, answer, **of, broker_addr=broker.address)
 
-    def add(self, kind: str, cluster: str, answer: Answer, **who: Any) -> None:
-        """Adds the line of an answer; ``who`` was asked of whom."""
+    def add(self, question: Question, cluster: str, answer: Answer, **server: Any) -> None:
+        """Adds the line of an answer; ``server``: who was asked."""
+        self._add(question.code.kind, cluster, answer, **server, **question.who)
+
+    def _add(self, kind: str, cluster: str, answer: Answer, **who: Any) -> None:
         about = {"kind": kind, "cluster": cluster, "snapshot_time": self._snapshot_time, **who}
-        self._take(answered_line(about, answer))
+        self._lines.append((about, answer))
+        self._unwritten += _LINE_BYTES + len(answer.body)
         if answer.code not in EXPECTED:
             self._note_trouble(answer, who)
 
@@ -77,20 +80,13 @@ class Lines:
 
         ``name``: the cluster's name where no broker shows it; it may be empty.
         """
-        now = iso(to_datetime(self._client.now()))
         others = name or next((each.cluster for each in self._brokers.values()), "unknown")
         for (address, what), number in sorted(self._left_out.items()):
             broker = self._brokers.get(address)
-            self._take(
-                {
-                    "kind": "left_out",
-                    "cluster": broker.cluster if broker else others,
-                    "snapshot_time": self._snapshot_time,
-                    "collected_at": now,
-                    "address": address,
-                    "body": json.dumps({"what": what, "number": number}),
-                }
-            )
+            cluster = broker.cluster if broker else others
+            body = json.dumps({"what": what, "number": number}).encode()
+            said = Answer(address, OK, None, body, self._client.now())
+            self._add("left_out", cluster, said, address=address)
             of = f" of {self.name_of(address)}" if address else ""
             self.troubles.insert(0, f"left out: {number:,} {what}{of}")
 
@@ -119,15 +115,12 @@ class Lines:
         slave = "" if broker.is_master else f", slave {broker.broker_id}"
         return f"{broker.broker_name}{slave} ({address})"
 
-    def _take(self, line: dict[str, Any]) -> None:
-        self._lines.append(line)
-        self._unwritten += _LINE_BYTES + len(line.get("body", ""))
-
-    def _write_all(self, lines: list[dict[str, Any]]) -> None:
-        for line in lines:
+    def _write_all(self, lines: list[tuple[dict[str, Any], Answer]]) -> None:
+        for about, answer in lines:
             if self._is_stopped:
                 return
-            self._write(line)
+            # As a text a body takes up to four times its room: one of them at a time.
+            self._write(answered_line(about, answer))
 
     def _note_trouble(self, answer: Answer, who: Mapping[str, Any]) -> None:
         """Keeps who did not answer, of whom; of an address that was given up that alone."""

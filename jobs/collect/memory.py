@@ -8,9 +8,11 @@ topics nowhere: both are asked for another hour. It is kept beside the dumps, so
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
 
 from jobs.instants import SECOND, Instant
 
@@ -104,13 +106,13 @@ class Memory:
         """Drops what was not seen for an hour, and lists of brokers that are not there any more."""
         since = now - KEPT
         self.brokers = {each: at for each, at in self.brokers.items() if at >= since}
+        self.topics = {each: at for each, at in self.topics.items() if at >= since}
+        self.refused = {each: at for each, at in self.refused.items() if at >= since}
+        self.answered = {each: at for each, at in self.answered.items() if at >= since}
         self.groups = {each: of for each, of in self.groups.items() if of.seen_at >= since}
         places = {each.place for each in self.brokers}
         for of in self.groups.values():
             of.lists = {place: digest for place, digest in of.lists.items() if place in places}
-        self.topics = {each: at for each, at in self.topics.items() if at >= since}
-        self.refused = {each: at for each, at in self.refused.items() if at >= since}
-        self.answered = {each: at for each, at in self.answered.items() if at >= since}
 
     def keep(
         self,
@@ -124,30 +126,20 @@ class Memory:
 
     def to_json(self) -> str:
         """It as one line of JSON; ``from_json`` reads it."""
-        return json.dumps(
-            {
-                "brokers": [[*broker, at] for broker, at in self.brokers.items()],
-                "groups": [[*key, asdict(of)] for key, of in self.groups.items()],
-                "topics": [[*key, at] for key, at in self.topics.items()],
-                "refused": [[*key, at] for key, at in self.refused.items()],
-                "answered": [[*each] for each in self.answered.items()],
-                "routes": [[*key, digest] for key, digest in self.routes.items()],
-            },
-            ensure_ascii=False,
-        )
+        pairs = {name: [*of.items()] for name, of in vars(self).items()}
+        return json.dumps(pairs, default=vars, ensure_ascii=False)
 
     @staticmethod
     def from_json(text: str) -> Memory:
         """What ``to_json`` wrote; ValueError for anything else."""
         try:
-            values: Mapping[str, Any] = json.loads(text)
-            return Memory(
-                {Broker(*broker): at for *broker, at in values["brokers"]},
-                {(cluster, name): GroupMemory(**of) for cluster, name, of in values["groups"]},
-                {(cluster, name): at for cluster, name, at in values["topics"]},
-                {(address, code): at for address, code, at in values["refused"]},
-                dict(values["answered"]),
-                {(*key,): digest for *key, digest in values["routes"]},
-            )
-        except (KeyError, TypeError, AttributeError, RecursionError) as error:
+            values = {
+                name: {tuple(key) if isinstance(key, list) else key: of for key, of in pairs}
+                for name, pairs in json.loads(text).items()
+            }
+        except (TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"no memory of a collector: {error}") from error
+        return _MEMORY.validate_python(values)
+
+
+_MEMORY = TypeAdapter(Memory)

@@ -15,11 +15,29 @@ from jobs.text import visible
 
 _MOST_LABELS = 2_000
 _PREFIX = "rebalance_audit_collect_"
+#: By the name of a figure: its metric, which begins with 0, and what it is.
+_METRICS = {
+    "rounds": (Counter, "rounds", "Rounds that were written"),
+    "missed": (
+        Counter,
+        "missed",
+        "Rounds that failed, or whose time was over before the last one ended",
+    ),
+    "requests": (Counter, "requests", "Requests sent"),
+    "received_bytes": (Counter, "received_bytes", "Bytes of the answers' bodies"),
+    "lines": (Counter, "lines", "Lines written"),
+    "last_seconds": (Gauge, "last_round_seconds", "How long the last round took"),
+    "last_at_seconds": (
+        Gauge,
+        "last_round_timestamp_seconds",
+        "snapshot_time of the last round",
+    ),
+}
 
 
 @dataclass
 class Figures:
-    """What the rounds of one cluster came to since the collector started.
+    """What a round of one cluster came to, or all since the collector started.
 
     ``errors``: by address and code, the answers that were errors; codes below 0 are those of
     ``client.py``.
@@ -34,11 +52,18 @@ class Figures:
     last_at_seconds: float | None = None
     errors: Count[tuple[str, int]] = field(default_factory=Count)
 
-    def count_errors(self, errors: Mapping[tuple[str, int], int]) -> None:
-        """Adds errors; who makes up codes and addresses cannot make labels without end."""
-        for key, times in errors.items():
-            is_label = key in self.errors or len(self.errors) < _MOST_LABELS
-            self.errors[key if is_label else ("others", 0)] += times
+    def count_error(self, address: str, code: int, times: int = 1) -> None:
+        """Adds an error; who makes up codes and addresses cannot make labels without end."""
+        is_label = (address, code) in self.errors or len(self.errors) < _MOST_LABELS
+        self.errors[(address, code) if is_label else ("others", 0)] += times
+
+    def add(self, one: Figures) -> None:
+        """Adds what is counted in a round."""
+        for name, (kind, *_) in _METRICS.items():
+            if kind is Counter:
+                setattr(self, name, getattr(self, name) + getattr(one, name))
+        for (address, code), times in one.errors.items():
+            self.count_error(address, code, times)
 
 
 def metrics_text(figures: Mapping[str, Figures]) -> str:
@@ -49,26 +74,11 @@ def metrics_text(figures: Mapping[str, Figures]) -> str:
     """
     registry = CollectorRegistry()
     figures = {visible(cluster): each for cluster, each in figures.items()}
-    counters = {
-        "rounds": "Rounds that were written",
-        "missed": "Rounds that failed, or whose time was over before the last one ended",
-        "requests": "Requests sent",
-        "received_bytes": "Bytes of the answers' bodies",
-        "lines": "Lines written",
-    }
-    for name, what in counters.items():
-        counter = Counter(_PREFIX + name, what, ["cluster"], registry=registry)
+    for name, (kind, metric, what) in _METRICS.items():
+        made = kind(_PREFIX + metric, what, ["cluster"], registry=registry)
         for cluster, each in figures.items():
-            counter.labels(cluster).inc(getattr(each, name))
-    gauges = {
-        "last_seconds": ("last_round_seconds", "How long the last round took"),
-        "last_at_seconds": ("last_round_timestamp_seconds", "snapshot_time of the last round"),
-    }
-    for name, (metric, what) in gauges.items():
-        gauge = Gauge(_PREFIX + metric, what, ["cluster"], registry=registry)
-        for cluster, each in figures.items():
-            if getattr(each, name) is not None:
-                gauge.labels(cluster).set(getattr(each, name))
+            if (value := getattr(each, name)) is not None:
+                made.labels(cluster).inc(value)
     errors = Counter(
         _PREFIX + "errors",
         "Answers that were errors; -1 no answer in time, -2 not reached, -3 not understood",

@@ -15,23 +15,44 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
-from jobs.collect.client import IN_ALL, ClientOptions, split_address, tls_context
-from jobs.collect.rounds import PARTS, Target
-from jobs.collect.signature import find_account
 from jobs.errors import SettingsError
-from jobs.instants import SECOND
 from jobs.settings import NamePattern, Number, Section, WholeNumber, checked, parse_toml, read_text
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Longer than anything is waited for, and short enough for every clock.
 _LONGEST_SECONDS = 10_000 * 86_400
-#: Words that name a secret, which belongs into no file of settings and into no message.
-_SECRETS = {"access_key", "secret_key", "accesskey", "secretkey", "security_token", "password"}
-
+#: A secret, which belongs into no file of settings and into no message; its name.
+_SECRET = re.compile(
+    r"(?im)^[^#\n]*?\b((?:access|secret)_?key|security_token|password)\b[\"']?\s*="
+)
 
 #: Where nameservers listen if nobody says otherwise.
 _NAMESRV_PORT = 9876
+
+#: What need not be asked, by the word that leaves it out.
+PARTS = ("routes", "running-infos", "offsets", "request-modes")
+ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = PARTS
+
+#: The groups that RocketMQ keeps for itself (``MixAll.isSysConsumerGroup``, ``TopicValidator``).
+_SYSTEM_GROUPS = re.compile(
+    r"CID_RMQ_SYS_.*|CID_ONS.*|%SYS%.*|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|"
+    r"CID_DefaultHeartBeatSyncerTopic|__MONITOR_CONSUMER"
+)
+#: A pattern without anything special in it is a name.
+_NAME = re.compile(r"[A-Za-z0-9_%-]+")
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port; ValueError where it is no address.
+
+    >>> split_address("10.0.0.1:9876"), split_address("[::1]:9876")
+    (('10.0.0.1', 9876), ('::1', 9876))
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise ValueError(f"expected host:port, came {address!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _is_address(address: str) -> str:
@@ -89,15 +110,26 @@ class Tls(Section):
     def to_context(self) -> ssl.SSLContext:
         """The context of the connections; SettingsError where a file is none of those."""
         try:
-            return tls_context(self.verify, self.authorities, self.certificate, self.key)
+            for file in filter(None, (self.authorities, self.certificate, self.key)):
+                Path(file).open("rb").close()  # OpenSSL does not say which file is not there
+            context = ssl.create_default_context(cafile=self.authorities)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key)
         except (OSError, ValueError) as error:
             raise SettingsError(f"tls: a file cannot be read as a certificate: {error}") from error
+        context.check_hostname = self.verify == "full"
+        if self.verify == "none":
+            context.verify_mode = ssl.CERT_NONE
+        return context
 
 
 class Cluster(Section):
     """What one list of nameservers gives, and how it is asked.
 
-    ``brokers``: the networks in which brokers may lie, for a nameserver names what it likes.
+    ``name``: the cluster's name in the dump; empty: the one that RocketMQ gives it. The patterns
+    are regular expressions over whole names. ``connect_to``: where an address is reached, if not by
+    itself. ``brokers``: the networks in which brokers may lie, for a nameserver names what it
+    likes; without it anywhere but on this machine or its link, unless a nameserver lies there.
     """
 
     namesrv: tuple[Address, ...] = Field(min_length=1)
@@ -117,7 +149,7 @@ class Cluster(Section):
         texts = [given] if isinstance(given, str) else given
         if not isinstance(texts, list | tuple) or not all(isinstance(it, str) for it in texts):
             return given
-        return [address for text in texts for address in namesrvs_of(text)]
+        return list(dict.fromkeys(address for text in texts for address in namesrvs_of(text)))
 
     @field_validator("without")
     @classmethod
@@ -126,9 +158,27 @@ class Cluster(Section):
             return without
         raise ValueError(f"expected some of {', '.join(PARTS)}")
 
+    def takes_group(self, group: str) -> bool:
+        """Whether the group is collected."""
+        if any(group == each for each in self.groups):
+            return True
+        is_named = any(re.fullmatch(each, group) for each in self.groups)
+        return is_named and not _SYSTEM_GROUPS.fullmatch(group)
+
+    @property
+    def named_groups(self) -> tuple[str, ...]:
+        """The groups that are asked even where no broker names them."""
+        return tuple(each for each in self.groups if _NAME.fullmatch(each))
+
 
 class CollectOptions(Section):
-    """All options of ``collect``."""
+    """All options of ``collect``.
+
+    ``timeout_seconds`` for an answer, connecting and asking again included; ``parallel`` questions
+    at a time at one address, ``rate`` questions a second (None: as they come). Running infos of a
+    group whose lists do not change are asked every ``running_infos_seconds``, of one broker that
+    lists the member or of each. ``most_...``: how many a round asks of.
+    """
 
     dumps: str
     metrics: str | None = None
@@ -136,7 +186,7 @@ class CollectOptions(Section):
     for_seconds: Number | None = Field(default=None, gt=0)
     timeout_seconds: Number = Field(default=5.0, gt=0, le=120)
     parallel: WholeNumber = Field(default=4, ge=1, le=32)
-    parallel_in_all: WholeNumber = Field(default=IN_ALL, ge=1, le=1024)
+    parallel_in_all: WholeNumber = Field(default=64, ge=1, le=1024)
     rate: Number | None = Field(default=None, gt=0)
     running_infos_seconds: WholeNumber = Field(default=300, ge=0)
     running_infos_of_each_broker: bool = False
@@ -156,37 +206,10 @@ class CollectOptions(Section):
             raise ValueError("expected a name for each of several clusters, each another")
         return clusters
 
-    def target(self, cluster: Cluster) -> Target:
-        """What a round of the cluster collects."""
-        return Target(
-            namesrvs=tuple(dict.fromkeys(cluster.namesrv)),
-            name=cluster.name,
-            clusters=cluster.clusters,
-            groups=cluster.groups,
-            topics=cluster.topics,
-            without=cluster.without,
-            refresh=self.running_infos_seconds * SECOND,
-            infos_of_each_broker=self.running_infos_of_each_broker,
-            longest=self.round_seconds or max(self.every_seconds or 300, 3 * self.timeout_seconds),
-            most_brokers=self.most_brokers,
-            most_groups=self.most_groups,
-            most_topics=self.most_topics,
-            most_members=self.most_members,
-        )
-
-    def client(self, cluster: Cluster, environment: Mapping[str, str]) -> ClientOptions:
-        """How the cluster's servers are asked."""
-        return ClientOptions(
-            seconds=self.timeout_seconds,
-            per_address=self.parallel,
-            rate=self.rate,
-            most_bytes=self.most_bytes,
-            account=find_account(environment, cluster.account_file),
-            tls=None if cluster.tls is None else cluster.tls.to_context(),
-            connect_to=cluster.connect_to,
-            namesrvs=frozenset(cluster.namesrv),
-            brokers=cluster.brokers,
-        )
+    @property
+    def longest_seconds(self) -> float:
+        """What was not asked so long after the round began is not asked any more."""
+        return self.round_seconds or max(self.every_seconds or 300, 3 * self.timeout_seconds)
 
 
 def load_options(
@@ -208,8 +231,13 @@ def load_options(
         options = ", ".join(sorted(cluster))
         raise SettingsError(f"expected clusters from --config {path} alone, came also {options}")
     else:
-        values = parse_toml(path, read_text(path))
-        _check_no_secret(path, values)
+        text = read_text(path)
+        if secret := _SECRET.search(text):
+            raise SettingsError(
+                f"settings {path}: {secret[1]} is a secret; put it into a file that account_file "
+                "names, which only the collector can read (tools.yml has its form)"
+            )
+        values = parse_toml(path, text)
     values |= given
     if "dumps" not in values:
         raise SettingsError("expected --dumps DIR, or dumps in the file, came neither")
@@ -229,18 +257,3 @@ def seconds_of(text: str) -> float:
     if seconds > _LONGEST_SECONDS:
         raise ValueError(f"expected at most {_LONGEST_SECONDS // 86_400:,} days")
     return seconds
-
-
-def _check_no_secret(path: str, values: Any) -> None:
-    """SettingsError, without the value, where a file names a secret."""
-    if isinstance(values, dict):
-        for name, value in values.items():
-            if name.lower() in _SECRETS:
-                raise SettingsError(
-                    f"settings {path}: {name} is a secret; put it into a file that account_file "
-                    f"names, which only the collector can read ({Path('tools.yml')} has its form)"
-                )
-            _check_no_secret(path, value)
-    elif isinstance(values, list):
-        for each in values:
-            _check_no_secret(path, each)

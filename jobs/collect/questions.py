@@ -9,18 +9,42 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+#: The fields of a question by their names in a dump.
+_IN_DUMPS = {
+    "topic": "topic",
+    "consumerGroup": "consumer_group",
+    "group": "consumer_group",
+    "clientId": "client_id",
+}
+
+
+#: The order in which an address is asked: lists and routes, then offsets, then running infos.
+EARLY, LATER, LAST = 0, 1, 2
+
 
 class RequestCode(IntEnum):
-    """``org.apache.rocketmq.common.protocol.RequestCode``, what of it reads and is needed."""
+    """``org.apache.rocketmq.common.protocol.RequestCode``, what of it reads and is needed.
 
-    GET_ROUTEINFO_BY_TOPIC = 105
-    GET_BROKER_CLUSTER_INFO = 106
-    GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201
-    GET_CONSUMER_CONNECTION_LIST = 203
-    GET_CONSUME_STATS = 208
-    GET_CONSUMER_RUNNING_INFO = 307
-    QUERY_TOPICS_BY_CONSUMER = 343
-    GET_ALL_MESSAGE_REQUEST_MODE = 402
+    ``kind``: of the line of a dump that has the answer. ``urgency``: when it is asked.
+    """
+
+    kind: str
+    urgency: int
+
+    def __new__(cls, code: int, kind: str = "", urgency: int = EARLY) -> RequestCode:
+        """The request of this number."""
+        made = int.__new__(cls, code)
+        made._value_, made.kind, made.urgency = code, kind, urgency
+        return made
+
+    GET_ROUTEINFO_BY_TOPIC = 105, "topic_route"
+    GET_BROKER_CLUSTER_INFO = 106, "cluster_info"
+    GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201, "subscription_group"
+    GET_CONSUMER_CONNECTION_LIST = 203, "consumer_connection"
+    GET_CONSUME_STATS = 208, "consume_stats", LATER
+    GET_CONSUMER_RUNNING_INFO = 307, "consumer_running_info", LAST
+    QUERY_TOPICS_BY_CONSUMER = 343, "consumer_topics", LATER
+    GET_ALL_MESSAGE_REQUEST_MODE = 402, "message_request_mode", LATER
 
 
 class Question(NamedTuple):
@@ -28,6 +52,20 @@ class Question(NamedTuple):
 
     code: RequestCode
     fields: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def who(self) -> dict[str, str]:
+        """Of whom it asks, as a dump names it.
+
+        >>> running_info("G", "c").who
+        {'consumer_group': 'G', 'client_id': 'c'}
+        """
+        return {_IN_DUMPS[name]: value for name, value in self.fields if name in _IN_DUMPS}
+
+    @property
+    def group(self) -> str | None:
+        """The consumer group that it asks about."""
+        return self.who.get("consumer_group")
 
 
 def route(topic: str) -> Question:

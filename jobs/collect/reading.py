@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
+from sys import getsizeof
 from typing import Any, NamedTuple
 
 from jobs.bounds import DEFAULT_BOUNDS
 from jobs.collect.client import Answer
 from jobs.collect.memory import Broker
+from jobs.collect.questions import RequestCode
 from jobs.dumps.parsing import parse_body, parse_json, without_half_pairs
 
 #: ``Validators.CHARACTER_MAX_LENGTH`` and ``TOPIC_MAX_LENGTH`` of 5.x; brokers make the retry topic
@@ -26,8 +28,15 @@ _BROKER_ID = re.compile(r"[0-9]{1,18}")
 _INTEGER_KEY = re.compile(r"([{,])([0-9]{1,18}):")
 #: A longer body is read as JSON alone: the tokenizer of what is none takes a second a megabyte.
 _MOST_OF_NO_JSON = 1 << 15
-#: A body has at least so many bytes for each comma; else it becomes a hundred times its size.
-_BYTES_OF_A_VALUE = 8
+#: What a text takes while it is read, by its copies; an object, or an empty one; a list; a value
+#: with its name.
+_COPIES, _OBJECT, _EMPTY, _LIST, _VALUE = 3, 200, 80, 90, 130
+#: What may become of a body: so many times its size, or that of one that has so many bytes.
+_MOST_TIMES, _MOST_BYTES = 11, 8 << 20
+
+
+class TooMuchError(Exception):
+    """A body that would take too much memory to read."""
 
 
 class Named(NamedTuple):
@@ -101,7 +110,12 @@ def topics_in_list(answer: Answer) -> Named:
 def listed_in(answer: Answer) -> Listed:
     """What a ``ConsumerConnection`` lists; nothing where nobody is online."""
     value = _value(answer)
-    connections = sorted(_connections(value))
+    listed = value.get("connectionSet")
+    connections = sorted(
+        (each["clientId"], str(each.get("clientAddr")))
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, dict) and isinstance(each.get("clientId"), str)
+    )
     ids = Counter(client_id for client_id, _ in connections)
     short = Counter({each: times for each, times in ids.items() if len(each) <= _MOST_OF_AN_ID})
     digest = hashlib.md5(repr(connections).encode(), usedforsecurity=False).hexdigest()[:16]
@@ -109,18 +123,14 @@ def listed_in(answer: Answer) -> Listed:
     return Listed(short, topics, digest, len(ids) - len(short))
 
 
-def _connections(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """(client id, address) of each connection of a ``ConsumerConnection``."""
-    connections = value.get("connectionSet")
-    for each in connections if isinstance(connections, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("clientId"), str):
-            yield each["clientId"], str(each.get("clientAddr"))
-
-
+#: What follows on a name whose value is a text.
+_IS_TEXT = rb' ?: ?("(?:[^"\\]|\\.)*")'
 #: Of a message queue or a subscription; nothing else in a ``ConsumeStats`` or in a
 #: ``ConsumerRunningInfo`` is named so. Their keys are objects, and they are long: to find the
 #: topics costs a tenth of parsing them.
-_TOPIC = re.compile(rb'"topic" ?: ?("(?:[^"\\]|\\.)*")')
+_TOPIC = b'"topic"'
+#: Of a broker in a ``TopicRouteData``.
+_CLUSTER = b'"cluster"'
 
 
 def topics_in(answer: Answer) -> Named:
@@ -130,18 +140,24 @@ def topics_in(answer: Answer) -> Named:
     >>> topics_in(Answer("a:1", 0, None, body, 0))
     Named(names=['T'], too_long=0)
     """
-    quoted = set(_TOPIC.findall(answer.body)) if answer.is_ok else set()
-    return _named(filter(None, map(_text, sorted(quoted))), is_topic)
-
-
-#: Of a broker in a ``TopicRouteData``.
-_CLUSTER = re.compile(rb'"cluster" ?: ?("(?:[^"\\]|\\.)*")')
+    return _named(filter(None, _texts(_TOPIC, answer)), is_topic)
 
 
 def clusters_in(answer: Answer) -> set[str]:
     """The clusters whose brokers a route has."""
-    quoted = set(_CLUSTER.findall(answer.body)) if answer.is_ok else set()
-    return {each for each in map(_text, quoted) if each}
+    return set(filter(None, _texts(_CLUSTER, answer)))
+
+
+def _texts(name: bytes, answer: Answer) -> list[str]:
+    """The different texts of this name in a body, sorted."""
+    body = answer.body if answer.is_ok else b""
+    _check_room(body, body.count(name) * _VALUE)
+    return [_text(each) for each in sorted(set(re.findall(name + _IS_TEXT, body)))]
+
+
+def _check_room(body: bytes, room: int) -> None:
+    if room > _MOST_TIMES * max(len(body), _MOST_BYTES):
+        raise TooMuchError("answers that take too much memory to read")
 
 
 def _text(quoted: bytes) -> str:
@@ -166,9 +182,11 @@ def _value(answer: Answer) -> dict[str, Any]:
         text = answer.body.decode()
         if len(text) <= _MOST_OF_NO_JSON:
             value = parse_body(text)
-        elif text.count(",") * _BYTES_OF_A_VALUE > len(text):
-            return {}
         else:
+            empty = text.count("{}")
+            of_values = (text.count("{") - empty) * _OBJECT + empty * _EMPTY
+            of_values += text.count("[") * _LIST + text.count(",") * _VALUE
+            _check_room(answer.body, _COPIES * getsizeof(text) + of_values)
             value = parse_json(_INTEGER_KEY.sub(r'\1"\2":', text))
     except ValueError:
         return {}
@@ -179,3 +197,15 @@ def _dict(value: dict[str, Any], name: str) -> dict[str, Any]:
     """The object under a name; an empty one where there is none."""
     found = value.get(name)
     return found if isinstance(found, dict) else {}
+
+
+#: By what was asked: what reads the answer.
+READERS: dict[RequestCode, Callable[[Answer], Any]] = {
+    RequestCode.GET_BROKER_CLUSTER_INFO: brokers_in,
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: clusters_in,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: groups_in,
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: listed_in,
+    RequestCode.GET_CONSUME_STATS: topics_in,
+    RequestCode.GET_CONSUMER_RUNNING_INFO: topics_in,
+    RequestCode.QUERY_TOPICS_BY_CONSUMER: topics_in_list,
+}

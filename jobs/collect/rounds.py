@@ -28,71 +28,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from jobs.collect import questions, reading
+from jobs.collect import questions
 from jobs.collect.client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from jobs.collect.lines import Lines
 from jobs.collect.memory import Broker, GroupMemory, Memory
+from jobs.collect.options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
+from jobs.collect.questions import EARLY, LATER, Question, RequestCode
 from jobs.collect.reading import Listed, Named
 from jobs.collect.shares import Shares, Walk
-from jobs.collect.turns import EARLY, LAST, LATER, NOT_SUPPORTED, Turns
+from jobs.collect.turns import NOT_SUPPORTED, Then, Turns
 from jobs.instants import SECOND, Instant
 from rebalance_core.errors import near_names, nearest
-
-#: What need not be asked, by the word that leaves it out.
-PARTS = ("routes", "running-infos", "offsets", "request-modes")
-ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = PARTS
-
-#: The groups that RocketMQ keeps for itself (``MixAll.isSysConsumerGroup``, ``TopicValidator``).
-_SYSTEM_GROUPS = re.compile(
-    r"CID_RMQ_SYS_.*|CID_ONS.*|%SYS%.*|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|"
-    r"CID_DefaultHeartBeatSyncerTopic|__MONITOR_CONSUMER"
-)
-#: A pattern without anything special in it is a name.
-_NAME = re.compile(r"[A-Za-z0-9_%-]+")
 
 #: So many names that are not wanted are kept, for the error about one that is not there.
 _MOST_OTHERS = 1_000
 
 #: A broker that lists nobody of the group.
 _NOT_ONLINE = 206
-
-
-@dataclass(frozen=True)
-class Target:
-    """What is collected.
-
-    ``name``: the cluster's name in the dump; empty: the one that RocketMQ gives it. The patterns
-    are regular expressions over whole names. ``refresh``: running infos of a group whose lists do
-    not change are asked so often; ``infos_of_each_broker``: of each that lists the member, and not
-    of one. ``longest``: what was not asked so many seconds after the round began is not asked any
-    more. ``most_...``: how many brokers, groups, topics and members a round asks of.
-    """
-
-    namesrvs: tuple[str, ...]
-    name: str = ""
-    clusters: str = ".*"
-    groups: tuple[str, ...] = (".*",)
-    topics: str = ".*"
-    without: frozenset[str] = frozenset()
-    refresh: Instant = 300 * SECOND
-    infos_of_each_broker: bool = False
-    longest: float = 300.0
-    most_brokers: int = 1_000
-    most_groups: int = 10_000
-    most_topics: int = 20_000
-    most_members: int = 20_000
-
-    def takes_group(self, group: str) -> bool:
-        """Whether the group is collected."""
-        if any(group == each for each in self.groups):
-            return True
-        is_named = any(re.fullmatch(each, group) for each in self.groups)
-        return is_named and not _SYSTEM_GROUPS.fullmatch(group)
-
-    @property
-    def named_groups(self) -> tuple[str, ...]:
-        """The groups that are asked even where no broker names them."""
-        return tuple(each for each in self.groups if _NAME.fullmatch(each))
 
 
 @dataclass
@@ -119,21 +71,21 @@ class Round:
 
     def __init__(
         self,
-        target: Target,
         client: RemotingClient,
         memory: Memory,
         snapshot_time: Instant,
         write: Callable[[dict[str, Any]], None],
     ) -> None:
-        self._target, self._client, self._memory = target, client, memory
+        self._client, self._memory = client, memory
+        self._options, self._target = options, target = client.options, client.cluster
         self._snapshot_time = snapshot_time
-        self._namesrvs_left = len(target.namesrvs)
+        self._namesrvs_left = len(target.namesrv)
         self._brokers: dict[str, Broker] = {}
         self._taken: set[tuple[str, str, int]] = set()
         self._too_many: set[Broker] = set()
-        self._groups: Shares[_Group] = Shares(target.most_groups)
-        self._topics: Shares[tuple[str, str]] = Shares(target.most_topics)
-        self._ids: Shares[tuple[str, str, str]] = Shares(target.most_members)
+        self._groups: Shares[_Group] = Shares(options.most_groups)
+        self._topics: Shares[tuple[str, str]] = Shares(options.most_topics)
+        self._ids: Shares[tuple[str, str, str]] = Shares(options.most_members)
         self._members: dict[_Group, _Members] = {}
         #: By topic in its cluster: its groups; and the topics whose route is not what it was.
         self._groups_of: defaultdict[tuple[str, str], set[_Group]] = defaultdict(set)
@@ -149,10 +101,8 @@ class Round:
         self._is_doubtful = False
         # One thread: each has its own room that it does not give back.
         self._worker = ThreadPoolExecutor(1)
-        self._lines = Lines(snapshot_time, write, client, self._brokers, self._worker)
-        self._turns = Turns(
-            client, memory, snapshot_time, target.longest, self._lines, self._worker
-        )
+        self.lines = Lines(snapshot_time, write, client, self._brokers, self._worker)
+        self._turns = Turns(client, memory, snapshot_time, self.lines, self._worker)
 
     async def run(self) -> None:
         """Asks everything; whatever fails is a line. Raises what ``write`` raises."""
@@ -169,16 +119,16 @@ class Round:
                 "members": self._ids.left_out,
             }
             for name, number in left_out.items():
-                self._lines.leave_out("", f"{name} (most_{name})", number)
-            self._lines.end(self._target.name)
-            await self._lines.flush()
+                self.lines.leave_out("", f"{name} (most_{name})", number)
+            self.lines.end(self._target.name)
+            await self.lines.flush()
         self._keep()
 
     def _begin(self) -> None:
-        for namesrv in self._target.namesrvs:
+        for namesrv in self._target.namesrv:
             walk = Walk(self._topics, lambda _: True)
             self._turns.put_each(namesrv, EARLY, walk, partial(self._put_route, namesrv))
-            self._turns.put(namesrv, questions.brokers(), self._on_brokers, reading.brokers_in)
+            self._turns.put(namesrv, questions.brokers(), self._on_brokers)
         # Those that have a route come first: others may be made up.
         routed = {key[:2] for key, of in self._memory.routes.items() if of != _NO_ROUTE}
         remembered = sorted(self._memory.topics.items(), key=lambda it: it[0] not in routed)
@@ -186,63 +136,40 @@ class Round:
             self._add_topics(cluster, Named([topic]), "", None, seen_at)
 
     @property
-    def troubles(self) -> list[str]:
-        """What went wrong, by whom and of whom."""
-        return self._lines.troubles
-
-    @property
-    def refusing(self) -> dict[str, str]:
-        """By address: the brokers that refuse to answer without an account, or with this one."""
-        return self._lines.refusing
-
-    @property
     def is_worth_keeping(self) -> bool:
         """Whether it has a line about a group: a broker that refuses all others has none."""
-        return self._has_asked_groups and (self.has_lists or not self.refusing)
+        return self._has_asked_groups and (self.has_lists or not self.lines.refusing)
 
     def given_up(self) -> list[str]:
         """The servers that were given up, and why."""
         return [
-            reason.replace(address, self._lines.name_of(address), 1)
+            reason.replace(address, self.lines.name_of(address), 1)
             for address, reason in self._client.given_up.items()
         ]
 
-    @property
-    def wants_nothing_that_is_there(self) -> bool:
-        """Whether no cluster, no topic, or none of the groups, is there that was named."""
-        groups = self._unknown_groups()
-        return bool(
-            (self._other_clusters and not self._brokers)
-            or (self._other_topics and not self._topics)
-            or (groups and set(groups) == set(self._target.groups))
-        )
-
-    def unknown(self) -> list[str]:
-        """Of the names that were given in vain, each with those that may have been meant.
+    def unknown(self) -> tuple[list[str], bool]:
+        """Of the names that were given in vain, each with those that may have been meant; and
+        whether no cluster, no topic, or none of the groups, is there that was named.
 
         None where a server did not answer: it may know them.
         """
-        unknown = []
+        target, unknown = self._target, []
         if self._other_clusters and not self._brokers:
-            there = near_names(self._target.clusters, self._other_clusters)
-            unknown.append(
-                f"no such cluster: nameservers know none that is {self._target.clusters}; {there}"
-            )
-        for group in self._unknown_groups():
+            there = near_names(target.clusters, self._other_clusters)
+            what = f"no such cluster: nameservers know none that is {target.clusters}"
+            unknown.append(f"{what}; {there}")
+        if self._other_topics and not self._topics and not self._is_doubtful:
+            there = near_names(target.topics, self._other_topics)
+            unknown.append(f"no such topic: no group has one that is {target.topics}; {there}")
+        groups = set(target.named_groups) - self._known
+        if self._is_doubtful or not self.has_lists:
+            groups.clear()
+        is_nothing = bool(unknown) or bool(groups and groups == set(target.groups))
+        for group in sorted(groups):
             near = nearest(group, self._known)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""
             unknown.append(f"no such group: no broker knows {group}{meant}")
-        if self._other_topics and not self._topics and not self._is_doubtful:
-            there = near_names(self._target.topics, self._other_topics)
-            unknown.append(
-                f"no such topic: no group has one that is {self._target.topics}; {there}"
-            )
-        return unknown
-
-    def _unknown_groups(self) -> list[str]:
-        if self._is_doubtful or not self.has_lists:
-            return []
-        return [each for each in self._target.named_groups if each not in self._known]
+        return unknown, is_nothing
 
     # What follows from an answer
 
@@ -260,7 +187,7 @@ class Round:
         if given:
             self._memory.replace_brokers(given, self._snapshot_time)
         for cluster in sorted({each.cluster for each in given}) or [name] * bool(name):
-            self._lines.add("cluster_info", cluster, answer, namesrv_addr=answer.address)
+            self.lines.add(questions.brokers(), cluster, answer, namesrv_addr=answer.address)
         if given or not self._namesrvs_left:
             # Those that a nameserver has lost stay in the round; and all, where none answers. Those
             # that have answered before come first, for one that is silent takes a place.
@@ -272,7 +199,7 @@ class Round:
         # An address belongs to one broker, in one cluster.
         if broker.address in self._brokers or broker[:3] in self._taken:
             return
-        if len(self._brokers) >= self._target.most_brokers:
+        if len(self._brokers) >= self._options.most_brokers:
             self._too_many.add(broker)
             self._memory.brokers.pop(broker, None)
             return
@@ -282,15 +209,9 @@ class Round:
         put_each(EARLY, self._walk(broker), partial(self._put_members, broker))
         if broker.is_master:
             put_each(LATER, self._walk(broker), partial(self._put_rest, broker))
-            then = partial(self._on_groups, broker)
-            self._turns.put(broker.address, questions.groups(), then, reading.groups_in)
+            self._ask(broker, questions.groups(), partial(self._on_groups, broker))
             if REQUEST_MODES not in self._target.without:
-                self._turns.put(
-                    broker.address,
-                    questions.request_modes(),
-                    lambda answer, _: self._lines.add_of(broker, "message_request_mode", answer),
-                    urgency=LATER,
-                )
+                self._ask(broker, questions.request_modes())
         for group in self._target.named_groups:
             self._add_group((broker.cluster, group), "")
         # Groups that are named anew wake the others, too.
@@ -299,14 +220,32 @@ class Round:
     def _walk(self, broker: Broker) -> Walk[_Group]:
         return Walk(self._groups, lambda giver: giver[0] == broker.cluster)
 
+    def _ask(
+        self, broker: Broker, question: Question, then: Then | None = None, before: Instant = 0
+    ) -> None:
+        on_answer = partial(self._on_answer, broker, question, then)
+        self._turns.put(broker.address, question, on_answer, before)
+
+    def _on_answer(
+        self, broker: Broker, question: Question, then: Then | None, answer: Answer, found: Any
+    ) -> None:
+        """Adds the line of what a broker answers, and the topics that it names of a group."""
+        if question.code != RequestCode.GET_CONSUMER_RUNNING_INFO or answer.code != NOT_REACHED:
+            # Else nobody asked the client: a line about it would be wrong.
+            self.lines.add_of(broker, question, answer)
+        if question.group is not None and isinstance(found, Named):
+            group = broker.cluster, question.group
+            self._add_topics(broker.cluster, found, broker.address, group)
+        if then is not None:
+            then(answer, found)
+
     def _on_groups(self, broker: Broker, answer: Answer, found: Named | None) -> None:
-        self._lines.add_of(broker, "subscription_group", answer)
         self._is_doubtful |= not answer.is_ok
         found = found or Named([])
-        self._lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
+        self.lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
         for group in self._groups.within(found.names):
             key = broker.cluster, group
-            if len(self._known) < self._target.most_groups:
+            if len(self._known) < self._options.most_groups:
                 self._known.add(group)
             if self._add_group(key, broker.address):
                 memory = self._memory.group(*key)
@@ -323,14 +262,14 @@ class Round:
             memory = self._memory.group(*key)
             if key[1] in self._target.named_groups:
                 memory.seen_at = self._snapshot_time
-            is_due = memory.is_due(self._snapshot_time, self._target.refresh)
+            refresh = self._options.running_infos_seconds * SECOND
+            is_due = memory.is_due(self._snapshot_time, refresh)
             self._members[key] = _Members(memory, is_due)
         return self._members[key]
 
     def _put_members(self, broker: Broker, key: _Group) -> None:
         if key in self._groups:
-            then = partial(self._on_members, broker, key)
-            self._turns.put(broker.address, questions.members(key[1]), then, reading.listed_in)
+            self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
 
     def _put_rest(self, broker: Broker, key: _Group) -> None:
         if key not in self._groups:
@@ -338,19 +277,15 @@ class Round:
         if OFFSETS not in self._target.without:
             self._put_offsets(broker, key)
         if self._of_group(key).is_due:
-            then = partial(self._on_topics, "consumer_topics", broker, key)
-            question = questions.topics_of(key[1])
-            self._turns.put(broker.address, question, then, reading.topics_in_list, LATER)
+            self._ask(broker, questions.topics_of(key[1]))
 
     def _put_offsets(self, broker: Broker, key: _Group) -> None:
-        then = partial(self._on_offsets, broker, key)
-        self._turns.put(broker.address, questions.offsets(key[1]), then, reading.topics_in, LATER)
+        self._ask(broker, questions.offsets(key[1]), partial(self._on_offsets, broker, key))
 
     def _on_members(
         self, broker: Broker, key: _Group, answer: Answer, found: Listed | None
     ) -> None:
         cluster, group = key
-        self._lines.add_of(broker, "consumer_connection", answer, consumer_group=group)
         self._has_asked_groups = True
         self._is_doubtful |= answer.code not in (OK, _NOT_ONLINE)
         if answer.code not in (OK, _NOT_ONLINE) or found is None or key not in self._groups:
@@ -374,18 +309,11 @@ class Round:
                 members.brokers.setdefault(client_id, []).append(broker)
                 if found.ids[client_id] > 1:
                     members.twice.add(client_id)
-        self._lines.leave_out(broker.address, "client ids that are too long", found.too_long)
+        self.lines.leave_out(broker.address, "client ids that are too long", found.too_long)
         # A list that changed makes all members due, those that other brokers list too.
         self._ask_members(group, members, members.brokers if members.is_due else found.ids)
 
-    def _on_topics(
-        self, kind: str, broker: Broker, key: _Group, answer: Answer, found: Named | None
-    ) -> None:
-        self._lines.add_of(broker, kind, answer, consumer_group=key[1])
-        self._add_topics(broker.cluster, found, broker.address, key)
-
     def _on_offsets(self, broker: Broker, key: _Group, answer: Answer, found: Named | None) -> None:
-        self._on_topics("consume_stats", broker, key, answer, found)
         if found and found.names:
             self._known.add(key[1])
         if answer.code < OK:
@@ -398,15 +326,15 @@ class Round:
     def _add_topics(
         self,
         cluster: str,
-        found: Named | None,
+        found: Named,
         giver: str,
         group: _Group | None,
         seen_at: Instant | None = None,
     ) -> None:
         """Has the routes asked of every nameserver, in this round and in those of an hour."""
-        if ROUTES in self._target.without or found is None:
+        if ROUTES in self._target.without:
             return
-        self._lines.leave_out(giver, "topics with names that are too long", found.too_long)
+        self.lines.leave_out(giver, "topics with names that are too long", found.too_long)
         for topic in self._topics.within(found.names):
             key = cluster, topic
             if not re.fullmatch(self._target.topics, topic):
@@ -418,21 +346,18 @@ class Round:
                     self._groups_of[key].add(group)
                     if key in self._rerouted:
                         self._make_due(group)
-        self._turns.wake(self._target.namesrvs)
+        self._turns.wake(self._target.namesrv)
 
     def _put_route(self, namesrv: str, key: tuple[str, str]) -> None:
         if key in self._topics:
-            then = partial(self._on_route, key)
-            self._turns.put(namesrv, questions.route(key[1]), then, reading.clusters_in)
+            self._turns.put(namesrv, questions.route(key[1]), partial(self._on_route, key))
 
     def _on_route(self, key: tuple[str, str], answer: Answer, found: set[str] | None) -> None:
         cluster, topic = key
         # Clients send heartbeats to all brokers that they know: those of a cluster list groups
         # whose topics are another's, behind the same nameserver.
         if not found or self._target.name or cluster in found:
-            self._lines.add(
-                "topic_route", cluster, answer, namesrv_addr=answer.address, topic=topic
-            )
+            self.lines.add(questions.route(topic), cluster, answer, namesrv_addr=answer.address)
         if answer.code < OK:
             return
         digest = _digest(answer.body)
@@ -462,39 +387,27 @@ class Round:
         for client_id in client_ids:
             if members.is_due or client_id in members.memory.unanswered:
                 brokers = members.brokers.get(client_id, [])
-                is_of_each = client_id in members.twice or self._target.infos_of_each_broker
-                for broker in brokers if is_of_each else brokers[:1]:
+                every = self._options.running_infos_of_each_broker or client_id in members.twice
+                for broker in brokers if every else brokers[:1]:
                     self._ask_member_at(broker, group, members, client_id)
 
     def _ask_member_at(self, broker: Broker, group: str, members: _Members, client_id: str) -> None:
         if (client_id, broker.address) not in members.asked:
             members.asked.add((client_id, broker.address))
-            self._turns.put(
-                broker.address,
+            self._ask(
+                broker,
                 questions.running_info(group, client_id),
                 partial(self._on_running_info, broker, group, members, client_id),
-                reading.topics_in,
-                LAST,
                 members.memory.unanswered.get(client_id, 0),
             )
 
     def _on_running_info(
-        self,
-        broker: Broker,
-        group: str,
-        members: _Members,
-        client_id: str,
-        answer: Answer,
-        found: Named | None,
+        self, broker: Broker, group: str, members: _Members, client_id: str, answer: Answer, _: Any
     ) -> None:
-        self._add_topics(broker.cluster, found, broker.address, (broker.cluster, group))
         unanswered = members.memory.unanswered
         if answer.code == NOT_REACHED:
-            # Nobody asked the client: a line about it would be wrong.
             unanswered.setdefault(client_id, 0)
         else:
-            who = {"consumer_group": group, "client_id": client_id}
-            self._lines.add_of(broker, "consumer_running_info", answer, **who)
             unanswered[client_id] = self._snapshot_time
         if answer.is_ok:
             del unanswered[client_id]

@@ -1,6 +1,7 @@
 """Whose turn it is: the questions that wait at each address, and what one address may cost.
 
-An address is asked by so many lanes at a time. Lists and routes come first, then offsets, then
+An address is asked by so many lanes at a time, by one until it has answered: those that hang must
+not take the places of all others. Lists and routes come first, then offsets, then
 running infos, which may take the whole time-out each. What an address names is bounded by
 ``shares.py``; its bodies are read for a part of the round's time, and the round ends when its time
 is over.
@@ -23,15 +24,14 @@ from itertools import count
 from time import thread_time
 from typing import Any
 
+from jobs.collect import reading
 from jobs.collect.client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from jobs.collect.lines import Lines
 from jobs.collect.memory import Memory
-from jobs.collect.questions import Question, RequestCode
+from jobs.collect.questions import EARLY, LAST, LATER, Question, RequestCode
 from jobs.collect.shares import Walk
 from jobs.instants import Instant
 
-#: The order in which an address is asked.
-EARLY, LATER, LAST = 0, 1, 2
 #: After so many questions the others get each fourth turn: the groups may be made up.
 _MANY = 500
 
@@ -50,20 +50,15 @@ _LONG = 1 << 14
 _SHARE_OF_READING = 1 / 20
 
 Then = Callable[[Answer, Any], None]
-Read = Callable[[Answer], Any]
 
 
 @dataclass(order=True, slots=True)
 class _Job:
-    """A question that waits for its turn at an address.
-
-    ``then`` gets the answer, and what ``read`` has found in it; None where it was not read.
-    """
+    """A question that waits for its turn at an address."""
 
     urgency: tuple[int, Instant, int]
     question: Question = field(compare=False)
     then: Then = field(compare=False)
-    read: Read | None = field(compare=False)
 
 
 @dataclass
@@ -74,6 +69,7 @@ class _Address:
     #: The names that it is still to be asked of, and how such a name becomes jobs.
     walks: list[tuple[int, Walk[Any], Callable[[Any], None]]] = field(default_factory=list)
     lanes: int = 0
+    has_answered: bool = False
     turns: int = 0
     #: Running infos that are under way, and those that did not come in time.
     infos: int = 0
@@ -89,12 +85,11 @@ class Turns:
         client: RemotingClient,
         memory: Memory,
         snapshot_time: Instant,
-        longest: float,
         lines: Lines,
         worker: Executor,
     ) -> None:
         self._client, self._memory, self._snapshot_time = client, memory, snapshot_time
-        self._longest, self._lines, self._worker = longest, lines, worker
+        self._options, self._lines, self._worker = client.options, lines, worker
         self._ends = 0.0
         self._order = count()
         self._addresses: defaultdict[str, _Address] = defaultdict(_Address)
@@ -107,7 +102,7 @@ class Turns:
 
         Raises what ``begin``, the readers and the lines raise.
         """
-        self._ends = asyncio.get_running_loop().time() + self._longest
+        self._ends = asyncio.get_running_loop().time() + self._options.longest_seconds
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 begin()
@@ -116,17 +111,14 @@ class Turns:
         if self._not_asked >= _MOST_NOT_ASKED:
             self._lines.leave_out("", "questions to servers that did not answer, or not in time")
 
-    def put(
-        self,
-        address: str,
-        question: Question,
-        then: Then,
-        read: Read | None = None,
-        urgency: int = EARLY,
-        before: Instant = 0,
-    ) -> None:
-        """Has the question asked in its turn; what waits longest since ``before`` comes first."""
-        job = _Job((urgency, before, next(self._order)), question, then, read)
+    def put(self, address: str, question: Question, then: Then, before: Instant = 0) -> None:
+        """Has the question asked in its turn; what waits longest since ``before`` comes first.
+
+        ``then`` gets the answer, and what was found in it (``reading.READERS``); None where it was
+        not read.
+        """
+        urgency = question.code.urgency
+        job = _Job((urgency, before, next(self._order)), question, then)
         heappush(self._addresses[address].jobs[urgency], job)
         self._wake(address, 1)
 
@@ -139,18 +131,19 @@ class Turns:
     def wake(self, addresses: Iterable[str]) -> None:
         """Has the addresses asked that have nothing to do."""
         for address in addresses:
-            self._wake(address, self._client.options.per_address)
+            self._wake(address, self._options.parallel)
 
     def has_too_many_silent(self, address: str) -> bool:
         """Whether so many clients were silent, or are so far, that others would wait for them."""
         of = self._addresses[address]
-        return of.silent + of.infos >= self._client.options.per_address
+        return of.silent + of.infos >= self._options.parallel
 
     def _wake(self, address: str, lanes: int) -> None:
         """Has the address asked by so many lanes more, if it may be."""
         assert self._tasks is not None  # noqa: S101 - run() has opened it
         of = self._addresses[address]
-        for _ in range(min(lanes, self._client.options.per_address - of.lanes)):
+        most = self._options.parallel if of.has_answered else 1
+        for _ in range(min(lanes, most - of.lanes)):
             of.lanes += 1
             self._tasks.create_task(self._lane(address, of))
 
@@ -207,33 +200,42 @@ class Turns:
             of.infos -= is_info
         if answer.code >= OK:
             self._memory.answered[address] = self._snapshot_time
+            if not of.has_answered:
+                of.has_answered = True
+                self.wake([address])
         return answer
 
     def _is_over(self) -> bool:
         return asyncio.get_running_loop().time() >= self._ends
 
     def _too_late(self, address: str) -> Answer:
-        return self._client.not_asked(address, f"the round took longer than {self._longest:g} s")
+        longest = self._options.longest_seconds
+        return self._client.not_asked(address, f"the round took longer than {longest:g} s")
 
     async def _read(self, of: _Address, job: _Job, answer: Answer) -> Any:
         """What the answer shows; None where its server has taken too much time with others."""
-        if job.read is None:
+        read = reading.READERS.get(job.question.code)
+        if read is None:
             return None
         is_long = len(answer.body) > _LONG
         # One at a time: what a body becomes takes many times its room.
         async with self._reading if is_long else nullcontext():
-            most = self._longest * _SHARE_OF_READING
+            most = self._options.longest_seconds * _SHARE_OF_READING
             if of.read_seconds > most:
                 what = f"answers that were not read within {most:g} s"
                 self._lines.leave_out(answer.address, what)
                 return None
             if not is_long:
-                return _timed(of, job.read, answer)
+                return _timed(of, read, answer)
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._worker, _timed, of, job.read, answer)
+            try:
+                return await loop.run_in_executor(self._worker, _timed, of, read, answer)
+            except reading.TooMuchError as error:
+                self._lines.leave_out(answer.address, str(error))
+                return None
 
 
-def _timed(of: _Address, read: Read, answer: Answer) -> Any:
+def _timed(of: _Address, read: Callable[[Answer], Any], answer: Answer) -> Any:
     began = thread_time()
     try:
         return read(answer)

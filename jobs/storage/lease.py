@@ -25,8 +25,8 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
+from jobs import disk
 from jobs.errors import LeaseError
-from jobs.storage import disk
 from jobs.storage.location import Location
 from jobs.text import visible
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.fs as pafs
 
+from jobs import disk
 from jobs.errors import InputError
-from jobs.storage import disk
 from jobs.storage.conditional import put_if_absent
 from jobs.text import visible
 

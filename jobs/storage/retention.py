@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
+from jobs import disk
 from jobs.errors import LeaseError
 from jobs.failures import sentence_of
-from jobs.storage import disk
 from jobs.storage.location import Location
 from jobs.storage.publication import AT_WORK, Publication, began
 from jobs.storage.reports import Reports

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
 
+from jobs import disk
 from jobs.errors import DamagedError, InputError
-from jobs.storage import disk
 from jobs.storage.location import Location, StoredFile
 from jobs.storage.manifest import TableFiles
 from jobs.storage.publication import Publication

@@ -19,11 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from jobs.collect.client import ClientOptions
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
-from jobs.collect.rounds import Target
 from jobs.instants import SECOND
+from tests.support.asking import client_of
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Replay, remembered
 
@@ -76,19 +75,21 @@ async def serve(groups: int, brokers: int, members: int) -> None:
 async def collect(rounds: int, connect_to: dict[str, str], path: Path) -> None:
     """Rounds of a minute each by the collector's clock, and a line about each."""
     folder, late = DumpFolder(path), 0
-    options = ClientOptions(seconds=30, connect_to=connect_to)
-    collector = Collector(Target(NAMESRVS), options, folder, lambda: time.time_ns() // 1000 + late)
+    options = {"namesrv": NAMESRVS, "timeout_seconds": 30, "connect_to": connect_to}
     with folder.locked():
-        async with collector:
+        async with client_of(lambda: time.time_ns() // 1000 + late, **options) as client:
+            collector = Collector(client, folder)
             for number in range(rounds):
                 before = resource.getrusage(resource.RUSAGE_SELF)
                 done = await collector.collect()
+                figures = done.figures
                 used = resource.getrusage(resource.RUSAGE_SELF)
                 cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
                 print(  # noqa: T201
                     f"round {number + 1}: {done.seconds:.1f} s, {cpu:.1f} CPU s, "
-                    f"{done.requests:,} requests, {done.received_bytes / 1e6:.1f} MB received, "
-                    f"{done.lines:,} lines, {done.path.stat().st_size / 1e6:.2f} MB written, "
+                    f"{figures.requests:,} requests, "
+                    f"{figures.received_bytes / 1e6:.1f} MB received, "
+                    f"{figures.lines:,} lines, {done.path.stat().st_size / 1e6:.2f} MB written, "
                     f"peak {used.ru_maxrss / 1024:.0f} MiB"
                 )
                 late += 60 * SECOND

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -18,12 +20,15 @@ from jobs.collect.client import (
     NOT_REACHED,
     NOT_UNDERSTOOD,
     Answer,
-    ClientOptions,
     RemotingClient,
 )
 from jobs.collect.frames import Frame, decode, encode
+from jobs.collect.lines import Lines
+from jobs.collect.memory import Memory
 from jobs.collect.questions import Question, RequestCode
 from jobs.collect.signature import Account
+from jobs.collect.turns import Turns
+from tests.support.asking import client_of
 from tests.support.binary_frames import encode_binary
 from tests.support.replay import Answering, Manners, Replay, answer_frame, answering, recorded
 
@@ -45,21 +50,37 @@ def run(
     body: Callable[[RemotingClient, Replay], Awaitable[Result]],
     manners: Mapping[str, Manners] | None = None,
     answers: Mapping[str, Answering] | None = None,
-    **options: object,
+    **options: Any,
 ) -> Result:
     async def whole() -> Result:
         async with Replay(answers or {AT: echo}, manners or {}) as replay:
-            chosen = ClientOptions(
-                **{"seconds": TIMEOUT, "connect_to": replay.connect_to, **options}
-            )
-            async with RemotingClient(chosen, clock) as client:
+            chosen = {"timeout_seconds": TIMEOUT, "connect_to": replay.connect_to, **options}
+            async with client_of(clock, **chosen) as client:
                 return await asyncio.wait_for(body(client, replay), 30)
 
     return asyncio.run(whole())
 
 
 async def many(client: RemotingClient, number: int, address: str = AT) -> list[Answer]:
-    asked = (client.ask(address, questions.members(f"G{n}")) for n in range(number))
+    """The answers to so many questions, each asked in its turn."""
+    answers: dict[int, Answer] = {}
+
+    def keep(place: int, answer: Answer, _: object) -> None:
+        answers[place] = answer
+
+    def begin() -> None:
+        for place in range(number):
+            turns.put(address, questions.members(f"G{place}"), partial(keep, place))
+
+    with ThreadPoolExecutor(1) as worker:
+        lines = Lines(0, lambda _: None, client, {}, worker)
+        turns = Turns(client, Memory(), 0, lines, worker)
+        await turns.run(begin)
+    return [answers[place] for place in range(number)]
+
+
+async def at_once(client: RemotingClient, number: int) -> list[Answer]:
+    asked = (client.ask(AT, questions.members(f"G{place}")) for place in range(number))
     return list(await asyncio.gather(*asked))
 
 
@@ -112,7 +133,7 @@ def test_questions_are_asked_side_by_side_over_one_connection_but_not_too_many()
         return replay
 
     manners = dict.fromkeys(addresses, Manners(delay=0.005))
-    replay = run(ask, manners, dict.fromkeys(addresses, echo), seconds=20)
+    replay = run(ask, manners, dict.fromkeys(addresses, echo), timeout_seconds=20)
     assert (replay.most_at_one, replay.most_at_all) == (4, 64)
     assert replay.connections == len(addresses)
 
@@ -126,7 +147,7 @@ def test_each_gets_its_own_answer_whatever_the_order() -> None:
 
     expected = [f"G{number}".encode() for number in range(50)]
     for manners in (Manners(shuffles=True), Manners(dribbles=True)):
-        assert run(ask, {AT: manners}, {AT: name}, seconds=20) == expected
+        assert run(ask, {AT: manners}, {AT: name}, timeout_seconds=20) == expected
 
 
 def test_an_answer_in_the_binary_form_is_read() -> None:
@@ -173,7 +194,7 @@ def test_those_that_hang_do_not_take_the_places_of_the_others() -> None:
         return max(seconds[20:]), max(seconds)
 
     manners = dict.fromkeys(hung, Manners(hangs_after=0))
-    healthy, all_of_them = run(ask, manners, dict.fromkeys(addresses, echo), seconds=2.0)
+    healthy, all_of_them = run(ask, manners, dict.fromkeys(addresses, echo), timeout_seconds=2.0)
     assert healthy < 1.5
     assert all_of_them < 3.5
 
@@ -314,7 +335,7 @@ def test_a_rate_is_kept() -> None:
         await many(client, 11)
         return asyncio.get_running_loop().time() - began
 
-    assert run(ask, rate=50.0, seconds=20) > 0.19
+    assert run(ask, rate=50.0, timeout_seconds=20) > 0.19
 
 
 def test_every_request_is_signed_and_no_error_shows_the_secret() -> None:
@@ -327,7 +348,6 @@ def test_every_request_is_signed_and_no_error_shows_the_secret() -> None:
     assert answer.is_ok
     assert asked.fields == account.sign({"consumerGroup": "G"})
     assert "top-secret" not in repr(account)
-    assert "top-secret" not in repr(ClientOptions(account=account))
 
 
 #: What a server does to the bytes of an answer.
@@ -365,7 +385,7 @@ def test_whatever_comes_each_question_ends_in_time_and_the_next_round_goes_on(
         return answers, await client.ask(AT, questions.members("next"))
 
     # `run` waits for so long and no longer; a busy machine may need the time-out to answer.
-    answers, after = run(ask, {AT: Manners(junk=damaged)}, seconds=TIMEOUT)
+    answers, after = run(ask, {AT: Manners(junk=damaged)}, timeout_seconds=TIMEOUT)
     assert all(type(answer.code) is int and answer.address == AT for answer in answers)
     assert all(answer.remark for answer in answers if answer.code < 0)
     assert after.is_ok, after
@@ -399,7 +419,7 @@ def test_each_gets_its_own_answer_whatever_comes_between(
         junk=lambda data: b"".join((*before, data, *after)), dribbles=dribbles, shuffles=shuffles
     )
     expected = [f"G{number}".encode() for number in range(8)]
-    assert run(ask, {AT: manners}, {AT: name}, seconds=20) == expected
+    assert run(ask, {AT: manners}, {AT: name}, timeout_seconds=20) == expected
 
 
 LONG = 1 << 20
@@ -419,7 +439,7 @@ def test_answers_that_never_end_do_not_keep_a_long_one_out() -> None:
     async def body(client: RemotingClient, replay: Replay) -> list[int]:
         servers = [await asyncio.start_server(half_an_answer, "127.0.0.1", 0) for _ in range(2)]
         addresses = [f"127.0.0.1:{each.sockets[0].getsockname()[1]}" for each in servers]
-        client.options.connect_to.update({each: each for each in addresses})  # type: ignore[attr-defined]
+        client.cluster.connect_to.update({each: each for each in addresses})
         evil = [asyncio.create_task(many(client, 1, each)) for each in addresses]
         await asyncio.sleep(TIMEOUT / 4)
         answers = await many(client, 1)
@@ -434,8 +454,8 @@ def test_answers_that_never_end_do_not_keep_a_long_one_out() -> None:
 
 def test_long_answers_wait_while_many_bytes_are_not_handled_yet() -> None:
     async def body(client: RemotingClient, _: Replay) -> tuple[list[int], int]:
-        first = await many(client, 4)
-        waiting = asyncio.create_task(many(client, 1))
+        first = await at_once(client, 4)
+        waiting = asyncio.create_task(at_once(client, 1))
         await asyncio.sleep(TIMEOUT / 4)
         assert not waiting.done()
         for each in first:
@@ -444,6 +464,20 @@ def test_long_answers_wait_while_many_bytes_are_not_handled_yet() -> None:
 
     answers = {AT: lambda _: answer_frame(b"x" * 500_000)}
     assert run(body, answers=answers, most_bytes=LONG) == ([0], 4)
+
+
+def test_nothing_is_asked_while_many_short_answers_are_not_handled_yet() -> None:
+    async def body(client: RemotingClient, replay: Replay) -> tuple[int, list[int]]:
+        first = await at_once(client, 12)
+        waiting = asyncio.create_task(at_once(client, 1))
+        await asyncio.sleep(TIMEOUT / 4)
+        asked = len(replay.requests)
+        for each in first:
+            client.handled(each)
+        return asked, [each.code for each in await waiting]
+
+    answers = {AT: lambda _: answer_frame(b"x" * 200_000)}
+    assert run(body, answers=answers, most_bytes=LONG) == (12, [0])
 
 
 def test_a_system_without_threads_is_a_name_that_is_not_found(

@@ -25,16 +25,16 @@ from pydantic import BaseModel
 
 from jobs import cli
 from jobs.collect import collector, files
-from jobs.collect.client import Answer, ClientOptions, RemotingClient
+from jobs.collect.client import Answer
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
 from jobs.collect.options import CollectOptions, Tls, load_options
 from jobs.collect.questions import members
-from jobs.collect.rounds import Target
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY, find_account
 from jobs.commands.servers import collect_from
 from jobs.errors import SettingsError
 from jobs.instants import SECOND
+from tests.support.asking import client_of
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Answering, Manners, Replay, answering, in_thread, recorded
 
@@ -224,15 +224,16 @@ def test_one_round_that_is_ended_is_not_kept(tmp_path: Path, cluster: RemoteClus
 def test_ten_rounds_of_recorded_answers_are_audited(tmp_path: Path, capsys: Any) -> None:
     """What the frames say: two processes with the id app-DUP in G_DUP and in G_ORDD, and G_OK."""
     exchanges = [each for each in recorded("494") if each.asked.version == 401]
-    target = Target(("127.0.0.1:9876", "127.0.0.1:9877"))
+    namesrvs = ("127.0.0.1:9876", "127.0.0.1:9877")
     folder = DumpFolder(tmp_path / "d")
     late = 0
 
     async def collect() -> None:
         nonlocal late
         async with Replay(answering(exchanges)) as replay:
-            options = ClientOptions(connect_to=replay.connect_to)
-            async with Collector(target, options, folder, lambda: now() + late) as collecting:
+            options = {"namesrv": namesrvs, "connect_to": replay.connect_to}
+            async with client_of(lambda: now() + late, **options) as client:
+                collecting = Collector(client, folder)
                 for _ in range(10):
                     await collecting.collect()
                     late += 60 * SECOND
@@ -399,9 +400,8 @@ def test_connections_can_be_encrypted(tmp_path: Path) -> None:
             return await asked(replay.connect_to, tls)
 
     async def asked(connect_to: Mapping[str, str], tls: Tls | None) -> Answer:
-        chosen = None if tls is None else tls.to_context()
-        options = ClientOptions(2, connect_to=connect_to, tls=chosen)
-        async with RemotingClient(options, lambda: 0) as client:
+        options = {"timeout_seconds": 2, "connect_to": connect_to, "tls": tls}
+        async with client_of(lambda: 0, **options) as client:
             return await client.ask(at, members("G_X"))
 
     async def ask_without_tls(tls: Tls) -> Answer:

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs import disk
 from jobs.collect.files import DumpFolder
 from jobs.collect.memory import Broker, GroupMemory, Memory
 from jobs.dumps.files import list_local_files
 from jobs.errors import AuditError, InputError
-from jobs.storage import disk
 
 #: 2026-11-20T10:00:00.250Z.
 AT = 1_795_168_800_250_000

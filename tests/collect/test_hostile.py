@@ -7,8 +7,10 @@ import gzip
 import json
 import stat
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import get_ident
@@ -19,18 +21,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.collect import questions, reading
-from jobs.collect.client import Answer, ClientOptions, RemotingClient
+from jobs.collect.client import Answer
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
 from jobs.collect.frames import Frame, encode
 from jobs.collect.memory import Memory
-from jobs.collect.options import Cluster
-from jobs.collect.questions import members
-from jobs.collect.reading import Listed, Named
-from jobs.collect.rounds import Round, Target
+from jobs.collect.questions import RequestCode, members
+from jobs.collect.rounds import Round
 from jobs.dumps.statements import Reader, Refused
 from jobs.storage import Location, SnapshotWriter
 from tests.collect.hostile_cluster import run
+from tests.support.asking import client_of
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import (
     Answering,
@@ -81,10 +82,10 @@ def rounds(
     async def collect(folder: DumpFolder) -> tuple[Memory, list[float], tuple[str, ...]]:
         async with Replay(answers, manners or {}) as replay:
             connect_to = {**replay.connect_to, **(more or {})}
-            how = ClientOptions(**{"seconds": TIMEOUT, "connect_to": connect_to, **(options or {})})
-            what = Target(**{"namesrvs": ("ns1:9876", "ns2:9876"), **target})
+            chosen = {"timeout_seconds": TIMEOUT, "connect_to": connect_to, **target}
             clock = iter(range(1, 1 << 62, 1_000))
-            async with Collector(what, how, folder, lambda: next(clock)) as collector:
+            async with client_of(lambda: next(clock), **{**chosen, **(options or {})}) as client:
+                collector = Collector(client, folder)
                 done = [await collector.collect() for _ in range(number)]
                 memory = folder.remembered(collector._key)
                 return memory, [each.seconds for each in done], done[-1].troubles
@@ -163,7 +164,9 @@ def test_names_beyond_rocketmqs_limits_are_not_asked_and_are_said(cluster: Remot
     bodies = {201: groups_body([long]), 343: json.dumps({"topicList": topics}).encode()}
     honest = cluster.answers()["a:10911"]
     evil = with_evil(cluster, lambda asked: answered(asked, bodies, honest))
-    (first, second), memory, *_ = rounds(evil, 2, options={"most_bytes": 32 << 20, "seconds": 5.0})
+    (first, second), memory, *_ = rounds(
+        evil, 2, options={"most_bytes": 32 << 20, "timeout_seconds": 5.0}
+    )
     for lines in (first, second):
         assert honest_lists(lines)
     assert left_out(first)["groups with names that are too long"] == 1
@@ -180,8 +183,8 @@ def test_a_request_that_cannot_be_written_gives_up_no_address() -> None:
 
     async def ask() -> list[int]:
         async with Replay({"a:1": nobody}) as replay:
-            options = ClientOptions(TIMEOUT, connect_to=replay.connect_to)
-            async with RemotingClient(options, lambda: 0) as client:
+            options = {"timeout_seconds": TIMEOUT, "connect_to": replay.connect_to}
+            async with client_of(lambda: 0, **options) as client:
                 asked = [members("G" * (17 << 20)), members("G\ud83d"), members("G")]
                 return [(await client.ask("a:1", each)).code for each in asked]
 
@@ -197,7 +200,9 @@ def test_a_body_that_is_slow_to_read_does_not_keep_others_waiting(cluster: Remot
     honest = cluster.answers()["a:10911"]
     evil = with_evil(cluster, lambda asked: answered(asked, {201: slow, 203: slow}, honest))
     began = time.process_time()
-    (lines,), _, (seconds,), _ = rounds(evil, options={"most_bytes": 32 << 20, "seconds": 5.0})
+    (lines,), _, (seconds,), _ = rounds(
+        evil, options={"most_bytes": 32 << 20, "timeout_seconds": 5.0}
+    )
     assert honest_lists(lines)
     assert seconds < 10
     assert time.process_time() - began < 10
@@ -207,20 +212,9 @@ def test_a_body_of_many_small_values_is_not_unfolded(cluster: RemoteCluster) -> 
     wide = b'{"subscriptionGroupTable":[' + b"[]," * 2_500_000 + b"0]}"
     honest = cluster.answers()["a:10911"]
     evil = with_evil(cluster, lambda asked: answered(asked, {201: wide}, honest))
-    (lines,), _, (seconds,), _ = rounds(evil, options={"seconds": 5.0})
+    (lines,), _, (seconds,), _ = rounds(evil, options={"timeout_seconds": 5.0})
     assert honest_lists(lines)
     assert seconds < 5
-
-
-def test_of_a_body_of_many_small_values_nothing_is_taken() -> None:
-    """Each becomes an object of a hundred times its bytes."""
-
-    def taken(value: bytes) -> list[str]:
-        body = b'{"subscriptionGroupTable":{"G":{}},"more":[' + value * 12_000 + b"0]}"
-        return reading.groups_in(Answer(EVIL, 0, None, body, 0)).names
-
-    assert taken(b'"12345678",') == ["G"]
-    assert taken(b"[],") == []
 
 
 def test_a_long_body_is_read_off_the_loop(
@@ -230,13 +224,14 @@ def test_a_long_body_is_read_off_the_loop(
     long = b'{"subscriptionGroupTable":{},"more":"' + b"x" * (1 << 15) + b'"}'
     threads = []
 
-    def groups_in(answer: Answer) -> Named:
+    def groups_in(answer: Answer) -> Any:
         if len(answer.body) > 1 << 15:
             threads.append(get_ident())
         return read(answer)
 
-    read = reading.groups_in
-    monkeypatch.setattr(reading, "groups_in", groups_in)
+    code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+    read = reading.READERS[code]
+    monkeypatch.setitem(reading.READERS, code, groups_in)
     honest = cluster.answers()["a:10911"]
     rounds(with_evil(cluster, lambda asked: answered(asked, {201: long}, honest)))
     assert len(threads) == 1
@@ -246,17 +241,18 @@ def test_a_long_body_is_read_off_the_loop(
 def test_answers_that_are_slow_to_read_are_read_for_a_part_of_the_round(
     cluster: RemoteCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def listed_in(answer: Answer) -> Listed:
+    def listed_in(answer: Answer) -> Any:
         ends = time.thread_time() + 0.3 * (answer.address == EVIL)
         while time.thread_time() < ends:
             pass
         slow.append(answer.address)
         return read(answer)
 
-    read, slow = reading.listed_in, list[str]()
-    monkeypatch.setattr(reading, "listed_in", listed_in)
+    code = RequestCode.GET_CONSUMER_CONNECTION_LIST
+    read, slow = reading.READERS[code], list[str]()
+    monkeypatch.setitem(reading.READERS, code, listed_in)
     evil = with_evil(cluster, cluster.answers()["a:10911"])
-    (lines,), *_ = rounds(evil, longest=4.0)
+    (lines,), *_ = rounds(evil, round_seconds=4.0)
     assert slow.count(EVIL) == 1
     assert left_out(lines)["answers that were not read within 0.2 s"] >= 1
     # They are lines all the same.
@@ -266,6 +262,33 @@ def test_answers_that_are_slow_to_read_are_read_for_a_part_of_the_round(
         for line in lines
         if line["kind"] == "consumer_connection" and line["broker_addr"] == EVIL
     } == {"G", "H"}
+
+
+SIZE = 8 << 20
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"a":0},' * (SIZE // 8), id="objects"),
+        pytest.param((b'{"a":' * 20 + b"0" + b"}" * 20 + b",") * (SIZE // 122), id="nested"),
+        pytest.param(b",".join(b'{"%x":0}' % each for each in range(600_000)), id="names"),
+        pytest.param(b'"' + "\U0001f600".encode() + b"a" * (SIZE - 99) + b'",', id="wide"),
+        pytest.param(b",".join(b'"topic":"%x"' % each for each in range(500_000)), id="topics"),
+    ],
+)
+def test_what_a_body_becomes_when_it_is_read_is_bounded(body: bytes) -> None:
+    whole = b'{"connectionSet":[' + body + b"0]}"
+    answer = Answer(EVIL, 0, None, whole, 0)
+    tracemalloc.start()
+    try:
+        for read in (reading.listed_in, reading.topics_in):
+            with suppress(reading.TooMuchError):
+                read(answer)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 120 << 20
 
 
 def test_a_header_and_a_remark_are_bounded(cluster: RemoteCluster) -> None:
@@ -292,7 +315,13 @@ def test_who_names_too_many_loses_his_own_names(cluster: RemoteCluster, kind: st
     # The evil one comes first: the honest ones find no room.
     manners = dict.fromkeys(HONEST, Manners(delay=0.01))
     (first, second), memory, seconds, troubles = rounds(
-        evil, 2, manners, {"seconds": 5.0}, most_groups=300, most_topics=300, most_members=300
+        evil,
+        2,
+        manners,
+        {"timeout_seconds": 5.0},
+        most_groups=300,
+        most_topics=300,
+        most_members=300,
     )
     for lines in (first, second):
         assert honest_lists(lines)
@@ -318,7 +347,7 @@ def silent_brokers(cluster: RemoteCluster, number: int) -> tuple[dict[str, Answe
 
 
 def test_a_round_among_silent_brokers_ends_in_its_time(cluster: RemoteCluster) -> None:
-    lines_before, *_ = rounds(cluster.answers(), longest=5.0)
+    lines_before, *_ = rounds(cluster.answers(), round_seconds=5.0)
     answers, names = silent_brokers(cluster, 2_000)
     answers["silent:1"] = lambda _: None
 
@@ -326,15 +355,14 @@ def test_a_round_among_silent_brokers_ends_in_its_time(cluster: RemoteCluster) -
         async with Replay(answers) as replay:
             at = replay.connect_to["silent:1"]
             connect_to = {**replay.connect_to, **dict.fromkeys(names, at)}
-            options = ClientOptions(2.0, connect_to=connect_to)
+            options = {"timeout_seconds": 2.0, "connect_to": connect_to, "most_brokers": 500}
             lines: Lines = []
             memory = Memory()
             # They answered before the others came.
             memory.answered = dict.fromkeys(HONEST, 1)
-            async with RemotingClient(options, lambda: 1) as client:
-                target = Target(("ns1:9876", "ns2:9876"), longest=5.0, most_brokers=500)
+            async with client_of(lambda: 1, round_seconds=5.0, **options) as client:
                 began = time.monotonic()
-                await Round(target, client, memory, 1, lines.append).run()
+                await Round(client, memory, 1, lines.append).run()
                 seconds = time.monotonic() - began
             assert honest_lists(lines)
             assert left_out(lines) == {"brokers (most_brokers)": 1_502}
@@ -351,7 +379,9 @@ def test_who_holds_places_does_not_hold_the_round(cluster: RemoteCluster) -> Non
     cluster.add_group("MANY", [f"c{each}" for each in range(200)], ["T"])
     answers = with_evil(cluster, cluster.answers()["a:10911"])
     cluster.members["MANY"][EVIL] = cluster.members["MANY"][HONEST[0]]
-    (lines,), _, (seconds,), _ = rounds(answers, 1, manners, longest=1.0, infos_of_each_broker=True)
+    (lines,), _, (seconds,), _ = rounds(
+        answers, 1, manners, round_seconds=1.0, running_infos_of_each_broker=True
+    )
     assert honest_lists(lines)
     assert seconds < 1 + 5
 
@@ -370,9 +400,7 @@ def test_it_does_not_go_where_no_broker_may_lie(cluster: RemoteCluster, address:
     async def ask(**options: Any) -> tuple[int, str | None]:
         async with Replay({"inside:1": inside}) as replay:
             port = replay.connect_to["inside:1"].rpartition(":")[2]
-            chosen = Cluster(namesrv=("10.0.0.1:9876",), **options)
-            options_ = ClientOptions(TIMEOUT, brokers=chosen.brokers)
-            async with RemotingClient(options_, lambda: 0) as client:
+            async with client_of(lambda: 0, timeout_seconds=TIMEOUT, **options) as client:
                 answer = await client.ask(f"{address}:{port}", members("G"))
                 return answer.code, answer.remark
 
@@ -390,7 +418,7 @@ def test_it_does_not_go_where_no_broker_may_lie(cluster: RemoteCluster, address:
 @pytest.mark.parametrize("address", ["169.254.169.254:80", "[fe80::1]:10911", "224.0.0.1:1"])
 def test_links_and_groups_of_machines_are_refused(address: str) -> None:
     async def ask() -> str | None:
-        async with RemotingClient(ClientOptions(TIMEOUT), lambda: 0) as client:
+        async with client_of(lambda: 0, timeout_seconds=TIMEOUT) as client:
             return (await client.ask(address, members("G"))).remark
 
     assert "brokers = [...] in the options can allow it" in str(asyncio.run(ask()))
@@ -403,8 +431,7 @@ def test_a_nameserver_on_this_machine_may_name_brokers_on_it(cluster: RemoteClus
     async def ask() -> list[int]:
         async with Replay({"ns": nobody, "broker": nobody}) as replay:
             namesrv, broker = replay.connect_to["ns"], replay.connect_to["broker"]
-            options = ClientOptions(TIMEOUT, namesrvs=frozenset({namesrv}))
-            async with RemotingClient(options, lambda: 0) as client:
+            async with client_of(lambda: 0, timeout_seconds=TIMEOUT, namesrv=namesrv) as client:
                 asked = [(namesrv, questions.brokers()), (broker, members("G"))]
                 return [(await client.ask(*each)).code for each in asked]
 
@@ -422,10 +449,9 @@ def test_dumps_memory_and_tables_are_their_owners_alone(
 ) -> None:
     async def collect(folder: DumpFolder) -> None:
         async with Replay(cluster.answers()) as replay:
-            options = ClientOptions(TIMEOUT, connect_to=replay.connect_to)
-            target = Target(("ns1:9876",))
-            async with Collector(target, options, folder, lambda: 1) as collector:
-                await collector.collect()
+            options = {"timeout_seconds": TIMEOUT, "connect_to": replay.connect_to}
+            async with client_of(lambda: 1, **options) as client:
+                await Collector(client, folder).collect()
 
     folder = DumpFolder(tmp_path / "dumps")
     with folder.locked():
@@ -510,7 +536,7 @@ def test_whatever_a_server_answers_every_honest_line_comes(who: str, evil: Seque
     cluster.add_group("H", ["u"], ["T", "U"])
     answers = with_evil(cluster, lambda asked: evil[asked.opaque % len(evil)])
     answers = {**cluster.answers(), **{EVIL: answers[EVIL]}, who: answers[EVIL]}
-    (lines,), *_ = rounds(answers, options={"seconds": 0.3}, longest=3.0)
+    (lines,), *_ = rounds(answers, options={"timeout_seconds": 0.3}, round_seconds=3.0)
     assert honest_lists(lines)
     routes = {
         line["topic"]
@@ -544,6 +570,6 @@ def test_twenty_hostile_servers_at_once_cost_no_honest_line(tmp_path: Path) -> N
     assert len(outcome.rounds) == 2, outcome.said
     assert [each.honest - each.expected for each in outcome.rounds] == [0, 0]
     assert max(each.seconds for each in outcome.rounds) < every + 5
-    # By itself on a quiet machine it is some 250.
+    # By itself it is some 200.
     assert outcome.most_mib < 300
     assert outcome.exit_code == 0

@@ -8,8 +8,10 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from jobs.collect.client import OK, Answer, ClientOptions, RemotingClient
+from jobs.collect.client import OK, Answer
 from jobs.collect.lines import Lines
+from jobs.collect.questions import route
+from tests.support.asking import client_of
 
 MANY = b"x" * (2 << 20)
 
@@ -18,11 +20,11 @@ def with_lines(
     write: Callable[[dict[str, Any]], None], body: Callable[[Lines], Coroutine[Any, Any, None]]
 ) -> None:
     async def run() -> None:
-        client = RemotingClient(ClientOptions(), lambda: 0)
+        client = client_of(lambda: 0)
         with ThreadPoolExecutor(1) as worker:
             lines = Lines(0, write, client, {}, worker)
             for _ in range(3):
-                lines.add("topic_route", "C", Answer("a:1", OK, None, MANY, 0))
+                lines.add(route("T"), "C", Answer("a:1", OK, None, MANY, 0))
             await asyncio.wait_for(body(lines), 20)
 
     asyncio.run(run())
@@ -39,7 +41,7 @@ def test_who_brings_little_does_not_wait_until_others_are_written() -> None:
         much = asyncio.create_task(lines.make_room(len(MANY)))
         while not began.is_set():
             await asyncio.sleep(0.01)
-        lines.add("topic_route", "C", Answer("a:1", OK, None, MANY, 0))
+        lines.add(route("T"), "C", Answer("a:1", OK, None, MANY, 0))
         await asyncio.wait_for(lines.make_room(100), 5)
         assert not much.done()
         is_let.set()

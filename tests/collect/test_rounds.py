@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from jobs.collect.client import ClientOptions, RemotingClient
+from jobs.collect.client import RemotingClient
 from jobs.collect.frames import Frame
 from jobs.collect.memory import Memory
-from jobs.collect.rounds import PARTS, Round, Target
+from jobs.collect.options import PARTS
+from jobs.collect.rounds import Round
 from jobs.dumps.statements import Reader, Refused
 from jobs.instants import SECOND
+from tests.support.asking import client_of
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import (
     Answering,
@@ -50,8 +52,8 @@ RECORDED_GROUPS = ("G_.*", "GV_.*", "CID_DefaultHeartBeatSyncerTopic")
 class Rounds:
     """Rounds over the same servers, a minute from one to the next."""
 
-    def __init__(self, replay: Replay, client: RemotingClient, target: Target) -> None:
-        self.replay, self.client, self.target = replay, client, target
+    def __init__(self, replay: Replay, client: RemotingClient) -> None:
+        self.replay, self.client = replay, client
         self.memory = Memory()
         self.now = 0
         self.seconds = 0.0
@@ -63,7 +65,7 @@ class Rounds:
         self.replay.requests.clear()
         lines: list[dict[str, Any]] = []
         began = asyncio.get_running_loop().time()
-        await Round(self.target, self.client, self.memory, self.now, lines.append).run()
+        await Round(self.client, self.memory, self.now, lines.append).run()
         self.seconds = asyncio.get_running_loop().time() - began
         return lines
 
@@ -79,21 +81,21 @@ class Rounds:
 def run(
     body: Callable[[Rounds], Awaitable[Result]],
     answers: Mapping[str, Answering],
-    target: Target,
+    target: Mapping[str, Any],
     manners: Mapping[str, Manners] | None = None,
     version: int = 401,
 ) -> Result:
     async def whole() -> Result:
         async with Replay(answers, manners or {}) as replay:
-            options = ClientOptions(TIMEOUT, connect_to=replay.connect_to, version=version)
-            async with RemotingClient(options, lambda: 5) as client:
-                return await asyncio.wait_for(body(Rounds(replay, client, target)), 60)
+            options = {"timeout_seconds": TIMEOUT, "connect_to": replay.connect_to, **target}
+            async with client_of(lambda: 5, version=version, **options) as client:
+                return await asyncio.wait_for(body(Rounds(replay, client)), 60)
 
     return asyncio.run(whole())
 
 
-def of_cluster(cluster: RemoteCluster, **options: Any) -> Target:
-    return Target(tuple(cluster.namesrvs), **options)
+def of_cluster(cluster: RemoteCluster, **options: Any) -> dict[str, Any]:
+    return {"namesrv": tuple(cluster.namesrvs), **options}
 
 
 def lists(lines: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
@@ -129,7 +131,11 @@ def whom(line: Mapping[str, Any]) -> tuple[str, ...]:
 @pytest.mark.parametrize(("name", "version"), [("494", 401), ("514", 441)])
 def test_every_recorded_answer_is_a_line_byte_for_byte(name: str, version: int) -> None:
     exchanges = [each for each in recorded(name) if each.asked.version == version]
-    target = Target(NAMESRVS[name], groups=RECORDED_GROUPS, infos_of_each_broker=True)
+    target = {
+        "namesrv": NAMESRVS[name],
+        "groups": RECORDED_GROUPS,
+        "running_infos_of_each_broker": True,
+    }
     lines = run(one_round, answering(exchanges), target, version=version)
 
     # Some were asked with what no collector sends. Of a question that was recorded twice the last
@@ -160,7 +166,7 @@ def test_every_recorded_answer_is_a_line_byte_for_byte(name: str, version: int) 
 def test_every_line_is_understood_by_who_reads_dumps(name: str, version: int) -> None:
     exchanges = [each for each in recorded(name) if each.asked.version == version]
     reader = Reader()
-    for line in run(one_round, answering(exchanges), Target(NAMESRVS[name]), version=version):
+    for line in run(one_round, answering(exchanges), {"namesrv": NAMESRVS[name]}, version=version):
         read = reader.read(json.dumps(line, ensure_ascii=False))
         assert not isinstance(read, Refused), read
 
@@ -223,7 +229,7 @@ BAD = {
 def test_recorded_servers_of_which_three_fail(order: tuple[str, ...]) -> None:
     exchanges = [each for each in recorded("494") if each.asked.version == 401]
     addresses = [f"127.0.0.1:{port}" for port in (10911, 10921, 10931, 10941)]
-    well = run(one_round, answering(exchanges), Target(NAMESRVS["494"]))
+    well = run(one_round, answering(exchanges), {"namesrv": NAMESRVS["494"]})
 
     async def body(rounds: Rounds) -> tuple[list[dict[str, Any]], float]:
         return await rounds.next(), rounds.seconds
@@ -231,7 +237,7 @@ def test_recorded_servers_of_which_three_fail(order: tuple[str, ...]) -> None:
     # The slave and two masters; and one of the nameservers hangs, too.
     manners = {at: BAD[way] for at, way in zip(addresses[1:], order, strict=True)}
     manners[NAMESRVS["494"][1]] = BAD["hangs"]
-    lines, seconds = run(body, answering(exchanges), Target(NAMESRVS["494"]), manners)
+    lines, seconds = run(body, answering(exchanges), {"namesrv": NAMESRVS["494"]}, manners)
     assert seconds < TIMEOUT + 2
     assert lists(lines) == lists(well)
     assert routes(lines) == routes(well)
@@ -318,7 +324,7 @@ def test_running_infos_are_asked_when_a_list_has_changed_and_now_and_then(
 
     # z left in the 4th round, which changes one list of three: x, y and z are asked of the first
     # broker that lists them. All 5 again 300 s after the first round; G's 3 since the 4th.
-    target = of_cluster(cluster, refresh=300 * SECOND)
+    target = of_cluster(cluster, running_infos_seconds=300)
     assert run(body, cluster.answers(), target) == [5, 0, 0, 3, 0, 2, 0, 0, 3]
 
 
@@ -528,7 +534,7 @@ def test_a_round_ends_even_where_every_answer_is_slow(cluster: RemoteCluster) ->
         rounds.replay.manners = dict.fromkeys(cluster.answers(), Manners(delay=0.3))
         return await rounds.next(), rounds.seconds
 
-    lines, seconds = run(body, cluster.answers(), of_cluster(cluster, longest=0.5))
+    lines, seconds = run(body, cluster.answers(), of_cluster(cluster, round_seconds=0.5))
     assert seconds < 0.5 + 2
     assert len(lists(lines)) == 6
     assert any("took longer than 0.5 s" in line.get("error_message", "") for line in lines)

@@ -84,7 +84,7 @@ def test_running_infos_are_asked_again_when_a_route_changes(cluster: RemoteClust
         return asked
 
     # The group of the topic alone, in the round that sees the change, and within a minute of it.
-    target = of_cluster(cluster, refresh=3_600 * 1_000_000)
+    target = of_cluster(cluster, running_infos_seconds=3_600)
     assert run(body, answers, target) == [{"G", "H"}, set(), {"G"}, set(), set()]
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow.fs as pafs
 import pytest
 
-from jobs.storage import disk, location
+from jobs import disk
+from jobs.storage import location
 from tests.faults.calls import Handler, Hook, Storage
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from jobs.collect.frames import FIXED, LANGUAGES, ROCKETMQ, Frame, FrameError, framed
+from jobs.collect.frames import FIXED, ROCKETMQ, Frame, FrameError, framed
 
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
@@ -19,7 +19,6 @@ def encode_binary(frame: Frame) -> bytes:
 
 
 def _header(frame: Frame) -> bytes:
-    language = frame.language if frame.language in LANGUAGES else "OTHER"
     remark = (frame.remark or "").encode()
     fields = b"".join(
         _SHORT.pack(len(name)) + name + _INT.pack(len(value)) + value
@@ -27,9 +26,7 @@ def _header(frame: Frame) -> bytes:
     )
     return b"".join(
         (
-            FIXED.pack(
-                frame.code, LANGUAGES.index(language), frame.version, frame.opaque, frame.flag
-            ),
+            FIXED.pack(frame.code, 0, frame.version, frame.opaque, frame.flag),
             _INT.pack(len(remark)) + remark,
             _INT.pack(len(fields)) + fields,
         )
