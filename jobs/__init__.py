@@ -20,9 +20,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobs.pipeline.frames import Frames, audit_frames, read_reports
-    from jobs.reports.read import report_rows
-    from jobs.settings import Settings, load_settings
+    from .pipeline.frames import Frames, audit_frames, read_reports
+    from .reports.read import report_rows
+    from .settings import Settings, load_settings
 
 #: That of the package; the zip of spark-submit has no other place for it.
 __version__ = "0.2.0"
@@ -53,7 +53,7 @@ def __getattr__(name: str) -> Any:
         try:
             return getattr(import_module(_HOMES[name]), name)
         except ModuleNotFoundError as error:
-            from jobs.environment import SPARK_PACKAGE  # noqa: PLC0415 - only where it is missing
+            from .environment import SPARK_PACKAGE  # noqa: PLC0415 - only where it is missing
 
             if error.name != SPARK_PACKAGE:
                 raise

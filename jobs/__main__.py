@@ -8,7 +8,7 @@ import sys
 def main() -> int:
     """Runs one command; returns the exit code. What it imports takes a good part of a second."""
     try:
-        from jobs.cli import main as run  # noqa: PLC0415 - whatever it takes is within the try
+        from .cli import main as run  # noqa: PLC0415 - whatever it takes is within the try
     except KeyboardInterrupt:
         return 130
     return run()

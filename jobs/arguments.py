@@ -15,18 +15,18 @@ from datetime import date
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeAlias
 
-from jobs import __version__
-from jobs.choices import (
+from . import __version__
+from .choices import (
     DEFAULT_SETTINGS,
     INCOMPLETE,
     LANGUAGES,
     SEVERITIES,
     STANDARD_OUTPUT,
 )
-from jobs.commands import EVERY_DAY, OTHERS, SUMMARIES, module_of
-from jobs.errors import SettingsError
-from jobs.output import write
-from jobs.text import visible
+from .commands import EVERY_DAY, OTHERS, SUMMARIES, module_of
+from .errors import SettingsError
+from .output import write
+from .text import visible
 
 #: What a command adds its options to, and what comes of them.
 Parser: TypeAlias = argparse.ArgumentParser

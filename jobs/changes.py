@@ -8,7 +8,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 
-from jobs.masking import is_masked, shows_secret
 from rebalance_core import (
     Change,
     ChangeError,
@@ -22,6 +21,8 @@ from rebalance_core import (
     unify_list,
     use_strategy,
 )
+
+from .masking import is_masked, shows_secret
 
 
 def parse_client(make: Callable[[str], Change]) -> Callable[[str], Change]:

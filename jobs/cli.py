@@ -19,16 +19,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from jobs.arguments import parse_arguments
-from jobs.commands import module_of
-from jobs.errors import AuditError
-from jobs.progress import complain
+from .arguments import parse_arguments
+from .commands import module_of
+from .errors import AuditError
+from .progress import complain
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code. --help and --version raise SystemExit."""
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow on its line
-        from jobs.commands.completion import complete
+        from .commands.completion import complete
 
         complete()
     try:
@@ -84,7 +84,7 @@ def _reported(arguments: Sequence[str] | None) -> int:
         if isinstance(error, AuditError):
             text, code = str(error), error.exit_code
         else:
-            from jobs.failures import is_of_the_machine, sentence_of
+            from .failures import is_of_the_machine, sentence_of
 
             text, code = sentence_of(error), 4
             if not verbose and not is_of_the_machine(error):
@@ -119,8 +119,8 @@ def _keep_stack() -> str:
     import tempfile
     import traceback
 
-    from jobs.failures import sentence_of
-    from jobs.secret_patterns import Secrets
+    from .failures import sentence_of
+    from .secret_patterns import Secrets
 
     try:
         with tempfile.NamedTemporaryFile(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.errors import ContractError
-from jobs.schemas import Table
+from .errors import ContractError
+from .schemas import Table
 
 
 def check_columns(table: Table, came: pa.Schema) -> None:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from jobs.errors import SparkError
-from jobs.failures import sentence_of_spark
+from .errors import SparkError
+from .failures import sentence_of_spark
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

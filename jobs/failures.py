@@ -13,7 +13,7 @@ import re
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
-from jobs.text import visible
+from .text import visible
 
 #: A message is one line that a person reads.
 _LONGEST = 500

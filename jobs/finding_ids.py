@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 
-from jobs.kinds import OF_ONE_CLIENT, STALLED
+from .kinds import OF_ONE_CLIENT, STALLED
 
 
 def finding_id(

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.instants import SECOND, Instant, to_datetime
-from jobs.schemas import BROKER_POLLS
-from jobs.text import iso
-from jobs.window import Window
 from rebalance_core.texts import Text, from_parts
+
+from .instants import SECOND, Instant, to_datetime
+from .schemas import BROKER_POLLS
+from .text import iso
+from .window import Window
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds

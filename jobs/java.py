@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from jobs.errors import JavaError
+from .errors import JavaError
 
 #: A JAVA_HOME whose java leaves out the one argument that the extra's Java does not know.
 _HOME_OF_THE_EXTRA = Path(__file__).parent / "jre"

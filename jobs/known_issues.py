@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from jobs import choices
-from jobs.kinds import FINDING_KINDS
-from jobs.settings import NamePattern, Section, checked, find_text, parse_toml, read_text
+from . import choices
+from .kinds import FINDING_KINDS
+from .settings import NamePattern, Section, checked, find_text, parse_toml, read_text
 
 DEFAULT_KNOWN_ISSUES = choices.DEFAULT_KNOWN_ISSUES
 

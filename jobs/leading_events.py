@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from jobs.kinds import EVENT_KINDS, GROUP_DEPLOYED, GROUP_SCALED
-from jobs.text import iso
 from rebalance_core.texts import Text, from_parts
+
+from .kinds import EVENT_KINDS, GROUP_DEPLOYED, GROUP_SCALED
+from .text import iso
 
 _KEY = "events"
 #: A summary has so many of them.

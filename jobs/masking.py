@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.secret_patterns import Secrets
 from rebalance_core.texts import Text
+
+from .secret_patterns import Secrets
 
 if TYPE_CHECKING:  # it takes 30 MiB, and a collector masks no column
     import pyarrow as pa

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from jobs.instants import SECOND, Instant
-from jobs.schemas import GROUP_TABLE
+from .instants import SECOND, Instant
+from .schemas import GROUP_TABLE
 
 #: A client sends a heartbeat every 30 s (``ClientConfig.heartbeatBrokerInterval``). A connection is
 #: heard while its last heartbeat is no older than three of them: two may be lost. Less than a

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-from jobs.choices import STANDARD_OUTPUT
-from jobs.errors import AuditError, InputError
-from jobs.failures import sentence_of
-from jobs.terminal import console_on, pager, show_in_pages
-from jobs.text import encodable, visible_lines
+from .choices import STANDARD_OUTPUT
+from .errors import AuditError, InputError
+from .failures import sentence_of
+from .terminal import console_on, pager, show_in_pages
+from .text import encodable, visible_lines
 
 
 def say(text: str) -> None:
@@ -75,7 +75,7 @@ class _StandardOutput:
 
 def output_at(path: str) -> Output:
     """The file of this name; ``-`` is standard output."""
-    from jobs.storage import Location  # noqa: PLC0415 - PyArrow, which a line of text needs not
+    from .storage import Location  # noqa: PLC0415 - PyArrow, which a line of text needs not
 
     return _StandardOutput() if path == STANDARD_OUTPUT else Location(path)
 
@@ -85,7 +85,7 @@ def text_file_at(path: str) -> Output:
 
     InputError where there is no such folder: nobody would read what is written to a new one.
     """
-    from jobs.storage import Location  # noqa: PLC0415 - as above
+    from .storage import Location  # noqa: PLC0415 - as above
 
     output = output_at(path)
     if isinstance(output, Location) and output.is_local and not Path(output.base).parent.is_dir():

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from jobs.secret_patterns import Secrets
-from jobs.terminal import console_on, moves
-from jobs.text import encodable, visible, visible_lines
+from .secret_patterns import Secrets
+from .terminal import console_on, moves
+from .text import encodable, visible, visible_lines
 
 if TYPE_CHECKING:
     from rich.table import Table

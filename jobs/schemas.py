@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.contents import DOUBTFUL_TOPICS, MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTIONS
+from .contents import DOUBTFUL_TOPICS, MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTIONS
 
 
 @dataclass(frozen=True)

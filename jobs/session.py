@@ -20,10 +20,10 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from jobs.environment import fitting_workers
-from jobs.errors import SparkError
-from jobs.failures import sentence_of_spark, was_stopped
-from jobs.java import check_java, find_java
+from .environment import fitting_workers
+from .errors import SparkError
+from .failures import sentence_of_spark, was_stopped
+from .java import check_java, find_java
 
 #: What the console command starts its session with; under spark-submit that is the cluster's
 #: business, and conf/spark-defaults.conf has what is advised.

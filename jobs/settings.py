@@ -33,14 +33,15 @@ from pydantic import (
     model_validator,
 )
 
-from jobs import choices
-from jobs.bounds import DEFAULT_BOUNDS, Bounds
-from jobs.errors import SettingsError
-from jobs.languages.language import ENGLISH, LANGUAGES
-from jobs.masking import Masking
-from jobs.text import visible
 from rebalance_core import AllocationError, make_strategy
 from rebalance_core.errors import nearest
+
+from . import choices
+from .bounds import DEFAULT_BOUNDS, Bounds
+from .errors import SettingsError
+from .languages.language import ENGLISH, LANGUAGES
+from .masking import Masking
+from .text import visible
 
 #: How an offset is written where there is no place to name, as in the clients' log patterns.
 _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")

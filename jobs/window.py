@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.schemas import CLIENT_STATES, Table
+from .schemas import CLIENT_STATES, Table
 
 #: The first and the last moment that there is.
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

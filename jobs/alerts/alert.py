@@ -8,9 +8,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from time import sleep
 
-from jobs.alerts.delivery import LONGEST_PAUSE, Attempts, DeliveryError
-from jobs.alerts.destinations import Ready, find_destination
-from jobs.alerts.message import (
+from rebalance_core.english import count
+
+from ..errors import AuditError
+from ..failures import sentence_of
+from ..languages.language import ENGLISH, Language
+from ..output import Output
+from ..reports.tables import PublishedTables
+from ..settings import Alerts, Destination
+from ..storage import Published, Reports
+from ..storage.lease import lease
+from .delivery import LONGEST_PAUSE, Attempts, DeliveryError
+from .destinations import Ready, find_destination
+from .message import (
     OTHERS,
     Digest,
     ids_of,
@@ -19,17 +29,8 @@ from jobs.alerts.message import (
     read_digest,
     resolved_places,
 )
-from jobs.alerts.metrics import metrics_text
-from jobs.alerts.note import NoteError, Notes
-from jobs.errors import AuditError
-from jobs.failures import sentence_of
-from jobs.languages.language import ENGLISH, Language
-from jobs.output import Output
-from jobs.reports.tables import PublishedTables
-from jobs.settings import Alerts, Destination
-from jobs.storage import Published, Reports
-from jobs.storage.lease import lease
-from rebalance_core.english import count
+from .metrics import metrics_text
+from .note import NoteError, Notes
 
 Say = Callable[[str], None]
 

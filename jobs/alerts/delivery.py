@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
-from jobs.errors import AuditError
+from ..errors import AuditError
 
 #: Seconds before a second attempt; each later one waits twice as long as the one before.
 _FIRST_PAUSE = 1.0

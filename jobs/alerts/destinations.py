@@ -16,20 +16,20 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jobs.alerts.delivery import Attempts, Refusal
-from jobs.alerts.message import Message
-from jobs.alerts.services.dingtalk import DINGTALK
-from jobs.alerts.services.feishu import FEISHU
-from jobs.alerts.services.json_document import JSON
-from jobs.alerts.services.mail import mail_of, send
-from jobs.alerts.services.pagerduty import PAGERDUTY
-from jobs.alerts.services.service import Access, Service
-from jobs.alerts.services.slack import SLACK
-from jobs.alerts.services.teams import TEAMS
-from jobs.alerts.services.wecom import WECOM
-from jobs.alerts.webhook import Request, post
-from jobs.errors import SettingsError
-from jobs.settings import Destination, Email, NamedDestination
+from ..errors import SettingsError
+from ..settings import Destination, Email, NamedDestination
+from .delivery import Attempts, Refusal
+from .message import Message
+from .services.dingtalk import DINGTALK
+from .services.feishu import FEISHU
+from .services.json_document import JSON
+from .services.mail import mail_of, send
+from .services.pagerduty import PAGERDUTY
+from .services.service import Access, Service
+from .services.slack import SLACK
+from .services.teams import TEAMS
+from .services.wecom import WECOM
+from .webhook import Request, post
 
 #: The environment variables that have the URL and the secret.
 WEBHOOK_VARIABLE = "REBALANCE_AUDIT_WEBHOOK"

@@ -13,17 +13,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import starmap
 
-from jobs.kinds import PERSISTENT, SEVERITIES
-from jobs.languages.language import ENGLISH, Language
-from jobs.leading_events import leading_events
-from jobs.reports.problems import Finding, Problem, find_problems
-from jobs.reports.tables import Place, Tables, anchor_of, place_of
-from jobs.settings import Alerts
-from jobs.storage import Published
-from jobs.text import in_utc, of_the_time, visible
 from rebalance_core.english import count, joined
 from rebalance_core.findings import AUDITED
 from rebalance_core.texts import Text
+
+from ..kinds import PERSISTENT, SEVERITIES
+from ..languages.language import ENGLISH, Language
+from ..leading_events import leading_events
+from ..reports.problems import Finding, Problem, find_problems
+from ..reports.tables import Place, Tables, anchor_of, place_of
+from ..settings import Alerts
+from ..storage import Published
+from ..text import in_utc, of_the_time, visible
 
 #: In place of a group and topic: all that a message leaves out.
 OTHERS = Place("", "", "")

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from jobs import __version__
-from jobs.alerts.message import Digest
-from jobs.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
-from jobs.reports.problems import Finding
-from jobs.reports.tables import Tables
-from jobs.text import visible
+from .. import __version__
+from ..kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
+from ..reports.problems import Finding
+from ..reports.tables import Tables
+from ..text import visible
+from .message import Digest
 
 _PERSISTENCES = (PERSISTENT, TRANSIENT)
 _STATUSES = ("NEW", "PERSISTING", "NONE")

@@ -17,9 +17,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from jobs.errors import AuditError
-from jobs.reports.tables import Place
-from jobs.storage import Location, Published, Reports
+from ..errors import AuditError
+from ..reports.tables import Place
+from ..storage import Location, Published, Reports
 
 
 class NoteError(AuditError):

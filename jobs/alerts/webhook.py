@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from email.message import Message as Headers
 from typing import IO, Any
 
-from jobs.alerts.delivery import Refusal, within
+from .delivery import Refusal, within
 
 #: Nobody answers more to a message; the rest is not read.
 _LONGEST_ANSWER = 64 << 10

@@ -20,12 +20,12 @@ from ssl import SSLCertVerificationError
 from threading import Thread
 from typing import Any, NamedTuple
 
-from jobs.collect.frames import Frame, FrameError, encode, read_frame
-from jobs.collect.metrics import Figures
-from jobs.collect.options import Cluster, CollectOptions, split_address
-from jobs.collect.questions import Question, RequestCode
-from jobs.collect.signature import Account
-from jobs.instants import Instant
+from ..instants import Instant
+from .frames import Frame, FrameError, encode, read_frame
+from .metrics import Figures
+from .options import Cluster, CollectOptions, split_address
+from .questions import Question, RequestCode
+from .signature import Account
 
 #: In place of a response code, for what no server answers: RocketMQ has no codes below 0.
 NO_ANSWER = -1

@@ -10,16 +10,16 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.collect.client import RemotingClient
-from jobs.collect.files import DumpFolder
-from jobs.collect.metrics import Figures, metrics_text
-from jobs.collect.options import CollectOptions
-from jobs.collect.rounds import Round
-from jobs.collect.signature import ACCESS_KEY, SECRET_KEY, find_account
-from jobs.errors import AuditError, SettingsError
-from jobs.instants import SECOND, Instant, to_datetime
-from jobs.output import Output, text_file_at
-from jobs.text import iso, visible
+from ..errors import AuditError, SettingsError
+from ..instants import SECOND, Instant, to_datetime
+from ..output import Output, text_file_at
+from ..text import iso, visible
+from .client import RemotingClient
+from .files import DumpFolder
+from .metrics import Figures, metrics_text
+from .options import CollectOptions
+from .rounds import Round
+from .signature import ACCESS_KEY, SECRET_KEY, find_account
 
 #: So many troubles of a round are shown; the metrics count all.
 _MOST_TROUBLES = 5

@@ -19,10 +19,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from jobs import disk
-from jobs.collect.memory import Memory
-from jobs.errors import AuditError
-from jobs.instants import Instant, to_datetime
+from .. import disk
+from ..errors import AuditError
+from ..instants import Instant, to_datetime
+from .memory import Memory
 
 #: Begins with a dot: neither Spark nor the audit looks into it.
 _HIDDEN = ".collect"

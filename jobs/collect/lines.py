@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any
 
-from jobs.collect.client import EXPECTED, NOT_UNDERSTOOD, OK, Answer, RemotingClient
-from jobs.collect.memory import Broker
-from jobs.collect.questions import Question
-from jobs.instants import Instant, to_datetime
-from jobs.text import iso
+from ..instants import Instant, to_datetime
+from ..text import iso
+from .client import EXPECTED, NOT_UNDERSTOOD, OK, Answer, RemotingClient
+from .memory import Broker
+from .questions import Question
 
 #: What an answer without an account says (``AclException``; ACL 2.0: NO_PERMISSION).
 _NO_PERMISSION, _ACL = 16, "AclException"

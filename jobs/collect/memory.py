@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from jobs.instants import SECOND, Instant
+from ..instants import SECOND, Instant
 
 #: What was not seen for so long is forgotten.
 KEPT: Instant = 3600 * SECOND

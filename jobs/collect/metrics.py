@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
-from jobs.text import visible
+from ..text import visible
 
 _MOST_LABELS = 2_000
 _PREFIX = "rebalance_audit_collect_"

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
-from jobs.errors import SettingsError
-from jobs.settings import NamePattern, Number, Section, WholeNumber, checked, parse_toml, read_text
+from ..errors import SettingsError
+from ..settings import NamePattern, Number, Section, WholeNumber, checked, parse_toml, read_text
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable
 from sys import getsizeof
 from typing import Any, NamedTuple
 
-from jobs.bounds import DEFAULT_BOUNDS
-from jobs.collect.client import Answer
-from jobs.collect.memory import Broker
-from jobs.collect.questions import RequestCode
-from jobs.dumps.parsing import parse_body, parse_json, without_half_pairs
+from ..bounds import DEFAULT_BOUNDS
+from ..dumps.parsing import parse_body, parse_json, without_half_pairs
+from .client import Answer
+from .memory import Broker
+from .questions import RequestCode
 
 #: ``Validators.CHARACTER_MAX_LENGTH`` and ``TOPIC_MAX_LENGTH`` of 5.x; brokers make the retry topic
 #: of a group whatever its length.

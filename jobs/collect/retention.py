@@ -7,10 +7,11 @@ from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
-from jobs.errors import InputError
-from jobs.failures import sentence_of
-from jobs.storage.retention import Pruned, Retention
 from rebalance_core.english import names
+
+from ..errors import InputError
+from ..failures import sentence_of
+from ..storage.retention import Pruned, Retention
 
 _WHAT = "days of dumps"
 #: See ``DumpFolder.path``.

@@ -28,17 +28,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from jobs.collect import questions
-from jobs.collect.client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
-from jobs.collect.lines import Lines
-from jobs.collect.memory import Broker, GroupMemory, Memory
-from jobs.collect.options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
-from jobs.collect.questions import EARLY, LATER, Question, RequestCode
-from jobs.collect.reading import Listed, Named
-from jobs.collect.shares import Shares, Walk
-from jobs.collect.turns import NOT_SUPPORTED, Then, Turns
-from jobs.instants import SECOND, Instant
 from rebalance_core.errors import near_names, nearest
+
+from ..instants import SECOND, Instant
+from . import questions
+from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
+from .lines import Lines
+from .memory import Broker, GroupMemory, Memory
+from .options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
+from .questions import EARLY, LATER, Question, RequestCode
+from .reading import Listed, Named
+from .shares import Shares, Walk
+from .turns import NOT_SUPPORTED, Then, Turns
 
 #: So many names that are not wanted are kept, for the error about one that is not there.
 _MOST_OTHERS = 1_000

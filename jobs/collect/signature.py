@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.errors import SettingsError
+from ..errors import SettingsError
 
 #: The environment variables of the account.
 ACCESS_KEY = "REBALANCE_AUDIT_ACCESS_KEY"

@@ -24,13 +24,13 @@ from itertools import count
 from time import thread_time
 from typing import Any
 
-from jobs.collect import reading
-from jobs.collect.client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
-from jobs.collect.lines import Lines
-from jobs.collect.memory import Memory
-from jobs.collect.questions import EARLY, LAST, LATER, Question, RequestCode
-from jobs.collect.shares import Walk
-from jobs.instants import Instant
+from ..instants import Instant
+from . import reading
+from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
+from .lines import Lines
+from .memory import Memory
+from .questions import EARLY, LAST, LATER, Question, RequestCode
+from .shares import Walk
 
 #: After so many questions the others get each fourth turn: the groups may be made up.
 _MANY = 500

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.arguments import DATE, LANGUAGE, REPORTS, SETTINGS, Options, Parser, add_options
+from ..arguments import DATE, LANGUAGE, REPORTS, SETTINGS, Options, Parser, add_options
 
 EXAMPLE = "alert --reports out/reports --metrics rebalance.prom --webhook"
 DETAIL = """
@@ -25,12 +25,12 @@ def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
     import os
 
-    from jobs.alerts.alert import Sender, alert
-    from jobs.commands.clock import now
-    from jobs.commands.common import reports_of, say_beside, settings_of
-    from jobs.languages.language import language
-    from jobs.output import text_file_at
-    from jobs.progress import complain
+    from ..alerts.alert import Sender, alert
+    from ..languages.language import language
+    from ..output import text_file_at
+    from ..progress import complain
+    from .clock import now
+    from .common import reports_of, say_beside, settings_of
 
     settings = settings_of(args)
     reports = reports_of(args, settings)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.arguments import FAIL_ON, Parser, add_options
-from jobs.commands.engines import WINDOW, add_engine, run_batch
+from ..arguments import FAIL_ON, Parser, add_options
+from .engines import WINDOW, add_engine, run_batch
 
 EXAMPLE = "audit --snapshots lake/snapshots --reports lake/reports --date 2026-11-20"
 

@@ -8,10 +8,44 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
-from jobs.arguments import Options
-from jobs.choices import INCOMPLETE, LAST_RUN, SPARK
-from jobs.commands.clock import now
-from jobs.commands.common import (
+from rebalance_core.english import agreeing, count
+
+from ..arguments import Options
+from ..choices import INCOMPLETE, LAST_RUN, SPARK
+from ..dumps.files import local_bytes
+from ..engines.engine import Engine
+from ..errors import AuditError, InputError, QuarantineError, SettingsError
+from ..failures import sentence_of
+from ..incomplete import sentences_of
+from ..kinds import QUEUE_FINDINGS
+from ..known_issues import find_known_issues, load_known_issues
+from ..leading_events import leading_events
+from ..output import say
+from ..pipeline.audit import audit
+from ..pipeline.engine import check_input, choose_engine, open_engine
+from ..pipeline.ingest import ingest
+from ..pipeline.ingested import Ingested
+from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
+from ..pipeline.steps import steps_of
+from ..progress import Progress, complain
+from ..publish.run import Run, Task
+from ..reports.commands import option
+from ..reports.ending import ending_lines
+from ..reports.problems import find_problems
+from ..reports.tables import PublishedTables
+from ..settings import SEVERITIES, Settings
+from ..storage import (
+    Location,
+    Published,
+    Reports,
+    SnapshotWriter,
+    new_run_id,
+)
+from ..storage.retention import Retention, prune_reports
+from ..text import visible
+from ..window import Window
+from .clock import now
+from .common import (
     folder_of_reports,
     future,
     remember_run,
@@ -19,39 +53,6 @@ from jobs.commands.common import (
     text_width,
     time_of,
 )
-from jobs.dumps.files import local_bytes
-from jobs.engines.engine import Engine
-from jobs.errors import AuditError, InputError, QuarantineError, SettingsError
-from jobs.failures import sentence_of
-from jobs.incomplete import sentences_of
-from jobs.kinds import QUEUE_FINDINGS
-from jobs.known_issues import find_known_issues, load_known_issues
-from jobs.leading_events import leading_events
-from jobs.output import say
-from jobs.pipeline.audit import audit
-from jobs.pipeline.engine import check_input, choose_engine, open_engine
-from jobs.pipeline.ingest import ingest
-from jobs.pipeline.ingested import Ingested
-from jobs.pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
-from jobs.pipeline.steps import steps_of
-from jobs.progress import Progress, complain
-from jobs.publish.run import Run, Task
-from jobs.reports.commands import option
-from jobs.reports.ending import ending_lines
-from jobs.reports.problems import find_problems
-from jobs.reports.tables import PublishedTables
-from jobs.settings import SEVERITIES, Settings
-from jobs.storage import (
-    Location,
-    Published,
-    Reports,
-    SnapshotWriter,
-    new_run_id,
-)
-from jobs.storage.retention import Retention, prune_reports
-from jobs.text import visible
-from jobs.window import Window
-from rebalance_core.english import agreeing, count
 
 #: So many sentences on what is missing are shown after a run.
 _MOST_MISSING = 5

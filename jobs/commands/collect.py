@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Options, Parser, add_options
-from jobs.commands.servers import SERVERS, collect_from, duration
+from ..arguments import Options, Parser, add_options
+from .servers import SERVERS, collect_from, duration
 
 EXAMPLE = "collect --namesrv 10.0.0.1:9876 --namesrv 10.0.0.2:9876 --dumps dumps/ --every 60"
 DETAIL = """

@@ -10,13 +10,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jobs.arguments import Options
-from jobs.choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
-from jobs.commands.clock import now
-from jobs.errors import SettingsError
-from jobs.output import say
-from jobs.progress import Progress
-from jobs.settings import (
+from ..arguments import Options
+from ..choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
+from ..errors import SettingsError
+from ..output import say
+from ..progress import Progress
+from ..settings import (
     Settings,
     find_settings,
     load_settings,
@@ -24,9 +23,10 @@ from jobs.settings import (
     variable_of,
     variables_of,
 )
-from jobs.storage import Location, Reports
-from jobs.terminal import console_on, is_terminal
-from jobs.window import future_after
+from ..storage import Location, Reports
+from ..terminal import console_on, is_terminal
+from ..window import future_after
+from .clock import now
 
 #: Columns of a text in a file, and those that one on a terminal has at least and at most.
 _ON_PAPER, _NARROWEST, _WIDEST = 100, 40, 140

@@ -15,12 +15,12 @@ from argcomplete import autocomplete
 from argcomplete.completers import BaseCompleter, DirectoriesCompleter, FilesCompleter
 from argcomplete.shell_integration import shellcode
 
-from jobs.arguments import Options, Parser, build_parser
-from jobs.errors import AuditError
-from jobs.output import give
+from ..arguments import Options, Parser, build_parser
+from ..errors import AuditError
+from ..output import give
 
 if TYPE_CHECKING:
-    from jobs.storage import Reports
+    from ..storage import Reports
 
 EXAMPLE = "completion bash > ~/.local/share/bash-completion/completions/rebalance-audit"
 DETAIL = """
@@ -83,14 +83,14 @@ _FILES: Mapping[Any, BaseCompleter] = {
 
 
 def _tables(_prefix: str, _args: Any) -> Iterable[str]:
-    from jobs.schemas import QUARANTINE, REPORT_TABLES
+    from ..schemas import QUARANTINE, REPORT_TABLES
 
     return ["summary", *(table.name for table in REPORT_TABLES), QUARANTINE.name]
 
 
 def _columns(prefix: str, args: Any) -> Iterable[str]:
     """The columns of the table that are not there yet, behind those that are."""
-    from jobs.schemas import QUARANTINE, REPORT_TABLES
+    from ..schemas import QUARANTINE, REPORT_TABLES
 
     before, comma, _ = prefix.rpartition(",")
     named = before.split(",")
@@ -100,7 +100,7 @@ def _columns(prefix: str, args: Any) -> Iterable[str]:
 
 
 def _reports(args: Any) -> Reports:
-    from jobs.commands.common import read_settings, reports_of
+    from .common import read_settings, reports_of
 
     settings = read_settings(args)
     # A command that reads no reports has groups and topics all the same.
@@ -114,7 +114,7 @@ def _dates(_prefix: str, args: Any) -> Iterable[str]:
 
 def _of_health(column: str) -> _Names:
     def names(_prefix: str, args: Any) -> Iterable[str]:
-        from jobs.reports.show import read_table
+        from ..reports.show import read_table
 
         reports = _reports(args)
         published = reports.resolve(getattr(args, "date", None))
@@ -126,7 +126,7 @@ def _of_health(column: str) -> _Names:
 
 
 def _settings(_prefix: str, _args: Any) -> Iterable[str]:
-    from jobs.settings import Settings, names_of
+    from ..settings import Settings, names_of
 
     return [f"{name}=" for name in names_of(Settings)]
 

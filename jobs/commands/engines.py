@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jobs.arguments import SETTINGS, Options, Parser, UsageError, add_options
-from jobs.choices import AUTO, DEFAULT_KNOWN_ISSUES, LAST_RUN, LOCAL, SPARK
+from ..arguments import SETTINGS, Options, Parser, UsageError, add_options
+from ..choices import AUTO, DEFAULT_KNOWN_ISSUES, LAST_RUN, LOCAL, SPARK
 
 DUMPS = """
     --dumps PATH...  JSON Lines, plain or .gz: files, folders, globs
@@ -57,7 +57,7 @@ def _master(text: str) -> str:
 
 def run_batch(args: Options) -> int:
     """Ingests, audits, or both; returns the exit code."""
-    from jobs.commands.batch import Batch
-    from jobs.commands.common import settings_of
+    from .batch import Batch
+    from .common import settings_of
 
     return Batch.of(args, settings_of(args)).run()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Options, Parser
-from jobs.commands.question import add_question, moments_of, say_when
+from ..arguments import Options, Parser
+from .question import add_question, moments_of, say_when
 
 EXAMPLE = "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z"
 
@@ -15,9 +15,9 @@ def add_arguments(command: Parser) -> None:
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    from jobs.commands.common import settings_of, text_width
-    from jobs.output import say
-    from jobs.pipeline.explain import explain_moment
+    from ..output import say
+    from ..pipeline.explain import explain_moment
+    from .common import settings_of, text_width
 
     settings = settings_of(args)
     moments = moments_of(args, settings)

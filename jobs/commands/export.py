@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.arguments import DATE, REPORTS, SETTINGS, Options, Parser, add_options
+from ..arguments import DATE, REPORTS, SETTINGS, Options, Parser, add_options
 
 EXAMPLE = "export --reports out/reports --delta lake/audit"
 DETAIL = """
@@ -25,17 +25,18 @@ def add_arguments(command: Parser) -> None:
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    from jobs.commands.common import folder_of_reports, reports_of, settings_of
-    from jobs.errors import AuditError, DamagedError, SettingsError
-    from jobs.output import say
-    from jobs.progress import complain
-    from jobs.storage import Location
     from rebalance_core.english import count
 
+    from ..errors import AuditError, DamagedError, SettingsError
+    from ..output import say
+    from ..progress import complain
+    from ..storage import Location
+    from .common import folder_of_reports, reports_of, settings_of
+
     settings = settings_of(args)
-    from jobs.lakes.delta import DeltaLake
-    from jobs.lakes.export import export
-    from jobs.lakes.iceberg import IcebergLake
+    from ..lakes.delta import DeltaLake
+    from ..lakes.export import export
+    from ..lakes.iceberg import IcebergLake
 
     folder = folder_of_reports(args, settings)
     if args.delta and folder.holds(Location(args.delta)):

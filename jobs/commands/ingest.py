@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.arguments import Parser, add_options
-from jobs.commands.engines import DUMPS, add_engine, run_batch
+from ..arguments import Parser, add_options
+from .engines import DUMPS, add_engine, run_batch
 
 EXAMPLE = "ingest --dumps dumps/2026-11-20/ --snapshots lake/snapshots"
 

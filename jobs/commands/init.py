@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from jobs.arguments import Options, Parser, add_options
-from jobs.choices import DEFAULT_SETTINGS, WEBHOOK_SERVICES
-from jobs.errors import SettingsError
-from jobs.output import say
-from jobs.terminal import ask, is_terminal
-from jobs.text import shell_word
+from ..arguments import Options, Parser, add_options
+from ..choices import DEFAULT_SETTINGS, WEBHOOK_SERVICES
+from ..errors import SettingsError
+from ..output import say
+from ..terminal import ask, is_terminal
+from ..text import shell_word
 
 EXAMPLE = "init --namesrv 10.0.0.1:9876 --output /data/audit --messages SLACK --schedule cron"
 DETAIL = """
@@ -57,7 +57,7 @@ def add_arguments(command: Parser) -> None:
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    from jobs.settings import Settings, checked, parse_toml
+    from ..settings import Settings, checked, parse_toml
 
     _ask_what_is_missing(args)
     settings = Path(args.settings or DEFAULT_SETTINGS)
@@ -99,7 +99,7 @@ def _ask_what_is_missing(args: Options) -> None:
 
 def _given(args: Options, settings: Path) -> dict[str, str | list[str]]:
     """By name in the templates the value that goes there: those of settings, and a crontab's."""
-    from jobs.collect.options import namesrvs_of
+    from ..collect.options import namesrvs_of
 
     output = _absolute(args.output)
     dumps = _absolute(args.dumps) if args.dumps else f"{output}/dumps"
@@ -128,7 +128,7 @@ def _absolute(path: str) -> str:
 
 def _filled(template: str, given: Mapping[str, str | list[str]]) -> str:
     """A template with the values in the place of its examples, which may be in a comment."""
-    from jobs.settings import shipped_text
+    from ..settings import shipped_text
 
     found = shipped_text(Path(template))
     if found is None:

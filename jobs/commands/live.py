@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.arguments import (
+from ..arguments import (
     FAIL_ON,
     LANGUAGE,
     SETTINGS,
@@ -13,11 +13,11 @@ from jobs.arguments import (
     add_options,
     parse_arguments,
 )
-from jobs.choices import LOCAL
-from jobs.commands.servers import SERVERS, collect_from, duration
+from ..choices import LOCAL
+from .servers import SERVERS, collect_from, duration
 
 if TYPE_CHECKING:
-    from jobs.settings import Settings
+    from ..settings import Settings
 
 EXAMPLE = "live --namesrv 10.0.0.1:9876"
 DETAIL = """
@@ -45,9 +45,9 @@ def run(args: Options) -> int:
     """Collects and audits, at once and again; returns the exit code."""
     import time
 
-    from jobs.commands.clock import now
-    from jobs.commands.common import settings_of
-    from jobs.output import say
+    from ..output import say
+    from .clock import now
+    from .common import settings_of
 
     settings = settings_of(args)
     place = f"{args.output or _OUTPUT}/{now():%Y%m%dT%H%M%S.%fZ}"
@@ -76,8 +76,8 @@ def run(args: Options) -> int:
 
 def _judge(args: Options, settings: Settings, place: str) -> int:
     """Audits the dumps of a place and writes the page; returns the exit code."""
-    from jobs.commands.batch import Batch
-    from jobs.commands.report import write_page
+    from .batch import Batch
+    from .report import write_page
 
     # What one odd member sends must not take the page away, which says what was not understood.
     settings = settings.model_copy(update={"allowed_quarantine_share": 1.0})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jobs.arguments import SETTINGS, Options, Parser, UsageError, add_options
+from ..arguments import SETTINGS, Options, Parser, UsageError, add_options
 
 EXAMPLE = "prune --keep 90d --reports out/reports --dry-run"
 DETAIL = """
@@ -38,14 +38,14 @@ def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
     from pathlib import Path
 
-    from jobs.collect.retention import prune_dumps
-    from jobs.commands.clock import now
-    from jobs.commands.common import folder_of_reports, settings_of
-    from jobs.errors import AuditError, InputError, SettingsError
-    from jobs.output import say
-    from jobs.progress import complain
-    from jobs.storage import Location, Reports, new_run_id
-    from jobs.storage.retention import Pruned, Retention, prune_reports, prune_snapshots
+    from ..collect.retention import prune_dumps
+    from ..errors import AuditError, InputError, SettingsError
+    from ..output import say
+    from ..progress import complain
+    from ..storage import Location, Reports, new_run_id
+    from ..storage.retention import Pruned, Retention, prune_reports, prune_snapshots
+    from .clock import now
+    from .common import folder_of_reports, settings_of
 
     def there(folder: Location) -> Location:
         if not folder.is_folder():

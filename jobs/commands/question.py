@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jobs.arguments import LANGUAGE, SETTINGS, Options, Parser, add_options
+from ..arguments import LANGUAGE, SETTINGS, Options, Parser, add_options
 
 if TYPE_CHECKING:
-    from jobs.judge.moment import Moment
-    from jobs.settings import Settings
+    from ..judge.moment import Moment
+    from ..settings import Settings
 
 
 def add_question(command: Parser, topic: str) -> None:
@@ -28,9 +28,9 @@ def add_question(command: Parser, topic: str) -> None:
 
 def moments_of(args: Options, settings: Settings) -> list[Moment]:
     """The moments that are asked about: of each topic one."""
-    from jobs.commands.common import time_of
-    from jobs.pipeline.moments import Question, moments_of_dumps, moments_of_tables
-    from jobs.storage import Location
+    from ..pipeline.moments import Question, moments_of_dumps, moments_of_tables
+    from ..storage import Location
+    from .common import time_of
 
     question = Question(args.group, args.topic, time_of("--at", args.at), args.cluster)
     if args.dumps:
@@ -40,9 +40,9 @@ def moments_of(args: Options, settings: Settings) -> list[Moment]:
 
 def say_when(args: Options, moments: Sequence[Moment]) -> None:
     """On standard error: when the data is, and when a fault was that is not at the moment."""
-    from jobs.instants import to_datetime
-    from jobs.progress import Progress
-    from jobs.text import iso
+    from ..instants import to_datetime
+    from ..progress import Progress
+    from ..text import iso
 
     moment = moments[0]
     if moment.snapshots is None:

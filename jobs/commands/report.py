@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.arguments import (
+from ..arguments import (
     DATE,
     LANGUAGE,
     REPORTS,
@@ -17,7 +17,7 @@ from jobs.arguments import (
 )
 
 if TYPE_CHECKING:
-    from jobs.settings import Settings
+    from ..settings import Settings
 
 EXAMPLE = "report --reports out/reports --date 2026-11-20"
 DETAIL = """
@@ -50,7 +50,7 @@ def _nights(text: str) -> int:
 
 def run(args: Options) -> int:
     """Writes the report or the site; returns the exit code."""
-    from jobs.commands.common import settings_of
+    from .common import settings_of
 
     settings = settings_of(args)
     if args.nights is None:
@@ -62,9 +62,9 @@ def run(args: Options) -> int:
 
 def write_page(args: Options, settings: Settings) -> None:
     """Writes the page, or the ticket, of one date."""
-    from jobs.commands.common import reports_of, say_beside
-    from jobs.languages.language import language
-    from jobs.rendering.write import Look, write_report
+    from ..languages.language import language
+    from ..rendering.write import Look, write_report
+    from .common import reports_of, say_beside
 
     look = Look(args.top, settings.paths.finding_pages, language(settings.language))
     reports = reports_of(args, settings)
@@ -77,15 +77,16 @@ def write_page(args: Options, settings: Settings) -> None:
 
 
 def _write_site(args: Options, settings: Settings) -> None:
-    from jobs.choices import STANDARD_OUTPUT
-    from jobs.commands.common import reports_of
-    from jobs.errors import AuditError, SettingsError
-    from jobs.languages.language import language
-    from jobs.output import say
-    from jobs.progress import complain
-    from jobs.rendering.site import write_site
-    from jobs.rendering.write import Look
     from rebalance_core.english import count
+
+    from ..choices import STANDARD_OUTPUT
+    from ..errors import AuditError, SettingsError
+    from ..languages.language import language
+    from ..output import say
+    from ..progress import complain
+    from ..rendering.site import write_site
+    from ..rendering.write import Look
+    from .common import reports_of
 
     if args.output == STANDARD_OUTPUT or args.format != "html":
         raise SettingsError("expected a folder and --format html with --nights: a site has pages")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.arguments import FAIL_ON, Parser, add_options
-from jobs.commands.engines import DUMPS, WINDOW, add_engine, run_batch
+from ..arguments import FAIL_ON, Parser, add_options
+from .engines import DUMPS, WINDOW, add_engine, run_batch
 
 EXAMPLE = "run --dumps 'dumps/2026-11-20/*.jsonl.gz' --output out/"
 

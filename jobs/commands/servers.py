@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs.arguments import Options, UsageError
+from ..arguments import Options, UsageError
 
 #: The servers, how they are asked, and of what.
 SERVERS = """
@@ -25,7 +25,7 @@ SERVERS = """
 
 def duration(text: str) -> float:
     """Seconds, as 60, 5m or 24h say."""
-    from jobs.collect.options import seconds_of
+    from ..collect.options import seconds_of
 
     try:
         return seconds_of(text)
@@ -38,11 +38,11 @@ def collect_from(args: Options, given: dict[str, Any]) -> None:
     import asyncio
     import os
 
-    from jobs.collect.collector import collect
-    from jobs.collect.options import load_options
-    from jobs.commands.clock import now
-    from jobs.instants import to_instant
-    from jobs.progress import Progress, complain
+    from ..collect.collector import collect
+    from ..collect.options import load_options
+    from ..instants import to_instant
+    from ..progress import Progress, complain
+    from .clock import now
 
     asked = {"timeout_seconds": args.timeout, "parallel": args.parallel, "rate": args.rate}
     cluster = {

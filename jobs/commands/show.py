@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from jobs.arguments import DATE, REPORTS, SETTINGS, Options, Parser, UsageError, add_options
+from ..arguments import DATE, REPORTS, SETTINGS, Options, Parser, UsageError, add_options
 
 EXAMPLE = "show orphaned_queues --reports out/reports --group G_ORDER"
 
@@ -36,10 +36,9 @@ def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
     import sys
 
-    from jobs.commands.common import reports_of, settings_of
-    from jobs.output import write_in_pages
-    from jobs.progress import Progress, complain
-    from jobs.reports.show import (
+    from ..output import write_in_pages
+    from ..progress import Progress, complain
+    from ..reports.show import (
         columns_that_matter,
         format_data,
         format_table,
@@ -49,8 +48,9 @@ def run(args: Options) -> int:
         why_no_rows,
         worst_first,
     )
-    from jobs.storage import Published
-    from jobs.text import json_text
+    from ..storage import Published
+    from ..text import json_text
+    from .common import reports_of, settings_of
 
     settings = settings_of(args)
     reports = reports_of(args, settings)
@@ -92,9 +92,9 @@ def _give_lines(lines: Iterable[str], args: Options) -> None:
     """Writes data; in pages on a terminal, where it is to be read by a person."""
     import sys
 
-    from jobs.output import give, write_in_pages
-    from jobs.terminal import is_terminal
-    from jobs.text import visible
+    from ..output import give, write_in_pages
+    from ..terminal import is_terminal
+    from ..text import visible
 
     if is_terminal(sys.stdout):
         # A line feed within a cell is no end of a line.

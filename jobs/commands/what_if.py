@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jobs.arguments import Options, Parser, UsageError, add_options
-from jobs.commands.question import add_question, moments_of, say_when
+from ..arguments import Options, Parser, UsageError, add_options
+from .question import add_question, moments_of, say_when
 
 if TYPE_CHECKING:
     from rebalance_core import Change
@@ -58,9 +58,10 @@ def _change_of(option: str) -> Callable[[str], Change]:
     """Reads the value of an option as its change."""
 
     def parsed(text: str) -> Change:
-        from jobs.changes import CHANGES
-        from jobs.text import visible
         from rebalance_core import AllocationError, ChangeError
+
+        from ..changes import CHANGES
+        from ..text import visible
 
         try:
             return CHANGES[option](text)
@@ -74,12 +75,13 @@ def _change_of(option: str) -> Callable[[str], Change]:
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    from jobs.commands.common import settings_of, text_width
-    from jobs.errors import SettingsError
-    from jobs.output import give, say
-    from jobs.pipeline.explain import predict_moments
-    from jobs.text import json_text, visible
     from rebalance_core import ChangeError, separate_ids, subscribe_all
+
+    from ..errors import SettingsError
+    from ..output import give, say
+    from ..pipeline.explain import predict_moments
+    from ..text import json_text, visible
+    from .common import settings_of, text_width
 
     without_value = {"--separate-ids": separate_ids(), "--subscribe-all": subscribe_all()}
     settings = settings_of(args)

@@ -19,9 +19,9 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from jobs.dumps.queue_maps import Queue, parse_message_queue
-from jobs.dumps.statement import LogLine
-from jobs.instants import Instant, to_instant
+from ..instants import Instant, to_instant
+from .queue_maps import Queue, parse_message_queue
+from .statement import LogLine
 
 _MARKER = "rebalanced result changed."
 _TIME = re.compile(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})[.,]([0-9]{3})")

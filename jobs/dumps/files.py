@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
-from jobs.dumps.on_disk import files_on_disk
-from jobs.engines.engine import MOST_BYTES, Slice
-from jobs.errors import InputError
+from ..engines.engine import MOST_BYTES, Slice
+from ..errors import InputError
+from .on_disk import files_on_disk
 
 _URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")
 #: Bytes of text for a byte of an archive: lines that repeat themselves compress to a 27th.

@@ -13,9 +13,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from glob import glob
 
-from jobs.errors import InputError
-from jobs.storage.location import local_path
-from jobs.text import visible
+from ..errors import InputError
+from ..storage.location import local_path
+from ..text import visible
 
 
 def files_on_disk(paths: Sequence[str]) -> list[tuple[str, int]]:

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from jobs.dumps import fastjson
-from jobs.dumps.fastjson import MAX_DEPTH, Entries, finite
+from . import fastjson
+from .fastjson import MAX_DEPTH, Entries, finite
 
 #: Quoting inside a string cannot go unseen: the quote ends the string, and a digit or a brace after
 #: a string is no JSON, so that the text goes to ``fastjson`` as it came.

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias, TypeGuard
 
-from jobs.dumps.fastjson import FastjsonError
-from jobs.dumps.parsing import parse_body
+from .fastjson import FastjsonError
+from .parsing import parse_body
 
 #: Topic, broker name, queue id.
 Queue: TypeAlias = tuple[str, str, int]

@@ -17,17 +17,18 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from jobs.bounds import Bounds
-from jobs.dumps.files import file_uri
-from jobs.dumps.statement import CLIENT_LOG, TOPIC_ROUTE, Log, LogLine, Statement, log_of
-from jobs.dumps.statements import Reader, Refused, as_quarantined, too_long
-from jobs.dumps.times import PlausibleTimes, day_of
-from jobs.dumps.unpacking import Archive, Line, Lines
-from jobs.engines.engine import Slice
-from jobs.instants import Instant
-from jobs.pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
-from jobs.schemas import QUARANTINE
 from rebalance_core.texts import Text
+
+from ..bounds import Bounds
+from ..engines.engine import Slice
+from ..instants import Instant
+from ..pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
+from ..schemas import QUARANTINE
+from .files import file_uri
+from .statement import CLIENT_LOG, TOPIC_ROUTE, Log, LogLine, Statement, log_of
+from .statements import Reader, Refused, as_quarantined, too_long
+from .times import PlausibleTimes, day_of
+from .unpacking import Archive, Line, Lines
 
 #: Kinds of pieces.
 STATEMENTS, COUNTS = "statements", "counts"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jobs.dumps.parsing import parse_json
+from .parsing import parse_json
 
 _COLLECTED_AT, _SNAPSHOT_TIME = b'"collected_at"', b'"snapshot_time"'
 

@@ -13,11 +13,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jobs.bounds import DEFAULT_BOUNDS, Bounds, beyond
-from jobs.dumps.memory import ENTRY_BYTES, Memory
-from jobs.dumps.parsing import parse_json
-from jobs.dumps.repeated import Timeless, without_times
-from jobs.dumps.statement import (
+from ..bounds import DEFAULT_BOUNDS, Bounds, beyond
+from ..instants import SECOND, Instant, in_calendar, to_instant
+from .memory import ENTRY_BYTES, Memory
+from .parsing import parse_json
+from .repeated import Timeless, without_times
+from .statement import (
     CLIENT_LOG,
     CLUSTER_INFO,
     CONSUME_STATS,
@@ -34,8 +35,8 @@ from jobs.dumps.statement import (
     Source,
     Statement,
 )
-from jobs.dumps.times import PlausibleTimes, iso_of
-from jobs.dumps.typed import (
+from .times import PlausibleTimes, iso_of
+from .typed import (
     MAY_FAIL,
     REPEATED,
     BodyError,
@@ -45,8 +46,7 @@ from jobs.dumps.typed import (
     expected,
     read_body,
 )
-from jobs.dumps.within import problem_of_content, problem_of_names
-from jobs.instants import SECOND, Instant, in_calendar, to_instant
+from .within import problem_of_content, problem_of_names
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jobs.bounds import Bounds
-from jobs.dumps.statement import CLIENT_LOG
-from jobs.instants import SECOND, Instant, to_datetime
+from ..bounds import Bounds
+from ..instants import SECOND, Instant, to_datetime
+from .statement import CLIENT_LOG
 
 DAY: Instant = 86_400 * SECOND
 

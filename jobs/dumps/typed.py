@@ -14,11 +14,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
-from jobs.dumps.client_log import ClientLogError, parse_rebalance_line
-from jobs.dumps.fastjson import FastjsonError
-from jobs.dumps.parsing import parse_body
-from jobs.dumps.queue_maps import is_list_of_topics, read_queue_map, read_topics
-from jobs.dumps.statement import (
+from rebalance_core.state import BROADCASTING
+from rebalance_core.strategies import JAVA_CLASSES
+
+from .client_log import ClientLogError, parse_rebalance_line
+from .fastjson import FastjsonError
+from .parsing import parse_body
+from .queue_maps import is_list_of_topics, read_queue_map, read_topics
+from .statement import (
     CLIENT_LOG,
     CLUSTER_INFO,
     CONSUME_STATS,
@@ -43,8 +46,6 @@ from jobs.dumps.statement import (
     Stats,
     Subscriptions,
 )
-from rebalance_core.state import BROADCASTING
-from rebalance_core.strategies import JAVA_CLASSES
 
 #: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
 _MOST_QUEUES = 2**31 - 1

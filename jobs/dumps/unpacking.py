@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from jobs.bounds import Bounds
-from jobs.dumps.statements import BEGINNING, Refused
-from jobs.engines.engine import Slice
-from jobs.storage import Location
 from rebalance_core.texts import Text
+
+from ..bounds import Bounds
+from ..engines.engine import Slice
+from ..storage import Location
+from .statements import BEGINNING, Refused
 
 _CHUNK = 1 << 20
 #: A line of an archive counts as so many bytes at least: the shortest envelope has more.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jobs.bounds import Bounds, beyond
-from jobs.dumps.statement import (
+from ..bounds import Bounds, beyond
+from .statement import (
     Connection,
     Connections,
     Content,

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from jobs.pieces import Piece
+from ..pieces import Piece
 
 if TYPE_CHECKING:
-    from jobs.dumps.files import InputFile
+    from ..dumps.files import InputFile
 
 #: A file up to this size is read whole, and its bytes handed over. A larger one is opened where it
 #: is read, in ranges: see ``Slice``.

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from jobs.dumps.files import InputFile, list_local_files
-from jobs.engines.engine import ShardStep, Slice, SliceStep, Work, rare_collections
-from jobs.errors import InputError
-from jobs.pieces import Piece
+from ..dumps.files import InputFile, list_local_files
+from ..errors import InputError
+from ..pieces import Piece
+from .engine import ShardStep, Slice, SliceStep, Work, rare_collections
 
 LOCAL = "local"
 

@@ -29,14 +29,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.dumps.files import InputFile, given_paths, is_local, list_local_files
-from jobs.dumps.on_disk import check_visible
-from jobs.engines.engine import MOST_BYTES, ShardStep, Slice, SliceStep, Work, rare_collections
-from jobs.errors import InputError
-from jobs.failures import sentence_of_spark
-from jobs.pieces import Piece, pack_value, unpack_value
-from jobs.storage import Location
-from jobs.text import visible
+from ..dumps.files import InputFile, given_paths, is_local, list_local_files
+from ..dumps.on_disk import check_visible
+from ..errors import InputError
+from ..failures import sentence_of_spark
+from ..pieces import Piece, pack_value, unpack_value
+from ..storage import Location
+from ..text import visible
+from .engine import MOST_BYTES, ShardStep, Slice, SliceStep, Work, rare_collections
 
 SPARK = "spark"
 

@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS
-from jobs.fold.numbers import NO_NUMBER, Array, Rows, int64, numbers_or_none, pc
-from jobs.fold.runs import OFFSET_RUNS, POLL_RUNS, ROUTE_RUNS, Contents, Record, Records, Runs
-from jobs.instants import Instant
-from jobs.judge.dossier import (
+from rebalance_core.message_queue import RETRY_PREFIX
+from rebalance_core.state import POP, PULL
+
+from ..contents import MEMBER_FACTS, ROUTE_FACTS
+from ..instants import Instant
+from ..judge.dossier import (
     ClientRun,
     Dossier,
     HeldQueue,
@@ -24,9 +25,9 @@ from jobs.judge.dossier import (
     RouteBrokerRow,
     RouteRun,
 )
-from jobs.schemas import REQUEST_MODE
-from rebalance_core.message_queue import RETRY_PREFIX
-from rebalance_core.state import POP, PULL
+from ..schemas import REQUEST_MODE
+from .numbers import NO_NUMBER, Array, Rows, int64, numbers_or_none, pc
+from .runs import OFFSET_RUNS, POLL_RUNS, ROUTE_RUNS, Contents, Record, Records, Runs
 
 #: (cluster, consumer group).
 Group: TypeAlias = tuple[str, str]

@@ -15,8 +15,21 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS
-from jobs.fold.dossiers import (
+from ..contents import MEMBER_FACTS, ROUTE_FACTS
+from ..instants import Instant
+from ..pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, pack_value, shard_of
+from ..schemas import (
+    BROKER_POLLS,
+    CLIENT_STATES,
+    HEARTBEATS,
+    MEMBER_LISTS,
+    QUEUE_OFFSETS,
+    ROUTE_CONTENTS,
+    ROUTE_POLLS,
+    TOPIC_ROUTES,
+    Table,
+)
+from .dossiers import (
     CLIENT_ADDR,
     Group,
     Subject,
@@ -27,8 +40,8 @@ from jobs.fold.dossiers import (
     subscribers,
     topics_of,
 )
-from jobs.fold.numbers import Rows, Source, pc
-from jobs.fold.parts import (
+from .numbers import Rows, Source, pc
+from .parts import (
     client_runs,
     contents_by_id,
     member_runs,
@@ -37,7 +50,7 @@ from jobs.fold.parts import (
     route_runs,
     route_runs_by_id,
 )
-from jobs.fold.runs import (
+from .runs import (
     CLIENT_RUNS,
     OFFSET_RUNS,
     POLL_RUNS,
@@ -48,19 +61,6 @@ from jobs.fold.runs import (
     in_use,
     merge_runs,
     reunite,
-)
-from jobs.instants import Instant
-from jobs.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, pack_value, shard_of
-from jobs.schemas import (
-    BROKER_POLLS,
-    CLIENT_STATES,
-    HEARTBEATS,
-    MEMBER_LISTS,
-    QUEUE_OFFSETS,
-    ROUTE_CONTENTS,
-    ROUTE_POLLS,
-    TOPIC_ROUTES,
-    Table,
 )
 
 #: Kinds of pieces. Of groups: runs of lists by their rows, runs of polls, lists by their ids ...

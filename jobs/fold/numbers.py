@@ -15,7 +15,7 @@ import pyarrow.compute
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from jobs.schemas import LONG, STRING, Table
+from ..schemas import LONG, STRING, Table
 
 #: Columns, batches and tables of Arrow. PyArrow's stubs do not have most of their methods.
 Array: TypeAlias = Any

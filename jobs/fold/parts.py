@@ -16,8 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, Fact
-from jobs.fold.numbers import (
+from ..contents import MEMBER_FACTS, ROUTE_FACTS, Fact
+from ..member_flags import EXPIRED_BEYOND, chooses_queues, is_expired, silence_bounds
+from ..schemas import ANSWERED, NOT_ONLINE, STRING
+from .numbers import (
     NO_NUMBER,
     Array,
     Batch,
@@ -40,7 +42,7 @@ from jobs.fold.numbers import (
     sum_segments,
     text,
 )
-from jobs.fold.runs import (
+from .runs import (
     CLIENT_RUNS,
     OFFSET_RUNS,
     POLL_RUNS,
@@ -54,8 +56,6 @@ from jobs.fold.runs import (
     owners,
     polled,
 )
-from jobs.member_flags import EXPIRED_BEYOND, chooses_queues, is_expired, silence_bounds
-from jobs.schemas import ANSWERED, NOT_ONLINE, STRING
 
 _BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
 _NAMESERVER = ("cluster", "topic", "namesrv_addr")

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, RecordTexts, content_id
-from jobs.fold.numbers import (
+from ..contents import MEMBER_FACTS, ROUTE_FACTS, Fact, RecordTexts, content_id
+from ..judge.dossier import ClientRun
+from ..schemas import BOOLEAN, INT, LONG, STRING
+from .numbers import (
     NO_NUMBER,
     Array,
     Collected,
@@ -29,8 +31,6 @@ from jobs.fold.numbers import (
     numbers_or_none,
     pc,
 )
-from jobs.judge.dossier import ClientRun
-from jobs.schemas import BOOLEAN, INT, LONG, STRING
 
 _OFFSETS = ("broker_offsets", "consumer_offsets")
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jobs.engines.engine import Slice
-from jobs.fold.kernel import Cutting
-from jobs.fold.numbers import Source, only, open_content, open_files
-from jobs.pieces import Piece
-from jobs.schemas import (
+from ..engines.engine import Slice
+from ..pieces import Piece
+from ..schemas import (
     MEMBER_LISTS,
     ROUTE_CONTENTS,
     ROUTE_POLLS,
@@ -20,8 +18,10 @@ from jobs.schemas import (
     TOPIC_ROUTES,
     Table,
 )
-from jobs.storage import Location
-from jobs.window import Window
+from ..storage import Location
+from ..window import Window
+from .kernel import Cutting
+from .numbers import Source, only, open_content, open_files
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 _OF_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)

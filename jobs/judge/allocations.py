@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.judge.evaluated import Allocated
-from jobs.masking import Masking
-from jobs.schemas import ALLOCATIONS, QUEUES, STRING
 from rebalance_core.findings import Allocation
+
+from ..masking import Masking
+from ..schemas import ALLOCATIONS, QUEUES, STRING
+from .evaluated import Allocated
 
 _SCHEMA = ALLOCATIONS.schema
 #: What all rows of a situation begin with.

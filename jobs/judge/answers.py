@@ -19,10 +19,10 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.dossier import Broker, ClientRun, ListedMembers, PollRun, RouteRun
-from jobs.judge.extents import usual_gap
-from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
+from ..instants import SECOND, Instant
+from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
+from .dossier import Broker, ClientRun, ListedMembers, PollRun, RouteRun
+from .extents import usual_gap
 
 Witness = TypeVar("Witness")
 Numbers = NDArray[np.int64]

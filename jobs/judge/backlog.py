@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.instants import Instant
-from jobs.judge.dossier import QueueOffsets
+from ..instants import Instant
+from .dossier import QueueOffsets
 
 #: So often at least the offset of a queue moves that somebody reads: an administrator who resets
 #: an offset, or a last commit of who had the queue before, moves it once.

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.dossier import Broker, Dossier, RouteRun
-from jobs.schemas import NO_ANSWER
+from ..instants import SECOND, Instant
+from ..schemas import NO_ANSWER
+from .dossier import Broker, Dossier, RouteRun
 
 #: A silence of the master is no absence before it lasts so long ...
 _LASTS: Instant = 60 * SECOND

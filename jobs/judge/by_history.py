@@ -8,18 +8,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.brokers import address_changes
-from jobs.judge.case import Case
-from jobs.judge.dossier import Dossier, QueueOffsets
-from jobs.judge.extents import Extent
-from jobs.judge.findings import Fault, Found
-from jobs.judge.words import MOST_NAMES, clock, queues_in_words
-from jobs.kinds import OFFSETS_WENT_BACK, PERSISTENT
 from rebalance_core.english import agreeing, list_of
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
+
+from ..instants import SECOND, Instant
+from ..kinds import OFFSETS_WENT_BACK, PERSISTENT
+from .brokers import address_changes
+from .case import Case
+from .dossier import Dossier, QueueOffsets
+from .extents import Extent
+from .findings import Fault, Found
+from .words import MOST_NAMES, clock, queues_in_words
 
 #: So long after a master is back its own offsets and those of its slave may still differ.
 _TWO_COPIES: Instant = 60 * SECOND

@@ -8,20 +8,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.brokers import Absence, masters_away
-from jobs.judge.confirmation import HoldingsIndex, index_holdings
-from jobs.judge.dossier import Dossier, QueueOffsets
-from jobs.judge.drift import Drift, find_drift
-from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.holdings import find_holdings
-from jobs.judge.reassignments import Reassignment, find_reassignments
-from jobs.judge.routes import RouteChange, find_route_changes, readable_queues
-from jobs.judge.situations import Situations
-from jobs.judge.terms import Terms
-from jobs.judge.timeline import Phase, Timeline, build_timeline, phases_of, without_route
 from rebalance_core.findings import STRATEGY_NOT_KNOWN
 from rebalance_core.message_queue import is_retry_topic
+
+from ..instants import SECOND, Instant
+from .brokers import Absence, masters_away
+from .confirmation import HoldingsIndex, index_holdings
+from .dossier import Dossier, QueueOffsets
+from .drift import Drift, find_drift
+from .evaluated import Evaluated, QueueKey
+from .holdings import find_holdings
+from .reassignments import Reassignment, find_reassignments
+from .routes import RouteChange, find_route_changes, readable_queues
+from .situations import Situations
+from .terms import Terms
+from .timeline import Phase, Timeline, build_timeline, phases_of, without_route
 
 
 @dataclass(frozen=True)

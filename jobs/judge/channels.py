@@ -17,13 +17,14 @@ from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.answers import Answers
-from jobs.judge.dossier import Broker, ClientRun, Dossier, ListedMembers
-from jobs.schemas import NOT_ONLINE, RUNNING_INFO
 from rebalance_core.processes import confirmed_processes
 from rebalance_core.state import ProcessCount
 from rebalance_core.texts import Text
+
+from ..instants import SECOND, Instant
+from ..schemas import NOT_ONLINE, RUNNING_INFO
+from .answers import Answers
+from .dossier import Broker, ClientRun, Dossier, ListedMembers
 
 # Why a client id is used by so many processes; without slots: see ``evaluation.state_of``.
 _SIDE_BY_SIDE = Text(

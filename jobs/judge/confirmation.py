@@ -10,12 +10,13 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
-from jobs.instants import Instant
-from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import Extent
-from jobs.judge.findings import QueueFinding
-from jobs.judge.holdings import Holding
 from rebalance_core.findings import CERTAIN, DUPLICATE
+
+from ..instants import Instant
+from .evaluated import QueueKey
+from .extents import Extent
+from .findings import QueueFinding
+from .holdings import Holding
 
 
 @dataclass

@@ -13,9 +13,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.instants import Instant
-from jobs.schemas import RUNNING_INFO
 from rebalance_core.state import PULL
+
+from ..instants import Instant
+from ..schemas import RUNNING_INFO
 
 #: (name, id) of a broker; 0 is the master.
 Broker: TypeAlias = tuple[str, int]

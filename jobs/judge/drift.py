@@ -13,13 +13,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from jobs.instants import Instant
-from jobs.judge.dossier import ClientRun
-from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import persistence
-from jobs.judge.holdings import Holding, Process
-from jobs.judge.tables import Row
-from jobs.kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED, PERSISTENT
+from ..instants import Instant
+from ..kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED, PERSISTENT
+from .dossier import ClientRun
+from .evaluated import QueueKey
+from .extents import persistence
+from .holdings import Holding, Process
+from .tables import Row
 
 SHARE_KEPT = "SHARE_KEPT"
 

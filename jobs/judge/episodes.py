@@ -10,10 +10,15 @@ from math import fsum
 from operator import itemgetter
 from typing import TypeVar
 
-from jobs.instants import SECOND
-from jobs.judge.case import Case
-from jobs.judge.evaluated import FoundQueue, FoundStacked, QueueKey
-from jobs.judge.extents import (
+from rebalance_core.faults import Fault as FoundFault
+from rebalance_core.findings import CERTAIN, POSSIBLE
+from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
+
+from ..instants import SECOND
+from ..kinds import OF_ONE_CLIENT, TRANSIENT
+from .case import Case
+from .evaluated import FoundQueue, FoundStacked, QueueKey
+from .extents import (
     Episode,
     Part,
     Run,
@@ -23,12 +28,8 @@ from jobs.judge.extents import (
     find_episodes,
     runs_of,
 )
-from jobs.judge.findings import Fault, Found, QueueFinding, StackedEpisode
-from jobs.judge.timeline import Phase, Timeline
-from jobs.kinds import OF_ONE_CLIENT, TRANSIENT
-from rebalance_core.faults import Fault as FoundFault
-from rebalance_core.findings import CERTAIN, POSSIBLE
-from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
+from .findings import Fault, Found, QueueFinding, StackedEpisode
+from .timeline import Phase, Timeline
 
 Value = TypeVar("Value", str, int)
 

@@ -11,12 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from jobs.contents import MEMBER_FACTS
-from jobs.judge.allocations import AllocationBuilder, AllocationRows
-from jobs.judge.dossier import Broker, RouteBrokerRow
-from jobs.judge.evaluated import Evaluated, FoundQueue, FoundStacked, QueueKey
-from jobs.judge.situations import Situation
-from jobs.schemas import NO_ANSWER, NOT_ONLINE
 from rebalance_core import (
     ClientList,
     Evaluation,
@@ -36,6 +30,13 @@ from rebalance_core import (
 from rebalance_core import Situation as CoreSituation
 from rebalance_core.state import CLUSTERING, SURE, ProcessCount
 from rebalance_core.texts import Text
+
+from ..contents import MEMBER_FACTS
+from ..schemas import NO_ANSWER, NOT_ONLINE
+from .allocations import AllocationBuilder, AllocationRows
+from .dossier import Broker, RouteBrokerRow
+from .evaluated import Evaluated, FoundQueue, FoundStacked, QueueKey
+from .situations import Situation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
 MemberFacts = tuple[Any, ...]

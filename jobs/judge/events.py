@@ -18,18 +18,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.finding_ids import event_id
-from jobs.instants import SECOND, Instant
-from jobs.judge.brokers import Absence, address_changes, topics_by_broker
-from jobs.judge.case import Case
-from jobs.judge.dossier import ClientRun, Dossier, RouteBrokerRow
-from jobs.judge.extents import together, usual_gap, usual_gap_but_for_one
-from jobs.judge.routes import RouteChange, readable_queues
-from jobs.judge.situations import Period
-from jobs.judge.stalls import spans
-from jobs.judge.tables import Row
-from jobs.judge.words import clock
-from jobs.kinds import (
+from rebalance_core.english import count, joined, named_broker
+from rebalance_core.findings import CERTAIN
+from rebalance_core.message_queue import RETRY_PREFIX
+from rebalance_core.repairs import (
+    BROKER_VIEW_DIVERGENCE,
+    GROUP_NOT_ON_BROKER,
+    MASTER_AWAY,
+    ROUTE_DIVERGENCE,
+)
+from rebalance_core.texts import Text
+
+from ..finding_ids import event_id
+from ..instants import SECOND, Instant
+from ..kinds import (
     BROKER_ADDRESS_CHANGED,
     COLLECTOR_AWAY,
     EVENT_KINDS,
@@ -45,17 +47,16 @@ from jobs.kinds import (
     ROUTE_CHANGED,
     TOPIC_RESIZED,
 )
-from jobs.schemas import NO_ANSWER, RUNNING_INFO
-from rebalance_core.english import count, joined, named_broker
-from rebalance_core.findings import CERTAIN
-from rebalance_core.message_queue import RETRY_PREFIX
-from rebalance_core.repairs import (
-    BROKER_VIEW_DIVERGENCE,
-    GROUP_NOT_ON_BROKER,
-    MASTER_AWAY,
-    ROUTE_DIVERGENCE,
-)
-from rebalance_core.texts import Text
+from ..schemas import NO_ANSWER, RUNNING_INFO
+from .brokers import Absence, address_changes, topics_by_broker
+from .case import Case
+from .dossier import ClientRun, Dossier, RouteBrokerRow
+from .extents import together, usual_gap, usual_gap_but_for_one
+from .routes import RouteChange, readable_queues
+from .situations import Period
+from .stalls import spans
+from .tables import Row
+from .words import clock
 
 #: For so long clients follow what changed: the route is polled each 30 s, queues are divided anew
 #: each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).

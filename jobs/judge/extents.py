@@ -19,8 +19,8 @@ from itertools import chain, pairwise
 from statistics import median_low
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from jobs.instants import SECOND, Instant
-from jobs.kinds import PERSISTENT, TRANSIENT
+from ..instants import SECOND, Instant
+from ..kinds import PERSISTENT, TRANSIENT
 
 Key = TypeVar("Key")
 Shown = TypeVar("Shown")

@@ -10,14 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
-from jobs.instants import Instant
-from jobs.judge.backlog import NOT_KNOWN, Backlog
-from jobs.judge.evaluated import FoundQueue, FoundStacked, QueueKey
-from jobs.judge.extents import Extent, Timed
-from jobs.kinds import INFO, STACKED, STALLED
 from rebalance_core.faults import Fault as FoundFault
 from rebalance_core.findings import POSSIBLE
 from rebalance_core.repairs import STALE_CHANNEL
+
+from ..instants import Instant
+from ..kinds import INFO, STACKED, STALLED
+from .backlog import NOT_KNOWN, Backlog
+from .evaluated import FoundQueue, FoundStacked, QueueKey
+from .extents import Extent, Timed
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,17 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.case import Case
-from jobs.judge.extents import Extent, persistence, together
-from jobs.judge.findings import Fault, Found
-from jobs.judge.reassignments import Reassignment
-from jobs.judge.words import MOST_NAMES
-from jobs.kinds import FLAPPING, PERSISTENT
 from rebalance_core.client_id import parse_client_id
 from rebalance_core.english import count, list_of
 from rebalance_core.texts import Text
+
+from ..instants import SECOND, Instant
+from ..kinds import FLAPPING, PERSISTENT
+from .case import Case
+from .extents import Extent, persistence, together
+from .findings import Fault, Found
+from .reassignments import Reassignment
+from .words import MOST_NAMES
 
 #: At least so many lives follow one another; a deploy and its rollback are two.
 _FEWEST_LIVES = 4

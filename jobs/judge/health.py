@@ -16,19 +16,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.instants import SECOND
-from jobs.judge.answers import Answers, Numbers, asked_answers, snapshots_of
-from jobs.judge.dossier import Broker, Dossier, RouteRun
-from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.extents import usual_gap
-from jobs.judge.findings import QueueFinding, Stall
-from jobs.judge.routes import readable
-from jobs.judge.situations import Period
-from jobs.judge.tables import Row
-from jobs.kinds import worst
 from rebalance_core.english import joined
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
 from rebalance_core.texts import Text
+
+from ..instants import SECOND
+from ..kinds import worst
+from .answers import Answers, Numbers, asked_answers, snapshots_of
+from .dossier import Broker, Dossier, RouteRun
+from .evaluated import Evaluated, QueueKey
+from .extents import usual_gap
+from .findings import QueueFinding, Stall
+from .routes import readable
+from .situations import Period
+from .tables import Row
 
 #: The coverage of a topic that has a route and that no group subscribes to.
 NO_GROUP = "NO_GROUP"

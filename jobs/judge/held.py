@@ -10,29 +10,30 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from jobs.instants import Instant
-from jobs.judge.backlog import is_read
-from jobs.judge.case import Case
-from jobs.judge.confirmation import Round
-from jobs.judge.drift import SHARE_KEPT, Drift
-from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import Episode, Part, episodes_of, runs_of, together, widest
-from jobs.judge.findings import Fault, Found, QueueFinding
-from jobs.judge.holdings import Process
-from jobs.judge.unlisted import witnessed
-from jobs.judge.words import between, clients_in_words, queues_in_words, waiting_in_words
-from jobs.kinds import (
+from rebalance_core.client_kinds import restart_of
+from rebalance_core.english import agreeing, joined
+from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
+from rebalance_core.texts import Text
+
+from ..instants import Instant
+from ..kinds import (
     ALLOCATES_OTHERWISE,
     COMPUTED_NOT_HELD,
     HELD_NOT_COMPUTED,
     PERSISTENT,
     QUEUE_NOT_HELD,
 )
-from jobs.schemas import NOT_LOCKED
-from rebalance_core.client_kinds import restart_of
-from rebalance_core.english import agreeing, joined
-from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
-from rebalance_core.texts import Text
+from ..schemas import NOT_LOCKED
+from .backlog import is_read
+from .case import Case
+from .confirmation import Round
+from .drift import SHARE_KEPT, Drift
+from .evaluated import QueueKey
+from .extents import Episode, Part, episodes_of, runs_of, together, widest
+from .findings import Fault, Found, QueueFinding
+from .holdings import Process
+from .unlisted import witnessed
+from .words import between, clients_in_words, queues_in_words, waiting_in_words
 
 #: What a finding is put down to that the holdings show and the computation does not.
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})

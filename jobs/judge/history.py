@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from jobs.judge.by_history import went_back, with_history
-from jobs.judge.case import Case
-from jobs.judge.dossier import Dossier
-from jobs.judge.episodes import faults_of_states, stacked_ids
-from jobs.judge.evaluated import Evaluated
-from jobs.judge.events import find_events
-from jobs.judge.findings import Found
-from jobs.judge.flapping import flapping_members
-from jobs.judge.held import held_queues
-from jobs.judge.not_consuming import not_consuming
-from jobs.judge.reconnecting import blamed, reconnecting_clients
-from jobs.judge.route_changes import queues_left_route, route_changed
-from jobs.judge.rows import to_rows
-from jobs.judge.secret_ids import secrets
-from jobs.judge.severity import graded
-from jobs.judge.silent import silent_clients
-from jobs.judge.situations import Situations
-from jobs.judge.stalls import stalled_queues
-from jobs.judge.still_offline import still_offline
-from jobs.judge.tables import Row
-from jobs.judge.terms import Terms
-from jobs.judge.unlisted import queues_of_states
-from jobs.judge.why import explained, without_refused
+from .by_history import went_back, with_history
+from .case import Case
+from .dossier import Dossier
+from .episodes import faults_of_states, stacked_ids
+from .evaluated import Evaluated
+from .events import find_events
+from .findings import Found
+from .flapping import flapping_members
+from .held import held_queues
+from .not_consuming import not_consuming
+from .reconnecting import blamed, reconnecting_clients
+from .route_changes import queues_left_route, route_changed
+from .rows import to_rows
+from .secret_ids import secrets
+from .severity import graded
+from .silent import silent_clients
+from .situations import Situations
+from .stalls import stalled_queues
+from .still_offline import still_offline
+from .tables import Row
+from .terms import Terms
+from .unlisted import queues_of_states
+from .why import explained, without_refused
 
 __all__ = ["RULES", "Row", "find", "judge"]
 

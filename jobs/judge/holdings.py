@@ -19,14 +19,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.answers import longest_bridge
-from jobs.judge.dossier import ClientRun, Dossier
-from jobs.judge.evaluated import Allocated, QueueKey
-from jobs.judge.timeline import Phase, Timeline
-from jobs.kinds import ROUTE_CHANGED
-from jobs.schemas import CLIENT_LOG, RUNNING_INFO
 from rebalance_core.state import BROADCASTING, Unreachable
+
+from ..instants import SECOND, Instant
+from ..kinds import ROUTE_CHANGED
+from ..schemas import CLIENT_LOG, RUNNING_INFO
+from .answers import longest_bridge
+from .dossier import ClientRun, Dossier
+from .evaluated import Allocated, QueueKey
+from .timeline import Phase, Timeline
 
 STATE_CHANGED = "STATE_CHANGED"
 OTHER_LIST = "OTHER_LIST"

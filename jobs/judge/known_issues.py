@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from jobs.judge.findings import Fault, Finding, QueueFinding, StackedEpisode, Stall
-from jobs.judge.terms import KnownIssueTerms
-from jobs.masking import Masking
+from ..masking import Masking
+from .findings import Fault, Finding, QueueFinding, StackedEpisode, Stall
+from .terms import KnownIssueTerms
 
 
 def entries_of(

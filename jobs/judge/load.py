@@ -15,9 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from jobs.judge.evaluated import Allocated, Evaluated
-from jobs.judge.situations import Period
-from jobs.judge.tables import Row
 from rebalance_core import MessageQueue, make_strategy
 from rebalance_core.english import agreeing, count, joined, names
 from rebalance_core.findings import AUDITED
@@ -26,6 +23,10 @@ from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.moves import shown_id
 from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
 from rebalance_core.texts import Text
+
+from .evaluated import Allocated, Evaluated
+from .situations import Period
+from .tables import Row
 
 #: The members that these faults name do not share the queues with the others.
 _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))

@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.answers import BRIDGED_AT_LEAST, NOTHING, Answers, Numbers
-from jobs.judge.dossier import Broker, Dossier
-from jobs.judge.extents import usual_gap
-from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from ..instants import SECOND, Instant
+from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from .answers import BRIDGED_AT_LEAST, NOTHING, Answers, Numbers
+from .dossier import Broker, Dossier
+from .extents import usual_gap
 
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``): a broker that misses
 #: it for longer is not reached by it. A broker that restarted lists it again by then.

@@ -10,27 +10,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from jobs.errors import InputError
-from jobs.instants import Instant, to_datetime
-from jobs.judge.backlog import last_up_to, waiting_at
-from jobs.judge.dossier import Dossier
-from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.evaluation import Asked, MemberFacts, answer, questions, state_of
-from jobs.judge.history import Row, judge
-from jobs.judge.holdings import Report
-from jobs.judge.situations import Period, find_situations
-from jobs.judge.terms import Terms
-from jobs.kinds import SEVERITIES
-from jobs.masking import Masking
-from jobs.schemas import (
+from rebalance_core import MessageQueue, State, StrategyRules, near_names
+
+from ..errors import InputError
+from ..instants import Instant, to_datetime
+from ..kinds import SEVERITIES
+from ..masking import Masking
+from ..schemas import (
     DUPLICATE_QUEUES,
     GROUP_FAULTS,
     ORPHANED_QUEUES,
     RUNNING_INFO,
     STALLED_QUEUES,
 )
-from jobs.text import iso
-from rebalance_core import MessageQueue, State, StrategyRules, near_names
+from ..text import iso
+from .backlog import last_up_to, waiting_at
+from .dossier import Dossier
+from .evaluated import Evaluated, QueueKey
+from .evaluation import Asked, MemberFacts, answer, questions, state_of
+from .history import Row, judge
+from .holdings import Report
+from .situations import Period, find_situations
+from .terms import Terms
 
 
 @dataclass(frozen=True)

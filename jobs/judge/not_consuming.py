@@ -12,11 +12,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jobs.judge.case import Case
-from jobs.judge.confirmation import HoldingsOfTopic
-from jobs.judge.extents import Extent
-from jobs.judge.findings import Fault, Found, QueueFinding
-from jobs.judge.stalls import (
+from rebalance_core.english import agreeing, count, joined
+from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
+from rebalance_core.texts import Text
+
+from ..kinds import GROUP_NOT_CONSUMING
+from ..schemas import NOT_CONSUMING
+from .case import Case
+from .confirmation import HoldingsOfTopic
+from .extents import Extent
+from .findings import Fault, Found, QueueFinding
+from .stalls import (
     Flags,
     Longs,
     Polls,
@@ -26,12 +32,7 @@ from jobs.judge.stalls import (
     orphans_by_topic,
     spans,
 )
-from jobs.judge.words import between, clients_in_words, waiting_in_words
-from jobs.kinds import GROUP_NOT_CONSUMING
-from jobs.schemas import NOT_CONSUMING
-from rebalance_core.english import agreeing, count, joined
-from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
-from rebalance_core.texts import Text
+from .words import between, clients_in_words, waiting_in_words
 
 #: Two polls show one interval alone.
 _POLLS_AT_LEAST = 3

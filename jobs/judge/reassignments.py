@@ -10,9 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from jobs.instants import Instant
-from jobs.judge.evaluated import QueueKey
-from jobs.judge.timeline import Phase, Timeline
+from ..instants import Instant
+from .evaluated import QueueKey
+from .timeline import Phase, Timeline
 
 
 class _Taker(NamedTuple):

@@ -14,19 +14,20 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.case import Case
-from jobs.judge.channels import Channel, Starts, by_broker, starts_of
-from jobs.judge.dossier import Broker
-from jobs.judge.extents import Extent, together
-from jobs.judge.findings import Fault, Found, QueueFinding
-from jobs.judge.flapping import Life, successions
-from jobs.judge.words import MOST_NAMES
-from jobs.kinds import FLAPPING, PERSISTENT, RECONNECTING
 from rebalance_core.english import count, joined, list_of
 from rebalance_core.findings import POSSIBLE
 from rebalance_core.repairs import STALE_CHANNEL
 from rebalance_core.texts import Text
+
+from ..instants import SECOND, Instant
+from ..kinds import FLAPPING, PERSISTENT, RECONNECTING
+from .case import Case
+from .channels import Channel, Starts, by_broker, starts_of
+from .dossier import Broker
+from .extents import Extent, together
+from .findings import Fault, Found, QueueFinding
+from .flapping import Life, successions
+from .words import MOST_NAMES
 
 #: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
 _FEWEST = 3

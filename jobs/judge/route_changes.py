@@ -6,17 +6,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobs.instants import Instant
-from jobs.judge.case import Case
-from jobs.judge.dossier import QueueOffsets
-from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import Extent, persistence
-from jobs.judge.findings import Fault, Found
-from jobs.judge.routes import Readable, RouteChange, queues_of
-from jobs.judge.words import clock, queues_in_words
-from jobs.kinds import QUEUES_LEFT_ROUTE, ROUTE_CHANGED, TRANSIENT
 from rebalance_core.english import agreeing, joined
 from rebalance_core.texts import Text
+
+from ..instants import Instant
+from ..kinds import QUEUES_LEFT_ROUTE, ROUTE_CHANGED, TRANSIENT
+from .case import Case
+from .dossier import QueueOffsets
+from .evaluated import QueueKey
+from .extents import Extent, persistence
+from .findings import Fault, Found
+from .routes import Readable, RouteChange, queues_of
+from .words import clock, queues_in_words
 
 
 def route_changed(case: Case, found: Found) -> Found:

@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobs.instants import Instant
-from jobs.judge.dossier import RouteBrokerRow, RouteRun
-from jobs.judge.evaluated import QueueKey
 from rebalance_core.strategy_rules import MOST_QUEUES
+
+from ..instants import Instant
+from .dossier import RouteBrokerRow, RouteRun
+from .evaluated import QueueKey
 
 _PERM_READ = 4
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import chain
 
-from jobs.finding_ids import fault_id, finding_id, stall_id
-from jobs.judge.case import Case
-from jobs.judge.findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
-from jobs.judge.health import (
+from ..finding_ids import fault_id, finding_id, stall_id
+from ..kinds import QUEUE_FINDINGS
+from .case import Case
+from .findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
+from .health import (
     find_rounds,
     group_health,
     state_runs,
@@ -16,12 +17,11 @@ from jobs.judge.health import (
     unreadable_queues,
     with_rounds,
 )
-from jobs.judge.held import CAUSES
-from jobs.judge.known_issues import entries_of, known_issue
-from jobs.judge.load import group_load, with_load
-from jobs.judge.statuses import former_findings, is_there, openness
-from jobs.judge.tables import Row
-from jobs.kinds import QUEUE_FINDINGS
+from .held import CAUSES
+from .known_issues import entries_of, known_issue
+from .load import group_load, with_load
+from .statuses import former_findings, is_there, openness
+from .tables import Row
 
 #: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from jobs.instants import Instant
-from jobs.judge.case import Case
-from jobs.judge.dossier import Dossier
-from jobs.judge.extents import Extent
-from jobs.judge.findings import Fault, Found
-from jobs.judge.words import MOST_NAMES
-from jobs.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
-from jobs.masking import Masking
 from rebalance_core.client_kinds import without_secret
 from rebalance_core.english import agreeing, joined, list_of
 from rebalance_core.texts import Text
+
+from ..instants import Instant
+from ..kinds import PERSISTENT, SECRET_IN_CLIENT_ID
+from ..masking import Masking
+from .case import Case
+from .dossier import Dossier
+from .extents import Extent
+from .findings import Fault, Found
+from .words import MOST_NAMES
 
 
 def secrets(case: Case, found: Found) -> Found:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from jobs.instants import Instant
-from jobs.judge.case import Case
-from jobs.judge.findings import Fault, Found, QueueFinding, Stall
-from jobs.judge.terms import Terms
-from jobs.judge.unlisted import is_read_throughout
-from jobs.judge.why import OTHER_FILTER
-from jobs.kinds import (
+from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.english import joined
+from rebalance_core.findings import DUPLICATE, ORPHANED
+from rebalance_core.texts import Text
+
+from ..instants import Instant
+from ..kinds import (
     CRITICAL,
     FROZEN_PROCESS,
     GROUP_NOT_CONSUMING,
@@ -27,10 +27,11 @@ from jobs.kinds import (
     WARNING,
     lasts,
 )
-from rebalance_core.descriptions import EXPRESSION_MISMATCH
-from rebalance_core.english import joined
-from rebalance_core.findings import DUPLICATE, ORPHANED
-from rebalance_core.texts import Text
+from .case import Case
+from .findings import Fault, Found, QueueFinding, Stall
+from .terms import Terms
+from .unlisted import is_read_throughout
+from .why import OTHER_FILTER
 
 #: Messages that came and were not read pile up from this share on.
 _PILED_UP_SHARE = 0.1

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from jobs.instants import Instant
-from jobs.judge.answers import Asked, asked_of
-from jobs.judge.case import Case
-from jobs.judge.extents import Part, episodes_of, runs_of
-from jobs.judge.findings import Fault, Found
-from jobs.judge.timeline import Phase, Timeline
-from jobs.judge.words import between
-from jobs.kinds import CLIENT_NOT_ANSWERING
 from rebalance_core.texts import Text
+
+from ..instants import Instant
+from ..kinds import CLIENT_NOT_ANSWERING
+from .answers import Asked, asked_of
+from .case import Case
+from .extents import Part, episodes_of, runs_of
+from .findings import Fault, Found
+from .timeline import Phase, Timeline
+from .words import between
 
 #: A single question that is lost is no evidence.
 _ASKED_AT_LEAST = 3

@@ -16,9 +16,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jobs.contents import value_text
-from jobs.instants import SECOND, Instant
-from jobs.judge.answers import (
+from rebalance_core.state import ProcessCount, Unreachable
+from rebalance_core.texts import Text
+from rebalance_core.views import candidate_ids
+
+from ..contents import value_text
+from ..instants import SECOND, Instant
+from ..schemas import ANSWERED, NO_ANSWER
+from .answers import (
     NOTHING,
     Answers,
     Gone,
@@ -30,14 +35,10 @@ from jobs.judge.answers import (
     snapshots_of,
     times_of,
 )
-from jobs.judge.channels import Channel, ProcessCounts, channels_of
-from jobs.judge.dossier import Broker, Dossier, RouteBrokerRow, RouteRun
-from jobs.judge.membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
-from jobs.judge.terms import Terms
-from jobs.schemas import ANSWERED, NO_ANSWER
-from rebalance_core.state import ProcessCount, Unreachable
-from rebalance_core.texts import Text
-from rebalance_core.views import candidate_ids
+from .channels import Channel, ProcessCounts, channels_of
+from .dossier import Broker, Dossier, RouteBrokerRow, RouteRun
+from .membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
+from .terms import Terms
 
 #: What every broker that was asked gives at one snapshot: the id of its list, or an outcome.
 Given: TypeAlias = tuple[tuple[Broker, str], ...]

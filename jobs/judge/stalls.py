@@ -18,20 +18,21 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.instants import SECOND, Instant
-from jobs.judge.case import Case
-from jobs.judge.confirmation import HoldingsOfTopic
-from jobs.judge.dossier import QueueOffsets
-from jobs.judge.evaluated import Evaluated, QueueKey
-from jobs.judge.extents import Extent, Run, Sighting, join_episodes, persistence
-from jobs.judge.findings import Fault, Found, QueueFinding, Stall
-from jobs.judge.why import moves
-from jobs.judge.words import between, queues_in_words, waiting_in_words
-from jobs.kinds import FROZEN_PROCESS
-from jobs.schemas import NOT_LOCKED
 from rebalance_core.english import agreeing
 from rebalance_core.findings import AUDITED, ORPHANED
 from rebalance_core.texts import Text
+
+from ..instants import SECOND, Instant
+from ..kinds import FROZEN_PROCESS
+from ..schemas import NOT_LOCKED
+from .case import Case
+from .confirmation import HoldingsOfTopic
+from .dossier import QueueOffsets
+from .evaluated import Evaluated, QueueKey
+from .extents import Extent, Run, Sighting, join_episodes, persistence
+from .findings import Fault, Found, QueueFinding, Stall
+from .why import moves
+from .words import between, queues_in_words, waiting_in_words
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]

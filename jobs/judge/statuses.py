@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
-from jobs.instants import Instant
-from jobs.judge.dossier import EarlierFinding
-from jobs.judge.extents import Extent
-from jobs.judge.tables import Row
-from jobs.kinds import QUEUE_FINDINGS, STALLED
+from ..instants import Instant
+from ..kinds import QUEUE_FINDINGS, STALLED
+from .dossier import EarlierFinding
+from .extents import Extent
+from .tables import Row
 
 NEW = "NEW"
 PERSISTING = "PERSISTING"

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from jobs.judge.case import Case
-from jobs.judge.dossier import EarlierFinding
-from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import Extent, Part, extent_of, runs_of, watches
-from jobs.judge.findings import Fault, Found, QueueFinding
-from jobs.judge.unlisted import witnessed
-from jobs.judge.words import queues_in_words
-from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY
 from rebalance_core.english import agreeing
 from rebalance_core.findings import CERTAIN, ORPHANED
 from rebalance_core.texts import Text
+
+from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from .case import Case
+from .dossier import EarlierFinding
+from .evaluated import QueueKey
+from .extents import Extent, Part, extent_of, runs_of, watches
+from .findings import Fault, Found, QueueFinding
+from .unlisted import witnessed
+from .words import queues_in_words
 
 
 def still_offline(case: Case, found: Found) -> Found:

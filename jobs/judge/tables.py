@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from jobs.languages.rows import TEXTS
-from jobs.schemas import Table
 from rebalance_core.texts import encode
+
+from ..languages.rows import TEXTS
+from ..schemas import Table
 
 #: A row of a report table by column; times as Instants, structs as dicts, arrays as sequences.
 Row: TypeAlias = dict[str, Any]

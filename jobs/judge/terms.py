@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jobs.masking import Masking
+from ..masking import Masking
 
 
 @dataclass(frozen=True)

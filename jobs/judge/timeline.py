@@ -13,12 +13,13 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from jobs.instants import Instant
-from jobs.judge.evaluated import Evaluated
-from jobs.judge.extents import Part, Run, runs_of, watches
-from jobs.judge.situations import Period
 from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.state import Unreachable
+
+from ..instants import Instant
+from .evaluated import Evaluated
+from .extents import Part, Run, runs_of, watches
+from .situations import Period
 
 
 class Phase(NamedTuple):

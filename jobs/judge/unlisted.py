@@ -11,22 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 
-from jobs.instants import Instant
-from jobs.judge.backlog import backlog, is_always_read, is_read, share_shown
-from jobs.judge.case import Case
-from jobs.judge.confirmation import confirm
-from jobs.judge.dossier import QueueOffsets
-from jobs.judge.episodes import queue_episodes
-from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import widest
-from jobs.judge.findings import Fault, Found, QueueFinding
-from jobs.judge.words import between, queues_in_words
-from jobs.kinds import UNLISTED_CONSUMER
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import agreeing
 from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, POSSIBLE
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
+
+from ..instants import Instant
+from ..kinds import UNLISTED_CONSUMER
+from .backlog import backlog, is_always_read, is_read, share_shown
+from .case import Case
+from .confirmation import confirm
+from .dossier import QueueOffsets
+from .episodes import queue_episodes
+from .evaluated import QueueKey
+from .extents import widest
+from .findings import Fault, Found, QueueFinding
+from .words import between, queues_in_words
 
 #: By (topic, broker name, queue id).
 OffsetsOfQueues = Mapping[tuple[str, str, int], QueueOffsets]

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from jobs.judge.case import Case
-from jobs.judge.evaluated import QueueKey
-from jobs.judge.extents import Extent
-from jobs.judge.findings import Fault, Found, Stall
-from jobs.judge.holdings import Holding
-from jobs.kinds import FROZEN_PROCESS
-from jobs.schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.texts import Text
+
+from ..kinds import FROZEN_PROCESS
+from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
+from .case import Case
+from .evaluated import QueueKey
+from .extents import Extent
+from .findings import Fault, Found, Stall
+from .holdings import Holding
 
 NOBODY_HOLDS_IT = Text(
     "no process holds it: see the running infos of those that it is computed for"

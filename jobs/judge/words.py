@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
-from jobs.instants import Instant, to_datetime
-from jobs.judge.evaluated import QueueKey
-from jobs.text import time_of_day
 from rebalance_core.english import agreeing, list_of, queues_of
 from rebalance_core.texts import Text
+
+from ..instants import Instant, to_datetime
+from ..text import time_of_day
+from .evaluated import QueueKey
 
 #: More names than this in one sentence nobody reads; the columns have them all.
 MOST_NAMES = 5

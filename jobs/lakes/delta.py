@@ -9,11 +9,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 
-from jobs.errors import InputError
-from jobs.lakes.lake import RUN_ID, check_fits, check_library, in_words
-from jobs.reports.read import DATE, dated_schema
-from jobs.schemas import Table
-from jobs.storage import Location
+from ..errors import InputError
+from ..reports.read import DATE, dated_schema
+from ..schemas import Table
+from ..storage import Location
+from .lake import RUN_ID, check_fits, check_library, in_words
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

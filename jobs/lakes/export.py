@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobs.errors import AuditError
-from jobs.lakes.lake import ConflictError, Lake
-from jobs.reports.read import rows_of
-from jobs.schemas import REPORT_TABLES, Table
-from jobs.storage import Reports
+from ..errors import AuditError
+from ..reports.read import rows_of
+from ..schemas import REPORT_TABLES, Table
+from ..storage import Reports
+from .lake import ConflictError, Lake
 
 #: So often a table is tried that others change at the same time.
 _ATTEMPTS = 10

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from jobs.errors import InputError
-from jobs.lakes.lake import RUN_ID, check_fits, check_library, in_words
-from jobs.reports.read import DATE, dated_schema
-from jobs.schemas import Table, comment_of
-from jobs.text import visible
+from ..errors import InputError
+from ..reports.read import DATE, dated_schema
+from ..schemas import Table, comment_of
+from ..text import visible
+from .lake import RUN_ID, check_fits, check_library, in_words
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable

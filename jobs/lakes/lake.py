@@ -10,12 +10,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from jobs.errors import AuditError
-from jobs.failures import sentence_of
-from jobs.masking import Masking
-from jobs.reports.read import DATE, dated_schema
-from jobs.schemas import Table
-from jobs.text import visible
+from ..errors import AuditError
+from ..failures import sentence_of
+from ..masking import Masking
+from ..reports.read import DATE, dated_schema
+from ..schemas import Table
+from ..text import visible
 
 #: Where a commit keeps the run that its rows are of.
 RUN_ID = "rebalance-audit.run-id"

@@ -11,8 +11,9 @@ from itertools import accumulate, pairwise
 from typing import Any
 from unicodedata import category, east_asian_width
 
-from jobs import choices
 from rebalance_core.texts import Text, forms, pieces
+
+from .. import choices
 
 LANGUAGES = choices.LANGUAGES
 

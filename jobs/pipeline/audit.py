@@ -9,24 +9,25 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from jobs.engines.engine import Engine, Slice, SliceStep
-from jobs.fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
-from jobs.fold.slices import TableStep
-from jobs.judge.terms import Terms
-from jobs.pieces import Piece, all_values
-from jobs.pipeline.events import with_events
-from jobs.pipeline.groups import GroupAudit, earlier_pieces
-from jobs.pipeline.inputs import Inputs, window_of_last
-from jobs.pipeline.terms import strategy_rules, terms_of
-from jobs.progress import Progress
-from jobs.publish.earlier import open_findings
-from jobs.publish.publish import Place, publish
-from jobs.publish.run import Made, Seen, Task
-from jobs.schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES, Table
-from jobs.settings import Settings
-from jobs.storage import Published, Reports, Snapshots
-from jobs.text import visible
 from rebalance_core.english import count, names
+
+from ..engines.engine import Engine, Slice, SliceStep
+from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
+from ..fold.slices import TableStep
+from ..judge.terms import Terms
+from ..pieces import Piece, all_values
+from ..progress import Progress
+from ..publish.earlier import open_findings
+from ..publish.publish import Place, publish
+from ..publish.run import Made, Seen, Task
+from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES, Table
+from ..settings import Settings
+from ..storage import Published, Reports, Snapshots
+from ..text import visible
+from .events import with_events
+from .groups import GroupAudit, earlier_pieces
+from .inputs import Inputs, window_of_last
+from .terms import strategy_rules, terms_of
 
 _LOGGER = logging.getLogger(__name__)
 

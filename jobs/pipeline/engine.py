@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jobs.choices import AUTO, LOCAL, SPARK
-from jobs.dumps.files import list_local_files
-from jobs.engines.engine import Engine
-from jobs.engines.local import LocalEngine
-from jobs.environment import check_packages
-from jobs.errors import InputError, SettingsError
-from jobs.progress import Progress
-from jobs.schemas import SNAPSHOT_TABLES
-from jobs.storage import Location, Snapshots
+from ..choices import AUTO, LOCAL, SPARK
+from ..dumps.files import list_local_files
+from ..engines.engine import Engine
+from ..engines.local import LocalEngine
+from ..environment import check_packages
+from ..errors import InputError, SettingsError
+from ..progress import Progress
+from ..schemas import SNAPSHOT_TABLES
+from ..storage import Location, Snapshots
 
 #: So much text, and so many rows, take some tens of seconds without Spark ...
 _MOST_BYTES = 1 << 30
@@ -89,8 +89,8 @@ def open_engine(
             yield local
         return
     check_packages()
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
-    from jobs.session import is_short, spark_session, suited, tasks_under_way  # noqa: PLC0415
+    from ..engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
+    from ..session import is_short, spark_session, suited, tasks_under_way  # noqa: PLC0415
 
     short = is_short(input_bytes)
     with spark_session(f"rebalance-audit {name}", master, is_short=short, verbose=verbose) as spark:
@@ -106,7 +106,7 @@ def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
     """
     if dumps is None:
         if snapshots.is_local:
-            from jobs.pipeline.inputs import require_tables  # noqa: PLC0415 - only what is used
+            from .inputs import require_tables  # noqa: PLC0415 - only what is used
 
             require_tables(Snapshots.open(snapshots))
     elif list_local_files(dumps) == []:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from jobs.fold.kernel import Facts
-from jobs.judge.events import bounded, collector_away, merged
-from jobs.judge.tables import Row, to_table
-from jobs.languages.rows import with_texts
-from jobs.masking import Masking
-from jobs.pieces import FOR_ALL, Piece, pack_rows, unpack_rows
-from jobs.schemas import EVENTS, LONG
+from ..fold.kernel import Facts
+from ..judge.events import bounded, collector_away, merged
+from ..judge.tables import Row, to_table
+from ..languages.rows import with_texts
+from ..masking import Masking
+from ..pieces import FOR_ALL, Piece, pack_rows, unpack_rows
+from ..schemas import EVENTS, LONG
 
 
 def with_events(pieces: Iterable[Piece], facts: Facts, masking: Masking) -> Iterator[Piece]:

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.judge.moment import Moment
-from jobs.languages.language import language
-from jobs.pipeline.terms import strategy_rules
-from jobs.reports.explain import explain_lines
-from jobs.reports.texts import WIDTH
-from jobs.reports.what_if import what_if_group_lines, what_if_lines, what_if_values
-from jobs.settings import Settings
 from rebalance_core import Change, Situation, WhatIf
 from rebalance_core import what_if as predict
 from rebalance_core import what_if_of_group as predict_group
+
+from ..judge.moment import Moment
+from ..languages.language import language
+from ..reports.explain import explain_lines
+from ..reports.texts import WIDTH
+from ..reports.what_if import what_if_group_lines, what_if_lines, what_if_values
+from ..settings import Settings
+from .terms import strategy_rules
 
 
 class ShellText(str):

@@ -23,27 +23,28 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from jobs.contract import check_columns, type_name
-from jobs.engines.engine import Slice
-from jobs.engines.spark import SparkEngine
-from jobs.errors import InputError
-from jobs.fold.kernel import Cutting
-from jobs.fold.slices import TableStep
-from jobs.judge.moment import Moment
-from jobs.masking import Masking
-from jobs.pieces import Piece, unpack_rows
-from jobs.pipeline.audit import fold_slices, report_tables
-from jobs.pipeline.explain import ShellText, explain_moment, predict_moment
-from jobs.pipeline.moments import Question, moments_of_rows
-from jobs.pipeline.terms import terms_of
-from jobs.reports.read import declared_table, published_runs
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES, Table, comment_of
-from jobs.session import AS_NAMED, suited
-from jobs.settings import Settings
-from jobs.storage import Location, Published, Reports
-from jobs.text import in_utc
-from jobs.window import Window
 from rebalance_core import Change, WhatIf
+
+from ..contract import check_columns, type_name
+from ..engines.engine import Slice
+from ..engines.spark import SparkEngine
+from ..errors import InputError
+from ..fold.kernel import Cutting
+from ..fold.slices import TableStep
+from ..judge.moment import Moment
+from ..masking import Masking
+from ..pieces import Piece, unpack_rows
+from ..reports.read import declared_table, published_runs
+from ..schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES, Table, comment_of
+from ..session import AS_NAMED, suited
+from ..settings import Settings
+from ..storage import Location, Published, Reports
+from ..text import in_utc
+from ..window import Window
+from .audit import fold_slices, report_tables
+from .explain import ShellText, explain_moment, predict_moment
+from .moments import Question, moments_of_rows
+from .terms import terms_of
 
 #: A file that Spark writes for the audit has so many rows at most: it is read whole.
 _ROWS_OF_A_FILE = 2_000_000

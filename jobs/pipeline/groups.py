@@ -8,19 +8,20 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from jobs.fold.dossiers import make_dossiers
-from jobs.fold.kernel import runs_of
-from jobs.fold.runs import Records
-from jobs.judge.dossier import Dossier, EarlierFinding
-from jobs.judge.evaluated import Evaluated
-from jobs.judge.evaluation import Asked, Question, Verdicts, answer, questions
-from jobs.judge.history import judge
-from jobs.judge.situations import Situations, find_situations
-from jobs.judge.tables import Row, to_table
-from jobs.judge.terms import Terms
-from jobs.pieces import Piece, all_values, pack_rows, pack_value, shard_of
-from jobs.schemas import ALLOCATIONS, REPORT_TABLES
 from rebalance_core import StrategyRules
+
+from ..fold.dossiers import make_dossiers
+from ..fold.kernel import runs_of
+from ..fold.runs import Records
+from ..judge.dossier import Dossier, EarlierFinding
+from ..judge.evaluated import Evaluated
+from ..judge.evaluation import Asked, Question, Verdicts, answer, questions
+from ..judge.history import judge
+from ..judge.situations import Situations, find_situations
+from ..judge.tables import Row, to_table
+from ..judge.terms import Terms
+from ..pieces import Piece, all_values, pack_rows, pack_value, shard_of
+from ..schemas import ALLOCATIONS, REPORT_TABLES
 
 #: The piece with the open findings of the run before, of a shard.
 EARLIER = "earlier"

@@ -10,25 +10,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.dumps.files import InputFile, slices_of
-from jobs.dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
-from jobs.dumps.times import PlausibleTimes
-from jobs.dumps.unpacking import READ
-from jobs.engines.engine import Engine, Slice
-from jobs.errors import InputError
-from jobs.incomplete import dumps_that_lack_lines
-from jobs.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
-from jobs.pipeline.ingested import Ingested, check_quarantine, publish_ingest
-from jobs.progress import Progress, Share
-from jobs.publish.tables import write_tables
-from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
-from jobs.settings import Settings
-from jobs.snapshots.clients import log_offset
-from jobs.snapshots.groups import SnapshotTerms
-from jobs.snapshots.subjects import SubjectTables
-from jobs.snapshots.tables import table_of_rows
-from jobs.storage import SnapshotWriter
 from rebalance_core.texts import Text
+
+from ..dumps.files import InputFile, slices_of
+from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
+from ..dumps.times import PlausibleTimes
+from ..dumps.unpacking import READ
+from ..engines.engine import Engine, Slice
+from ..errors import InputError
+from ..incomplete import dumps_that_lack_lines
+from ..pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
+from ..progress import Progress, Share
+from ..publish.tables import write_tables
+from ..schemas import QUARANTINE, SNAPSHOT_TABLES
+from ..settings import Settings
+from ..snapshots.clients import log_offset
+from ..snapshots.groups import SnapshotTerms
+from ..snapshots.subjects import SubjectTables
+from ..snapshots.tables import table_of_rows
+from ..storage import SnapshotWriter
+from .ingested import Ingested, check_quarantine, publish_ingest
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.errors import QuarantineError
-from jobs.incomplete import packed
-from jobs.progress import Progress
-from jobs.schemas import QUARANTINE
-from jobs.settings import Settings
-from jobs.storage import Snapshots, SnapshotWriter
 from rebalance_core.english import count
 from rebalance_core.texts import Text
+
+from ..errors import QuarantineError
+from ..incomplete import packed
+from ..progress import Progress
+from ..schemas import QUARANTINE
+from ..settings import Settings
+from ..storage import Snapshots, SnapshotWriter
 
 #: So many times the allowed share is too much, whatever the kinds.
 _FAR_BEYOND = 10

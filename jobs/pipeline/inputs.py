@@ -15,11 +15,11 @@ from itertools import pairwise
 
 import pyarrow.dataset as ds
 
-from jobs.contract import check_columns, has_columns
-from jobs.engines.engine import MOST_BYTES, Slice
-from jobs.errors import InputError
-from jobs.fold.kernel import Cutting
-from jobs.schemas import (
+from ..contract import check_columns, has_columns
+from ..engines.engine import MOST_BYTES, Slice
+from ..errors import InputError
+from ..fold.kernel import Cutting
+from ..schemas import (
     BROKER_POLLS,
     HEARTBEATS,
     MEMBER_LISTS,
@@ -28,9 +28,9 @@ from jobs.schemas import (
     TOPIC_ROUTES,
     Table,
 )
-from jobs.settings import Settings
-from jobs.storage import Location, Published, Snapshots
-from jobs.window import Window
+from ..settings import Settings
+from ..storage import Location, Published, Snapshots
+from ..window import Window
 
 _LOGGER = logging.getLogger(__name__)
 #: Without them there is nothing to audit.

@@ -13,23 +13,24 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.engines.local import LocalEngine
-from jobs.errors import InputError
-from jobs.fold.kernel import Cutting
-from jobs.fold.numbers import Source, only
-from jobs.fold.slices import TableStep
-from jobs.instants import to_instant
-from jobs.judge.moment import Moment, find_moments
-from jobs.pipeline.audit import Folded, fold_pieces, fold_slices
-from jobs.pipeline.groups import read_dossiers_of
-from jobs.pipeline.ingest import tables_of_dumps
-from jobs.pipeline.inputs import Inputs
-from jobs.pipeline.terms import strategy_rules, terms_of
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
-from jobs.settings import Settings
-from jobs.storage import Location, Snapshots
-from jobs.window import Window
 from rebalance_core import near_names
+
+from ..engines.local import LocalEngine
+from ..errors import InputError
+from ..fold.kernel import Cutting
+from ..fold.numbers import Source, only
+from ..fold.slices import TableStep
+from ..instants import to_instant
+from ..judge.moment import Moment, find_moments
+from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
+from ..settings import Settings
+from ..storage import Location, Snapshots
+from ..window import Window
+from .audit import Folded, fold_pieces, fold_slices
+from .groups import read_dossiers_of
+from .ingest import tables_of_dumps
+from .inputs import Inputs
+from .terms import strategy_rules, terms_of
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,19 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from jobs.choices import SPARK
-from jobs.dumps.files import InputFile, list_local_files
-from jobs.errors import InputError
-from jobs.pipeline.engine import Choice, open_engine
-from jobs.pipeline.inputs import Inputs, require_tables, window_of_last
-from jobs.progress import Progress
-from jobs.schemas import HEARTBEATS, SNAPSHOT_TABLES
-from jobs.settings import Settings
-from jobs.storage import Location, Reports, Snapshots
-from jobs.text import json_text, visible
-from jobs.window import Window
 from rebalance_core.english import count
+
+from ..choices import SPARK
+from ..dumps.files import InputFile, list_local_files
+from ..errors import InputError
+from ..progress import Progress
+from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
+from ..settings import Settings
+from ..storage import Location, Reports, Snapshots
+from ..text import json_text, visible
+from ..window import Window
+from .engine import Choice, open_engine
+from .inputs import Inputs, require_tables, window_of_last
 
 #: Of the dumps so many are named; of all the sizes are summed.
 _NAMED_FILES = 10

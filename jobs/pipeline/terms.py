@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from jobs.judge.terms import KnownIssueTerms, Terms
-from jobs.known_issues import KnownIssue
-from jobs.settings import Settings
 from rebalance_core import StrategyRule, StrategyRules
+
+from ..judge.terms import KnownIssueTerms, Terms
+from ..known_issues import KnownIssue
+from ..settings import Settings
 
 
 def terms_of(settings: Settings, known_issues: Iterable[KnownIssue] = ()) -> Terms:

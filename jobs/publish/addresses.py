@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from jobs.masking import Masking
-from jobs.schemas import BROKER_POLLS
-from jobs.storage import Snapshots
-from jobs.window import Window
+from ..masking import Masking
+from ..schemas import BROKER_POLLS
+from ..storage import Snapshots
+from ..window import Window
 
 #: The last rounds are read alone: a day of a large fleet has too many rows for a few addresses.
 _RECENT = timedelta(minutes=10)

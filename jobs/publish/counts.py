@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from jobs.kinds import GRADED_TABLES
-from jobs.schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
-from jobs.settings import SEVERITIES
-from jobs.storage import Snapshots
-from jobs.window import Window
+from ..kinds import GRADED_TABLES
+from ..schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
+from ..settings import SEVERITIES
+from ..storage import Snapshots
+from ..window import Window
 
 #: Gives a table of the run by its name.
 Tables = Callable[[str], ds.Dataset]

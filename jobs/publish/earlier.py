@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from jobs.errors import DamagedError
-from jobs.judge.dossier import EarlierFinding
-from jobs.kinds import GRADED_TABLES, QUEUE_FINDINGS
-from jobs.schemas import GROUP_FAULTS, LONG
-from jobs.storage import Published, Reports
+from ..errors import DamagedError
+from ..judge.dossier import EarlierFinding
+from ..kinds import GRADED_TABLES, QUEUE_FINDINGS
+from ..schemas import GROUP_FAULTS, LONG
+from ..storage import Published, Reports
 
 _LOGGER = logging.getLogger(__name__)
 _TIMES = ("first_seen", "last_seen", "open_since")

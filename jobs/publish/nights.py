@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from jobs.kinds import GRADED_TABLES, INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, worst
-from jobs.publish.counts import Tables, findings_of
-from jobs.schemas import GROUP_HEALTH
 from rebalance_core.findings import AUDITED
+
+from ..kinds import GRADED_TABLES, INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, worst
+from ..schemas import GROUP_HEALTH
+from .counts import Tables, findings_of
 
 #: A summary has so many groups at most, the worst ones.
 MOST_GROUPS = 1_000

@@ -9,28 +9,29 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from jobs.errors import InputError
-from jobs.incomplete import (
+from rebalance_core.texts import Text
+
+from ..errors import InputError
+from ..incomplete import (
     brokers_that_are_silent,
     packed,
     rounds_that_are_missed,
     sentences_of,
 )
-from jobs.known_issues import KnownIssue, KnownIssues
-from jobs.languages.rows import with_texts
-from jobs.leading_events import packed as packed_events
-from jobs.masking import Masking
-from jobs.progress import Progress
-from jobs.publish.addresses import broker_addresses
-from jobs.publish.counts import Tables, count_findings, count_groups, count_marked
-from jobs.publish.nights import group_levels
-from jobs.publish.run import Made, Seen, Task
-from jobs.publish.tables import masked_pieces, write_tables
-from jobs.schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
-from jobs.storage import Location, Published, Reports, Snapshots, TableFiles
-from jobs.text import iso
-from jobs.window import future_after
-from rebalance_core.texts import Text
+from ..known_issues import KnownIssue, KnownIssues
+from ..languages.rows import with_texts
+from ..leading_events import packed as packed_events
+from ..masking import Masking
+from ..progress import Progress
+from ..schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
+from ..storage import Location, Published, Reports, Snapshots, TableFiles
+from ..text import iso
+from ..window import future_after
+from .addresses import broker_addresses
+from .counts import Tables, count_findings, count_groups, count_marked
+from .nights import group_levels
+from .run import Made, Seen, Task
+from .tables import masked_pieces, write_tables
 
 #: Of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from jobs.errors import InputError
-from jobs.instants import Instant, to_datetime
-from jobs.known_issues import KnownIssues
-from jobs.pieces import Piece
-from jobs.schemas import Table
-from jobs.settings import Settings
-from jobs.storage import Location
-from jobs.window import Window
+from ..errors import InputError
+from ..instants import Instant, to_datetime
+from ..known_issues import KnownIssues
+from ..pieces import Piece
+from ..schemas import Table
+from ..settings import Settings
+from ..storage import Location
+from ..window import Window
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from jobs.masking import Masking
-from jobs.pieces import FOR_ALL, Piece, pack_rows, unpack_rows
-from jobs.schemas import Table
-from jobs.storage import Location
+from ..masking import Masking
+from ..pieces import FOR_ALL, Piece, pack_rows, unpack_rows
+from ..schemas import Table
+from ..storage import Location
 
 _TEXTS = (pa.string(), pa.binary())
 #: A file is ended at about this size: whoever reads it may hold it whole.

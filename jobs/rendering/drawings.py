@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 
-from jobs.kinds import kind_of
-from jobs.rendering.pictures import (
+from rebalance_core.english import count, joined
+from rebalance_core.texts import Text
+
+from ..kinds import kind_of
+from ..reports.problems import Queue
+from ..reports.words import in_words
+from ..text import display_width
+from .pictures import (
     AfterRepair,
     Taker,
     Timeline,
@@ -22,11 +28,6 @@ from jobs.rendering.pictures import (
     named_taker,
     whole,
 )
-from jobs.reports.problems import Queue
-from jobs.reports.words import in_words
-from jobs.text import display_width
-from rebalance_core.english import count, joined
-from rebalance_core.texts import Text
 
 #: The number of colours of owners; the number in a cell distinguishes those of one colour.
 COLOURS = 12

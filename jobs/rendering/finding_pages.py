@@ -12,10 +12,11 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
-from jobs.kinds import KINDS, kind_of
-from jobs.languages.language import ENGLISH, Language
-from jobs.settings import installed_folder
 from rebalance_core.texts import Text
+
+from ..kinds import KINDS, kind_of
+from ..languages.language import ENGLISH, Language
+from ..settings import installed_folder
 
 #: Raw HTML is shown as text.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from jobs.errors import AuditError
-from jobs.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
-from jobs.storage import Published, Reports
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
+
+from ..errors import AuditError
+from ..kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
+from ..storage import Published, Reports
 
 _LOGGER = logging.getLogger(__name__)
 

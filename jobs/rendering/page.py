@@ -24,26 +24,27 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from jobs import __version__
-from jobs.kinds import kind_of
-from jobs.languages.language import ENGLISH, Language
-from jobs.leading_events import leading_events
-from jobs.rendering.drawings import shorten
-from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.nights import LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
-from jobs.rendering.report import (
+from rebalance_core.english import agreeing, count
+from rebalance_core.texts import Text
+
+from .. import __version__
+from ..kinds import kind_of
+from ..languages.language import ENGLISH, Language
+from ..leading_events import leading_events
+from ..reports.commands import Commands, commands_for, where_published
+from ..reports.problems import Problem, Queue
+from ..reports.words import begin, in_words, sentences, within
+from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
+from .drawings import shorten
+from .finding_pages import FindingPages
+from .nights import LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
+from .report import (
     MOST_GROUPS,
     MOST_LISTED,
     MOST_NAMES,
     Report,
     ranges,
 )
-from jobs.reports.commands import Commands, commands_for, where_published
-from jobs.reports.problems import Problem, Queue
-from jobs.reports.words import begin, in_words, sentences, within
-from jobs.text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
-from rebalance_core.english import agreeing, count
-from rebalance_core.texts import Text
 
 _MOST_EVENTS = 10
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")

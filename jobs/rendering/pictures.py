@@ -15,12 +15,13 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from jobs.kinds import PERSISTENT, STALLED, kind_of
-from jobs.reports.problems import Finding, Queue
 from rebalance_core import sort_client_ids
 from rebalance_core.english import count, list_of
 from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
+
+from ..kinds import PERSISTENT, STALLED, kind_of
+from ..reports.problems import Finding, Queue
 
 Row = Mapping[str, Any]
 

@@ -16,11 +16,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.incomplete import sentences_of
-from jobs.kinds import SEVERITIES, Kind, worst
-from jobs.languages.rows import TEXTS, with_texts
-from jobs.rendering.drawings import NARROW, Drawing, colour, draw_allocation, draw_timeline
-from jobs.rendering.pictures import (
+from rebalance_core import MessageQueue
+from rebalance_core.descriptions import queue_ranges
+from rebalance_core.english import agreeing, count, list_of
+from rebalance_core.findings import AUDITED
+from rebalance_core.texts import Text
+
+from ..incomplete import sentences_of
+from ..kinds import SEVERITIES, Kind, worst
+from ..languages.rows import TEXTS, with_texts
+from ..reports.problems import Finding, Problem, find_problems
+from ..reports.tables import Place, Tables, anchor_of, by_place, place_of
+from ..schemas import GROUP_HEALTH
+from ..storage import Published
+from .drawings import NARROW, Drawing, colour, draw_allocation, draw_timeline
+from .pictures import (
     AfterRepair,
     States,
     after_repair,
@@ -29,15 +39,6 @@ from jobs.rendering.pictures import (
     number_clients,
     timeline,
 )
-from jobs.reports.problems import Finding, Problem, find_problems
-from jobs.reports.tables import Place, Tables, anchor_of, by_place, place_of
-from jobs.schemas import GROUP_HEALTH
-from jobs.storage import Published
-from rebalance_core import MessageQueue
-from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, list_of
-from rebalance_core.findings import AUDITED
-from rebalance_core.texts import Text
 
 #: How many rows the lists of the page have at most; the tables have them all.
 MOST_LISTED = 50

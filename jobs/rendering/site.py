@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jobs.errors import AuditError
-from jobs.failures import sentence_of
-from jobs.languages.language import ENGLISH, Language
-from jobs.rendering.nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
-from jobs.rendering.page import html_environment
-from jobs.rendering.write import Look, write_report
-from jobs.storage import Location, Published, Reports
+from ..errors import AuditError
+from ..failures import sentence_of
+from ..languages.language import ENGLISH, Language
+from ..storage import Location, Published, Reports
+from .nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
+from .page import html_environment
+from .write import Look, write_report
 
 
 @dataclass

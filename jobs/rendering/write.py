@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobs.choices import STANDARD_OUTPUT
-from jobs.languages.language import ENGLISH, Language
-from jobs.output import Output, output_at
-from jobs.rendering.finding_pages import FindingPages
-from jobs.rendering.nights import STRIP_NIGHTS, History, Nights, read_history
-from jobs.rendering.page import to_html, to_markdown
-from jobs.rendering.report import build_report
-from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Published, Reports
+from ..choices import STANDARD_OUTPUT
+from ..languages.language import ENGLISH, Language
+from ..output import Output, output_at
+from ..reports.tables import PublishedTables
+from ..storage import Location, Published, Reports
+from .finding_pages import FindingPages
+from .nights import STRIP_NIGHTS, History, Nights, read_history
+from .page import to_html, to_markdown
+from .report import build_report
 
 #: By format the ending of the file's name.
 _ENDINGS = {"html": "html", "markdown": "md"}

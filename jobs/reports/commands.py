@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from jobs.reports.problems import Problem
-from jobs.storage import Published
-from jobs.text import iso, shell_word
 from rebalance_core.repairs import REPAIRS
+
+from ..storage import Published
+from ..text import iso, shell_word
+from .problems import Problem
 
 #: Of so many brokers and client ids each has its line; the others are asked in the same way.
 _MOST_BROKERS, _MOST_CLIENTS = 2, 3

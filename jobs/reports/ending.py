@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobs.reports.problems import Problem
-from jobs.text import day_and_time, folded, visible
 from rebalance_core.english import count, list_of
 from rebalance_core.message_queue import RETRY_PREFIX
+
+from ..text import day_and_time, folded, visible
+from .problems import Problem
 
 #: So many problems are named, and of each so many client ids.
 _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3

@@ -10,12 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from jobs.judge.evaluated import QueueKey
-from jobs.judge.moment import Moment
-from jobs.kinds import OF_ONE_CLIENT
-from jobs.languages.language import ENGLISH, Language
-from jobs.reports.texts import WIDTH, Reader
-from jobs.text import cut, display_width, padded, visible
 from rebalance_core import (
     Evaluation,
     MessageQueue,
@@ -36,6 +30,13 @@ from rebalance_core.moves import find_moves, shown_id
 from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
 from rebalance_core.views import possible_views
+
+from ..judge.evaluated import QueueKey
+from ..judge.moment import Moment
+from ..kinds import OF_ONE_CLIENT
+from ..languages.language import ENGLISH, Language
+from ..text import cut, display_width, padded, visible
+from .texts import WIDTH, Reader
 
 _MOST_CLIENTS = 40
 _MOST_QUEUES = 120

@@ -14,8 +14,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from jobs.text import padded
 from rebalance_core.english import count
+
+from ..text import padded
 
 _GAP = "  "
 #: A folded column is no narrower, so that a name or a few words are on one line of it.

@@ -19,7 +19,10 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.kinds import (
+from rebalance_core.english import count
+from rebalance_core.texts import Text
+
+from ..kinds import (
     INFO,
     OF_ONE_CLIENT,
     PERSISTENT,
@@ -30,12 +33,10 @@ from jobs.kinds import (
     lasts,
     worst,
 )
-from jobs.languages.rows import TEXTS, with_texts
-from jobs.reports.tables import PLACE, Place, Tables, place_of
-from jobs.reports.words import titles
-from jobs.text import span
-from rebalance_core.english import count
-from rebalance_core.texts import Text
+from ..languages.rows import TEXTS, with_texts
+from ..text import span
+from .tables import PLACE, Place, Tables, place_of
+from .words import titles
 
 #: By kind how queues are consumed, always and at times.
 _HOW = {

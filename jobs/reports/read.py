@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.errors import InputError
-from jobs.schemas import REPORT_TABLES, Table
-from jobs.storage import Location, Published, Reports
 from rebalance_core.errors import near_names
+
+from ..errors import InputError
+from ..schemas import REPORT_TABLES, Table
+from ..storage import Location, Published, Reports
 
 Date = str | datetime.date
 

@@ -9,17 +9,18 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jobs.errors import SettingsError
-from jobs.kinds import badness
-from jobs.languages.rows import TEXTS
-from jobs.reports.fitting import fitted, wide
-from jobs.schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
-from jobs.storage import Published, Reports
-from jobs.terminal import console_on, is_terminal
-from jobs.text import as_plain, csv_line, cut, json_text, visible
 from rebalance_core.english import list_of
 from rebalance_core.errors import near_names, nearest
 from rebalance_core.findings import AUDITED
+
+from ..errors import SettingsError
+from ..kinds import badness
+from ..languages.rows import TEXTS
+from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
+from ..storage import Published, Reports
+from ..terminal import console_on, is_terminal
+from ..text import as_plain, csv_line, cut, json_text, visible
+from .fitting import fitted, wide
 
 _LOGGER = logging.getLogger(__name__)
 

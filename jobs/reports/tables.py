@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.storage import Published, Reports
+from ..storage import Published, Reports
 
 
 class Place(NamedTuple):

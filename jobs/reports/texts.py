@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
-from jobs.instants import Instant, to_datetime
-from jobs.languages.language import ENGLISH, Language
-from jobs.masking import Masking
-from jobs.text import folded, iso, of_the_time, padded, visible
 from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import agreeing, count, joined, list_of, named_broker, names
 from rebalance_core.moves import shown_id
 from rebalance_core.texts import Text
+
+from ..instants import Instant, to_datetime
+from ..languages.language import ENGLISH, Language
+from ..masking import Masking
+from ..text import folded, iso, of_the_time, padded, visible
 
 #: Wide enough for a terminal, narrow enough for a ticket.
 WIDTH = 100

@@ -10,10 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from jobs.judge.moment import Moment
-from jobs.languages.language import ENGLISH, Language
-from jobs.reports.explain import draw, queue_marks, size_and_wrong, taken_queues, wrong_of
-from jobs.reports.texts import WIDTH, Reader, clock
 from rebalance_core import (
     Evaluation,
     Fault,
@@ -31,6 +27,11 @@ from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.moves import shown_id
 from rebalance_core.prediction import Between, Ways
 from rebalance_core.texts import Text
+
+from ..judge.moment import Moment
+from ..languages.language import ENGLISH, Language
+from .explain import draw, queue_marks, size_and_wrong, taken_queues, wrong_of
+from .texts import WIDTH, Reader, clock
 
 #: Of every topic of a group: the topic's moment, and what the changes do to it.
 Predictions = Sequence[tuple[Moment, WhatIf]]

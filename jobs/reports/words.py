@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from jobs.kinds import Kind
 from rebalance_core.english import list_of
 from rebalance_core.texts import Text
+
+from ..kinds import Kind
 
 _WORDS = {
     "CERTAIN": Text("certain"),

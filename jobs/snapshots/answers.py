@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from jobs.dumps.statement import Source
-from jobs.schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from ..dumps.statement import Source
+from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 
 #: ``ResponseCode.CONSUMER_NOT_ONLINE``: the broker knows no member of the group.
 CONSUMER_NOT_ONLINE = 206

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
-from jobs.dumps.statement import InfoQueue, LogLine, RequestMode, RunningInfo, Statement
-from jobs.instants import SECOND, Instant
-from jobs.schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING, REQUEST_MODE
+from ..dumps.statement import InfoQueue, LogLine, RequestMode, RunningInfo, Statement
+from ..instants import SECOND, Instant
+from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING, REQUEST_MODE
 
 RUNNING_INFO_SOURCE = "RUNNING_INFO"
 CLIENT_LOG_SOURCE = "CLIENT_LOG"

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
-from jobs.dumps.statement import Connections, Subscriptions
-from jobs.instants import SECOND, Instant
-from jobs.judge.dossier import Broker
+from ..dumps.statement import Connections, Subscriptions
+from ..instants import SECOND, Instant
+from ..judge.dossier import Broker
 
 #: A member's heartbeat overwrites the group's table every 30 s, an expired member is gone after
 #: 120 s: within this time every member's subscription has shown in the table.

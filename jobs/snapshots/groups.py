@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from jobs.dumps.statement import (
+from ..dumps.statement import (
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
     Connections,
@@ -26,9 +26,9 @@ from jobs.dumps.statement import (
     Stats,
     log_of,
 )
-from jobs.instants import Instant
-from jobs.judge.dossier import Broker
-from jobs.schemas import (
+from ..instants import Instant
+from ..judge.dossier import Broker
+from ..schemas import (
     ANSWERED,
     BROKER_POLLS,
     CLIENT_STATES,
@@ -36,19 +36,19 @@ from jobs.schemas import (
     MEMBER_LISTS,
     QUEUE_OFFSETS,
 )
-from jobs.snapshots.answers import outcome_of_poll
-from jobs.snapshots.clients import (
+from .answers import outcome_of_poll
+from .clients import (
     SdkOfClient,
     log_line_row,
     logged_at,
     request_mode_row,
     running_info_row,
 )
-from jobs.snapshots.group_tables import GroupTables
-from jobs.snapshots.lists import ListRows, Stays
-from jobs.snapshots.members import Members
-from jobs.snapshots.offsets import OffsetRows
-from jobs.snapshots.tables import PIECE_ROWS, table_of_rows
+from .group_tables import GroupTables
+from .lists import ListRows, Stays
+from .members import Members
+from .offsets import OffsetRows
+from .tables import PIECE_ROWS, table_of_rows
 
 
 class SnapshotTerms(NamedTuple):

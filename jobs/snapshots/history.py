@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Generic, TypeVar
 
-from jobs.instants import Instant
+from ..instants import Instant
 
 Value = TypeVar("Value")
 

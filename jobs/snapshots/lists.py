@@ -14,16 +14,16 @@ from itertools import accumulate, repeat
 import numpy as np
 import pyarrow as pa
 
-from jobs.contents import MEMBER_FACTS, content_id, record_text
-from jobs.dumps.statement import Connections
-from jobs.instants import SECOND, Instant
-from jobs.judge.dossier import Broker
-from jobs.member_flags import is_expired, silence_bounds
-from jobs.schemas import GROUP_TABLE, HEARTBEATS, MEMBER_LISTS, MEMBERS
-from jobs.snapshots.group_tables import GroupTables, Shown, share_of_others
-from jobs.snapshots.history import NEVER
-from jobs.snapshots.members import Member, Members, member_at
-from jobs.snapshots.tables import PIECE_ROWS, table_of
+from ..contents import MEMBER_FACTS, content_id, record_text
+from ..dumps.statement import Connections
+from ..instants import SECOND, Instant
+from ..judge.dossier import Broker
+from ..member_flags import is_expired, silence_bounds
+from ..schemas import GROUP_TABLE, HEARTBEATS, MEMBER_LISTS, MEMBERS
+from .group_tables import GroupTables, Shown, share_of_others
+from .history import NEVER
+from .members import Member, Members, member_at
+from .tables import PIECE_ROWS, table_of
 
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
 #: not come, they were not lost: the client stopped ...

@@ -16,8 +16,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from jobs.contents import MEMBER_FACTS
-from jobs.dumps.statement import (
+from rebalance_core.strategies.machine_room_nearby import NEARBY
+
+from ..contents import MEMBER_FACTS
+from ..dumps.statement import (
     Connection,
     Connections,
     HeartbeatOfGroup,
@@ -26,14 +28,13 @@ from jobs.dumps.statement import (
     Source,
     Subscriptions,
 )
-from jobs.instants import SECOND, Instant
-from jobs.judge.dossier import Broker
-from jobs.member_flags import HEARD_SECONDS, chooses_queues
-from jobs.schemas import GROUP_TABLE
-from jobs.snapshots.clients import CLIENT_LOG_SOURCE, RUNNING_INFO_SOURCE
-from jobs.snapshots.group_tables import Doubt, Shown
-from jobs.snapshots.history import NEVER, History
-from rebalance_core.strategies.machine_room_nearby import NEARBY
+from ..instants import SECOND, Instant
+from ..judge.dossier import Broker
+from ..member_flags import HEARD_SECONDS, chooses_queues
+from ..schemas import GROUP_TABLE
+from .clients import CLIENT_LOG_SOURCE, RUNNING_INFO_SOURCE
+from .group_tables import Doubt, Shown
+from .history import NEVER, History
 
 #: (broker name, broker id, client id, address): a connection, as long as it lives.
 ConnectionKey = tuple[str | None, int | None, str, str | None]

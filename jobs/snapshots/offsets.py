@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.dumps.statement import Offset, Stats
-from jobs.instants import Instant
-from jobs.schemas import QUEUE_OFFSETS
-from jobs.snapshots.tables import PIECE_ROWS, table_of
+from ..dumps.statement import Offset, Stats
+from ..instants import Instant
+from ..schemas import QUEUE_OFFSETS
+from .tables import PIECE_ROWS, table_of
 
 
 class OffsetRows:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from jobs.dumps.reading import statements_of
-from jobs.pieces import Piece, pack_rows
-from jobs.snapshots.groups import SnapshotTerms, group_tables
-from jobs.snapshots.topics import topic_tables
+from ..dumps.reading import statements_of
+from ..pieces import Piece, pack_rows
+from .groups import SnapshotTerms, group_tables
+from .topics import topic_tables
 
 #: About so many bytes of tables are held in a shard before they leave it.
 _BYTES_AT_ONCE = 32 << 20

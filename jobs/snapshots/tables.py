@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.schemas import Table
+from ..schemas import Table
 
 #: About how many rows a piece of a table has: a giant group's day is not held as one.
 PIECE_ROWS = 1 << 15

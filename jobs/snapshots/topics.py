@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.contents import ROUTE_FACTS, content_id, record_text
-from jobs.dumps.statement import Route, RouteBroker, Statement
-from jobs.instants import Instant
-from jobs.schemas import ROUTE_CONTENTS, ROUTE_POLLS, TOPIC_ROUTES
-from jobs.snapshots.answers import has_answered_route
-from jobs.snapshots.tables import PIECE_ROWS, table_of, table_of_rows
+from ..contents import ROUTE_FACTS, content_id, record_text
+from ..dumps.statement import Route, RouteBroker, Statement
+from ..instants import Instant
+from ..schemas import ROUTE_CONTENTS, ROUTE_POLLS, TOPIC_ROUTES
+from .answers import has_answered_route
+from .tables import PIECE_ROWS, table_of, table_of_rows
 
 #: In ``topic_routes`` the row of a nameserver that knows no broker for the topic.
 _NO_BROKER = (None, None, 0, 0, 0, None)

@@ -5,11 +5,11 @@ run the one that counts, under a lease, by a manifest and a pointer; ``Reports``
 are the two folders that are published so.
 """
 
-from jobs.storage.location import Location, StoredFile
-from jobs.storage.manifest import TableFile, TableFiles
-from jobs.storage.publication import Publication
-from jobs.storage.reports import Published, Reports, check_date
-from jobs.storage.snapshots import Snapshots, SnapshotWriter, new_run_id
+from .location import Location, StoredFile
+from .manifest import TableFile, TableFiles
+from .publication import Publication
+from .reports import Published, Reports, check_date
+from .snapshots import Snapshots, SnapshotWriter, new_run_id
 
 __all__ = [
     "Location",

@@ -25,10 +25,10 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
-from jobs import disk
-from jobs.errors import LeaseError
-from jobs.storage.location import Location
-from jobs.text import visible
+from .. import disk
+from ..errors import LeaseError
+from ..text import visible
+from .location import Location
 
 #: Renewed so often, in seconds; a claim that was not renewed for as long as ``_LAPSE`` counts no
 #: more. A process may stop for minutes: a laptop that sleeps, a full disk on NFS.

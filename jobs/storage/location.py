@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.fs as pafs
 
-from jobs import disk
-from jobs.errors import InputError
-from jobs.storage.conditional import put_if_absent
-from jobs.text import visible
+from .. import disk
+from ..errors import InputError
+from ..text import visible
+from .conditional import put_if_absent
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds

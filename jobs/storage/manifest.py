@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from jobs.errors import DamagedError
-from jobs.storage.location import Location, StoredFile, parquet_of
+from ..errors import DamagedError
+from .location import Location, StoredFile, parquet_of
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds

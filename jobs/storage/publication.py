@@ -22,10 +22,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from jobs.errors import DamagedError, LeaseError
-from jobs.storage.lease import claimed_runs, lease
-from jobs.storage.location import Location
-from jobs.storage.manifest import TableFiles, sealed, unsealed
+from ..errors import DamagedError, LeaseError
+from .lease import claimed_runs, lease
+from .location import Location
+from .manifest import TableFiles, sealed, unsealed
 
 _LOGGER = logging.getLogger(__name__)
 _RUN = "run="

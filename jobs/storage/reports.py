@@ -21,11 +21,11 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
 
 
-from jobs.errors import DamagedError, InputError
-from jobs.storage.location import Location
-from jobs.storage.manifest import TableFiles
-from jobs.storage.publication import Publication
-from jobs.storage.summaries import check_summary
+from ..errors import DamagedError, InputError
+from .location import Location
+from .manifest import TableFiles
+from .publication import Publication
+from .summaries import check_summary
 
 Answer = TypeVar("Answer")
 

@@ -20,13 +20,14 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
-from jobs import disk
-from jobs.errors import LeaseError
-from jobs.failures import sentence_of
-from jobs.storage.location import Location
-from jobs.storage.publication import AT_WORK, Publication, began
-from jobs.storage.reports import Reports
 from rebalance_core.english import count
+
+from .. import disk
+from ..errors import LeaseError
+from ..failures import sentence_of
+from .location import Location
+from .publication import AT_WORK, Publication, began
+from .reports import Reports
 
 _MOST_LISTINGS = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
 
-from jobs import disk
-from jobs.errors import DamagedError, InputError
-from jobs.storage.location import Location, StoredFile
-from jobs.storage.manifest import TableFiles
-from jobs.storage.publication import Publication
+from .. import disk
+from ..errors import DamagedError, InputError
+from .location import Location, StoredFile
+from .manifest import TableFiles
+from .publication import Publication
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds

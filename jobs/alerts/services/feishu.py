@@ -18,10 +18,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.alerts.delivery import Refusal
-from jobs.alerts.message import Message
-from jobs.alerts.services.service import Access, Service, code_refusal, inert
-from jobs.alerts.webhook import Answer, Request, json_bytes
+from ..delivery import Refusal
+from ..message import Message
+from ..webhook import Answer, Request, json_bytes
+from .service import Access, Service, code_refusal, inert
 
 _LONGEST = 19_000
 _REASONS = {

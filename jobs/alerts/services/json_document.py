@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.alerts.delivery import Refusal
-from jobs.alerts.message import Item, Message
-from jobs.alerts.services.service import Access, Service, code_refusal, inert, status_refusal
-from jobs.alerts.webhook import Answer, Request
-from jobs.text import iso
+from ...text import iso
+from ..delivery import Refusal
+from ..message import Item, Message
+from ..webhook import Answer, Request
+from .service import Access, Service, code_refusal, inert, status_refusal
 
 #: Rocket.Chat shows 5,000 characters, Mattermost 16,383.
 _LONGEST = 4_800

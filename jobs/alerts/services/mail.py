@@ -15,11 +15,11 @@ from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 
-from jobs.alerts.delivery import Refusal, within
-from jobs.alerts.message import Message
-from jobs.alerts.services.service import inert
-from jobs.alerts.webhook import why
-from jobs.settings import Email
+from ...settings import Email
+from ..delivery import Refusal, within
+from ..message import Message
+from ..webhook import why
+from .service import inert
 
 
 def mail_of(message: Message, email: Email, now: datetime) -> EmailMessage:

@@ -18,12 +18,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from jobs.alerts.delivery import Refusal
-from jobs.alerts.message import OTHERS, Item, Message
-from jobs.alerts.services.service import Access, Service, inert, status_refusal
-from jobs.alerts.webhook import Answer, Request
-from jobs.reports.tables import Place
-from jobs.text import iso
+from ...reports.tables import Place
+from ...text import iso
+from ..delivery import Refusal
+from ..message import OTHERS, Item, Message
+from ..webhook import Answer, Request
+from .service import Access, Service, inert, status_refusal
 
 _LONGEST_SUMMARY = 1024
 #: RocketMQ takes no longer names; a dump may.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from jobs.alerts.delivery import LONGEST_PAUSE, Refusal
-from jobs.alerts.message import Link, Message
-from jobs.alerts.webhook import Answer, Request
+from ..delivery import LONGEST_PAUSE, Refusal
+from ..message import Link, Message
+from ..webhook import Answer, Request
 
 #: What some chats take for a call to everybody even in plain text.
 _CALL = re.compile(r"@(?=(?:all|channel|everyone|here|所有人)(?!\w))", re.IGNORECASE)

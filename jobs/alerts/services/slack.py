@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.alerts.delivery import Refusal
-from jobs.alerts.message import Message
-from jobs.alerts.services.service import Access, Service, inert, status_refusal
-from jobs.alerts.webhook import Answer, Request, json_bytes
+from ..delivery import Refusal
+from ..message import Message
+from ..webhook import Answer, Request, json_bytes
+from .service import Access, Service, inert, status_refusal
 
 #: Messages whose blocks have more than some 13,000 characters are refused (msg_blocks_too_long).
 _LONGEST = 12_000

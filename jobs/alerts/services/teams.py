@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.alerts.delivery import LONGEST_PAUSE, Refusal
-from jobs.alerts.message import Message
-from jobs.alerts.services.service import Access, Service, inert, status_refusal
-from jobs.alerts.webhook import Answer, Request, json_bytes
+from ..delivery import LONGEST_PAUSE, Refusal
+from ..message import Message
+from ..webhook import Answer, Request, json_bytes
+from .service import Access, Service, inert, status_refusal
 
 _LONGEST = 25_000
 _ACCEPTED = 202

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from jobs.alerts.delivery import Refusal
-from jobs.alerts.message import Message
-from jobs.alerts.services.service import Access, Service, code_refusal, inert
-from jobs.alerts.webhook import Answer, Request
+from ..delivery import Refusal
+from ..message import Message
+from ..webhook import Answer, Request
+from .service import Access, Service, code_refusal, inert
 
 _LONGEST = 2048
 _REASONS = {
