@@ -180,7 +180,7 @@ package: $(DIST)/rebalance-audit.zip ## Build the .zip that spark-submit --py-fi
 $(DIST)/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not -name '*.pyc')
 	mkdir -p $(DIST)
 	rm -rf $@ $(DIST)/package
-	$(PYTHON) -c "import shutil; [shutil.copytree(name, '$(DIST)/package/' + name, ignore=shutil.ignore_patterns('__pycache__')) for name in ('jobs', 'rebalance_core', 'conf')]; shutil.make_archive('$(DIST)/rebalance-audit', 'zip', '$(DIST)/package')"
+	$(PYTHON) -c "import shutil; [shutil.copytree(folder, '$(DIST)/package/' + name, ignore=shutil.ignore_patterns('__pycache__')) for folder, name in (('jobs', 'rebalance_audit'), ('rebalance_core', 'rebalance_core'), ('conf', 'conf'))]; shutil.make_archive('$(DIST)/rebalance-audit', 'zip', '$(DIST)/package')"
 	rm -rf $(DIST)/package
 
 wheel: $(VENV)/builds ## Build the wheel that pip installs; REPOSITORY_URL=https://... makes the links of its README absolute

@@ -3,7 +3,7 @@
 # Java: that of JAVA_HOME, else the one on the PATH, else the one of the [jre] extra.
 if [ -z "${JAVA_HOME:-}" ] && ! command -v java > /dev/null; then
   audit_python=${PYSPARK_DRIVER_PYTHON:-${PYSPARK_PYTHON:-python3}}
-  if ! audit_java=$("$audit_python" -m jobs.java); then
+  if ! audit_java=$("$audit_python" -m rebalance_audit.java); then
     echo "spark-env.sh: no Java: JAVA_HOME is not set, none is on the PATH, and $audit_python knows" \
       "of none. Install a Java 17 or later (Debian: openjdk-17-jre-headless), or for that Python:" \
       "pip install 'rocketmq-rebalance-audit[jre]'" >&2

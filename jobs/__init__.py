@@ -37,12 +37,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Frames": "jobs.pipeline.frames",
-    "audit_frames": "jobs.pipeline.frames",
-    "read_reports": "jobs.pipeline.frames",
-    "report_rows": "jobs.reports.read",
-    "Settings": "jobs.settings",
-    "load_settings": "jobs.settings",
+    "Frames": ".pipeline.frames",
+    "audit_frames": ".pipeline.frames",
+    "read_reports": ".pipeline.frames",
+    "report_rows": ".reports.read",
+    "Settings": ".settings",
+    "load_settings": ".settings",
 }
 
 
@@ -51,14 +51,15 @@ def __getattr__(name: str) -> Any:
     # dependencies.
     if name in _HOMES:
         try:
-            return getattr(import_module(_HOMES[name]), name)
+            return getattr(import_module(_HOMES[name], __name__), name)
         except ModuleNotFoundError as error:
             from .environment import SPARK_PACKAGE  # noqa: PLC0415 - only where it is missing
 
             if error.name != SPARK_PACKAGE:
                 raise
             raise ImportError(
-                f"jobs.{name} needs Spark: pip install 'rocketmq-rebalance-audit[spark]'; "
-                "the command rebalance-audit and jobs.report_rows do not"
+                f"rebalance_audit.{name} needs Spark: "
+                "pip install 'rocketmq-rebalance-audit[spark]'; the command rebalance-audit and "
+                "rebalance_audit.report_rows do not"
             ) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

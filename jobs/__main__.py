@@ -1,4 +1,7 @@
-"""The console script, and ``python -m jobs``: Ctrl-C is one line, from the first moment on."""
+"""The console script, and ``python -m rebalance_audit``.
+
+Ctrl-C is one line, from the first moment on.
+"""
 
 from __future__ import annotations
 

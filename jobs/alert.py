@@ -1,6 +1,6 @@
 """Entry: ``spark-submit --py-files rebalance-audit.zip jobs/alert.py --help``; needs no Spark."""
 
-from jobs.cli import entry
+from rebalance_audit.cli import entry
 
 if __name__ == "__main__":
     entry("alert")

@@ -100,7 +100,7 @@ class _Complaints(logging.Handler):
         complain(record.getMessage())
 
 
-_LOGGER = logging.getLogger("jobs")
+_LOGGER = logging.getLogger(__package__)
 _COMPLAINTS = _Complaints()
 
 

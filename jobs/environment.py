@@ -24,7 +24,7 @@ SPARK_PACKAGE = "pyspark"
 RANGES = {SPARK_PACKAGE: ("3.5", "5"), "pandas": ("2.2", "4")}
 
 #: What every worker needs.
-_OF_A_WORKER = ("numpy", "pandas", "pyarrow", "jobs", "rebalance_core")
+_OF_A_WORKER = ("numpy", "pandas", "pyarrow", __package__, "rebalance_core")
 
 _WHAT_TO_INSTALL = "pip install 'rocketmq-rebalance-audit[spark]'"
 

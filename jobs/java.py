@@ -1,7 +1,7 @@
 """Which Java Spark starts with: that of the machine, else the one of the ``[jre]`` extra.
 
-``python -m jobs.java`` prints what it found as shell assignments, for conf/spark-env.sh: empty
-where Spark finds a Java by itself.
+``python -m rebalance_audit.java`` prints what it found as shell assignments, for conf/spark-env.sh:
+empty where Spark finds a Java by itself.
 """
 
 from __future__ import annotations

@@ -34,4 +34,4 @@ SUMMARIES: Mapping[str, str] = {**EVERY_DAY, **OTHERS}
 
 def module_of(command: str) -> ModuleType:
     """The module of a command."""
-    return import_module(f"jobs.commands.{command.replace('-', '_')}")
+    return import_module(f".{command.replace('-', '_')}", __name__)

@@ -67,7 +67,7 @@ def _changed(text: str, english: str) -> str:
 def titles(kinds: list[Kind]) -> str:
     """The titles of some kinds, in one sentence.
 
-    >>> from jobs.kinds import KINDS
+    >>> from rebalance_audit.kinds import KINDS
     >>> titles([KINDS["CONFIG_GAP"], KINDS["STACKED"]])
     'A queue is in no CONFIG list and stacked client id'
     """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -89,7 +91,34 @@ def is_within(name: str, package: str) -> bool:
 
 def test_nothing_but_the_entries_knows_the_command_line() -> None:
     users = {path.name for path in modules("jobs") if "jobs.cli" in imports(path)}
-    assert users == {"__main__.py", "alert.py", "audit.py", "ingest.py", "report.py"}
+    assert users == {"__main__.py"}
+    entries = {path.name for path in modules("jobs") if "rebalance_audit.cli" in imports(path)}
+    assert entries == {"alert.py", "audit.py", "ingest.py", "report.py"}
+
+
+def test_modules_import_each_other_by_place_so_that_the_folder_may_have_another_name() -> None:
+    """Installed it is ``rebalance_audit``; a package ``jobs`` is somebody else's."""
+    for path in modules("jobs"):
+        named = {
+            alias.name if isinstance(node, ast.Import) else node.module
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
+            for alias in node.names
+        }
+        mine = {name for name in named if name and is_within(name, "jobs")}
+        assert not mine, f"{path}: {mine}"
+
+
+def test_every_package_is_installed() -> None:
+    """What is installed under another name than its folder's is listed in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {
+        ".".join(path.relative_to(ROOT).parent.parts)
+        for path in [*modules("jobs"), *modules("rebalance_core")]
+    }
+    assert project["package-dir"] == {"rebalance_audit": "jobs"}
+    listed = {re.sub("^rebalance_audit", "jobs", name) for name in project["packages"]}
+    assert listed == folders
 
 
 def test_spark_is_imported_where_spark_runs() -> None:

@@ -87,7 +87,12 @@ def test_the_image_gets_all_that_the_project_is_built_of(tmp_path: Path) -> None
         capture_output=True,
         text=True,
     ).stdout
-    for name in ("jobs/cli.py", "rebalance_core/", "conf/audit.toml", "findings/stacked.md"):
+    for name in (
+        "rebalance_audit/cli.py",
+        "rebalance_core/",
+        "conf/audit.toml",
+        "findings/stacked.md",
+    ):
         assert name in listed, name
 
 

@@ -21,8 +21,8 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from jobs import Frames, read_reports
-from jobs.storage import Location, Snapshots
+from rebalance_audit import Frames, read_reports
+from rebalance_audit.storage import Location, Snapshots
 from rebalance_core import separate_ids
 
 (output,) = sys.argv[1:]

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 NOTEBOOK = """
 import sys
 from pyspark.sql import SparkSession
-from jobs import audit_frames
-from jobs.storage import Location, Snapshots
+from rebalance_audit import audit_frames
+from rebalance_audit.storage import Location, Snapshots
 
 snapshots = Snapshots.open(Location(sys.argv[1]))
 conf = {
@@ -47,7 +47,7 @@ def test_a_notebook_whose_environment_is_not_activated_audits(
     environment["PATH"] = f"{tmp_path}{os.pathsep}{environment['PATH']}"
     dumps, output = str(CAPTURES / "S2" / "dump.jsonl.gz"), str(tmp_path / "out")
     for command in (
-        ["-m", "jobs.cli", "run", "--dumps", dumps, "--output", output],
+        ["-m", "rebalance_audit.cli", "run", "--dumps", dumps, "--output", output],
         ["-c", NOTEBOOK, f"{output}/snapshots"],
     ):
         done = subprocess.run(

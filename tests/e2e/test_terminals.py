@@ -18,7 +18,7 @@ from tests.support.written_reports import publish, report_row
 
 pytestmark = pytest.mark.e2e
 
-COMMAND = [sys.executable, "-m", "jobs.cli"]
+COMMAND = [sys.executable, "-m", "rebalance_audit.cli"]
 EVIDENCE = "10.0.3.1@app, 10.0.3.2@app and 10.0.3.3@app use AVG; 10.0.3.4@app uses AVG_BY_CIRCLE"
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 

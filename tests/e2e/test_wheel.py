@@ -16,7 +16,7 @@ pytestmark = pytest.mark.house
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> zipfile.ZipFile:
+def wheel_file(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """Built from a copy, so that nothing of an earlier build gets in."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
     for folder in ("jobs", "rebalance_core", "conf", "docs"):
@@ -27,7 +27,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> zipfile
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--wheel-dir", str(built), str(source)], check=True, capture_output=True)
     (path,) = built.iterdir()
-    return zipfile.ZipFile(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(wheel_file: Path) -> zipfile.ZipFile:
+    return zipfile.ZipFile(wheel_file)
 
 
 def test_it_has_all_modules_and_all_that_they_read(
@@ -35,13 +40,19 @@ def test_it_has_all_modules_and_all_that_they_read(
 ) -> None:
     names = set(wheel.namelist())
     needed = {
-        str(path.relative_to(repository))
-        for folder in ("jobs", "rebalance_core")
+        f"{package}/{path.relative_to(repository / folder)}"
+        for folder, package in (("jobs", "rebalance_audit"), ("rebalance_core", "rebalance_core"))
         for path in (repository / folder).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {"jobs/py.typed", "rebalance_core/py.typed", "jobs/jre/bin/java"} <= needed
+    assert {"rebalance_audit/py.typed", "rebalance_audit/jre/bin/java"} <= needed
     assert needed <= names
+    # A package jobs of the user's own is theirs.
+    assert {name.split("/")[0].split("-")[0] for name in names} == {
+        "rebalance_audit",
+        "rebalance_core",
+        "rocketmq_rebalance_audit",
+    }
 
 
 def test_it_has_the_settings_and_the_finding_pages(

@@ -139,11 +139,11 @@ def test_a_worker_imports_all_that_the_jobs_need_there() -> None:
 
 
 def test_without_spark_what_needs_it_says_so_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def is_not_there(_module: str) -> None:
+    def is_not_there(*_: str) -> None:
         raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
 
     monkeypatch.setattr("jobs.import_module", is_not_there)
     with pytest.raises(
-        ImportError, match=r"jobs.audit_frames needs Spark: pip install '.+\[spark\]'"
+        ImportError, match=r"rebalance_audit.audit_frames needs Spark: pip install '.+\[spark\]'"
     ):
         jobs.__getattr__("audit_frames")

@@ -132,11 +132,15 @@ def test_spark_submit_finds_the_java_of_the_extra(
     without_java: dict[str, str],
     with_the_extra: Path,
     repository: Path,
+    tmp_path: Path,
     spark_environment: Callable[[dict[str, str]], tuple[int, str, str]],
 ) -> None:
-    path = os.pathsep.join([str(repository), str(with_the_extra.parent.parent)])
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    (installed / "rebalance_audit").symlink_to(repository / "jobs")
+    path = os.pathsep.join([str(installed), str(with_the_extra.parent.parent)])
     code, home, _ = spark_environment(without_java | {"PYTHONPATH": path})
-    assert (code, home) == (0, str(repository / "jobs" / "jre"))
+    assert (code, home) == (0, str(installed / "rebalance_audit" / "jre"))
     assert os.access(f"{home}/bin/java", os.X_OK)
 
 
