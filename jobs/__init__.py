@@ -1,17 +1,16 @@
-"""Batch jobs of the rebalance audit.
+"""The rebalance audit: installed, and imported, as ``rebalance_audit``.
 
     dumps -> snapshots -> fold -> judge -> publish
 
-For a PySpark shell, over DataFrames and with the shell's session::
+In a shell or a notebook, of dumps, Arrow tables or DataFrames of Spark::
 
-    from jobs import Frames
+    from rebalance_audit import audit
 
-    frames = Frames(spark.read.parquet("snapshots/heartbeats"),
-                    spark.read.parquet("snapshots/topic_routes"))
-    frames.audit()["orphaned_queues"].show()
+    report = audit("dumps/")
+    report["orphaned_queues"].to_pandas()
+    report.explain("G_ORDER", "ORDER")
 
-The audit in one call: ``audit_frames``. Of one group and topic: ``Frames.explain`` and
-``Frames.what_if``. Of what was published: ``read_reports``, and without Spark ``report_rows``.
+Of what was published: ``report_rows``, and in Spark ``read_reports``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .pipeline.frames import Frames, audit_frames, read_reports
+    from .api import Report, audit
+    from .pipeline.frames import read_reports
     from .reports.read import report_rows
     from .settings import Settings, load_settings
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "Frames",
+    "Report",
     "Settings",
-    "audit_frames",
+    "audit",
     "load_settings",
     "read_reports",
     "report_rows",
 ]
 
 _HOMES = {
-    "Frames": ".pipeline.frames",
-    "audit_frames": ".pipeline.frames",
+    "Report": ".api",
+    "audit": ".api",
     "read_reports": ".pipeline.frames",
     "report_rows": ".reports.read",
     "Settings": ".settings",
@@ -58,8 +58,7 @@ def __getattr__(name: str) -> Any:
             if error.name != SPARK_PACKAGE:
                 raise
             raise ImportError(
-                f"rebalance_audit.{name} needs Spark: "
-                "pip install 'rocketmq-rebalance-audit[spark]'; the command rebalance-audit and "
-                "rebalance_audit.report_rows do not"
+                f"rebalance_audit.{name} needs Spark: pip install "
+                "'rocketmq-rebalance-audit[spark]'; rebalance_audit.report_rows does not"
             ) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -290,7 +290,7 @@ def what_happened(published: Published) -> list[str]:
 _FOUND = ("orphaned", "duplicated", "stalled queues")
 
 
-def sum_up(published: Published, reports: Location | None) -> str:
+def sum_up(published: Published, reports: Location | None = None) -> str:
     """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
     figures = [
@@ -317,7 +317,9 @@ def sum_up(published: Published, reports: Location | None) -> str:
     if wide:
         asked = "{number:,} [group was|groups were] asked in rounds that are too wide to compare"
         parts.append(agreeing(wide, f"{asked} brokers", number=wide))
-    return "; ".join([*parts, f"reports at {reports}"])
+    if reports is not None:
+        parts.append(f"reports at {reports}")
+    return "; ".join(parts)
 
 
 def fails(published: Published, fail_on: str | None) -> bool:

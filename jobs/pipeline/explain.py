@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance_core import Change, Situation, WhatIf
-from rebalance_core import what_if as predict
+from rebalance_core import Change, Situation
 from rebalance_core import what_if_of_group as predict_group
 
 from ..judge.moment import Moment
@@ -35,19 +34,9 @@ def explain_moment(moment: Moment, settings: Settings, width: int = WIDTH) -> Sh
     return _masked(lines, settings)
 
 
-def predict_moment(
-    moment: Moment, changes: Sequence[Change], settings: Settings
-) -> tuple[WhatIf, ShellText]:
-    """What the changes do to a moment that was found, and the text of it."""
-    situation = Situation(moment.state, strategy_rules(settings))
-    answer = predict(situation, changes, moment.unread)
-    lines = what_if_lines(answer, moment, language(settings.language))
-    return answer, _masked(lines, settings)
-
-
 @dataclass(frozen=True)
-class GroupPrediction:
-    """What changes would do to every topic of a group that was asked about.
+class Prediction:
+    """What changes would do to each topic of a group that was asked about.
 
     ``text`` for a person, ``values`` for a program (the keys of ``--format json``), both without
     the secrets that client ids hold. ``safe``: no topic has a state on the way, or an end, that
@@ -58,14 +47,16 @@ class GroupPrediction:
     values: dict[str, Any]
     safe: bool
 
+    def __repr__(self) -> str:
+        return str(self.text)
+
 
 def predict_moments(
     moments: Sequence[Moment], changes: Sequence[Change], settings: Settings, width: int = WIDTH
-) -> GroupPrediction:
+) -> Prediction:
     """What the changes do to the topics of a group; each moment is of one topic.
 
-    Of one topic alone the text is that of ``predict_moment``. Raises ChangeError where no topic
-    allows a change.
+    Raises ChangeError where no topic allows a change.
     """
     rules = strategy_rules(settings)
     situations = {each.state.topic: Situation(each.state, rules) for each in moments}
@@ -80,7 +71,7 @@ def predict_moments(
         lines = what_if_group_lines(predictions, language(settings.language), width)
     values = settings.masking.to_masking().mask_all(what_if_values(predictions))
     is_safe = all(each.safe for each in answers.values())
-    return GroupPrediction(_masked(lines, settings), values, is_safe)
+    return Prediction(_masked(lines, settings), values, is_safe)
 
 
 def _masked(lines: Iterable[str], settings: Settings) -> ShellText:

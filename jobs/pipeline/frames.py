@@ -1,20 +1,13 @@
-"""The jobs over DataFrames, for a shell, a notebook or another job: snapshots in, reports out.
+"""DataFrames of Spark as snapshot tables, and published reports as DataFrames.
 
-Nothing here starts or stops a session, or knows the time of day. What a function is given is
-written to a folder first, as Parquet by Spark, and the same engine audits it that audits a night;
-the folder is removed whatever happens. Nested lists that go from rows straight to Python would take
-minutes.
+Nothing here starts or stops a session. Nested lists that go from rows straight to Python would take
+minutes: Spark writes what the audit reads as Parquet.
 """
 
 from __future__ import annotations
 
-import secrets
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import date, datetime
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from datetime import date
 from inspect import signature
 from typing import Any
 
@@ -23,28 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from rebalance_core import Change, WhatIf
-
 from ..contract import check_columns, type_name
-from ..engines.engine import Slice
-from ..engines.spark import SparkEngine
 from ..errors import InputError
-from ..fold.kernel import Cutting
-from ..fold.slices import TableStep
-from ..judge.moment import Moment
-from ..masking import Masking
-from ..pieces import Piece, unpack_rows
 from ..reports.read import declared_table, published_runs
-from ..schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES, Table, comment_of
-from ..session import AS_NAMED, suited
-from ..settings import Settings
+from ..schemas import SNAPSHOT_TABLES, Table, comment_of
+from ..session import AS_NAMED
 from ..storage import Location, Published, Reports
-from ..text import in_utc
-from ..window import Window
-from .audit import fold_slices, report_tables
-from .explain import ShellText, explain_moment, predict_moment
-from .moments import Question, moments_of_rows
-from .terms import terms_of
 
 #: A file that Spark writes for the audit has so many rows at most: it is read whole.
 _ROWS_OF_A_FILE = 2_000_000
@@ -52,247 +29,28 @@ _WHERE_TO_WRITE = (
     "expected staging=FOLDER, for the rows are written where Spark's workers reach them, and this "
     "session's are on other machines"
 )
-#: One row per queue that changes hands.
-_MOVE = "broker_name string, queue_id int, before array<string>, after array<string>"
 
 
-@dataclass(frozen=True)
-class Frames:
-    """The snapshot tables as DataFrames, and what is asked of them; two of them must be there.
-
-    ``route_polls`` and ``route_contents`` count in place of ``topic_routes`` where both are there:
-    they say when each nameserver was asked. Without them it was asked when the round began.
-
-    Each method raises ContractError, before anything runs, where a table has not the columns that
-    it must have.
-
-    >>> frames = Frames(heartbeats, topic_routes)  # doctest: +SKIP
-    >>> frames.audit()["orphaned_queues"].show()  # doctest: +SKIP
-    """
-
-    heartbeats: DataFrame
-    topic_routes: DataFrame
-    broker_polls: DataFrame | None = None
-    queue_offsets: DataFrame | None = None
-    client_states: DataFrame | None = None
-    route_polls: DataFrame | None = None
-    route_contents: DataFrame | None = None
-
-    def audit(
-        self, settings: Settings | None = None, *, staging: str | None = None
-    ) -> dict[str, DataFrame]:
-        """The report tables by name, as DataFrames.
-
-        The audit runs here; what comes back is its result. ``staging``: a folder that Spark's
-        workers reach, in which the rows are written and removed again; on this machine a temporary
-        one does. Raises InputError where a folder for staging has to be named.
-        """
-        settings = settings or Settings()
-        spark = self._spark
-        tables = self._checked(self._cutting(1, settings))
-        with suited(spark), _staging(spark, staging) as folder, SparkEngine(spark) as engine:
-            slices = _staged(tables, folder, engine)
-            cutting = self._cutting(engine.shards(sum(each.size for each in slices)), settings)
-            step = TableStep(cutting, Window(), settings.route_max_age_seconds)
-            folded = fold_slices(engine, slices, step, cutting)
-            pieces = list(engine.collect(folded.judge(terms_of(settings), {}, settings)))
-            made = report_tables(has_clients=self.client_states is not None)
-            return {table.name: _frame(spark, table, pieces) for table in made}
-
-    def explain(
-        self,
-        group: str,
-        topic: str,
-        *,
-        at: datetime | None = None,
-        cluster: str | None = None,
-        settings: Settings | None = None,
-    ) -> ShellText:
-        """Who takes what of a topic, why, what is wrong, what repairs it and what if, as a text.
-
-        The text is in the language of the settings: ``Settings(language="zh")``.
-        ``at`` is a time (UTC where it has no zone): the last snapshot up to it is explained; None:
-        the last one. Raises InputError for a group, topic, cluster or time that is not there, with
-        those that come near.
-
-        >>> frames.explain("G_S2", "T_S2")  # doctest: +SKIP
-        G_S2 on T_S2, cluster DefaultCluster
-        ...
-        """
-        settings = settings or Settings()
-        moment = self._moment(Question(group, topic, at and in_utc(at), cluster), settings)
-        return explain_moment(moment, settings)
-
-    def what_if(
-        self,
-        group: str,
-        topic: str,
-        changes: Sequence[Change],
-        *,
-        at: datetime | None = None,
-        cluster: str | None = None,
-        settings: Settings | None = None,
-    ) -> Prediction:
-        """What the changes would do to a group and topic, one after the other.
-
-        Changes are made by the functions of ``rebalance_core``: leave, join, separate_ids,
-        use_strategy, subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as
-        ``explain`` does, and ChangeError where a change cannot be made.
-
-        >>> from rebalance_core import leave
-        >>> predicted = frames.what_if("G", "T", [leave("10.0.0.4@app")])  # doctest: +SKIP
-        >>> predicted.moves.show()  # doctest: +SKIP
-        """
-        settings = settings or Settings()
-        moment = self._moment(Question(group, topic, at and in_utc(at), cluster), settings)
-        answer, text = predict_moment(moment, changes, settings)
-        return Prediction(text, answer, self._spark, settings.masking.to_masking())
-
-    @property
-    def _spark(self) -> SparkSession:
-        """The session that they are of."""
-        return self.heartbeats.sparkSession
-
-    def _cutting(self, shards: int, settings: Settings) -> Cutting:
-        """How they become pieces."""
-        by_id = self.route_polls is not None and self.route_contents is not None
-        return Cutting(shards, settings.heartbeat_expiry_seconds, route_ids=by_id)
-
-    def _checked(self, cutting: Cutting) -> dict[Table, DataFrame]:
-        """The tables that are read; ContractError where one has not the columns it must have."""
-        given = {table: getattr(self, table.name, None) for table in SNAPSHOT_TABLES}
-        checked = {t: check_contract(t, rows) for t, rows in given.items() if rows is not None}
-        return {table: checked[table] for table in cutting.tables() if table in checked}
-
-    def _moment(self, question: Question, settings: Settings) -> Moment:
-        """The moment of a question; the rows of the one group come to this process."""
-        cutting = self._cutting(1, settings)
-        tables = self._checked(cutting)
-        with suited(self._spark):
-            rows = {
-                table.name: _collected(_of_group(table, frame, question.group)).cast(table.schema)
-                for table, frame in tables.items()
-            }
-            groups: set[str] = set()
-            if not any(rows[t.name].num_rows for t in (HEARTBEATS, BROKER_POLLS) if t in tables):
-                names = tables[HEARTBEATS].select("consumer_group").distinct()
-                groups = {row[0] for row in names.collect()}
-        (moment,) = moments_of_rows(rows, cutting, question, settings, groups)
-        return moment
-
-
-def audit_frames(
-    heartbeats: DataFrame,
-    topic_routes: DataFrame,
-    broker_polls: DataFrame | None = None,
-    queue_offsets: DataFrame | None = None,
-    client_states: DataFrame | None = None,
-    settings: Settings | None = None,
-    *,
-    route_polls: DataFrame | None = None,
-    route_contents: DataFrame | None = None,
-    staging: str | None = None,
-) -> dict[str, DataFrame]:
-    """The report tables by name, as DataFrames: ``Frames(...).audit(...)`` in one call.
-
-    >>> reports = audit_frames(heartbeats, topic_routes)  # doctest: +SKIP
-    >>> reports["orphaned_queues"].show()  # doctest: +SKIP
-    """
-    others = (broker_polls, queue_offsets, client_states, route_polls, route_contents)
-    return Frames(heartbeats, topic_routes, *others).audit(settings, staging=staging)
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What changes would do: ``text`` for people, ``answer`` for programs, ``moves`` for Spark."""
-
-    text: ShellText
-    answer: WhatIf
-    _spark: SparkSession
-    _masking: Masking
-
-    def __repr__(self) -> str:
-        return str(self.text)
-
-    @cached_property
-    def moves(self) -> DataFrame:
-        """One row per queue that changes hands: broker_name, queue_id, and who takes it."""
-        rows = [
-            # Plain texts: Java cannot read what a class of Python's is pickled as.
-            (
-                move.queue.broker_name,
-                move.queue.queue_id,
-                [str(each) for each in move.before],
-                [str(each) for each in move.after],
-            )
-            for move in self._masking.mask_all(self.answer.moves)
-        ]
-        return self._spark.createDataFrame(rows, _MOVE)
-
-
-@contextmanager
-def _staging(spark: SparkSession, named: str | None) -> Iterator[Location]:
-    """A new folder that the workers reach; it is removed whatever happens."""
-    if named is None and not str(spark.conf.get("spark.master", "local")).startswith("local"):
+def check_reach(spark: SparkSession) -> None:
+    """InputError where the session's workers do not see the temporary folders of this machine."""
+    if not str(spark.conf.get("spark.master", "local")).startswith("local"):
         raise InputError(_WHERE_TO_WRITE)
-    if named is None:
-        with tempfile.TemporaryDirectory(prefix="rebalance-audit-") as temporary:
-            yield Location(temporary)
-        return
-    folder = Location(named) / f"rebalance-audit-{secrets.token_hex(8)}"
-    try:
-        yield folder
-    finally:
-        folder.delete()
 
 
-def _staged(
-    tables: Mapping[Table, DataFrame], folder: Location, engine: SparkEngine
-) -> list[Slice]:
-    """Writes the tables; their files as slices."""
-    for table, rows in tables.items():
-        place = (folder / table.name).uri
-        rows.write.option("maxRecordsPerFile", _ROWS_OF_A_FILE).parquet(place)
-        if not (folder / table.name).exists():
+def stage(tables: Mapping[str, DataFrame], place: Location) -> None:
+    """Writes DataFrames as snapshot tables, each by its name.
+
+    Raises ContractError, before anything runs, where one has not the columns that it must have.
+    """
+    checked = {
+        table.name: check_contract(table, tables[table.name])
+        for table in SNAPSHOT_TABLES
+        if table.name in tables
+    }
+    for name, rows in checked.items():
+        rows.write.option("maxRecordsPerFile", _ROWS_OF_A_FILE).parquet((place / name).uri)
+        if not (place / name).exists():
             raise InputError(_WHERE_TO_WRITE)
-    return [
-        Slice(number, path.rsplit("/", 2)[-2], path, size)
-        for number, (path, size) in enumerate(engine.list_below(folder.uri))
-    ]
-
-
-def _frame(spark: SparkSession, table: Table, pieces: Iterable[Piece]) -> DataFrame:
-    """The rows of a table, from pieces that the driver has."""
-    schema = table.schema
-    rows = [(piece.data,) for piece in pieces if piece.kind == table.name]
-
-    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            data_of_batch: list[Any] = batch.column("data").to_pylist()
-            for data in data_of_batch:
-                yield from unpack_rows(data).cast(schema).to_batches()
-
-    return spark.createDataFrame(rows, "data binary").mapInArrow(unpack, spark_schema(table))
-
-
-def _of_group(table: Table, rows: DataFrame, group: str) -> DataFrame:
-    is_of_group = "consumer_group" in table.schema.names
-    return rows.where(rows["consumer_group"] == group) if is_of_group else rows
-
-
-def _collected(rows: DataFrame) -> pa.Table:
-    """The rows in this process, on every version of Spark and in Spark Connect."""
-
-    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema) as stream:
-                stream.write_batch(batch)
-            yield pa.RecordBatch.from_pydict({"data": [sink.getvalue().to_pybytes()]})
-
-    packed = rows.mapInArrow(pack, "data binary").collect()
-    empty = _arrow_schema(rows).empty_table()
-    return pa.concat_tables([unpack_rows(bytes(row[0])) for row in packed] or [empty])
 
 
 # ---------------------------------------------------------------- schemas and contracts

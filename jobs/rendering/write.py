@@ -57,6 +57,20 @@ def write_report(
     to this one, and is read where it is not given.
     """
     place = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
+    text, verdict = report_text(reports, published, form, look, nights, history)
+    place.replace_text(text)
+    return Written(published.date, place, verdict)
+
+
+def report_text(
+    reports: Reports,
+    published: Published,
+    form: str,
+    look: Look,
+    nights: Nights | None = None,
+    history: History | None = None,
+) -> tuple[str, str]:
+    """The same as a text, and its content in one line."""
     report = build_report(published, PublishedTables(reports, published), look.top)
     root, address, language = str(reports.root), look.finding_pages, look.language
     if form == "markdown":
@@ -65,8 +79,7 @@ def write_report(
         before = history or read_history(reports, published.date, STRIP_NIGHTS)
         pages = FindingPages.of_this_installation(language)
         text = to_html(report, root, address, pages, nights, before, language)
-    place.replace_text(text)
-    return Written(published.date, place, report.verdict.sentence)
+    return text, report.verdict.sentence
 
 
 def _place(reports: Reports, output: str | None, name: str) -> Output:

@@ -21,7 +21,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from rebalance_audit import Frames, read_reports
+from rebalance_audit import audit, read_reports
 from rebalance_audit.storage import Location, Snapshots
 from rebalance_core import separate_ids
 
@@ -32,20 +32,21 @@ spark.conf.set("spark.sql.shuffle.partitions", "1")
 
 snapshots = Snapshots.open(Location(f"{output}/snapshots"))
 names = ("heartbeats", "topic_routes", "broker_polls", "queue_offsets", "client_states")
-frames = Frames(**{name: spark.read.parquet(snapshots.table(name).uri) for name in names})
+report = audit({name: spark.read.parquet(snapshots.table(name).uri) for name in names})
 at = datetime(2026, 11, 21, 2, 5, 10)
 
 
-def queues(rows):
-    columns = ("topic", "broker_name", "queue_id", "severity", "persistence")
-    return sorted(map(list, rows.select(*columns).collect()))
+columns = ["topic", "broker_name", "queue_id", "severity", "persistence"]
+published = read_reports(spark, f"{output}/reports", "orphaned_queues").select(*columns)
+audited = report["orphaned_queues"].select(columns).to_pylist()
+repaired = report.what_if("G_S2", "T_S2", [separate_ids()], at)
 
 
 print(json.dumps({
-    "explained": frames.explain("G_S2", "T_S2", at=at),
-    "moves": frames.what_if("G_S2", "T_S2", [separate_ids()], at=at).moves.count(),
-    "read": queues(read_reports(spark, f"{output}/reports", "orphaned_queues")),
-    "audited": queues(frames.audit()["orphaned_queues"]),
+    "explained": report.explain("G_S2", "T_S2", at),
+    "moves": len(repaired.values["topics"][0]["moves"]),
+    "read": sorted(map(list, published.collect())),
+    "audited": sorted(list(row.values()) for row in audited),
 }))
 spark.stop()
 """

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 NOTEBOOK = """
 import sys
 from pyspark.sql import SparkSession
-from rebalance_audit import audit_frames
+from rebalance_audit import audit
 from rebalance_audit.storage import Location, Snapshots
 
 snapshots = Snapshots.open(Location(sys.argv[1]))
@@ -27,10 +27,9 @@ conf = {
 }
 spark = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
 assert spark.sparkContext.pythonExec == "python3"
-heartbeats, routes = (
-    spark.read.parquet(snapshots.table(name).uri) for name in ("heartbeats", "topic_routes")
-)
-print("stacked:", audit_frames(heartbeats, routes)["stacked_client_ids"].count())
+names = ("heartbeats", "topic_routes")
+report = audit({name: spark.read.parquet(snapshots.table(name).uri) for name in names})
+print("stacked:", report["stacked_client_ids"].num_rows)
 spark.stop()
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,11 +13,13 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.support.truth import CAPTURES
+
 pytestmark = pytest.mark.house
 
 
 @pytest.fixture(scope="module")
-def wheel_file(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> zipfile.ZipFile:
     """Built from a copy, so that nothing of an earlier build gets in."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
     for folder in ("jobs", "rebalance_core", "conf", "docs"):
@@ -27,12 +30,7 @@ def wheel_file(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Pa
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--wheel-dir", str(built), str(source)], check=True, capture_output=True)
     (path,) = built.iterdir()
-    return path
-
-
-@pytest.fixture(scope="module")
-def wheel(wheel_file: Path) -> zipfile.ZipFile:
-    return zipfile.ZipFile(wheel_file)
+    return zipfile.ZipFile(path)
 
 
 def test_it_has_all_modules_and_all_that_they_read(
@@ -53,6 +51,29 @@ def test_it_has_all_modules_and_all_that_they_read(
         "rebalance_core",
         "rocketmq_rebalance_audit",
     }
+
+
+def test_what_it_installs_audits_beside_a_package_jobs(
+    wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    installed, here = tmp_path / "installed", tmp_path / "here"
+    wheel.extractall(installed)
+    (here / "jobs").mkdir(parents=True)
+    (here / "jobs" / "__init__.py").write_text("raise RuntimeError('this is the user's')\n")
+    code = (
+        "import rebalance_audit as of\n"
+        f"report = of.audit({str(CAPTURES / 'S2')!r})\n"
+        "print(of.__file__, report['stacked_client_ids'].num_rows, end='')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{installed}/rebalance_audit/__init__.py 1"
 
 
 def test_it_has_the_settings_and_the_finding_pages(

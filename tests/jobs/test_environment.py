@@ -144,6 +144,6 @@ def test_without_spark_what_needs_it_says_so_in_a_sentence(monkeypatch: pytest.M
 
     monkeypatch.setattr("jobs.import_module", is_not_there)
     with pytest.raises(
-        ImportError, match=r"rebalance_audit.audit_frames needs Spark: pip install '.+\[spark\]'"
+        ImportError, match=r"rebalance_audit.read_reports needs Spark: pip install '.+\[spark\]'"
     ):
-        jobs.__getattr__("audit_frames")
+        jobs.__getattr__("read_reports")

@@ -27,6 +27,7 @@ FOLDER = ROOT / "jobs" / "languages"
 CODES = sorted(LANGUAGES.keys() - {ENGLISH.code})
 #: What makes a text of a template that it is given, and whose templates ``declared`` has.
 GIVEN = {
+    ("jobs/api.py", "settings.language"),
     ("jobs/judge/evaluation.py", "because"),
     ("jobs/kinds.py", "title"),
     ("jobs/kinds.py", "meaning"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs import Frames, audit_frames
+from jobs import audit
 from jobs.pipeline.inputs import Inputs
 from jobs.schemas import ROUTE_CONTENTS
 from jobs.settings import Settings
@@ -101,8 +101,9 @@ def test_from_a_shell_the_polls_of_the_routes_say_when_they_were_asked(
 ) -> None:
     names = ("heartbeats", "topic_routes", "broker_polls", "route_polls", "route_contents")
     frames = {name: spark.read.parquet(str(snapshots / name)) for name in names}
-    assert audit_frames(**frames)["orphaned_queues"].isEmpty()
-    text = Frames(**frames).explain("G", "T", at=START + timedelta(seconds=600))
+    report = audit(frames)
+    assert report["orphaned_queues"].num_rows == 0
+    text = report.explain("G", "T", START + timedelta(seconds=600))
     assert "ROUTE_DIVERGENCE" not in str(text)
 
 

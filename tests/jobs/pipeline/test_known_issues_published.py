@@ -91,4 +91,4 @@ def test_what_is_known_is_marked_and_not_counted_until_it_expires(tmp_path: Path
     assert fails(published, "WARNING")
     (told,) = expired_known_issues(published)
     assert told.endswith("expired on 2026-01-06, its findings count again: expired")
-    assert "(2 of all these are known issues)" in sum_up(published, None)
+    assert "(2 of all these are known issues)" in sum_up(published)

@@ -1,0 +1,250 @@
+"""The audit from Python: ``audit``, and the ``Report`` that it gives a shell, a notebook, a job.
+
+A front, as the console is one: it publishes into a folder of its own what a night publishes, and
+shows of it what the commands show. A session of Spark is the caller's: none is started or stopped.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from html import escape
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rebalance_core import Change
+from rebalance_core.errors import near_names
+
+from .commands.batch import sum_up, what_happened
+from .commands.clock import now
+from .engines.engine import Engine
+from .engines.local import LocalEngine
+from .errors import InputError, QuarantineError
+from .known_issues import KnownIssues
+from .languages.language import language
+from .pipeline.audit import audit as publish_audit
+from .pipeline.explain import Prediction, ShellText, explain_moment, predict_moments
+from .pipeline.ingest import ingest
+from .pipeline.moments import Question, moments_of_tables
+from .progress import Progress
+from .publish.run import Run, Task
+from .rendering.write import Look, report_text
+from .reports.ending import ending_lines
+from .reports.problems import find_problems
+from .reports.read import declared_table
+from .reports.tables import PublishedTables
+from .reports.texts import WIDTH
+from .schemas import SNAPSHOT_TABLES
+from .settings import Settings
+from .storage import Location, Published, Reports, SnapshotWriter, new_run_id
+from .text import in_utc
+from .window import Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Dumps = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+#: So many topics have pictures on the page in a notebook, as on that of ``report``.
+_TOP = 10
+_QUIET = Progress(quiet=True)
+
+
+def audit(
+    source: Dumps | Mapping[str, Any],
+    settings: Settings | None = None,
+    *,
+    spark: SparkSession | None = None,
+    staging: str | None = None,
+) -> Report:
+    """Audits dumps, or snapshot tables by their names.
+
+    Dumps are files, folders and globs. A table is of Arrow, of Polars (all that has Arrow's stream)
+    or a DataFrame of Spark; ``heartbeats`` and ``topic_routes`` must be there. The audit runs in
+    this process; with a session, or with DataFrames of one, on Spark.
+
+    What is written on the way is removed with the report. It lies in a temporary folder, or in one
+    below ``staging``, which on a cluster the workers and this process have to reach.
+
+    Warns where more lines were not understood than the settings allow. Raises InputError where
+    there is nothing to audit or a folder for staging has to be named, and ContractError, before
+    anything runs, where a table has not the columns that it must have.
+
+    >>> report = audit("dumps/")  # doctest: +SKIP
+    >>> report["orphaned_queues"].to_pandas()  # doctest: +SKIP
+    """
+    settings = settings or Settings()
+    tables = _named(source) if isinstance(source, Mapping) else {}
+    frames = {name: rows for name, rows in tables.items() if hasattr(rows, "sparkSession")}
+    spark = spark or next((each.sparkSession for each in frames.values()), None)
+    folder = _new_folder(spark, staging)
+    snapshots = folder / "snapshots"
+    began = now()
+    task = Task(
+        Run(new_run_id(began), began),
+        snapshots,
+        folder / "reports",
+        Window(),
+        settings,
+        KnownIssues(),
+    )
+    try:
+        with _engine_on(spark) as engine:
+            if not isinstance(source, Mapping):
+                _ingest(engine, source, task)
+            if frames:
+                from .pipeline.frames import stage  # noqa: PLC0415 - Spark takes its time
+
+                stage(frames, snapshots)
+            for name in tables.keys() - frames.keys():
+                _write(pa.table(tables[name]), snapshots / name)
+            published = publish_audit(engine, task, _QUIET)
+    except BaseException:
+        folder.delete()
+        raise
+    report = Report(folder, published, settings)
+    weakref.finalize(report, folder.delete)
+    return report
+
+
+class Report(Mapping[str, pa.Table]):
+    """What an audit found: the report tables by name, as Arrow, and answers about its moments.
+
+    A shell shows the worst that was found, a notebook the page of ``rebalance-audit report``.
+    """
+
+    def __init__(self, folder: Location, published: Published, settings: Settings) -> None:
+        self.summary = published.summary
+        self._published = published
+        self._settings = settings
+        self._snapshots = folder / "snapshots"
+        self._reports = Reports(folder / "reports")
+        self._tables = PublishedTables(self._reports, published)
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._published.tables:
+            raise KeyError(f"no report table {name!r}: {near_names(name, self)}")
+        return self._tables.read(name, declared_table(name).schema.names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._published.tables)
+
+    def __len__(self) -> int:
+        return len(self._published.tables)
+
+    def explain(
+        self, group: str, topic: str, at: datetime | None = None, cluster: str | None = None
+    ) -> ShellText:
+        """Who takes what of a topic, why, what is wrong, what repairs it and what if, as a text.
+
+        ``at`` is a time (UTC where it has no zone): the last snapshot up to it is explained; None:
+        the last one. Raises InputError for a group, topic, cluster or time that is not there, with
+        those that come near.
+        """
+        question = Question(group, topic, at and in_utc(at), cluster)
+        (moment,) = moments_of_tables(self._snapshots, question, self._settings)
+        return explain_moment(moment, self._settings)
+
+    def what_if(
+        self,
+        group: str,
+        topic: str | None,
+        changes: Sequence[Change],
+        at: datetime | None = None,
+        cluster: str | None = None,
+    ) -> Prediction:
+        """What changes would do to a topic of a group, one after the other; None: to all of them.
+
+        Changes are made by the functions of ``rebalance_core``: leave, join, separate_ids,
+        use_strategy, subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as
+        ``explain`` does, and ChangeError where a change cannot be made.
+
+        >>> report.what_if("G", "T", [leave("10.0.0.4@app")]).safe  # doctest: +SKIP
+        """
+        question = Question(group, topic, at and in_utc(at), cluster)
+        moments = moments_of_tables(self._snapshots, question, self._settings)
+        return predict_moments(moments, changes, self._settings)
+
+    def __repr__(self) -> str:
+        problems = ending_lines(find_problems(self._tables), WIDTH)
+        return "\n".join([*what_happened(self._published), *problems, sum_up(self._published)])
+
+    def _repr_html_(self) -> str:
+        """The page, in a frame: its style and script are not the notebook's."""
+        settings = self._settings
+        look = Look(_TOP, settings.paths.finding_pages, language(settings.language))
+        page, _ = report_text(self._reports, self._published, "html", look)
+        return f'<iframe srcdoc="{escape(page)}" width="100%" height="800"></iframe>'
+
+
+def _named(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The tables; InputError for a name that no snapshot table has."""
+    names = [table.name for table in SNAPSHOT_TABLES]
+    for name in source:
+        if name not in names:
+            raise InputError(f"no snapshot table {name!r}: {near_names(name, names)}")
+    return source
+
+
+def _new_folder(spark: SparkSession | None, staging: str | None) -> Location:
+    if staging is not None:
+        return Location(staging) / f"rebalance-audit-{secrets.token_hex(8)}"
+    if spark is not None:
+        from .pipeline.frames import check_reach  # noqa: PLC0415 - Spark takes its time
+
+        check_reach(spark)
+    return Location(tempfile.mkdtemp(prefix="rebalance-audit-"))
+
+
+@contextmanager
+def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
+    if spark is None:
+        with LocalEngine() as local:
+            yield local
+        return
+    from .engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time
+    from .session import suited  # noqa: PLC0415
+
+    with suited(spark), SparkEngine(spark) as engine:
+        yield engine
+
+
+def _ingest(engine: Engine, dumps: Dumps, task: Task) -> None:
+    given = [dumps] if isinstance(dumps, str | PathLike) else dumps
+    with SnapshotWriter.open(task.snapshots, task.run.run_id, 0, _QUIET.say) as writer:
+        try:
+            ingest(engine, [fspath(each) for each in given], writer, task.settings, _QUIET)
+        except QuarantineError as error:
+            warnings.warn(str(error), stacklevel=3)
+
+
+def _write(rows: pa.Table, place: Location) -> None:
+    columns: dict[str, Any] = {}
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        plain = _plain(field.type)
+        columns[field.name] = column if plain == field.type else column.cast(plain)
+    place.file_system.create_dir(place.base, recursive=True)
+    pq.write_table(pa.table(columns), (place / "part-0.parquet").base, filesystem=place.file_system)
+
+
+def _plain(type_: Any) -> Any:
+    """The type without the views of Polars, which Parquet does not take.
+
+    >>> _plain(pa.list_(pa.struct([("topic", pa.string_view())])))
+    ListType(list<item: struct<topic: string>>)
+    """
+    if pa.types.is_string_view(type_):
+        return pa.string()
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(_plain(type_.value_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([(field.name, _plain(field.type)) for field in type_])
+    return type_

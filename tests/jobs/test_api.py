@@ -1,0 +1,149 @@
+"""``audit`` from Python, in this process: dumps or tables in, a report out."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import re
+import tempfile
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from jobs import Report, Settings, audit, load_settings
+from jobs.errors import ContractError, InputError
+from jobs.schemas import EVENTS, REPORT_TABLES
+from jobs.storage import Location, Snapshots
+from tests.support.runs import as_a_lake, audit_locally, ingest_locally, task
+from tests.support.truth import CAPTURES, SAMPLE_SETTINGS
+
+DUMP = CAPTURES / "S2" / "dump.jsonl.gz"
+SETTINGS = load_settings(SAMPLE_SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return audit(DUMP, SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
+    """The snapshot tables of the dump, as a lake has them."""
+    place = tmp_path_factory.mktemp("snapshots")
+    ingest_locally([str(DUMP)], place)
+    as_a_lake(place)
+    names = ("heartbeats", "topic_routes", "broker_polls", "queue_offsets", "client_states")
+    lake = Snapshots.open(Location(place))
+    return {name: lake.parquet(name).to_table() for name in names}
+
+
+def rows(report: Report) -> dict[str, list[str]]:
+    """All that was found; the ids of events have the run's in them."""
+    names = report.keys() - {EVENTS.name, "quarantine"}
+    return {name: sorted(map(repr, report[name].to_pylist())) for name in names}
+
+
+def test_it_gives_what_a_night_publishes(report: Report, tmp_path: Path) -> None:
+    ingest_locally([str(DUMP)], tmp_path / "snapshots")
+    published = audit_locally(task(tmp_path / "snapshots", tmp_path / "reports", settings=SETTINGS))
+    assert list(report) == published.published["tables"]
+    for name, found in rows(report).items():
+        assert found == sorted(map(repr, published.rows(name))), name
+    schemas = {table.name: table.schema for table in REPORT_TABLES}
+    assert all(table.schema.equals(schemas[name]) for name, table in report.items())
+    assert report.summary["findings"]["orphaned_queues"]["persistent"] == 4
+
+
+def test_tables_of_arrow_and_of_polars_give_what_the_dump_gives(
+    report: Report, tables: dict[str, pa.Table]
+) -> None:
+    assert rows(audit(tables, SETTINGS)) == rows(report)
+    of_polars = {name: pl.from_arrow(table) for name, table in tables.items()}
+    assert rows(audit(of_polars, SETTINGS)) == rows(report)
+    assert pl.DataFrame(report["orphaned_queues"])["queue_id"].len() == 4
+    assert len(report["orphaned_queues"].to_pandas()) == 4
+
+
+def test_several_dumps_are_one_audit(tmp_path: Path) -> None:
+    both = audit([DUMP, str(CAPTURES / "S3" / "dump.jsonl.gz")], SETTINGS)
+    assert set(both["group_health"]["consumer_group"].to_pylist()) == {"G_S2", "G_S3"}
+
+
+def test_a_shell_shows_the_worst_and_a_notebook_the_page(report: Report) -> None:
+    shown = repr(report)
+    assert "CRITICAL  G_S2 / T_S2: 3 queues consumed by nobody and 3 consumed by several" in shown
+    assert "to do:  give each process its own instanceName" in shown
+    assert "reports at" not in shown
+    frame = re.fullmatch(
+        r'<iframe srcdoc="([^"]*)" width="100%" height="800"></iframe>', report._repr_html_()
+    )
+    assert frame is not None
+    page = unescape(frame[1])
+    assert page.startswith("<!DOCTYPE html>")
+    assert "10.0.2.10@app-DUP is used by 2 processes" in page
+    assert 'lang="zh-CN"' in audit(DUMP, Settings(language="zh"))._repr_html_().replace(
+        "&quot;", '"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "sentence"),
+    [
+        ("nothing/", InputError, "no dump at .*nothing"),
+        (
+            {"heartbeat": None},
+            InputError,
+            "table 'heartbeat': did you mean 'heartbeats'",
+        ),
+        ({}, InputError, "no table heartbeats"),
+        ({"heartbeats": pa.table({"cluster": ["C"]})}, InputError, "no table topic_routes"),
+        (
+            {name: pa.table({"cluster": ["C"]}) for name in ("heartbeats", "topic_routes")},
+            ContractError,
+            "perm: expected int, is missing|client_id: expected string, is missing",
+        ),
+    ],
+)
+def test_what_cannot_be_audited_is_said_in_a_sentence_and_leaves_nothing(
+    source: Any,
+    error: type[Exception],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(error, match=sentence):
+        audit(source)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_no_table_is_answered_with_those_that_come_near(report: Report) -> None:
+    with pytest.raises(KeyError, match="did you mean 'orphaned_queues'"):
+        report["orphaned_queue"]
+
+
+def test_what_was_written_goes_with_the_report_and_what_was_read_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    report = audit(DUMP, SETTINGS)
+    (folder,) = tmp_path.iterdir()
+    assert folder.stat().st_mode & 0o77 == 0, "the tables have the true ids"
+    orphaned = report["orphaned_queues"]
+    del report
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+    assert orphaned.num_rows == 4
+
+
+def test_lines_that_are_not_understood_are_a_warning_and_a_table(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.jsonl"
+    dump.write_bytes(gzip.decompress(DUMP.read_bytes()) + b"not a line\n" * 90)
+    with pytest.warns(UserWarning, match="90 of .* lines were not understood"):
+        report = audit(dump, SETTINGS)
+    assert report["quarantine"].num_rows == 90
+    assert report["orphaned_queues"].num_rows == 4
