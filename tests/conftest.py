@@ -45,6 +45,10 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSer
 # Without it the workers take whatever python3 is first on the PATH.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+# They import the checkout by the name of its folder, wherever Java was started.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,1 +1,1 @@
-"""Where the steps meet: the audit over DataFrames, and the two jobs over storage."""
+"""Where the steps meet: the two jobs over storage, and what is asked of a moment."""

@@ -1,4 +1,4 @@
-"""Where moments come from that somebody asks about: dump files, snapshot tables, DataFrames.
+"""Where moments come from that somebody asks about: dump files, snapshot tables.
 
 One group is folded and judged in this process, by the functions that a night is folded and judged
 by.
@@ -6,7 +6,7 @@ by.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -67,7 +67,11 @@ def moments_of_dumps(paths: Sequence[str], question: Question, settings: Setting
         for name, table in tables.items()
     }
     aside = f" ({refused} lines were not understood)" if refused else ""
-    return moments_of_rows(rows, cutting, question, settings, groups, aside)
+    with LocalEngine() as engine:
+        pieces = engine.given(
+            piece for table in cutting.tables() for piece in cutting.pieces(table, rows[table.name])
+        )
+        return _moments(fold_pieces(engine, pieces, cutting), question, settings, groups, aside)
 
 
 def moments_of_tables(snapshots: Location, question: Question, settings: Settings) -> list[Moment]:
@@ -90,28 +94,6 @@ def moments_of_tables(snapshots: Location, question: Question, settings: Setting
     with LocalEngine() as engine:
         folded = fold_slices(engine, inputs.slices(cutting.tables()), step, cutting)
         return _moments(folded, question, settings, groups)
-
-
-def moments_of_rows(
-    tables: Mapping[str, Source],
-    cutting: Cutting,
-    question: Question,
-    settings: Settings,
-    groups: Iterable[str],
-    aside: str = "",
-) -> list[Moment]:
-    """The same of snapshot tables in memory, by name; ``groups``: those that there are.
-
-    ``aside``: what else the message has where the group is not there.
-    """
-    with LocalEngine() as engine:
-        pieces = engine.given(
-            piece
-            for table in cutting.tables()
-            if table.name in tables
-            for piece in cutting.pieces(table, tables[table.name])
-        )
-        return _moments(fold_pieces(engine, pieces, cutting), question, settings, groups, aside)
 
 
 def _moments(
