@@ -183,7 +183,7 @@ $(DIST)/rebalance-audit.zip: $(shell find jobs rebalance_core conf -type f -not 
 	$(PYTHON) -c "import shutil; [shutil.copytree(folder, '$(DIST)/package/' + name, ignore=shutil.ignore_patterns('__pycache__')) for folder, name in (('jobs', 'rebalance_audit'), ('rebalance_core', 'rebalance_core'), ('conf', 'conf'))]; shutil.make_archive('$(DIST)/rebalance-audit', 'zip', '$(DIST)/package')"
 	rm -rf $(DIST)/package
 
-wheel: $(VENV)/builds ## Build the wheel that pip installs; REPOSITORY_URL=https://... makes the links of its README absolute
+wheel: $(VENV)/builds ## Build the wheel that pip installs
 	mkdir -p $(DIST)
 	# What an earlier build left there would get into this one.
 	rm -rf build/lib build/bdist.* $(DIST)/*.whl
