@@ -54,8 +54,14 @@ def _imports(module: ast.Module, path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"relative import in {path}"
-            yield str(node.module)
+            yield _absolute(node, path)
+
+
+def _absolute(node: ast.ImportFrom, path: Path) -> str:
+    """What is imported, by its name from the top of the checkout."""
+    package = path.relative_to(ROOT).parent.parts
+    base = package[: len(package) + 1 - node.level] if node.level else ()
+    return ".".join([*base, *([node.module] if node.module else [])])
 
 
 def modules(folder: str) -> list[Path]:

@@ -56,7 +56,7 @@ def here(tmp_path: Path, command_environment: dict[str, str]) -> Callable[..., s
 def test_a_shell_and_the_processes_of_a_command_audit(here: Callable[..., str]) -> None:
     assert here(sys.executable, "-c", LOCAL, DUMP) == "stacked: 1\n"
     run = ["rebalance-audit", "run", "--dumps", DUMP, "--output", "out", "--workers", "2"]
-    assert "1 stacked client id, in 2 groups and topics" in here(*run)
+    assert "1 shared client id, in 2 groups and topics" in here(*run)
     as_module = here(sys.executable, "-m", "rebalance_audit", "show", "stacked_client_ids")
     assert "10.0.2.10@app-DUP" in as_module
 
