@@ -283,7 +283,7 @@ def started(
 
 
 def until(is_so: Callable[[], object]) -> None:
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < ends
         time.sleep(0.01)
