@@ -41,11 +41,11 @@ from .words import MOST_NAMES, between, clients_in_words, waiting_in_words
 #: Two polls show one interval alone.
 _POLLS_AT_LEAST = 3
 
+#: A flag that is false is named, but for dumps without the brokers' flags.
 _LET_CONSUME = Text(
-    "see whether the subscription group may consume: with consumeEnable false, or "
-    "consumeBroadcastEnable false for a group that broadcasts, each broker refuses every pull "
-    "(mqadmin updateSubGroup -c CLUSTER -g GROUP -s true), and whether the application suspended "
-    "its consumers"
+    "see whether the application suspended its consumers and, where the dump has no lines of "
+    "subscription_group, whether the group may consume: with consumeEnable false each broker "
+    "refuses every pull (mqadmin updateSubGroup -c CLUSTER -g GROUP -s true)"
 )
 _SEE_LISTENERS = Text(
     "take a thread dump of a client (jstack): its listener waits for something, such as a "

@@ -181,7 +181,7 @@ def test_what_the_flags_do_not_explain_is_still_to_be_seen(read_at, is_whole):
     (fault,) = found(queues, consume_disabled=disabled(**read_at))
     assert "updateSubGroup -n" in fault.remedy
     assert ("jstack" not in fault.remedy) == is_whole
-    assert ("see whether the subscription group" not in fault.remedy) == is_whole
+    assert ("suspended its consumers" not in fault.remedy) == is_whole
 
 
 def test_listeners_that_hang_are_said_beside_the_flags():
