@@ -227,20 +227,23 @@ route_id string: the id of the content, as in route_polls
 brokers ROUTE_BROKERS: none: the nameserver does not know the topic
 """)
 
-#: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log, and
-#: what a broker says of how a group consumes a topic.
+#: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log,
+#: what a broker says of how a group consumes a topic, and that it does not let the group consume.
 RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = "RUNNING_INFO", "CLIENT_LOG", "REQUEST_MODE"
+CONSUME_DISABLED = "CONSUME_DISABLED"
 
 CLIENT_STATES = _table("""
 client_states: one answer of a client to getConsumerRunningInfo, or one rebalance line of its log,
-    or what one broker says of how a group consumes a topic
+    or what one broker says of how, or whether, a group consumes
 cluster
 snapshot_time timestamp?: the round; null for log lines
 observed_at timestamp: when the answer or the line was collected
 logged_at timestamp?: when the client wrote the line
-source string: RUNNING_INFO, CLIENT_LOG or REQUEST_MODE
+source string: RUNNING_INFO, CLIENT_LOG, REQUEST_MODE, or CONSUME_DISABLED: the broker refuses every
+    pull of the group
 consumer_group
-client_id string: the client id that was asked for, or that the line names; empty for REQUEST_MODE
+client_id string: the client id that was asked for, or that the line names; empty where a broker
+    says it
 broker_name string?: the broker that forwarded the question, or that says it
 broker_id long?: 0 is the master
 process string?: the log's host label

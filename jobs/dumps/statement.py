@@ -15,17 +15,16 @@ TOPIC_ROUTE = "topic_route"
 CONSUMER_RUNNING_INFO = "consumer_running_info"
 CONSUME_STATS = "consume_stats"
 MESSAGE_REQUEST_MODE = "message_request_mode"
+SUBSCRIPTION_GROUP = "subscription_group"
 CLIENT_LOG = "client_log"
 #: The kinds that make statements.
 KINDS = (
     *(HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, CONSUMER_RUNNING_INFO),
-    *(CONSUME_STATS, MESSAGE_REQUEST_MODE, CLIENT_LOG),
+    *(CONSUME_STATS, MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, CLIENT_LOG),
 )
-#: The brokers that a nameserver knows, the configurations of groups with their flags, the topics of
-#: which a broker has offsets, and what a collector left out: understood too, but no statement of a
-#: subject, for no rule asks for them.
+#: The brokers that a nameserver knows, the topics of which a broker has offsets, and what a
+#: collector left out: understood too, but no statement of a subject, for no rule asks for them.
 CLUSTER_INFO = "cluster_info"
-SUBSCRIPTION_GROUP = "subscription_group"
 CONSUMER_TOPICS = "consumer_topics"
 LEFT_OUT = "left_out"
 
@@ -140,6 +139,16 @@ class RequestMode(NamedTuple):
     mode: str
 
 
+class GroupFlags(NamedTuple):
+    """What a broker's configuration of a group forbids it (SubscriptionGroupConfig).
+
+    ``consume_enable``: false: the broker refuses every pull (``PullMessageProcessor`` 4.9.4). A
+    group for which it is true, as it is by default, makes no statement.
+    """
+
+    consume_enable: bool
+
+
 class LogLine(NamedTuple):
     """A rebalance line of a client's log; ``printed`` is its time as if it were UTC."""
 
@@ -154,7 +163,15 @@ class LogLine(NamedTuple):
 
 
 Content: TypeAlias = (
-    HeartbeatOfGroup | Connections | Route | RunningInfo | Stats | RequestMode | LogLine | None
+    HeartbeatOfGroup
+    | Connections
+    | Route
+    | RunningInfo
+    | Stats
+    | RequestMode
+    | GroupFlags
+    | LogLine
+    | None
 )
 
 

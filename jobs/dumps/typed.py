@@ -36,6 +36,7 @@ from .statement import (
     Connection,
     Connections,
     Content,
+    GroupFlags,
     HeartbeatOfGroup,
     InfoQueue,
     Offset,
@@ -434,6 +435,23 @@ def _request_modes(body: Fields, _: str) -> Read:
     return Read(tuple(modes))
 
 
+def _group_flags(body: Fields, _: str) -> Read:
+    """SubscriptionGroupWrapper: the groups that a broker does not let consume; most may.
+
+    ``consumeBroadcastEnable`` is not read: ``mqadmin updateSubGroup`` makes it false unless it is
+    named, and it refuses those alone that broadcast, whose offsets no broker has.
+    """
+    table = body.get("subscriptionGroupTable")
+    if table is None:
+        raise _WrongTypeError
+    flags = {
+        group: _boolean(_map(config).get("consumeEnable")) for group, config in _map(table).items()
+    }
+    return Read(
+        tuple((group, GroupFlags(may)) for group, may in flags.items() if group and may is False)
+    )
+
+
 def _unused(field: str, is_type: Callable[[Any], Any]) -> Callable[[Fields, str], Read]:
     """Reads a body that makes no statement: one without its field is none of its class."""
 
@@ -529,7 +547,7 @@ BODIES: Mapping[str, Body] = {
     CONSUME_STATS: Body("ConsumeStats", _consume_stats, is_keyed_by_queue=True, repeats=False),
     MESSAGE_REQUEST_MODE: Body("MessageRequestModeSerializeWrapper", _request_modes),
     CLUSTER_INFO: Body("ClusterInfo", _unused("brokerAddrTable", _map)),
-    SUBSCRIPTION_GROUP: Body("SubscriptionGroupWrapper", _unused("subscriptionGroupTable", _map)),
+    SUBSCRIPTION_GROUP: Body("SubscriptionGroupWrapper", _group_flags),
     CONSUMER_TOPICS: Body("TopicList", _unused("topicList", _list)),
     LEFT_OUT: Body("what was left out", _unused("what", as_text), may_fail=False, repeats=False),
 }

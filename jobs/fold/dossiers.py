@@ -25,7 +25,7 @@ from ..judge.dossier import (
     RouteBrokerRow,
     RouteRun,
 )
-from ..schemas import REQUEST_MODE
+from ..schemas import CONSUME_DISABLED, REQUEST_MODE
 from .numbers import NO_NUMBER, Array, Rows, int64, numbers_or_none, pc
 from .runs import OFFSET_RUNS, POLL_RUNS, ROUTE_RUNS, Contents, Record, Records, Runs
 
@@ -182,6 +182,11 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
         # a queue may be shared, that several clients take it is no fault.
         before = dossier.request_modes.get(values["topic"], PULL)
         dossier.request_modes[values["topic"]] = before if values["client_rebalance"] else POP
+        return
+    broker_name = values.pop("broker_name")
+    if values["source"] == CONSUME_DISABLED:
+        read_at = {*dossier.consume_disabled.get(broker_name, ()), *values["times"]} - {None}
+        dossier.consume_disabled[broker_name] = tuple(sorted(read_at))
         return
     queues, activities = values.pop("queues"), values.pop("activities")
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)

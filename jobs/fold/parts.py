@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..contents import MEMBER_FACTS, ROUTE_FACTS, Fact
 from ..member_flags import EXPIRED_BEYOND, chooses_queues, is_expired, silence_bounds
-from ..schemas import ANSWERED, NOT_ONLINE, STRING
+from ..schemas import ANSWERED, CLIENT_LOG, CONSUME_DISABLED, NOT_ONLINE, STRING
 from .numbers import (
     NO_NUMBER,
     Array,
@@ -413,7 +413,12 @@ def client_runs(client_states: Source) -> Rows:
         values: dict[str, Array] = {name: batch.column(name) for name in names}
         values["start_timestamp"] = micros(values["start_timestamp"])
         values["queues"] = _without_last_pull(values["queues"])
-        is_line = pc.equal(text(batch.column("source")), "CLIENT_LOG")
+        source = text(batch.column("source"))
+        # A client's answer is the same whichever broker forwarded the question.
+        values["broker_name"] = pc.if_else(
+            pc.equal(source, CONSUME_DISABLED), text(values["broker_name"]), None
+        )
+        is_line = pc.equal(source, CLIENT_LOG)
         values["times"] = _each_alone(
             pc.if_else(
                 is_line, micros(batch.column("logged_at")), micros(batch.column("snapshot_time"))

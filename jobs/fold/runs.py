@@ -79,12 +79,14 @@ POLL_RUNS = _schema(
 #: One row per nameserver, topic and route: when (times) the nameserver gave it.
 ROUTE_RUNS = _schema("cluster", "topic", "namesrv_addr", "route_id", times=POLLED)
 
-#: One row per client process and what it reported of itself (RUNNING_INFO, CLIENT_LOG or
-#: REQUEST_MODE): ``activities`` of each of its ``queues``; of a running info its snapshot, of a log
-#: line when it was written (null: no zone fits), and beside these times when each was collected.
+#: One row per client process and what it reported of itself (RUNNING_INFO, CLIENT_LOG), and per
+#: word of brokers of the group (REQUEST_MODE, CONSUME_DISABLED: of the latter with the broker's
+#: name): ``activities`` of each of its ``queues``; of a log line when it was written (null: no zone
+#: fits), of all else its snapshot, and beside these times when each was collected.
 CLIENT_RUNS = _schema(
     *_GROUP,
     *ClientRun._fields[:-2],
+    "broker_name",
     "queues",
     "activities",
     "times",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..instants import SECOND, Instant
 from ..schemas import NO_ANSWER
 from .dossier import Broker, Dossier, RouteRun
+from .extents import Extent
 
 #: A silence of the master is no absence before it lasts so long ...
 _LASTS: Instant = 60 * SECOND
@@ -33,6 +34,15 @@ class Absence(NamedTuple):
     silent: bool
 
 
+class Refusal(NamedTuple):
+    """From the first to the last snapshot a broker had ``consumeEnable`` false for the group: it
+    refused every pull with NO_PERMISSION (``PullMessageProcessor`` 4.9.4)."""
+
+    broker_name: str
+    first_seen: Instant
+    last_seen: Instant
+
+
 class AddressChange(NamedTuple):
     """From ``since`` on a broker was asked at another address."""
 
@@ -40,6 +50,18 @@ class AddressChange(NamedTuple):
     since: Instant
     before: str
     now: str
+
+
+def refusals(dossier: Dossier, time: Extent) -> list[Refusal]:
+    """The brokers that refused every pull of the group in that time, by name.
+
+    Worked example: rounds each 60 s, and the flag is false from 10:00:30 to 10:02:30. It is read as
+    false at 10:01:00 and 10:02:00: the refusal is from the one to the other.
+    """
+    found = (
+        (name, time.those_of(read_at)) for name, read_at in sorted(dossier.consume_disabled.items())
+    )
+    return [Refusal(name, read_at[0], read_at[-1]) for name, read_at in found if read_at]
 
 
 def masters_away(dossier: Dossier) -> Iterator[Absence]:

@@ -151,6 +151,9 @@ class Dossier:
     clients: list[ClientRun] = field(default_factory=list)
     #: By topic how its brokers let the group consume it, POP or PULL.
     request_modes: dict[str, str] = field(default_factory=dict)
+    #: By name of a broker the snapshots, ascending, in which it did not let the group consume
+    #: (``consumeEnable`` false). What it said in the others nobody keeps: true, or nothing.
+    consume_disabled: dict[str, tuple[Instant, ...]] = field(default_factory=dict)
     #: By topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
     earlier: list[EarlierFinding] = field(default_factory=list)

@@ -12,14 +12,18 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rebalance_core.english import agreeing, count, joined
+from rebalance_core.english import agreeing, count, joined, list_of
 from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.texts import Text
 
+from ..instants import Instant
 from ..kinds import GROUP_NOT_CONSUMING
 from ..schemas import NOT_CONSUMING
+from ..text import shell_word
+from .brokers import Refusal, refusals
 from .case import Case
 from .confirmation import HoldingsOfTopic
+from .dossier import Dossier, PollRun, RouteRun
 from .extents import Extent
 from .findings import Fault, Found, QueueFinding
 from .stalls import (
@@ -32,16 +36,16 @@ from .stalls import (
     orphans_by_topic,
     spans,
 )
-from .words import between, clients_in_words, waiting_in_words
+from .words import MOST_NAMES, between, clients_in_words, waiting_in_words
 
 #: Two polls show one interval alone.
 _POLLS_AT_LEAST = 3
 
+#: A flag that is false is named, but for dumps without the brokers' flags.
 _LET_CONSUME = Text(
-    "see whether the subscription group may consume: with consumeEnable false, or "
-    "consumeBroadcastEnable false for a group that broadcasts, each broker refuses every pull "
-    "(mqadmin updateSubGroup -c CLUSTER -g GROUP -s true), and whether the application suspended "
-    "its consumers"
+    "see whether the application suspended its consumers and, where the dump has no lines of "
+    "subscription_group, whether the group may consume: with consumeEnable false each broker "
+    "refuses every pull (mqadmin updateSubGroup -c CLUSTER -g GROUP -s true)"
 )
 _SEE_LISTENERS = Text(
     "take a thread dump of a client (jstack): its listener waits for something, such as a "
@@ -130,12 +134,26 @@ def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fau
     queues = [polls.queues[row] for row in rows.tolist()]
     (verdict,) = _verdicts(case, topic, np.array([extent.last_seen]))
     is_subscribed = verdict is None or verdict.coverage != NOT_SUBSCRIBED
+    broker_names = tuple(sorted({broker_name for broker_name, _ in queues}))
+    refused = [each for each in refusals(case.dossier, extent) if each.broker_name in broker_names]
+    # What was read at neither of the last two polls is over, and explains no more why they wait.
+    since = polls.times[columns[-2]]
+    refusing = {each.broker_name for each in refused if each.last_seen >= since}
     yield Fault(
         topic,
         extent,
         GROUP_NOT_CONSUMING,
-        *_words(extent, waiting, waiting - before, case.holdings.get(topic), is_subscribed),
-        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
+        *_words(
+            case,
+            topic,
+            extent,
+            waiting,
+            waiting - before,
+            is_subscribed=is_subscribed,
+            refused=refused,
+            is_explained=refusing.issuperset(broker_names),
+        ),
+        broker_names=broker_names,
         queues_affected=len(queues),
     )
 
@@ -147,14 +165,19 @@ def _waiting(polls: Polls, rows: Longs, column: int) -> int:
 
 
 def _words(
+    case: Case,
+    topic: str,
     extent: Extent,
     waiting: int,
     growth: int,
-    holdings: HoldingsOfTopic | None,
+    *,
     is_subscribed: bool,
+    refused: Sequence[Refusal],
+    is_explained: bool,
 ) -> tuple[str, str]:
-    """Evidence and remedy; running infos show whether the clients have messages at all."""
-    evidence = [
+    """Evidence and remedy: the brokers' flags explain it, where all brokers of the queues refuse
+    until its end; running infos show whether the clients have messages at all."""
+    evidence: list[str] = [
         Text(
             "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} "
             "more than at the start",
@@ -166,7 +189,11 @@ def _words(
     if not is_subscribed:
         evidence.append(Text("no member subscribes to the topic any more"))
         return joined(evidence), _SUBSCRIBE
-    answered, blocked = _answers(holdings, extent)
+    remedies: list[str] = []
+    if refused:
+        evidence.append(_refused(refused))
+        remedies.append(_enable(case.dossier, topic, refused))
+    answered, blocked = _answers(case.holdings.get(topic), extent)
     if blocked:
         evidence.append(
             agreeing(
@@ -176,8 +203,8 @@ def _words(
                 clients=clients_in_words(blocked, {}),
             )
         )
-        return joined(evidence), _SEE_LISTENERS
-    if answered:
+        remedies.append(_SEE_LISTENERS)
+    elif answered:
         evidence.append(
             Text(
                 "{clients} answered, and no message waits in a client for its listener: the "
@@ -185,8 +212,45 @@ def _words(
                 clients=count(len(answered), "client"),
             )
         )
-        return joined(evidence), _LET_CONSUME
-    return joined(evidence), joined([_LET_CONSUME, _SEE_LISTENERS])
+    if not (blocked or is_explained):
+        remedies += [_LET_CONSUME] if answered else [_LET_CONSUME, _SEE_LISTENERS]
+    return joined(evidence), joined(remedies)
+
+
+def _refused(refused: Sequence[Refusal]) -> Text:
+    return agreeing(
+        len(refused),
+        "consumeEnable of the subscription group was false at {brokers} {time}: [the broker "
+        "refuses|the brokers refuse] every pull of the group",
+        brokers=list_of([each.broker_name for each in refused], MOST_NAMES),
+        time=between(
+            min(each.first_seen for each in refused), max(each.last_seen for each in refused)
+        ),
+    )
+
+
+def _enable(dossier: Dossier, topic: str, refused: Sequence[Refusal]) -> Text:
+    """The command that lets the group consume: at the only broker that refuses, where its address
+    is known, else at all masters of the cluster (``UpdateSubGroupSubCommand`` 4.9.4)."""
+    names = {each.broker_name for each in refused}
+    masters = [run for run in dossier.polls if run.broker[0] in names and not run.broker[1]]
+    routes = dossier.routes.get(topic)
+    address = max(masters, key=_last).broker_addr if masters else None
+    where = f"-c {shell_word(dossier.cluster)}"
+    if len(names) == 1 and address is not None:
+        where = f"-b {shell_word(address)}"
+    return Text(
+        "let the group consume again: mqadmin updateSubGroup -n {namesrv} {where} -g {group} "
+        "-s true, and with it the options of the group that are not mqadmin's defaults: it sets "
+        "them all",
+        namesrv=shell_word(max(routes, key=_last).namesrv_addr) if routes else "NAMESRV_ADDR",
+        where=where,
+        group=shell_word(dossier.consumer_group),
+    )
+
+
+def _last(run: PollRun | RouteRun) -> Instant:
+    return run.times[-1]
 
 
 def _answers(holdings: HoldingsOfTopic | None, extent: Extent) -> tuple[list[str], list[str]]:

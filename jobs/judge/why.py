@@ -12,6 +12,7 @@ from rebalance_core.texts import Text
 
 from ..kinds import FROZEN_PROCESS
 from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
+from .brokers import refusals
 from .case import Case
 from .evaluated import QueueKey
 from .extents import Extent
@@ -39,6 +40,9 @@ REFUSED = Text(
     "its process asks for messages and does not get on: the broker refuses its pulls (the "
     "subscription is not known there), or the same messages fail again and again"
 )
+DISABLED = Text(
+    "the broker refuses every pull of the group: consumeEnable of its subscription group is false"
+)
 OTHER_FILTER = Text(
     "the broker refuses the pulls of its process: members filter the topic differently, the broker "
     "keeps the filter that came last, and serves nobody else (SUBSCRIPTION_NOT_LATEST)"
@@ -56,7 +60,7 @@ def explained(case: Case, found: Found) -> Found:
 
 def without_refused(case: Case, found: Found) -> Found:
     """Without processes that are frozen by their offsets alone while members filter the topic
-    differently: a broker refuses their pulls, and they are well.
+    differently, or all their brokers refuse the group: their pulls are refused, and they are well.
 
     One whose listener hangs in its running info is frozen all the same.
     """
@@ -67,10 +71,17 @@ def without_refused(case: Case, found: Found) -> Found:
             each
             for each in found.faults
             if each.fault != FROZEN_PROCESS
-            or not _is_at_once(each, mismatches)
+            or not (
+                _is_at_once(each, mismatches)
+                or _refusing(case, each.extent).issuperset(each.broker_names)
+            )
             or _hangs(case, each)
         ),
     )
+
+
+def _refusing(case: Case, time: Extent) -> set[str]:
+    return {each.broker_name for each in refusals(case.dossier, time)}
 
 
 def _filters_that_differ(faults: Iterable[Fault]) -> list[Fault]:
@@ -155,7 +166,9 @@ def explain(
         held = False
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
-    if held is False:
+    if stall.queue[0] in _refusing(case, time):
+        why = DISABLED
+    elif held is False:
         why = NOBODY_HOLDS_IT
     elif holders:
         why = _of_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
-from ..dumps.statement import InfoQueue, LogLine, RequestMode, RunningInfo, Statement
+from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, RunningInfo, Statement
 from ..instants import SECOND, Instant
-from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING, REQUEST_MODE
+from ..schemas import CONSUME_DISABLED, NOT_CONSUMING, NOT_LOCKED, NOT_PULLING, REQUEST_MODE
 
 RUNNING_INFO_SOURCE = "RUNNING_INFO"
 CLIENT_LOG_SOURCE = "CLIENT_LOG"
@@ -108,10 +108,12 @@ def _activity(
     return NOT_PULLING if pulled_at and observed_at - pulled_at > _IDLE else None
 
 
-def request_mode_row(statement: Statement, mode: RequestMode) -> dict[str, Any]:
-    """The row of how a group consumes a topic, as a broker reports it, whichever client it is."""
-    is_pull = mode.mode != "POP"
-    return _row(statement, REQUEST_MODE, "", topic=mode.topic, client_rebalance=is_pull)
+def broker_row(statement: Statement, said: RequestMode | GroupFlags) -> dict[str, Any]:
+    """The row of how, or that not, a broker lets a group consume, whichever client it is."""
+    if isinstance(said, GroupFlags):
+        return _row(statement, CONSUME_DISABLED, "")
+    is_pull = said.mode != "POP"
+    return _row(statement, REQUEST_MODE, "", topic=said.topic, client_rebalance=is_pull)
 
 
 def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None) -> dict[str, Any]:

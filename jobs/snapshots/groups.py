@@ -17,6 +17,7 @@ from ..dumps.statement import (
     CONSUMER_RUNNING_INFO,
     Connections,
     Content,
+    GroupFlags,
     HeartbeatOfGroup,
     Log,
     LogLine,
@@ -39,9 +40,9 @@ from ..schemas import (
 from .answers import outcome_of_poll
 from .clients import (
     SdkOfClient,
+    broker_row,
     log_line_row,
     logged_at,
-    request_mode_row,
     running_info_row,
 )
 from .group_tables import GroupTables
@@ -85,8 +86,8 @@ def group_tables(
         elif isinstance(content, LogLine):
             members.add_log_line(time, content)
             client_states.append(_log_line(statement, content, terms))
-        elif isinstance(content, RequestMode):
-            client_states.append(request_mode_row(statement, content))
+        elif isinstance(content, RequestMode | GroupFlags):
+            client_states.append(broker_row(statement, content))
         elif statement.kind == CONSUMER_RUNNING_INFO:
             client_id = cast("str", statement.source.client_id)
             client_states.append(_running_info(statement, client_id, members, sdks.of(client_id)))

@@ -265,3 +265,48 @@ def test_a_release_that_no_longer_subscribes_to_a_topic_leaves_it_to_nobody(audi
     assert (fault["severity"], fault["queues_affected"]) == ("CRITICAL", 8)
     assert (fault["first_seen"], fault["ongoing"]) == (instant(420), True)
     assert fault["evidence"].endswith("no member subscribes to the topic any more")
+
+
+def refused_pulls(*refusing):
+    """From 10:04 on these brokers do not let G consume, and H, of which nobody asks anything."""
+    for minute in MINUTES:
+        yield route(60 * minute, "broker-a", "broker-b")
+        for number, name in enumerate(("broker-a", "broker-b"), start=1):
+            yield members(60 * minute + number, name, MEMBERS)
+            is_refusing = minute >= 4 and name in refusing
+            flags = {group: {"consumeEnable": not is_refusing} for group in "GH"}
+            answer = {"subscriptionGroupTable": flags}
+            yield of_broker("subscription_group", 60 * minute + number, name, answer)
+            read = 100 * (min(minute, 4) if name in refusing else minute)
+            of_queues = dict.fromkeys(range(4), (100 * minute + 5, read))
+            yield offsets(60 * minute + 10 + number, name, of_queues)
+
+
+def test_brokers_that_do_not_let_a_group_consume_are_the_cause(audit):
+    found = audit(refused_pulls("broker-a", "broker-b"))
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["first_seen"]) == ("GROUP_NOT_CONSUMING", instant(240))
+    assert fault["evidence"].endswith(
+        "consumeEnable of the subscription group was false at broker-a and broker-b from 10:04:00 "
+        "to 10:14:00 UTC: the brokers refuse every pull of the group"
+    )
+    assert fault["remedy"].startswith(
+        "let the group consume again: mqadmin updateSubGroup -n ns:9876 -c C -g G -s true, and"
+    )
+    assert {row["consumer_group"] for row in found["group_health"]} == {"G"}
+
+
+def test_one_broker_that_does_not_let_a_group_consume_stalls_its_queues(audit):
+    found = audit(refused_pulls("broker-b"))
+    assert found["group_faults"] == []
+    assert {
+        (row["broker_name"], row["queue_id"], row["why"]) for row in found["stalled_queues"]
+    } == {
+        (
+            "broker-b",
+            number,
+            "the broker refuses every pull of the group: consumeEnable of its subscription group "
+            "is false",
+        )
+        for number in range(4)
+    }

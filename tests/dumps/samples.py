@@ -17,6 +17,7 @@ _ENVELOPES: dict[str, dict[str, Any]] = {
     "consumer_running_info": {"consumer_group": GROUP, "client_id": "10.0.0.1@1"},
     "consume_stats": {"consumer_group": GROUP},
     "message_request_mode": {"broker_name": "broker-a", "broker_id": 0},
+    "subscription_group": {"broker_name": "broker-a", "broker_id": 0},
     "client_log": {"process": "host-1"},
 }
 _UNPOLLED = ("heartbeat", "client_log")
@@ -40,6 +41,8 @@ BODIES: dict[str, str] = {
     '{"brokerOffset":9,"consumerOffset":7,"lastTimestamp":1767603600000}}}',
     "message_request_mode": '{"messageRequestModeMap":{"T":{"G":{"consumerGroup":"G",'
     '"mode":"POP","popShareQueueNum":4,"topic":"T"}}}}',
+    "subscription_group": '{"subscriptionGroupTable":{"G":{"consumeBroadcastEnable":true,'
+    '"consumeEnable":false,"groupName":"G","retryQueueNums":1}}}',
     "client_log": "2026-01-05 09:00:00,000 INFO RocketmqClient - rebalanced result changed. "
     "allocateMessageQueueStrategyName=AVG, group=G, topic=T, clientId=10.0.0.1@1, mqAllSize=4, "
     "cidAllSize=2, rebalanceResultSize=1, rebalanceResultSet=[MessageQueue [topic=T, "

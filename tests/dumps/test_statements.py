@@ -14,6 +14,7 @@ from jobs.dumps.statement import (
     KINDS,
     Connection,
     Connections,
+    GroupFlags,
     HeartbeatOfGroup,
     InfoQueue,
     LogLine,
@@ -30,7 +31,7 @@ from jobs.dumps.statements import Reader, Refused
 from jobs.dumps.typed import STRATEGY_PACKAGE
 from tests.dumps.samples import BODIES, NINE, line
 
-HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, LOG = KINDS
+HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, FLAGS, LOG = KINDS
 BROKER = ("broker-a", 0)
 TAGS = (("T", "TAG", "*"),)
 
@@ -747,6 +748,26 @@ def test_a_mode_that_is_none_says_nothing() -> None:
     modes = {"T": {"G": {"mode": "PUSH"}, "H": {}, "": {"mode": "POP"}}, "U": None}
     assert read(line(MODES, body={"messageRequestModeMap": modes})) == []
     assert "expected MessageRequestModeSerializeWrapper" in reason(line(MODES, body={"x": 1}))
+
+
+def test_a_broker_names_the_groups_that_it_does_not_let_consume() -> None:
+    """As a 4.9.4 broker answers request 201, in fastjson's dialect too; the default is true."""
+    body = (
+        '{"dataVersion":{"counter":{"value":1}},"forbiddenTable":{},"subscriptionGroupTable":{'
+        '"G":{"brokerId":0,"consumeEnable":false,"groupName":"G"},"H":{"consumeEnable":true},'
+        # Who made the group with mqadmin did not name its other flag.
+        '"I":{"consumeBroadcastEnable":false},"J":null,"":{"consumeEnable":false}}}'
+    )
+    for text in (body, body.replace('"forbiddenTable":{}', '"forbiddenTable":{"G":{0:1}}')):
+        statements = read(line(FLAGS, body=text))
+        assert [(each.subject, each.content) for each in statements] == [("G", GroupFlags(False))]
+        assert statements[0].source.broker_name == "broker-a"
+    assert read(line(FLAGS, body={"subscriptionGroupTable": {}})) == []
+
+
+def test_a_flag_of_another_type_is_no_guess_of_ours() -> None:
+    for body in ({"x": 1}, {"subscriptionGroupTable": {"G": {"consumeEnable": "false"}}}):
+        assert "expected SubscriptionGroupWrapper" in reason(line(FLAGS, body=body))
 
 
 def test_offsets_that_are_not_both_there_are_none() -> None:

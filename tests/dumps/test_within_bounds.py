@@ -102,6 +102,10 @@ def test_a_group_of_too_many_topics_is_refused_by_the_name_of_the_bound() -> Non
             "message_request_mode",
             {"body": BODIES["message_request_mode"].replace('"T"', f'"{"x" * 41}"')},
         ),
+        (
+            "subscription_group",
+            {"body": BODIES["subscription_group"].replace('"G":', f'"{"x" * 41}":')},
+        ),
     ],
 )
 def test_a_name_that_is_too_long_is_refused_wherever_it_is(kind: str, fields: Any) -> None:

@@ -142,7 +142,7 @@ class _Group:
     def _client_state(self, minute: int) -> dict[str, Any]:
         choice = self.random.choice
         is_line = choice([True, False])
-        polled = ("RUNNING_INFO", "REQUEST_MODE")[minute % 2]
+        polled = choice(["RUNNING_INFO", "REQUEST_MODE", "CONSUME_DISABLED"])
         queue = {"topic": "T", "broker_name": "b", "queue_id": 1, "dropped": choice([True, False])}
         return {
             **self.key,
@@ -151,6 +151,8 @@ class _Group:
             "logged_at": choice([None, _at(60 * minute + 1)]) if is_line else None,
             "observed_at": _at(60 * minute + 2),
             "client_id": choice(TEXTS[:3]),
+            # Of a client the one that forwarded the question.
+            "broker_name": choice(["b", "\U0001f600"]),
             "process": choice([None, ""]),
             "error_code": choice([None, None, 1]),
             "start_timestamp": choice([None, _at(0)]),

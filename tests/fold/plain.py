@@ -91,6 +91,8 @@ def _reports(dossier: Dossier) -> Iterator[Any]:
         yield "client", (*values, held, tuple(sorted(times, key=repr)))
     for topic_and_mode in dossier.request_modes.items():
         yield "mode", topic_and_mode
+    for disabled in dossier.consume_disabled.items():
+        yield "disabled", disabled
     for queues_of_topic in dossier.offsets.values():
         for topic, broker, queue, *lists in queues_of_topic:
             polls = zip(*[each.tolist() for each in lists], strict=True)
@@ -186,10 +188,14 @@ def _add_routes(found: Parts, rows: list[Any], subscribed: dict[tuple[str, str],
 def _add_clients(found: Parts, rows: list[Any]) -> None:
     said: dict[Any, set[Any]] = defaultdict(set)
     modes: dict[Any, set[str]] = defaultdict(set)
+    disabled: dict[Any, set[Any]] = defaultdict(set)
     for row in rows:
         group = row["cluster"], row["consumer_group"]
         if row["source"] == "REQUEST_MODE":
             modes[*group, row["topic"]].add("PULL" if row["client_rebalance"] else "POP")
+            continue
+        if row["source"] == "CONSUME_DISABLED":
+            disabled[*group, row["broker_name"]].add(_micros(row["snapshot_time"]))
             continue
         at = row["logged_at" if row["source"] == "CLIENT_LOG" else "snapshot_time"]
         row["start_timestamp"] = _micros(row["start_timestamp"])
@@ -199,6 +205,8 @@ def _add_clients(found: Parts, rows: list[Any]) -> None:
         found[cluster, group].add(("client", (*values, tuple(sorted(times, key=repr)))))
     for (cluster, group, topic), of_topic in modes.items():
         found[cluster, group].add(("mode", (topic, min(of_topic))))
+    for (cluster, group, broker_name), times in disabled.items():
+        found[cluster, group].add(("disabled", (broker_name, tuple(sorted(times)))))
 
 
 def _held(row: Any) -> Any:

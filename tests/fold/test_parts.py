@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from jobs.contents import MEMBER_FACTS
 from jobs.fold import numbers
 from jobs.fold.kernel import FACTS, Cutting
-from jobs.fold.parts import member_runs, poll_runs, route_runs
+from jobs.fold.parts import client_runs, member_runs, poll_runs, route_runs
 from jobs.member_flags import chooses_queues, is_expired, silence_bounds
 from jobs.pieces import all_values
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
+from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
 from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, SUBSCRIPTION, fleet
 
 PLACES = {fact.name: place for place, fact in enumerate(MEMBER_FACTS)}
@@ -272,3 +272,19 @@ def test_the_ids_of_a_broker_are_in_order_and_none_is_not_an_empty_list(
 ) -> None:
     ((record,),) = route_runs(routes({"broker_ids": ids})).records.values()
     assert record[1] == expected
+
+
+# ---------------------------------------------------------------- what clients and brokers report
+
+
+def test_a_broker_that_forwards_a_question_makes_no_other_answer_and_one_that_refuses_does() -> (
+    None
+):
+    def runs(source: str) -> list[tuple[str | None, int]]:
+        row = {"cluster": "c", "consumer_group": "G", "source": source, "observed_at": START}
+        rows = [row | {"snapshot_time": START, "broker_name": name} for name in ("a", "b")]
+        found = client_runs(pa.Table.from_pylist(rows, CLIENT_STATES.schema)).to_pylist()
+        return sorted((each["broker_name"], len(each["times"])) for each in found)
+
+    assert runs("RUNNING_INFO") == [(None, 1)]
+    assert runs("CONSUME_DISABLED") == [("a", 1), ("b", 1)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobs.bounds import Bounds
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
-from jobs.dumps.statement import KINDS, MESSAGE_REQUEST_MODE, Statement
+from jobs.dumps.statement import KINDS, MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, Statement
 from jobs.dumps.statements import Reader, Refused
 from jobs.engines.engine import Slice
 from jobs.pieces import all_values
@@ -56,8 +56,9 @@ def test_a_line_is_read_or_refused_for_a_reason(line: bytes) -> None:
         for said in came:
             assert said.kind in KINDS
             assert said.cluster
-            # A broker that does not tell its modes says so of no group.
-            assert said.subject or (said.kind == MESSAGE_REQUEST_MODE and said.content is None)
+            # A broker that does not tell its modes or its flags says so of no group.
+            is_of_all = said.kind in (MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP)
+            assert said.subject or (is_of_all and said.content is None)
 
 
 @given(ANY_LINE)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from jobs.judge.confirmation import index_holdings
-from jobs.judge.dossier import Dossier
+from jobs.judge.dossier import Dossier, PollRun
 from jobs.judge.findings import Found
 from jobs.judge.not_consuming import not_consuming
 from jobs.judge.situations import Situations
-from tests.judge.phases import case, extent, queue_finding
+from tests.judge.phases import case, extent, queue_finding, route
 from tests.judge.witnesses import (
     AGREED,
     BROKER,
@@ -30,10 +30,10 @@ from tests.judge.witnesses import (
 MINUTES = (0, 60, 120, 180, 240, 300)
 
 
-def found(queues, clients=(), *, orphaned=(), processes=2, coverage="AUDITED"):
+def found(queues, clients=(), *, orphaned=(), processes=2, coverage="AUDITED", **of_group):
     holdings = index_holdings(holdings_of(clients)).get(TOPIC) if clients else None
     of = case(
-        dossier=Dossier("C", "G", offsets={TOPIC: queues}),
+        dossier=Dossier("C", of_group.pop("group", "G"), offsets={TOPIC: queues}, **of_group),
         situations=Situations({TOPIC: periods([("one", -60)])}),
         evaluated={"one": evaluated(AGREED, processes, coverage)},
         holdings={TOPIC: holdings},
@@ -125,3 +125,76 @@ def test_running_infos_show_whether_the_listeners_hang():
     assert "b has messages in its cache and consumes none of them" in fault.evidence
     assert "jstack" in fault.remedy
     assert "consumeEnable" not in fault.remedy
+
+
+def disabled(**seconds):
+    """By broker the snapshots in which ``consumeEnable`` of the group was read as false."""
+    return {
+        f"broker-{name}": tuple(at(each) for each in read_at) for name, read_at in seconds.items()
+    }
+
+
+def test_a_broker_that_does_not_let_the_group_consume_is_the_cause():
+    """It was forbidden before the first poll; the reading after the last one is of another time."""
+    polled = PollRun(("broker-a", 0), "list", (at(0),), (at(0),), "10.0.0.1:10911")
+    (fault,) = found(
+        [offsets(number, stuck(*MINUTES)) for number in (0, 1)],
+        consume_disabled=disabled(a=(-60, *MINUTES, 600), b=MINUTES),
+        routes={TOPIC: [route([], 0, namesrv_addr="ns-1:9876")]},
+        polls=[polled],
+    )
+    assert fault.evidence.endswith(
+        "; consumeEnable of the subscription group was false at broker-a from 00:00:00 to 00:05:00 "
+        "UTC: the broker refuses every pull of the group"
+    )
+    assert fault.remedy == (
+        "let the group consume again: mqadmin updateSubGroup -n ns-1:9876 -b 10.0.0.1:10911 -g G "
+        "-s true, and with it the options of the group that are not mqadmin's defaults: it sets "
+        "them all"
+    )
+
+
+def test_all_brokers_that_refuse_are_named_and_names_are_words_of_a_shell():
+    queues = [offsets(0, stuck(*MINUTES)), offsets(0, stuck(*MINUTES), broker_name="broker-b")]
+    (fault,) = found(
+        queues, consume_disabled=disabled(a=MINUTES[1:], b=MINUTES[2:]), group="a;reboot"
+    )
+    assert "false at broker-a and broker-b from 00:01:00 to 00:05:00 UTC: the brokers refuse" in (
+        fault.evidence
+    )
+    assert fault.remedy.startswith(
+        "let the group consume again: mqadmin updateSubGroup -n NAMESRV_ADDR -c C -g 'a;reboot' "
+        "-s true, and"
+    )
+
+
+@pytest.mark.parametrize(
+    ("read_at", "is_whole"),
+    [
+        pytest.param({"a": MINUTES, "b": (0, 60, 120, 180, 240)}, True, id="a reading is missing"),
+        pytest.param({"a": MINUTES}, False, id="broker-b does not refuse"),
+        pytest.param({"a": MINUTES, "b": (0, 60, 120, 180)}, False, id="broker-b does no more"),
+    ],
+)
+def test_what_the_flags_do_not_explain_is_still_to_be_seen(read_at, is_whole):
+    queues = [offsets(0, stuck(*MINUTES)), offsets(0, stuck(*MINUTES), broker_name="broker-b")]
+    (fault,) = found(queues, consume_disabled=disabled(**read_at))
+    assert "updateSubGroup -n" in fault.remedy
+    assert ("jstack" not in fault.remedy) == is_whole
+    assert ("suspended its consumers" not in fault.remedy) == is_whole
+
+
+def test_listeners_that_hang_are_said_beside_the_flags():
+    hangs = info("a", MINUTES, [0])
+    hangs = hangs._replace(
+        queues=tuple(each._replace(activity="NOT_CONSUMING") for each in hangs.queues)
+    )
+    (fault,) = found([offsets(0, stuck(*MINUTES))], [hangs], consume_disabled=disabled(a=MINUTES))
+    assert "a has messages in its cache" in fault.evidence
+    assert "updateSubGroup -n" in fault.remedy
+    assert "jstack" in fault.remedy
+
+
+def test_what_was_read_at_another_time_is_no_cause():
+    queues = [offsets(0, stuck(*MINUTES))]
+    assert found(queues, consume_disabled=disabled(a=(-60, 600), b=MINUTES)) == found(queues)

@@ -6,9 +6,10 @@ import pytest
 
 from jobs.judge import why
 from jobs.judge.confirmation import index_holdings
+from jobs.judge.dossier import Dossier
 from jobs.judge.findings import Fault, Found
 from jobs.judge.stalls import frozen_processes, stall_episodes
-from jobs.judge.why import FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
+from jobs.judge.why import DISABLED, FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
 from tests.judge.phases import case, extent
 from tests.judge.witnesses import (
     AGREED,
@@ -27,12 +28,13 @@ from tests.judge.witnesses import (
 MINUTES = (0, 60, 120, 180, 240)
 
 
-def explained(clients, *others, faults=()):
+def explained(clients, *others, faults=(), **of_group):
     """``held`` and ``why`` of queue 1, which is computed for a and stands still."""
     queues = [offsets(1, stuck(*MINUTES)), offsets(2, steady(*MINUTES)), *others]
     by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
     timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
-    of = case(holdings=index_holdings(holdings_of(clients)), timelines=timelines, offsets=by_queue)
+    holdings = index_holdings(holdings_of(clients))
+    of = case(holdings=holdings, timelines=timelines, offsets=by_queue, **of_group)
     intervals = intervals_of(queues, owners={"one": AGREED})
     frozen = frozen_processes(intervals, 60, of.holdings.get(TOPIC))
     found = Found().plus([*frozen, *faults], stalls=stall_episodes(intervals, 60))
@@ -88,20 +90,33 @@ def test_where_filters_differ_the_broker_refuses_the_pulls_of_a_process_that_is_
         assert explained(holding(None), faults=[other]) == (True, REFUSED)
 
 
+def test_where_the_broker_does_not_let_the_group_consume_that_is_why():
+    disabled = Dossier("C", "G", consume_disabled={"broker-a": (at(60), at(120))})
+    for clients, held in ((holding("NOT_CONSUMING"), True), (holding(held=[0]), False), ([], None)):
+        assert explained(clients, dossier=disabled) == (held, DISABLED)
+    for other in ({"broker-a": (at(600),)}, {"broker-b": (at(60),)}):
+        dossier = Dossier("C", "G", consume_disabled=other)
+        assert explained(holding(None), dossier=dossier) == (True, REFUSED)
+
+
 def test_a_process_whose_pulls_are_refused_is_not_frozen():
     queues = [offsets(0, stuck(*MINUTES)), offsets(2, steady(*MINUTES))]
     timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
     frozen = list(frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60))
     assert [each.client_ids for each in frozen] == [("a",)]
 
-    def left(clients, *mismatch):
-        of = case(holdings=index_holdings(holdings_of(clients)), timelines=timelines)
+    def left(clients, *mismatch, **disabled):
+        dossier = Dossier("C", "G", consume_disabled=disabled)
+        holdings = index_holdings(holdings_of(clients))
+        of = case(holdings=holdings, timelines=timelines, dossier=dossier)
         kept = why.without_refused(of, Found(faults=(*frozen, *mismatch)))
         return [each for each in kept.faults if each.fault == "FROZEN_PROCESS"]
 
     assert left([]) == frozen
     assert left([], filters_differ()) == left(holding(None), filters_differ()) == []
     assert left(holding("NOT_CONSUMING"), filters_differ()) == frozen
+    assert left([], **{"broker-a": (at(60),)}) == []
+    assert left([], **{"broker-b": (at(60),)}) == frozen
 
 
 def test_a_queue_that_nobody_holds_is_said_so():

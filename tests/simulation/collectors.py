@@ -115,6 +115,7 @@ class Collector:
             self._ask_members(began, broker)
             if broker.up and any(process.pops for process in self.world.processes):
                 self._ask_modes(began, broker)
+            self._ask_flags(began, broker)
             for client_id in broker.client_ids if broker.up else ():
                 listed.setdefault(client_id, []).append(broker)
             yield self._latency() + self.habits.pause
@@ -228,6 +229,13 @@ class Collector:
         mode = {"consumerGroup": GROUP, "mode": "POP", "popShareQueueNum": 0, "topic": "T"}
         body = {"messageRequestModeMap": {"T": {GROUP: mode}}}
         self._write("message_request_mode", began, _asked(broker), {"body": json.dumps(body)})
+
+    def _ask_flags(self, began: Millis, broker: Broker) -> None:
+        """A line of the group while it may not consume: of groups that may nothing is read."""
+        if not broker.up or self.world.consume_enabled:
+            return
+        body = {"subscriptionGroupTable": {GROUP: {"consumeEnable": self.world.consume_enabled}}}
+        self._write("subscription_group", began, _asked(broker), {"body": json.dumps(body)})
 
     def _ask_offsets(self, began: Millis, broker: Broker) -> None:
         asked = _asked(broker) | {"consumer_group": GROUP}

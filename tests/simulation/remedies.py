@@ -127,7 +127,8 @@ def _have_group(fleet: Fleet, fault: FaultRow) -> None:
 
 
 def _let_consume(fleet: Fleet, fault: FaultRow) -> None:
-    if "updateSubGroup" in fault.remedy:
+    # That one is to see whether the group may consume is no repair yet.
+    if "updateSubGroup -n" in fault.remedy:
         fleet.world.set_consume_enabled(True)
     if "restart" in fault.remedy:
         _restart(fleet, fleet.pods)
