@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # it takes 30 MiB, and a collector masks no column
     import pyarrow as pa
 
 
+_WITHOUT_TEXT = frozenset({type(None), bool, int, float})
+
+
 @dataclass(frozen=True)
 class Masking(Secrets):
     """Secrets in all kinds of values: in texts, in what holds them, in columns of tables."""
@@ -31,12 +34,16 @@ class Masking(Secrets):
 
         The very same object where nothing in it is masked.
         """
+        # Nearly all values of rows are of these types, exactly.
+        kind = type(value)
+        if kind is str:
+            return self.mask(value)
+        if kind in _WITHOUT_TEXT:
+            return value
         if isinstance(value, Text):
             return self._mask_text(value)
         if isinstance(value, str):
             return self.mask(value)
-        if value is None or isinstance(value, int | float):
-            return value
         if isinstance(value, bytes):
             text = value.decode("utf-8", "surrogateescape")
             masked_text = self.mask(text)
