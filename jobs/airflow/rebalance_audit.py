@@ -55,8 +55,8 @@ undone, `pass` only logs.
 - **`gate` failed or was skipped.** The audit works: the cluster has findings. Read the report of
   the date. Clearing the gate gives the same again; the next night shows whether it was mended.
 - **All tasks wait.** One run at a time, for each day is compared with the one before.
-- Clearing or retrying is always safe: a task replaces what it wrote, publishing is one replacement,
-  and the same input gives the same rows. Clear several days in their order.
+- Clearing or retrying is always safe: a task replaces what it wrote, a run is published by the
+  creation of one file, and the same input gives the same rows. Clear several days in their order.
 
 DAGs that read the reports are scheduled by the asset `rebalance_audit_reports`.
 """

@@ -21,34 +21,31 @@ On a terminal it asks for what no option says. Nothing that is there is replaced
 
 _NOWHERE = "NOWHERE"
 _TO = ",".join((*WEBHOOK_SERVICES, _NOWHERE))
-#: By schedule the templates, the files beside the settings that they become, and what is done next.
-_SCHEDULES: Mapping[str | None, tuple[Mapping[str, str], str]] = {
-    None: ({}, ""),
-    "cron": ({"docs/deploy/crontab": "crontab"}, "(crontab -l; cat {0}/crontab) | crontab -"),
-    "dag": (
-        {"jobs/airflow/rebalance_audit.py": "rebalance_audit.py"},
-        "read {0}/rebalance_audit.py, set its variable, and copy it into the folder of the DAGs",
-    ),
-    "kubernetes": (
-        {
-            "docs/deploy/kubernetes/nightly.yaml": "nightly.yaml",
-            "conf/known_issues.toml": "known_issues.toml",
-        },
-        "kubectl create configmap rebalance-audit --from-file=audit.toml={1} "
-        "--from-file={0}/known_issues.toml && kubectl apply --filename {0}/nightly.yaml",
-    ),
+#: By schedule the templates, and the files beside the settings that they become.
+_TEMPLATES: Mapping[str | None, Mapping[str, str]] = {
+    None: {},
+    "cron": {"docs/deploy/crontab": "crontab"},
+    "dag": {"jobs/airflow/rebalance_audit.py": "rebalance_audit.py"},
+    "kubernetes": {
+        "docs/deploy/kubernetes/nightly.yaml": "nightly.yaml",
+        "conf/known_issues.toml": "known_issues.toml",
+    },
 }
+#: On Kubernetes, with nameservers.
+_COLLECTOR = {"docs/collect/kubernetes.yaml": "collect.yaml"}
+#: They run where no file of this machine is.
+_ELSEWHERE = ("dag", "kubernetes")
 
 
 def add_arguments(command: Parser) -> None:
     """Adds the options of the command."""
     table = f"""
-    --namesrv A  host:port of the nameservers that are collected from
+    --namesrv A*  host:port of a nameserver; give the option once for each
     --dumps PATH  or the dumps that are there already
     --output DIR  the folder that gets snapshots/ and reports/
     --messages {{{_TO}}}  where messages go
     --schedule {{cron,dag,kubernetes}}  what audits each night is written, too: a line of cron,
-            a DAG of Airflow, or a CronJob
+            a DAG of Airflow, or a CronJob, with the collector's Deployment for --namesrv
     --settings FILE  the file that is written; default: {DEFAULT_SETTINGS}
     --force  replace what is there
     """
@@ -63,7 +60,7 @@ def run(args: Options) -> int:
     settings = Path(args.settings or DEFAULT_SETTINGS)
     given = _given(args, settings.absolute())
     files = {settings: _filled("conf/audit.toml", given)}
-    for template, name in _SCHEDULES[args.schedule][0].items():
+    for template, name in _templates(args).items():
         files[settings.parent / name] = _filled(template, given)
     checked(Settings, str(settings), parse_toml(str(settings), files[settings]))
     if (there := [str(path) for path in files if path.exists()]) and not args.force:
@@ -77,6 +74,11 @@ def run(args: Options) -> int:
     return 0
 
 
+def _templates(args: Options) -> dict[str, str]:
+    collects = args.schedule == "kubernetes" and args.namesrv
+    return {**_TEMPLATES[args.schedule], **(_COLLECTOR if collects else {})}
+
+
 def _ask_what_is_missing(args: Options) -> None:
     """Puts what is typed on a terminal in the place of options that were not given."""
     asks = is_terminal(sys.stdin)
@@ -87,7 +89,7 @@ def _ask_what_is_missing(args: Options) -> None:
         if not source:
             raise SettingsError("expected --namesrv or --dumps, or an answer on a terminal")
         is_path = "/" in source or Path(source).exists()
-        setattr(args, "dumps" if is_path else "namesrv", source)
+        args.dumps, args.namesrv = (source, []) if is_path else (None, [source])
     if not args.output:
         args.output = (asks and ask("In which folder do reports go?", "out")) or "out"
     if not args.messages:
@@ -104,7 +106,7 @@ def _given(args: Options, settings: Path) -> dict[str, str | list[str]]:
     output = _absolute(args.output)
     dumps = _absolute(args.dumps) if args.dumps else f"{output}/dumps"
     try:
-        namesrvs = namesrvs_of(args.namesrv) if args.namesrv else []
+        namesrvs = [each for text in args.namesrv for each in namesrvs_of(text)]
     except ValueError as error:
         raise SettingsError(f"--namesrv: {error}") from error
     given: dict[str, str | list[str]] = {
@@ -117,9 +119,18 @@ def _given(args: Options, settings: Path) -> dict[str, str | list[str]]:
         "NAMESRV": ";".join(namesrvs),
     }
     if args.messages != _NOWHERE:
-        secret = "secret" if args.messages == "PAGERDUTY" else "webhook"
-        given |= {"service": args.messages, f"{secret}_file": str(settings.with_name(secret))}
+        given["service"] = args.messages
+        if args.schedule not in _ELSEWHERE:
+            secret = _secret_of(args.messages)[0]
+            given[f"{secret}_file"] = str(settings.with_name(secret))
     return given
+
+
+def _secret_of(service: str) -> tuple[str, str]:
+    """The name of what a service needs, and what that is."""
+    if service == "PAGERDUTY":
+        return "secret", "routing key"
+    return "webhook", "URL of the webhook"
 
 
 def _absolute(path: str) -> str:
@@ -139,20 +150,98 @@ def _filled(template: str, given: Mapping[str, str | list[str]]) -> str:
         if example := line.search(text):
             shown = f"{name}{example[1]}{json.dumps(value, ensure_ascii=False)}"
             text = f"{text[: example.start()]}{shown}{text[example.end() :]}"
+    text = re.sub(
+        r"(?:^( *)- --namesrv=.*\n)+", lambda of: _arguments(of[1], given), text, flags=re.M
+    )
     return text if "service" in given else text.replace(" --webhook", "")
+
+
+def _arguments(indent: str, given: Mapping[str, str | list[str]]) -> str:
+    """A manifest's arguments that name the nameservers."""
+    namesrvs = str(given["NAMESRV"]).split(";")
+    return "".join(f"{indent}- --namesrv={each}\n" for each in namesrvs)
 
 
 def _next(args: Options, settings: Path, given: Mapping[str, str | list[str]]) -> Iterator[str]:
     """What is to be done now, in its order."""
+    if args.schedule == "kubernetes":
+        yield from _next_on_kubernetes(args, settings)
+    elif args.schedule == "dag":
+        yield from _next_on_airflow(args, settings, given)
+    else:
+        yield from _next_here(args, settings, given)
+
+
+def _next_here(
+    args: Options, settings: Path, given: Mapping[str, str | list[str]]
+) -> Iterator[str]:
     words = {name: shell_word(str(value)) for name, value in given.items()}
-    for name in ("webhook_file", "secret_file"):
-        if name in given:
-            what = "URL of the webhook" if name == "webhook_file" else "routing key"
-            yield f"put the {what} into {given[name]}, which nobody else may read (chmod 600)"
+    if args.messages != _NOWHERE:
+        name, what = _secret_of(args.messages)
+        file = given[f"{name}_file"]
+        yield f"put the {what} into {file}, which nobody else may read (chmod 600)"
     if args.namesrv:
         dumps = words["DUMPS"]
-        yield f"rebalance-audit collect --namesrv {words['NAMESRV']} --dumps {dumps} --every 60"
+        line = f"rebalance-audit collect --namesrv {words['NAMESRV']} --dumps {dumps} --every 60"
+        by_cron = f"nohup {line} --quiet &  # now: cron starts it when the machine starts"
+        yield by_cron if args.schedule == "cron" else line
     named = "" if settings == DEFAULT_SETTINGS else f" --settings {words['SETTINGS']}"
     yield f"rebalance-audit run --output {words['OUTPUT']}{named}"
-    if then := _SCHEDULES[args.schedule][1]:
-        yield then.format(shell_word(str(settings.parent)), shell_word(str(settings)))
+    if args.schedule == "cron":
+        yield f"(crontab -l; cat {shell_word(str(settings.parent))}/crontab) | crontab -"
+
+
+def _next_on_airflow(
+    args: Options, settings: Path, given: Mapping[str, str | list[str]]
+) -> Iterator[str]:
+    variable = {
+        "home": "CHECKOUT",
+        "settings": given["SETTINGS"],
+        "dumps": given["DUMPS"],
+        "snapshots": f"{given['OUTPUT']}/snapshots",
+        "reports": given["reports"],
+    }
+    if args.messages != _NOWHERE:
+        name, what = _secret_of(args.messages)
+        yield (
+            f"put the {what} into REBALANCE_AUDIT_{name.upper()} of the environment of Airflow's "
+            "workers"
+        )
+        variable["alert"] = "post"
+    text = shell_word(json.dumps(variable, ensure_ascii=False))
+    yield (
+        f"airflow variables set rebalance_audit {text}  # CHECKOUT: a checkout after make package; "
+        "Spark has to reach the folders"
+    )
+    if args.namesrv:
+        yield (
+            "keep a collector running that writes into the folder which dumps of the variable "
+            f"rebalance_audit names, with --namesrv {shell_word(str(given['NAMESRV']))}"
+        )
+    folder = shell_word(str(settings.parent))
+    yield f"read {folder}/rebalance_audit.py, and copy it into the folder of the DAGs"
+
+
+def _next_on_kubernetes(args: Options, settings: Path) -> Iterator[str]:
+    folder = shell_word(str(settings.parent))
+    manifests = [f"{folder}/{name}" for name in _templates(args).values() if name.endswith(".yaml")]
+    yield (
+        f"put the name of your image in the place of registry.example.org/... in "
+        f"{' and '.join(manifests)}; docs/deploy/Dockerfile builds it"
+    )
+    yield (
+        "make two volume claims: rebalance-audit, and rebalance-audit-dumps, which several pods "
+        "mount (ReadWriteMany) and which has a folder for each date"
+    )
+    if args.messages != _NOWHERE:
+        name, _ = _secret_of(args.messages)
+        yield (
+            "kubectl create secret generic rebalance-audit-alerts "
+            f"--from-literal=REBALANCE_AUDIT_{name.upper()}=..."
+        )
+    yield (
+        "kubectl create configmap rebalance-audit "
+        f"--from-file=audit.toml={shell_word(str(settings))} "
+        f"--from-file={folder}/known_issues.toml"
+    )
+    yield f"kubectl apply {' '.join(f'--filename {each}' for each in manifests)}"

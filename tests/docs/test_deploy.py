@@ -113,7 +113,11 @@ def parse(command: str) -> None:
     for line in lines:
         words = shlex.split(re.sub(r"\$\([^)]*\)|\$date", "2026-11-20", line))
         at = [Path(word).name for word in words].index("rebalance-audit")
-        build_parser().parse_args(words[at + 1 :])
+        given = build_parser().parse_args(words[at + 1 :])
+        # What reads settings reads those of the deployment: language and strategies are of all.
+        assert getattr(given, "settings", "none are read"), line
+        # What the settings keep no option removes.
+        assert given.command != "prune" or not given.reports, line
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.name)
@@ -192,6 +196,36 @@ def test_every_command_of_the_crontab_is_one_of_the_audit() -> None:
         subprocess.run(["sh", "-n", "-c", text], check=True)
         parse("\n".join(re.split(r"; |&& |\|\| ", text)))
     assert len(commands) == 2
+
+
+def test_the_night_by_hand_has_the_settings_on_every_line() -> None:
+    for page in ("docs/nightly.md", "docs/zh/nightly.md"):
+        night = (ROOT / page).read_text().partition("date=$(date")[2].partition("```")[0]
+        parse(night)
+
+
+def test_the_folder_of_the_metrics_is_made_before_they_are_written() -> None:
+    (job,) = yaml.safe_load_all((DEPLOY / "kubernetes" / "nightly.yaml").read_text())
+    (container,) = containers(job)
+    lines = container["args"][0].splitlines()
+    (at,) = [number for number, line in enumerate(lines) if "--metrics" in line]
+    words = shlex.split(lines[at])
+    folder = Path(words[words.index("--metrics") + 1]).parent
+    assert f"mkdir -p {folder}" in lines[:at]
+
+
+def test_the_crontab_says_when_its_lines_are_run() -> None:
+    comment = " ".join((DEPLOY / "crontab").read_text().partition("PATH=")[0].split())
+    assert "local time" in comment
+    assert "start it by hand once" in comment
+
+
+def test_no_page_installs_the_project_from_an_index() -> None:
+    # An extra of an installed project, as of docs/lakes.md, is another matter: pip has it there.
+    wheel = re.compile(rf"dist/rocketmq_rebalance_audit-{re.escape(__version__)}-py3-none-any\.whl")
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for line in re.findall(r"^\S*pip install .*rocketmq.*$", page.read_text(), re.M):
+            assert wheel.search(line), f"{page}: {line}"
 
 
 def test_the_manager_of_units_reads_them() -> None:

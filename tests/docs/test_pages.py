@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.collect.questions import RequestCode
 from jobs.environment import RANGES
 from jobs.kinds import FAULTS, KINDS
 
@@ -147,3 +148,14 @@ def test_no_page_names_a_folder_of_this_machine(page: Path) -> None:
 def test_a_link_to_what_is_not_there_would_be_seen() -> None:
     assert slugs("# Done when\n## `--help`, pinned") == {"done-when", "--help-pinned"}
     assert len([page for page in PAGES if "](" in page.read_text()]) > 5
+
+
+def test_every_text_counts_the_requests_of_the_collector_right() -> None:
+    english, chinese = {8: ("eight", "八")}[len(RequestCode)]
+    texts = ("README.md", "docs/faq.md", "docs/collect/README.md", "jobs/collect/__init__.py")
+    for name in texts:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert re.search(rf"\b{english} requests\b", text, re.I), name
+    for name in ("README.zh-CN.md", "docs/zh/faq.md", "docs/zh/collect/README.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert re.findall(r"([一二三四五六七八九十]+)种请求", text) == [chinese], name

@@ -83,7 +83,11 @@ def test_it_has_the_settings_and_the_finding_pages(
         name.partition(".data/data/share/rebalance-audit/")[2] for name in wheel.namelist()
     }
     assert {f"conf/{path.name}" for path in (repository / "conf").iterdir()} <= installed
-    templates = {"docs/deploy/crontab", "docs/deploy/kubernetes/nightly.yaml"}
+    templates = {
+        "docs/collect/kubernetes.yaml",
+        "docs/deploy/crontab",
+        "docs/deploy/kubernetes/nightly.yaml",
+    }
     assert templates | {"docs/all_settings.md"} <= installed
     for below, folder in (("findings", "docs/findings"), ("zh/findings", "docs/zh/findings")):
         pages = {f"{below}/{path.name}" for path in (repository / folder).glob("*.md")}

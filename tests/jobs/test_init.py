@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -129,15 +131,106 @@ def test_without_messages_none_is_posted(here: Path) -> None:
         assert "--webhook" not in (here / "conf" / name).read_text()
 
 
+def next_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    lines = capsys.readouterr().out.splitlines()
+    return [line.removeprefix("next: ") for line in lines if line.startswith("next: ")]
+
+
+def test_every_nameserver_that_is_given_is_kept(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--namesrv", "10.0.0.1", "--namesrv", "10.0.0.2:9877;10.0.0.3"]
+    assert main(["init", *options, "--schedule", "cron"]) == 0
+    every = "10.0.0.1:9876;10.0.0.2:9877;10.0.0.3:9876"
+    assert f'NAMESRV="{every}"' in (here / "conf" / "crontab").read_text()
+    assert f"--namesrv '{every}'" in next_lines(capsys)[0]
+
+
+def test_with_cron_the_collector_is_started_now(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", "--namesrv", "10.0.0.1", "--schedule", "cron"]) == 0
+    assert next_lines(capsys)[0].startswith(
+        f"nohup rebalance-audit collect --namesrv 10.0.0.1:9876 --dumps {here}/out/dumps "
+        "--every 60 --quiet &"
+    )
+
+
+@pytest.mark.parametrize("schedule", ["dag", "kubernetes"])
+@pytest.mark.parametrize("service", ["SLACK", "PAGERDUTY"])
+def test_settings_name_no_secret_file_that_is_on_this_machine_alone(
+    service: str, schedule: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--dumps", "dumps/", "--messages", service, "--schedule", schedule]
+    assert main(["init", *options]) == 0
+    alerts = load_settings("conf/audit.toml").alerts
+    assert (alerts.service, alerts.webhook_file, alerts.secret_file) == (service, None, None)
+    variable = f"REBALANCE_AUDIT_{'SECRET' if service == 'PAGERDUTY' else 'WEBHOOK'}"
+    said = next_lines(capsys)
+    assert any(variable in line for line in said)
+    assert not any(str(here / "conf" / "webhook") in line for line in said)
+
+
 def test_a_cron_job_is_the_one_of_the_docs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--dumps", "dumps/", "--messages", "SLACK", "--schedule", "kubernetes"]
-    assert main(["init", *options, "--settings", "k/mine.toml"]) == 0
-    written = (here / "k" / "nightly.yaml").read_text()
+    assert main(["init", *options]) == 0
+    written = (here / "conf" / "nightly.yaml").read_text()
     assert written == (ROOT / "docs/deploy/kubernetes/nightly.yaml").read_text()
     assert yaml.safe_load(written)["kind"] == "CronJob"
+    # Dumps that are there need no collector.
+    assert not (here / "conf" / "collect.yaml").exists()
+    image, claims, secret, configmap, apply = next_lines(capsys)
+    assert "registry.example.org" in image
+    assert {"rebalance-audit", "rebalance-audit-dumps"} == set(
+        re.findall(r"claimName: (.*)", written)
+    )
+    assert "rebalance-audit, and rebalance-audit-dumps" in claims
+    (of_secret,) = re.findall(r"secretRef:\n +name: (.*)", written)
+    assert secret == (
+        f"kubectl create secret generic {of_secret} --from-literal=REBALANCE_AUDIT_WEBHOOK=..."
+    )
     # The names of the files are those that the CronJob mounts.
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert "--from-file=audit.toml=k/mine.toml --from-file=k/known_issues.toml" in last
+    assert f"# {configmap}\n" in written
+    assert apply == "kubectl apply --filename conf/nightly.yaml"
+
+
+def test_on_kubernetes_the_collector_is_a_deployment_with_the_nameservers(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--namesrv", "10.0.0.1", "--namesrv", "[::1]:9877", "--schedule", "kubernetes"]
+    assert main(["init", *options, "--settings", "k/mine.toml"]) == 0
+    deployment = yaml.safe_load((here / "k" / "collect.yaml").read_text())
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == [
+        "collect",
+        "--namesrv=10.0.0.1:9876",
+        "--namesrv=[::1]:9877",
+        "--dumps=/dumps",
+        "--every=60",
+    ]
+    said = next_lines(capsys)
+    assert "k/nightly.yaml and k/collect.yaml" in said[0]
+    assert said[-2].endswith("--from-file=audit.toml=k/mine.toml --from-file=k/known_issues.toml")
+    assert said[-1] == "kubectl apply --filename k/nightly.yaml --filename k/collect.yaml"
+    assert not any(line.startswith("rebalance-audit ") for line in said)
+
+
+def test_for_a_dag_its_variable_is_printed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--namesrv", "10.0.0.1", "--messages", "SLACK", "--schedule", "dag"]
+    assert main(["init", *options]) == 0
+    said = next_lines(capsys)
+    (line,) = [line for line in said if line.startswith("airflow variables set ")]
+    name, text = shlex.split(line, comments=True)[3:]
+    values = json.loads(text)
+    dag = (ROOT / "jobs/airflow/rebalance_audit.py").read_text()
+    assert f"Variable `{name}`" in dag
+    (example,) = re.findall(r"^ {8}(\{.*?\})$", dag, re.M | re.S)
+    assert values.keys() <= json.loads(example).keys()
+    assert values["dumps"] == f"{here}/out/dumps"
+    assert values["settings"] == f"{here}/conf/audit.toml"
+    assert values["alert"] == "post"
+    assert not any("rebalance-audit collect" in line for line in said)
+    assert any(f"variable {name} names" in line for line in said)
 
 
 def test_a_dag_is_the_one_that_ships(here: Path) -> None:
