@@ -46,6 +46,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     # Lazy: a Spark worker imports this package for the UDF alone, and has not all of the driver's
     # dependencies.

@@ -10,7 +10,7 @@ import secrets
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from html import escape
@@ -23,11 +23,12 @@ import pyarrow.parquet as pq
 from rebalance_core import Change
 from rebalance_core.errors import near_names
 
-from .commands.batch import sum_up, what_happened
+from .commands.batch import none_lasts, sum_up, what_happened, what_is_missing
 from .commands.clock import now
+from .commands.common import time_of
 from .engines.engine import Engine
 from .engines.local import LocalEngine
-from .errors import InputError, QuarantineError
+from .errors import InputError, QuarantineError, SettingsError
 from .known_issues import KnownIssues
 from .languages.language import language
 from .pipeline.audit import audit as publish_audit
@@ -43,15 +44,16 @@ from .reports.read import declared_table
 from .reports.tables import PublishedTables
 from .reports.texts import WIDTH
 from .schemas import SNAPSHOT_TABLES
-from .settings import Settings
+from .settings import Settings, checked
 from .storage import Location, Published, Reports, SnapshotWriter, new_run_id
-from .text import in_utc
 from .window import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Dumps = str | PathLike[str] | Sequence[str | PathLike[str]]
+#: A time, or its text as ISO 8601; UTC where it has no zone.
+Time = datetime | str
 
 #: So many topics have pictures on the page in a notebook, as on that of ``report``.
 _TOP = 10
@@ -60,7 +62,7 @@ _QUIET = Progress(quiet=True)
 
 def audit(
     source: Dumps | Mapping[str, Any],
-    settings: Settings | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
     *,
     spark: SparkSession | None = None,
     staging: str | None = None,
@@ -74,14 +76,17 @@ def audit(
     What is written on the way is removed with the report. It lies in a temporary folder, or in one
     below ``staging``, which on a cluster the workers and this process have to reach.
 
-    Warns where more lines were not understood than the settings allow. Raises InputError where
+    Settings are those of ``load_settings``, or a mapping with the names of a file.
+
+    Warns where more lines were not understood than the settings allow. Raises SettingsError for
+    settings that are wrong, InputError where
     there is nothing to audit or a folder for staging has to be named, and ContractError, before
     anything runs, where a table has not the columns that it must have.
 
     >>> report = audit("dumps/")  # doctest: +SKIP
     >>> report["orphaned_queues"].to_pandas()  # doctest: +SKIP
     """
-    settings = settings or Settings()
+    settings = _settings_of(settings)
     tables = _named(source) if isinstance(source, Mapping) else {}
     frames = {name: rows for name, rows in tables.items() if hasattr(rows, "sparkSession")}
     spark = spark or next((each.sparkSession for each in frames.values()), None)
@@ -141,15 +146,15 @@ class Report(Mapping[str, pa.Table]):
         return len(self._published.tables)
 
     def explain(
-        self, group: str, topic: str, at: datetime | None = None, cluster: str | None = None
+        self, group: str, topic: str, at: Time | None = None, cluster: str | None = None
     ) -> ShellText:
         """Who takes what of a topic, why, what is wrong, what repairs it and what if, as a text.
 
-        ``at`` is a time (UTC where it has no zone): the last snapshot up to it is explained; None:
-        the last one. Raises InputError for a group, topic, cluster or time that is not there, with
-        those that come near.
+        ``at`` is a time or the text of one (UTC where it has no zone): the last snapshot up to it
+        is explained; None: the last one. Raises InputError for a group, topic, cluster or time that
+        is not there, with those that come near, and SettingsError for what is no time.
         """
-        question = Question(group, topic, at and in_utc(at), cluster)
+        question = Question(group, topic, _time_of(at), cluster)
         (moment,) = moments_of_tables(self._snapshots, question, self._settings)
         return explain_moment(moment, self._settings)
 
@@ -157,25 +162,34 @@ class Report(Mapping[str, pa.Table]):
         self,
         group: str,
         topic: str | None,
-        changes: Sequence[Change],
-        at: datetime | None = None,
+        changes: Change | Iterable[Change],
+        at: Time | None = None,
         cluster: str | None = None,
     ) -> Prediction:
-        """What changes would do to a topic of a group, one after the other; None: to all of them.
+        """What changes would do to a topic of a group, one after the other; None: to all topics.
 
         Changes are made by the functions of ``rebalance_core``: leave, join, separate_ids,
         use_strategy, subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as
-        ``explain`` does, and ChangeError where a change cannot be made.
+        ``explain`` does, InputError for what is no change, and ChangeError where one cannot be
+        made.
 
         >>> report.what_if("G", "T", [leave("10.0.0.4@app")]).safe  # doctest: +SKIP
         """
-        question = Question(group, topic, at and in_utc(at), cluster)
+        made = _changes_of(changes)
+        question = Question(group, topic, _time_of(at), cluster)
         moments = moments_of_tables(self._snapshots, question, self._settings)
-        return predict_moments(moments, changes, self._settings)
+        return predict_moments(moments, made, self._settings)
 
     def __repr__(self) -> str:
-        problems = ending_lines(find_problems(self._tables), WIDTH)
-        return "\n".join([*what_happened(self._published), *problems, sum_up(self._published)])
+        published = self._published
+        lines = [
+            *what_is_missing(published),
+            *what_happened(published),
+            *ending_lines(find_problems(self._tables), WIDTH),
+            *none_lasts(published, self._settings),
+            sum_up(published),
+        ]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """The page, in a frame: its style and script are not the notebook's."""
@@ -183,6 +197,33 @@ class Report(Mapping[str, pa.Table]):
         look = Look(_TOP, settings.paths.finding_pages, language(settings.language))
         page, _ = report_text(self._reports, self._published, "html", look)
         return f'<iframe srcdoc="{escape(page)}" width="100%" height="800"></iframe>'
+
+
+def _settings_of(given: Settings | Mapping[str, Any] | None) -> Settings:
+    if given is None or isinstance(given, Settings):
+        return given or Settings()
+    if isinstance(given, Mapping):
+        return checked(Settings, "of audit()", dict(given))
+    raise SettingsError(
+        f"expected settings as load_settings(FILE) gives them, or a mapping, came {given!r}"
+    )
+
+
+def _time_of(at: Time | None) -> datetime | None:
+    return time_of("at", None if at is None else str(at))
+
+
+def _changes_of(given: Change | Iterable[Change]) -> list[Change]:
+    changes: list[Any] = [given]
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        changes = list(given)
+    for each in changes:
+        if not isinstance(each, Change):
+            raise InputError(
+                "expected changes that functions of rebalance_core make, as [separate_ids()], "
+                f"came {each!r}"
+            )
+    return changes
 
 
 def _named(source: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
+from itertools import takewhile
 from typing import Any, NoReturn, TypeAlias
 
 from . import __version__
@@ -90,13 +91,35 @@ def parse_arguments(arguments: Sequence[str] | None) -> Options:
         except UnicodeEncodeError as error:
             # Bytes that are no UTF-8 come as halves of characters: no table can have them.
             raise SettingsError(f"expected arguments in UTF-8, came {visible(each)}") from error
-    args, others = build_parser(given[0]).parse_known_args(given)
+    parser = build_parser(given[0])
+    _check_names(parser, given)
+    args, others = parser.parse_known_args(given)
     if others:
         raise SettingsError(
             f"unrecognized arguments: {_shown(' '.join(others))}; "
             f"rebalance-audit {args.command} --help lists the options"
         )
     return args
+
+
+def _check_names(parser: Parser, given: Sequence[str]) -> None:
+    """SettingsError for the first option that the command has not; it may be why others lack."""
+    commands = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    command = commands[0].choices.get(given[0])
+    if command is None:
+        return
+    there = sorted(command._option_string_actions)
+    for word in takewhile(lambda word: word != "--", given[1:]):
+        name = word.partition("=")[0]
+        # A word with a blank is a value to argparse, and the beginning of an option the option.
+        if word.startswith("--") and " " not in word and not _begins(name, there):
+            near = get_close_matches(name, there)
+            meant = f": did you mean {' or '.join(near)}?" if near else ""
+            command.error(f"unrecognized arguments: {word}{meant}")
+
+
+def _begins(name: str, options: Sequence[str]) -> bool:
+    return any(option.startswith(name) for option in options)
 
 
 def build_parser(only: str | None = None) -> Parser:

@@ -33,6 +33,9 @@ _LONGEST_HEADER = 1 << 16
 #: A frame is taken from its stream in such pieces.
 _PIECE = 1 << 16
 
+#: What an answer in HTTP begins with.
+_HTTP = b"HTTP"
+
 #: How a header is written (``SerializeType``). The collector writes JSON, and reads both.
 _JSON, ROCKETMQ = 0, 1
 FIXED = struct.Struct(">hBhii")
@@ -115,9 +118,14 @@ async def read_frame(
     Raises FrameError for one that is longer than ``most_bytes`` or is none, IncompleteReadError
     where the stream ends, and what ``take`` raises.
     """
-    length = int.from_bytes(await reader.readexactly(4), "big")
+    start = await reader.readexactly(4)
+    length = int.from_bytes(start, "big")
     if not _SHORTEST <= length <= most_bytes:
-        raise FrameError(f"expected a frame of 4 to {most_bytes} bytes, came {length}")
+        hint = "; it answers in HTTP: is this a dashboard's or a proxy's port?"
+        raise FrameError(
+            f"expected a frame of 4 to {most_bytes} bytes, came {length}"
+            + (hint if start == _HTTP else "")
+        )
     payload = bytearray()
     while len(payload) < length:
         piece = await reader.read(min(length - len(payload), _PIECE))

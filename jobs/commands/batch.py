@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
-from rebalance_core.english import agreeing, count
+from rebalance_core.english import agreeing, count, list_of
 
 from ..arguments import Options
 from ..choices import INCOMPLETE, LAST_RUN, SPARK
@@ -138,6 +138,8 @@ class Batch:
                 for line in what_happened(done.published):
                     say(line)
                 for line in ending_lines(problems, text_width()):
+                    say(line)
+                for line in none_lasts(done.published, self.settings):
                     say(line)
                 say(sum_up(done.published, self.task.reports))
                 remember_run(self.task.reports)
@@ -320,6 +322,24 @@ def sum_up(published: Published, reports: Location | None = None) -> str:
     if reports is not None:
         parts.append(f"reports at {reports}")
     return "; ".join(parts)
+
+
+def none_lasts(published: Published, settings: Settings) -> list[str]:
+    """Where queues have findings and none of them lasts: a line with the reason."""
+    findings = published.summary["findings"]
+    found = {name: findings[name]["total"] for name in QUEUE_FINDINGS if findings[name]["total"]}
+    if not found or any(findings[name]["persistent"] for name in found):
+        return []
+    words = dict(zip(QUEUE_FINDINGS, _FOUND, strict=True))
+    figures = [
+        f"{number:,} {words[name].removesuffix(' queues')}" for name, number in found.items()
+    ]
+    queues = "queue was" if sum(found.values()) == 1 else "queues were"
+    return [
+        f"{list_of(figures)} {queues} so for less than persistence_seconds = "
+        f"{settings.persistence_seconds}, which counts as passing: "
+        f"rebalance-audit {list_of([f'show {name}' for name in found])}"
+    ]
 
 
 def fails(published: Published, fail_on: str | None) -> bool:

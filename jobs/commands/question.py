@@ -39,26 +39,23 @@ def moments_of(args: Options, settings: Settings) -> list[Moment]:
 
 
 def say_when(args: Options, moments: Sequence[Moment]) -> None:
-    """On standard error: when the data is, and when a fault was that is not at the moment."""
+    """On standard error: when the data is."""
     from ..instants import to_datetime
     from ..progress import Progress
     from ..text import iso
 
     moment = moments[0]
-    if moment.snapshots is None:
-        return
-    say = Progress(quiet=args.quiet).say
-    first, last = (iso(to_datetime(each)) for each in moment.snapshots)
-    if moment.snapshot_time == moment.snapshots[1]:
-        say(f"the snapshots go from {first} to {last}; this is the last one (--at: another one)")
-    for each in moments:
-        if each.worst is not None and not any(each.episodes.values()):
-            what = each.worst.get("fault") or "a fault of queues"
-            since, until = (
-                iso(to_datetime(each.worst[name]), "seconds")
-                for name in ("first_seen", "last_seen")
-            )
-            say(
-                f"nothing lasts at this moment; {each.state.topic} had {what} from {since} to "
-                f"{until}: --at {until}"
-            )
+    if moment.snapshots is not None and moment.snapshot_time == moment.snapshots[1]:
+        first, last = (iso(to_datetime(each)) for each in moment.snapshots)
+        Progress(quiet=args.quiet).say(
+            f"the snapshots go from {first} to {last}; this is the last one (--at: another one)"
+        )
+
+
+def say_elsewhere(args: Options, moments: Sequence[Moment]) -> None:
+    """On standard error: what is found at another time of topics that have nothing now."""
+    from ..progress import Progress
+    from ..reports.explain import elsewhere
+
+    for text in filter(None, map(elsewhere, moments)):
+        Progress(quiet=args.quiet).say(text)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..arguments import Options, Parser, UsageError, add_options
-from .question import add_question, moments_of, say_when
+from .question import add_question, moments_of, say_elsewhere, say_when
 
 if TYPE_CHECKING:
     from rebalance_core import Change
@@ -98,4 +98,5 @@ def run(args: Options) -> int:
     else:
         say(predicted.text)
         say_when(args, moments)
+        say_elsewhere(args, moments)
     return 0 if predicted.safe else 1

@@ -13,6 +13,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from rebalance_core.errors import nearest
+
 from ..bounds import DEFAULT_BOUNDS, Bounds, beyond
 from ..instants import SECOND, Instant, in_calendar, to_instant
 from .memory import ENTRY_BYTES, Memory
@@ -262,8 +264,7 @@ class Reader:
         name = envelope.get("kind")
         kind = _KINDS.get(name) if isinstance(name, str) else None
         if name is None or kind is None:
-            came = as_text(name)
-            return Refused(expected(f"kind to be one of {', '.join(KINDS)}", came))
+            return Refused(_no_kind(name))
         who = self._identified(name, kind, envelope)
         collected_at = _instant(envelope.get("collected_at"))
         snapshot_time = _instant(envelope.get("snapshot_time"))
@@ -358,6 +359,14 @@ class Reader:
 
 
 _NOTHING = Read(((None, None),))
+#: No name that is longer is a misspelt kind; to compare it with them takes its time.
+_LONGEST_NAME = 60
+
+
+def _no_kind(name: Any) -> str:
+    reason = expected(f"kind to be one of {', '.join(_KINDS)}", as_text(name))
+    near = nearest(name, _KINDS) if isinstance(name, str) and len(name) <= _LONGEST_NAME else []
+    return f"{reason}: did you mean {' or '.join(near)}?" if near else reason
 
 
 def _who(name: str, kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> _Who | None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import NamedTuple
 
 from rebalance_core import MessageQueue, State, StrategyRules, near_names
 
 from ..errors import InputError
 from ..instants import Instant, to_datetime
-from ..kinds import SEVERITIES
+from ..kinds import QUEUE_FINDINGS, SEVERITIES
 from ..masking import Masking
 from ..schemas import (
     DUPLICATE_QUEUES,
@@ -44,6 +45,14 @@ class Held:
     queues: tuple[QueueKey, ...]
 
 
+class AtAnyTime(NamedTuple):
+    """The kinds of all that was found of a topic, the worst first, and when the worst was."""
+
+    kinds: tuple[str, ...]
+    first_seen: Instant
+    last_seen: Instant
+
+
 @dataclass(frozen=True)
 class Moment:
     """A topic of a group as of one snapshot.
@@ -62,11 +71,16 @@ class Moment:
     held: tuple[Held, ...] = ()
     backlog: Mapping[QueueKey, int] | None = None
     backlog_at: Instant | None = None
-    #: The first and the last snapshot that there is; the worst row of the topic at any time.
+    #: The first and the last snapshot that there is; what the topic has at any time.
     snapshots: tuple[Instant, Instant] | None = None
-    worst: Row | None = None
+    at_any_time: AtAnyTime | None = None
     #: What of the client ids must not be shown.
     masking: Masking = field(default_factory=Masking)
+
+    @property
+    def elsewhere(self) -> AtAnyTime | None:
+        """What the topic has at other times, where it has nothing at the moment."""
+        return None if any(self.episodes.values()) else self.at_any_time
 
     @property
     def unread(self) -> dict[MessageQueue, int] | None:
@@ -124,14 +138,24 @@ def find_moments(
     ]
 
 
-def _worst(judged: Mapping[str, Sequence[Row]], topic: str) -> Row | None:
-    """The worst row of a topic in the tables of episodes, of equal ones the longest."""
-    rows = [row for table in _EPISODES for row in judged.get(table.name, [])]
-    return max(
-        (row for row in rows if row["topic"] == topic),
-        key=lambda row: (SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]),
-        default=None,
-    )
+def _at_any_time(judged: Mapping[str, Sequence[Row]], topic: str) -> AtAnyTime | None:
+    """What the tables of episodes have of a topic; of rows that are equally bad the longest."""
+    rows = [
+        (QUEUE_FINDINGS.get(table.name) or row["fault"], row)
+        for table in _EPISODES
+        for row in judged.get(table.name, [])
+        if row["topic"] == topic
+    ]
+    rows.sort(key=lambda each: _badness(each[1]), reverse=True)
+    if not rows:
+        return None
+    worst = rows[0][1]
+    kinds = tuple(dict.fromkeys(kind for kind, _ in rows))
+    return AtAnyTime(kinds, worst["first_seen"], worst["last_seen"])
+
+
+def _badness(row: Row) -> tuple[int, Instant]:
+    return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
 
 
 def _moment(
@@ -163,7 +187,7 @@ def _moment(
         backlog=backlog,
         backlog_at=backlog_at,
         snapshots=(times[0], times[-1]),
-        worst=_worst(judged, topic),
+        at_any_time=_at_any_time(judged, topic),
         masking=terms.masking,
     )
 

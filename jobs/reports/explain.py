@@ -31,11 +31,12 @@ from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
 from rebalance_core.views import possible_views
 
+from ..instants import to_datetime
 from ..judge.evaluated import QueueKey
 from ..judge.moment import Moment
 from ..kinds import OF_ONE_CLIENT
 from ..languages.language import ENGLISH, Language
-from ..text import cut, display_width, padded, visible
+from ..text import cut, display_width, iso, padded, visible
 from .texts import WIDTH, Reader
 
 _MOST_CLIENTS = 40
@@ -63,6 +64,7 @@ def explain_lines(
         evaluation=evaluation,
         size_and_wrong=size_and_wrong,
         wrong_of=wrong_of,
+        elsewhere=elsewhere(moment),
         draw=partial(draw, reader),
         most_clients=_MOST_CLIENTS,
         most_brokers=_MOST_BROKERS,
@@ -90,6 +92,22 @@ def _cured(evaluation: Evaluation, causes: Causes) -> tuple[tuple[str, ...], Eva
 
 
 # ------------------------------------------------------------------ in a few words
+
+
+def elsewhere(moment: Moment) -> Text | None:
+    """What the topic has at other times, where nothing is found of it at the moment."""
+    found = moment.elsewhere
+    if found is None:
+        return None
+    first, last = (iso(to_datetime(each)) for each in found[1:])
+    return Text(
+        "nothing is found at this moment; {topic} had {kinds}, the worst from {first} to {last}: "
+        "--at {last}",
+        topic=visible(moment.state.topic),
+        kinds=list_of(found.kinds),
+        first=first,
+        last=last,
+    )
 
 
 def size_and_wrong(evaluation: Evaluation) -> Text:

@@ -119,6 +119,16 @@ def test_a_length_out_of_bounds_is_refused_before_it_is_read(length: int, says: 
         asyncio.run(read())
 
 
+def test_an_answer_in_http_is_named() -> None:
+    async def read() -> Frame:
+        reader = asyncio.StreamReader()
+        reader.feed_data(b"HTTP/1.1 400 Bad Request")
+        return await read_frame(reader, 100)
+
+    with pytest.raises(FrameError, match="it answers in HTTP: is this a dashboard's or a proxy's"):
+        asyncio.run(read())
+
+
 def test_what_a_header_cannot_hold_is_an_error() -> None:
     with pytest.raises(FrameError, match="cannot be written"):
         encode_binary(Frame(code=1 << 15, opaque=0))

@@ -107,7 +107,12 @@ def test_a_date_or_times_or_where_the_last_run_ended(
             "--columns: expected names with commas between, came ''",
         ),
         (["show", "t", "--columns", ", "], 2, "--columns: expected names with commas between"),
-        (["show", "t", "--limit", "3"], 2, "--limit 3; rebalance-audit show --help lists"),
+        (["show", "t", "--limit", "3"], 2, "--limit; rebalance-audit show --help lists"),
+        (
+            ["run", "--dumps", "d", "--ouput", "x"],
+            2,
+            "--ouput: did you mean --output?; rebalance-audit run --help lists",
+        ),
     ],
     ids=str,
 )

@@ -159,3 +159,22 @@ def test_every_text_counts_the_requests_of_the_collector_right() -> None:
     for name in ("README.zh-CN.md", "docs/zh/faq.md", "docs/zh/collect/README.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         assert re.findall(r"([一二三四五六七八九十]+)种请求", text) == [chinese], name
+
+
+@pytest.mark.parametrize("page", ["reading.md", "zh/reading.md"])
+def test_the_table_of_severities_says_what_the_code_does(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(CRITICAL|WARNING|INFO)` \| (.*) \|$", text, re.MULTILINE))
+    # GROUP_NOT_CONSUMING has no findings, warning_probability makes findings INFO that last, and
+    # what left the route harms nobody once it is back: severity.py.
+    assert "GROUP_NOT_CONSUMING" in rows["CRITICAL"]
+    assert "warning_probability" in rows["INFO"]
+    assert "ROUTE_CHANGED" in rows["INFO"]
+    assert all("QUEUES_LEFT_ROUTE" in rows[each] for each in ("CRITICAL", "INFO"))
+
+
+def test_contributing_says_where_a_fault_begins_that_no_repair_proves() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert re.search(
+        r"A fault that no repair proves .*?EXPRESSION_MISMATCH.*?RULES", text, re.DOTALL
+    )

@@ -32,6 +32,10 @@ from jobs.dumps.typed import STRATEGY_PACKAGE
 from tests.dumps.samples import BODIES, NINE, line
 
 HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, FLAGS, LOG = KINDS
+EVERY_KIND = (
+    "heartbeat, consumer_connection, topic_route, consumer_running_info, consume_stats, "
+    "message_request_mode, client_log, cluster_info, subscription_group, consumer_topics, left_out"
+)
 BROKER = ("broker-a", 0)
 TAGS = (("T", "TAG", "*"),)
 
@@ -173,9 +177,13 @@ GARBAGE = {
     "blank line": (" \t\r", "expected a JSON object, came an empty line"),
     "unknown kind": (
         line(ROUTE).replace("topic_route", "rote"),
-        f"expected kind to be one of {', '.join(KINDS)}, came 'rote'",
+        f"expected kind to be one of {EVERY_KIND}, came 'rote'",
     ),
-    "no kind": ("{}", f"expected kind to be one of {', '.join(KINDS)}, came nothing"),
+    "misspelt kind": (
+        line(ROUTE).replace("topic_route", "topic_rout"),
+        f"{EVERY_KIND}, came 'topic_rout': did you mean topic_route?",
+    ),
+    "no kind": ("{}", f"expected kind to be one of {EVERY_KIND}, came nothing"),
     "kind of another type": ('{"kind":5}', "expected kind to be one of"),
     "kind as a list": ('{"kind":["topic_route"]}', "came '[\"topic_route\"]'"),
     "no cluster": (line(ROUTE, cluster=None), "expected cluster to be a text that is not empty"),

@@ -6,6 +6,7 @@ import gc
 import gzip
 import re
 import tempfile
+from datetime import datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import jobs
 from jobs import Report, Settings, audit, load_settings
-from jobs.errors import ContractError, InputError
+from jobs.errors import ContractError, InputError, SettingsError
 from jobs.schemas import EVENTS, REPORT_TABLES
 from jobs.storage import Location, Snapshots
+from rebalance_core import separate_ids
 from tests.support.runs import as_a_lake, audit_locally, ingest_locally, task
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS
 
@@ -88,6 +91,53 @@ def test_a_shell_shows_the_worst_and_a_notebook_the_page(report: Report) -> None
     assert 'lang="zh-CN"' in audit(DUMP, Settings(language="zh"))._repr_html_().replace(
         "&quot;", '"'
     )
+
+
+def test_a_time_may_be_the_text_that_is_printed(report: Report) -> None:
+    at = "2026-11-21T02:05:10Z"
+    shown = report.explain("G_S2", "T_S2", at)
+    assert "as of 2026-11-21T02:05:02.272Z" in shown
+    for same in (datetime.fromisoformat(at), datetime(2026, 11, 21, 2, 5, 10)):
+        assert report.explain("G_S2", "T_S2", same) == shown
+    assert report.what_if("G_S2", "T_S2", [separate_ids()], at).safe
+    with pytest.raises(SettingsError, match="at: expected a time as ISO 8601, came 'noon'"):
+        report.explain("G_S2", "T_S2", "noon")
+
+
+def test_settings_may_be_a_mapping_that_is_checked_as_a_file() -> None:
+    orphaned = audit(DUMP, {"persistence_seconds": 10})["orphaned_queues"]
+    assert "PERSISTENT" in orphaned["persistence"].to_pylist()
+    with pytest.raises(SettingsError, match="did you mean persistence_seconds"):
+        audit(DUMP, {"persistence_second": 10})
+    with pytest.raises(SettingsError, match=r"expected settings as load_settings\(FILE\) gives"):
+        audit(DUMP, "conf/audit.toml")  # type: ignore[arg-type]
+
+
+def test_one_change_is_a_list_of_one_and_a_word_is_none(report: Report) -> None:
+    of_list = report.what_if("G_S2", "T_S2", [separate_ids()])
+    assert report.what_if("G_S2", "T_S2", separate_ids()).values == of_list.values
+    for wrong in ("separate_ids", ["separate_ids"], None, [separate_ids]):
+        with pytest.raises(InputError, match=r"expected changes .*\[separate_ids\(\)\], came"):
+            report.what_if("G_S2", "T_S2", wrong)  # type: ignore[arg-type]
+
+
+def test_the_package_lists_its_names() -> None:
+    assert {"audit", "Report", "Settings", "load_settings", "report_rows"} <= set(dir(jobs))
+
+
+def test_a_shell_shows_what_is_missing_and_why_nothing_lasts(report: Report) -> None:
+    shown = repr(audit(DUMP, Settings(persistence_seconds=600)))
+    assert shown.startswith("the input is not complete: cluster DefaultCluster: rounds come each")
+    assert (
+        "4 orphaned and 4 duplicated queues were so for less than persistence_seconds = 600, "
+        "which counts as passing: rebalance-audit show orphaned_queues and show duplicate_queues\n"
+    ) in shown
+    assert "counts as passing" not in repr(report)
+
+
+def test_a_moment_without_findings_says_when_there_were_some(report: Report) -> None:
+    shown = " ".join(report.explain("G_S2", "T_S2").split())
+    assert re.search("nothing is found at this moment; T_S2 had .*ORPHANED", shown)
 
 
 @pytest.mark.parametrize(

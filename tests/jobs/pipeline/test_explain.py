@@ -398,19 +398,26 @@ def test_when_the_data_is_and_when_the_fault_was_is_said(
     """The last snapshot is long after the fault, and --at beyond the end means it too."""
     for when in ([], ["--at", "2026-11-22T00:00:00Z"]):
         assert main(["explain", *S2, *when]) == 0
-        said = capsys.readouterr().err
+        shown = capsys.readouterr()
+        said = shown.err
         assert re.search(
             r"the snapshots go from 2026-11-21T02:03:10\S+ to 2026-11-21T02:07:11\S+;", said
         )
+        assert "had" not in said, "the text has it"
+        text = " ".join(shown.out.split())
         assert (
-            "nothing lasts at this moment; T_S2 had a fault of queues from 2026-11-21T02:0" in said
+            "nothing is found at this moment; T_S2 had ORPHANED, DUPLICATE and "
+            "DUPLICATE_CLIENT_ID, the worst from 2026-11-21T02:04:07.272Z to "
+            "2026-11-21T02:05:47.139Z: --at" in text
         )
-    fault = said.rpartition("--at ")[2].strip()
+    assert main(["what-if", *S2, "--leave", "10.0.2.9@app-1"]) in (0, 1)
+    assert "nothing is found at this moment; T_S2 had ORPHANED" in capsys.readouterr().err
+    fault = re.findall(r"--at (\S+Z)", text)[0]
     assert main(["explain", *S2, "--at", fault]) == 0
     shown = capsys.readouterr()
     assert "duplicate" in shown.out
     assert "the snapshots go" not in shown.err + shown.out
-    assert "nothing lasts" not in shown.err
+    assert "nothing is found" not in shown.out
 
 
 def test_a_date_of_another_day_says_when_the_snapshots_are(
