@@ -28,7 +28,7 @@ ENGINE ?= spark
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/installed-jre)
 
-.PHONY: help install audit live test test-all test-fast test-faults test-house test-hostile test-live test-airflow test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth fuzz bench clean
+.PHONY: help install audit live test test-all test-fast test-faults test-house test-hostile test-live test-airflow test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth truth-days fuzz bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from html import escape
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ from .reports.read import declared_table
 from .reports.tables import PublishedTables
 from .reports.texts import WIDTH
 from .schemas import SNAPSHOT_TABLES
-from .settings import Settings, checked
+from .settings import Settings, checked, load_settings
 from .storage import Location, Published, Reports, SnapshotWriter, new_run_id
 from .window import Window
 
@@ -62,7 +63,7 @@ _QUIET = Progress(quiet=True)
 
 def audit(
     source: Dumps | Mapping[str, Any],
-    settings: Settings | Mapping[str, Any] | None = None,
+    settings: Settings | Mapping[str, Any] | str | Path | None = None,
     *,
     spark: SparkSession | None = None,
     staging: str | None = None,
@@ -76,12 +77,12 @@ def audit(
     What is written on the way is removed with the report. It lies in a temporary folder, or in one
     below ``staging``, which on a cluster the workers and this process have to reach.
 
-    Settings are those of ``load_settings``, or a mapping with the names of a file.
+    Settings are a file of settings, a mapping with its names, or those of ``load_settings``.
 
     Warns where more lines were not understood than the settings allow. Raises SettingsError for
-    settings that are wrong, InputError where
-    there is nothing to audit or a folder for staging has to be named, and ContractError, before
-    anything runs, where a table has not the columns that it must have.
+    settings that are wrong, InputError where there is nothing to audit or a folder for staging has
+    to be named, and ContractError, before anything runs, where a table has not the columns that it
+    must have.
 
     >>> report = audit("dumps/")  # doctest: +SKIP
     >>> report["orphaned_queues"].to_pandas()  # doctest: +SKIP
@@ -199,14 +200,14 @@ class Report(Mapping[str, pa.Table]):
         return f'<iframe srcdoc="{escape(page)}" width="100%" height="800"></iframe>'
 
 
-def _settings_of(given: Settings | Mapping[str, Any] | None) -> Settings:
-    if given is None or isinstance(given, Settings):
-        return given or Settings()
+def _settings_of(given: Settings | Mapping[str, Any] | str | Path | None) -> Settings:
+    if isinstance(given, Settings):
+        return given
+    if given is None or isinstance(given, str | Path):
+        return load_settings(given)
     if isinstance(given, Mapping):
         return checked(Settings, "of audit()", dict(given))
-    raise SettingsError(
-        f"expected settings as load_settings(FILE) gives them, or a mapping, came {given!r}"
-    )
+    raise SettingsError(f"expected a file of settings or a mapping of their names, came {given!r}")
 
 
 def _time_of(at: Time | None) -> datetime | None:

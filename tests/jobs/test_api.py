@@ -104,13 +104,23 @@ def test_a_time_may_be_the_text_that_is_printed(report: Report) -> None:
         report.explain("G_S2", "T_S2", "noon")
 
 
+def test_settings_may_be_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "audit.toml"
+    file.write_text("persistence_seconds = 10\n")
+    for given in (file, str(file)):
+        assert "PERSISTENT" in audit(DUMP, given)["orphaned_queues"]["persistence"].to_pylist()
+    file.write_text("persistence_second = 10\n")
+    with pytest.raises(SettingsError, match=r"(?s)audit\.toml.*did you mean persistence_seconds"):
+        audit(DUMP, file)
+
+
 def test_settings_may_be_a_mapping_that_is_checked_as_a_file() -> None:
     orphaned = audit(DUMP, {"persistence_seconds": 10})["orphaned_queues"]
     assert "PERSISTENT" in orphaned["persistence"].to_pylist()
     with pytest.raises(SettingsError, match="did you mean persistence_seconds"):
         audit(DUMP, {"persistence_second": 10})
-    with pytest.raises(SettingsError, match=r"expected settings as load_settings\(FILE\) gives"):
-        audit(DUMP, "conf/audit.toml")  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=r"expected a file of settings or a mapping .* came 10"):
+        audit(DUMP, 10)  # type: ignore[arg-type]
 
 
 def test_one_change_is_a_list_of_one_and_a_word_is_none(report: Report) -> None:
