@@ -41,18 +41,19 @@ _CLAIM = re.compile(r"(?P<run>[^~]+)~(?:(?P<process>\d+)~(?P<host>[^~]+)~)?[^~]*
 @contextmanager
 def lease(
     claims: Location, run_id: str, wait_seconds: float, say: Callable[[str], None]
-) -> Iterator[None]:
+) -> Iterator[Location]:
     """Holds the lease of a folder of claims while the block runs.
 
     Where another process holds it, it waits up to ``wait_seconds``, which ``say`` gets a line of.
-    Raises LeaseError where it did not get it.
+    Raises LeaseError where it did not get it. What it gives is the claim: another run that finds it
+    lapsed removes it.
     """
     began, has_reported = time.monotonic(), False
     while True:
         with _claim(claims, run_id) as mine:
             other = _other_claim(claims, mine)
             if other is None:
-                yield
+                yield mine
                 return
         if time.monotonic() - began >= wait_seconds:
             raise LeaseError(

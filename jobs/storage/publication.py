@@ -124,8 +124,16 @@ class Publication:
 
         What it gives is the number of the pointer that the writer may create.
         """
-        with lease(self._claims, run_id, wait_seconds, say):
+        with lease(self._claims, run_id, wait_seconds, say) as claim:
             number = self._last() + 1
+            # Whoever removes the claim from here on takes the same number, or a later one: then
+            # this run's pointer is there already. Before, it may have published the one before
+            # this number, and still be clearing away what it takes for a dead run's.
+            if not claim.exists():
+                raise LeaseError(
+                    f"this run stood still for minutes before it wrote to {self.root}, and "
+                    "another one took its turn: this one changed nothing; run it again"
+                )
             try:
                 yield number
             except (OSError, DamagedError) as error:

@@ -215,9 +215,11 @@ def test_a_writer_that_wakes_up_after_its_lease_has_lapsed_breaks_nothing(explor
         return [lambda: WRITE[kind](folder, ONE), lambda: WRITE[kind](folder, OTHER)]
 
     def check(folder: Path, results: list[object]) -> str:
+        pointer = json.loads(max((folder / "_published").glob("*.json")).read_text())
+        assert READ[kind](folder) == pointer["run_id"], "the last one published has its tables"
         return check_whole(kind, folder, results)
 
-    outcomes = explore(kind, two_writers_that_sleep, check, switches=2, by_chance=500, pauses=True)
+    outcomes = explore(kind, two_writers_that_sleep, check, switches=2, by_chance=3000, pauses=True)
     assert outcomes["1 published"], outcomes
 
 

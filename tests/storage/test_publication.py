@@ -84,9 +84,31 @@ def test_a_run_with_a_claim_is_not_cleared_away(tmp_path, monkeypatch):
     place = Reports(Location(tmp_path)).table("group_health", DATE, "at-work")
     write(place)
     with Reports(Location(tmp_path)).publication(DATE).writing("at-work", 0, lambda _: None):
-        monkeypatch.setattr(publication, "lease", lambda *_: nullcontext())
+        monkeypatch.setattr(publication, "lease", lambda *_: nullcontext(Location(tmp_path)))
         publish(tmp_path, "a")
     assert runs_below(tmp_path) == {"at-work", "a"}
+
+
+def test_a_run_whose_claim_was_removed_before_it_had_a_number_writes_nothing(tmp_path, monkeypatch):
+    """The one that removed it may still clear away what it takes for a dead run's."""
+    of_date = Reports(Location(tmp_path)).publication(DATE)
+    winner = publish(tmp_path, "before")
+
+    def sleep() -> int:
+        nonlocal winner
+        for claim in (tmp_path / "_claims").rglob("*.claim"):
+            claim.unlink()
+        monkeypatch.undo()
+        winner = publish(tmp_path, "meanwhile")
+        return 2
+
+    monkeypatch.setattr(of_date, "_last", sleep)
+    with (
+        pytest.raises(LeaseError, match=r"^this run stood still .* another one took its turn"),
+        of_date.writing("slow", 0, lambda _: None),
+    ):
+        pytest.fail("it began to write")
+    assert Reports(Location(tmp_path)).find(DATE) == winner
 
 
 def test_a_writer_that_lost_sees_it_at_that_moment(tmp_path):
