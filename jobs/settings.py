@@ -526,7 +526,7 @@ def read_text(path: str | Path) -> str:
             content = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SettingsError(f"settings {path}: cannot be read: {reason}") from error
+        raise SettingsError(f"{path} cannot be read: {reason}") from error
     return _decoded(path, content)
 
 

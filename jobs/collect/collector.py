@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import AuditError, SettingsError
+from ..failures import sentence_of
 from ..instants import SECOND, Instant, to_datetime
 from ..output import Output, text_file_at
 from ..text import iso, visible
@@ -266,7 +267,7 @@ def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> N
         text = metrics_text({each.target.name or "default": each.figures for each in collectors})
         metrics.replace_text(text)
     except OSError as error:
-        raise AuditError(f"metrics cannot be written to {metrics}: {error}") from error
+        raise AuditError(f"metrics cannot be written to {metrics}: {sentence_of(error)}") from error
 
 
 def _end_on_sigterm() -> asyncio.Event:
@@ -291,4 +292,4 @@ def _locked(folder: DumpFolder) -> Iterator[None]:
         with folder.locked():
             yield
     except OSError as error:
-        raise CollectError(f"{folder.root} cannot be written to: {error}") from error
+        raise CollectError(f"{folder.root} cannot be written to: {sentence_of(error)}") from error

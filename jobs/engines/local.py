@@ -112,7 +112,9 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         """Every dump file on this machine that the paths name."""
         files = list_local_files(paths)
         if files is None:
-            raise InputError(f"expected dumps on this machine with --engine local, came {paths}")
+            raise InputError(
+                f"expected dumps on this machine with --engine local, came {', '.join(paths)}"
+            )
         return files
 
     def map(self, slices: Sequence[Slice], step: SliceStep) -> Spool:

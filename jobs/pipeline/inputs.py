@@ -154,7 +154,10 @@ def require_tables(snapshots: Snapshots) -> None:
     """InputError where a table is missing without which there is nothing to audit."""
     for table in _REQUIRED:
         if not snapshots.has(table.name):
-            raise InputError(f"no table {table.name} at {snapshots.table(table.name)}")
+            raise InputError(
+                f"no table {table.name} at {snapshots.table(table.name)}: expected the folder of "
+                "snapshot tables that ingest or run wrote, as out/snapshots for --output out"
+            )
 
 
 def window_of_last(last: Published | None, window: Window) -> Window:

@@ -22,6 +22,7 @@ from jobs.storage import Published
 
 NEXT = "expected --snapshots"
 TO_R = ["--snapshots", "s", "--reports", "r"]
+OF_GT = ["--group", "g", "--topic", "t"]
 BOTH = "expected --date or --since/--until, came both"
 
 
@@ -108,6 +109,35 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         ),
         (["show", "t", "--columns", ", "], 2, "--columns: expected names with commas between"),
         (["show", "t", "--limit", "3"], 2, "--limit; rebalance-audit show --help lists"),
+        (["run", "--dumps", "d", "--output", "o", "--workers", "0"], 2, "1 to 999, came '0'"),
+        (["run", "--dumps", "d", "--output", "o", "--engine", "sparc"], 2, "did you mean spark?"),
+        (["run", "--dumps", "d", "--output", "o", "--since", "noon"], 2, "as ISO 8601, or last"),
+        (
+            ["run", "--dumps", "d", "--output", "o", "--since", "2026-11-22", "--until", "2026-1"],
+            2,
+            "--until: expected a time",
+        ),
+        (
+            ["audit", *TO_R, "--since", "2026-11-22", "--until", "2026-11-21"],
+            2,
+            "expected --since before --until, came 2026-11-22 and 2026-11-21",
+        ),
+        (["audit", *TO_R, "--known-issues", "none.toml"], 2, "none.toml cannot be read: No such"),
+        (["audit", *TO_R, "--set", "a.b"], 2, "--set: expected a.b=c, came 'a.b'"),
+        (["audit", *TO_R, "--set", "persistence_seconds=-5"], 2, "expected 0 or more, came -5"),
+        (["audit", *TO_R, "--set", "alerts.service=SLAK"], 2, "came 'SLAK'"),
+        (["explain", "--snapshots", "s", *OF_GT, "--at", "noon"], 2, "--at: expected a t"),
+        (["explain", "--snapshots", "s", *OF_GT], 3, "snapshot tables that ingest or run"),
+        (["what-if", "--snapshots", "s", *OF_GT], 2, "expected a change, such as --leave"),
+        (["what-if", "--strategy", "AVGG"], 2, "unknown strategy 'AVGG': expected one of AVG, "),
+        (["explain", "--reports", "r"], 2, "--reports: did you mean --snapshots?"),
+        (["collect", "--namesrv", "h:99999", "--dumps", "d"], 2, "expected host:port, came 'h:99"),
+        (["collect", "--namesrv", "", "--dumps", "d"], 2, "--namesrv: expected host:port, came ''"),
+        (["collect", "--namesrv", "h", "--dumps", "d", "--every", "0"], 2, "expected 0.1 or more"),
+        (["prune", "--reports", "r", "--keep", "-1"], 2, "such as 90d or 12w, came '-1'"),
+        (["report", "--reports", "r", "--language", "fr"], 2, "choose from 'en', 'zh'"),
+        (["init"], 2, "expected --namesrv or --dumps, or an answer on a terminal"),
+        (["runn"], 2, "did you mean run"),
         (
             ["run", "--dumps", "d", "--ouput", "x"],
             2,

@@ -270,7 +270,7 @@ def test_a_file_that_is_none_of_settings_is_refused(
 
 
 def test_what_is_no_file_is_refused_and_a_pipe_is_read(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=f"{tmp_path}: cannot be read: .*Is a directory"):
+    with pytest.raises(SettingsError, match=f"{tmp_path} cannot be read: .*Is a directory"):
         load_settings(tmp_path)
     with pytest.raises(SettingsError, match="/dev/zero: expected at most"):
         load_settings("/dev/zero")
