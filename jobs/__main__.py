@@ -8,14 +8,19 @@ from __future__ import annotations
 import sys
 
 
-def main() -> int:
-    """Runs one command; returns the exit code. What it imports takes a good part of a second."""
+def main() -> None:
+    """Runs one command; SystemExit with its exit code, unless that is 0.
+
+    Who calls this as a function, as a wheel task of Databricks does, passes over a number. What it
+    imports takes a good part of a second.
+    """
     try:
         from .cli import main as run  # noqa: PLC0415 - whatever it takes is within the try
     except KeyboardInterrupt:
-        return 130
-    return run()
+        sys.exit(130)
+    if code := run():
+        sys.exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -58,7 +58,8 @@ undone, `pass` only logs.
 - Clearing or retrying is always safe: a task replaces what it wrote, a run is published by the
   creation of one file, and the same input gives the same rows. Clear several days in their order.
 
-DAGs that read the reports are scheduled by the asset `rebalance_audit_reports`.
+DAGs that read the reports are scheduled by the asset `rebalance_audit_reports`. OpenLineage gets
+the folders that a task read and wrote, where they are URIs of `file`, `s3` or `gs`.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.lineage.hook import get_hook_lineage_collector
 
 try:
     from airflow.sdk import (
@@ -140,9 +142,16 @@ _WEBHOOK = (
 
 
 class SubmitOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow lives elsewhere
-    """Submits with a connection that may be a template, and leaves arguments out that are empty."""
+    """Submits with a connection that may be a template, and leaves arguments out that are empty.
 
-    template_fields = (*SparkSubmitOperator.template_fields, "_conn_id")
+    ``reads``, ``writes``: folders, by whose names OpenLineage knows what went in and came out.
+    """
+
+    template_fields = (*SparkSubmitOperator.template_fields, "_conn_id", "reads", "writes")
+
+    def __init__(self, *, reads: str, writes: str | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.reads, self.writes = reads, writes
 
     def execute(self, context: Any) -> None:
         """Fails without the connection, for which Spark's hook would take YARN without a word."""
@@ -155,6 +164,10 @@ class SubmitOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow live
             ) from None
         self.application_args: list[str] = [each for each in self.application_args or () if each]
         super().execute(context)
+        lineage = get_hook_lineage_collector()
+        lineage.add_input_asset(self, uri=self.reads)
+        if self.writes:
+            lineage.add_output_asset(self, uri=self.writes)
 
 
 def _submit(entry: str, arguments: list[str], **options: Any) -> SubmitOperator:
@@ -298,17 +311,26 @@ def rebalance_audit() -> None:
     """Dumps of a day in, a published and judged report out."""
     chain(
         wait_for_dumps(f"{_DUMPS}/{DATE}"),
-        _submit("ingest", ["--dumps", f"{_DUMPS}/{DATE}", "--snapshots", _SNAPSHOTS_OF_DATE]),
+        _submit(
+            "ingest",
+            ["--dumps", f"{_DUMPS}/{DATE}", "--snapshots", _SNAPSHOTS_OF_DATE],
+            reads=_DUMPS,
+            writes=_SNAPSHOTS,
+        ),
         _submit(
             "audit",
             [
                 *("--snapshots", _SNAPSHOTS_OF_DATE, "--reports", _REPORTS, "--date", DATE),
                 _KNOWN_ISSUES,
             ],
+            reads=_SNAPSHOTS,
+            writes=_REPORTS,
         ),
-        _submit("report", ["--reports", _REPORTS, "--date", DATE], outlets=[REPORTS]),
+        _submit(
+            "report", ["--reports", _REPORTS, "--date", DATE], reads=_REPORTS, outlets=[REPORTS]
+        ),
         [
-            _submit("alert", ["--reports", _REPORTS, "--date", DATE, _WEBHOOK]),
+            _submit("alert", ["--reports", _REPORTS, "--date", DATE, _WEBHOOK], reads=_REPORTS),
             gate(_REPORTS, DATE, _chosen("gate", "fail"), _chosen("fail_on", "CRITICAL")),
         ],
     )

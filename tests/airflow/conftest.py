@@ -28,7 +28,7 @@ os.environ |= {
     "AIRFLOW_VAR_REBALANCE_AUDIT": json.dumps(
         {
             "home": str(ROOT),
-            **{name: str(PLACE / name) for name in ("dumps", "snapshots", "reports")},
+            **{name: (PLACE / name).as_uri() for name in ("dumps", "snapshots", "reports")},
             "settings": str(PLACE / "settings.toml"),
         }
     ),

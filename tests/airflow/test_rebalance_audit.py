@@ -10,12 +10,14 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.timetables.base import TimeRestriction
 from jinja2 import UndefinedError
 from pendulum import datetime as moment
@@ -146,6 +148,33 @@ def test_a_task_without_its_connection_fails_and_does_not_take_yarn(dag: Any) ->
     task._conn_id = "no_such_connection"
     with pytest.raises(AirflowFailException, match="there is no connection 'no_such_connection'"):
         task.execute({})
+
+
+def test_each_task_names_what_it_read_and_wrote(dag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = {name: f"s3://lake/{name}" for name in ("dumps", "snapshots", "reports")}
+
+    def named(task_id: str) -> dict[str, str]:
+        names: dict[str, str] = {}
+        task = dag.get_task(task_id)
+        for role in ("input", "output"):
+
+            def add(_: Any, uri: str, role: str = role) -> None:
+                names[role] = rendered(dag, uri, folders)
+
+            monkeypatch.setattr(lineage, f"add_{role}_asset", add, raising=False)
+        monkeypatch.setattr(task, "_conn_id", "spark_default")
+        task.execute({})
+        return names
+
+    lineage = SimpleNamespace()
+    module = sys.modules[type(dag.get_task("audit")).__module__]
+    monkeypatch.setattr(module, "get_hook_lineage_collector", lambda: lineage)
+    monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: None)
+    assert named("ingest") == {"input": "s3://lake/dumps", "output": "s3://lake/snapshots"}
+    assert named("audit") == {"input": "s3://lake/snapshots", "output": "s3://lake/reports"}
+    for task_id in ("report", "alert"):
+        assert named(task_id) == {"input": "s3://lake/reports"}
+    assert {"reads", "writes"} <= set(dag.get_task("audit").template_fields)
 
 
 def dumps(folder: Path, *names: str, minutes_ago: float = 60) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 import jobs
+from jobs import __main__ as console
 from jobs.cli import main
 from jobs.commands.batch import expired_known_issues, fails
 from jobs.errors import QuarantineError
@@ -533,3 +535,12 @@ def test_where_nothing_was_understood_the_end_says_so(
     said = capsys.readouterr().err
     assert "no group in the window" in said
     assert "3 of 3 lines were not understood" in said
+
+
+@pytest.mark.parametrize(("arguments", "code"), [("completion bash", None), ("shw", 2)])
+def test_who_calls_the_console_script_as_a_function_sees_a_failure(
+    monkeypatch: pytest.MonkeyPatch, arguments: str, code: int | None
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["rebalance-audit", *arguments.split()])
+    with nullcontext() if code is None else pytest.raises(SystemExit, match=str(code)):
+        console.main()
