@@ -211,7 +211,7 @@ class Destination(Section):
 
     #: Which service it is. Without it the host of the URL shows which; `JSON` is for all other
     #: hosts.
-    service: Literal[choices.WebhookService, "EMAIL"] | None = None
+    service: Literal[choices.WebhookService, "APPRISE", "EMAIL"] | None = None
     #: A file whose first line is the URL, which is a secret; the environment variable
     #: `REBALANCE_AUDIT_WEBHOOK` goes before it.
     webhook_file: str | None = None

@@ -20,6 +20,7 @@ from ..errors import SettingsError
 from ..settings import Destination, Email, NamedDestination
 from .delivery import Attempts, Refusal
 from .message import Message
+from .services.apprise import by_apprise
 from .services.dingtalk import DINGTALK
 from .services.feishu import FEISHU
 from .services.json_document import JSON
@@ -38,7 +39,7 @@ SECRET_VARIABLE = "REBALANCE_AUDIT_SECRET"  # noqa: S105 - the name of a variabl
 #: Of a line of a file, in characters.
 _LONGEST_SECRET = 8192
 
-#: By their names in the settings; e-mail has no webhook.
+#: By their names in the settings; e-mail has no webhook, Apprise URLs of its own.
 SERVICES = {
     "SLACK": SLACK,
     "DINGTALK": DINGTALK,
@@ -86,16 +87,19 @@ def find_destination(
         deliver = _by_mail(settings.email, secret, where)
         return Ready(name, "EMAIL", False, severity, deliver, groups)
     url = secrets.find(WEBHOOK_VARIABLE, "webhook_file", settings.webhook_file)
-    if not url and settings.service is not None:
+    if not url and settings.service in SERVICES:
         url = SERVICES[settings.service].url
     if not url:
         raise SettingsError(
             f"{where}: expected the webhook's URL in {secrets.variable(WEBHOOK_VARIABLE)}, or in "
             "the file that webhook_file names, came neither"
         )
+    if settings.service == "APPRISE":
+        return Ready(name, "APPRISE", False, severity, by_apprise(url, where), groups)
     if not _is_url(url):
         raise SettingsError(
-            f"{where}: expected the webhook's URL as https://host/path (what came is not shown)"
+            f"{where}: expected the webhook's URL as https://host/path (what came is not shown); "
+            "a URL of Apprise needs service APPRISE"
         )
     chosen = settings.service or service_at(url)
     service = SERVICES[chosen]
