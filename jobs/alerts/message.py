@@ -132,6 +132,8 @@ class Message:
     language: Language = ENGLISH
     #: What happened in the cluster, a line each.
     events: tuple[str, ...] = ()
+    #: Whom a service calls, by its ids.
+    mentions: tuple[str, ...] = ()
     #: Which groups have nothing any more that the run before had, in a line; may be empty.
     ended: str = ""
 
@@ -267,7 +269,7 @@ def make_message(
 
     def item(problem: Problem, findings: tuple[Finding, ...]) -> Item:
         anchor = url and f"{url}#{anchor_of(problem.place, several=several)}"
-        owner = shown(_owner(problem.place.consumer_group, alerts), _LONGEST_SHORT_NAME)
+        owner = _owner(problem.place.consumer_group, alerts)
         return _item(problem, findings, anchor, language, owner)
 
     message = Message(
@@ -383,7 +385,8 @@ def _item(
 
 
 def _with_owner(summary: str, owner: str, language: Language) -> str:
-    named = Text("{summary}, owner: {owner}", summary=summary, owner=owner)
+    name = shown(owner, _LONGEST_SHORT_NAME)
+    named = Text("{summary}, owner: {owner}", summary=summary, owner=name)
     return language.of(named) if owner else summary
 
 
