@@ -206,18 +206,26 @@ class Email(Section):
         return self
 
 
+#: What the services call people by.
+MentionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]*$")]
+
+
 class Destination(Section):
     """Where alerts go; the URL and the secret come from the environment or from these files."""
 
     #: Which service it is. Without it the host of the URL shows which; `JSON` is for all other
     #: hosts.
-    service: Literal[choices.WebhookService, "EMAIL"] | None = None
+    service: Literal[choices.WebhookService, "APPRISE", "EMAIL"] | None = None
     #: A file whose first line is the URL, which is a secret; the environment variable
     #: `REBALANCE_AUDIT_WEBHOOK` goes before it.
     webhook_file: str | None = None
     #: A file with what else is secret: the key that DingTalk and Feishu sign with, PagerDuty's
     #: routing key, the password of the mail server. `REBALANCE_AUDIT_SECRET` goes before it.
     secret_file: str | None = None
+    #: Whom a message calls for an owner: by a name in `owners` an id of the service. Slack: of a
+    #: user (`U...`) or a user group (`S...`). Feishu: an open id (`ou_...`). DingTalk and WeCom: a
+    #: user id or a mobile number.
+    mentions: dict[str, MentionId] | None = None
     email: Email | None = None
 
     @model_validator(mode="after")
@@ -287,6 +295,14 @@ class Alerts(Destination):
         names = [each.name for each in self.destinations]
         if len(set(names)) < len(names):
             raise ValueError(f"expected destinations of different names, came {names}")
+        unknown = {
+            owner
+            for each in (self, *self.destinations)
+            for owner in each.mentions or ()
+            if owner not in self.owners.values()
+        }
+        if unknown:
+            raise ValueError(f"expected mentions of names in owners, came {sorted(unknown)}")
         alone = [name for name in Destination.model_fields if getattr(self, name) is not None]
         if names and alone:
             raise ValueError(

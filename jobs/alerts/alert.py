@@ -132,7 +132,10 @@ def _deliver(
     resolved = resolved_places(digest, incidents) if is_last else ()
     if not chosen and not resolved and (alerts.send != "ALWAYS" or destination.has_incidents):
         return f"{prefix}nothing to post of {date}"
-    message = replace(make_message(digest, chosen, alerts, language), resolved=resolved)
+    message = make_message(digest, chosen, alerts, language)
+    owners = dict.fromkeys(each.owner for each in message.items)
+    mentions = (destination.mentions[each] for each in owners if each in destination.mentions)
+    message = replace(message, resolved=resolved, mentions=tuple(dict.fromkeys(mentions)))
     if destination.has_incidents:
         incidents |= {each.place for each in message.items}
         incidents |= {OTHERS} if message.left_out else set()

@@ -20,6 +20,7 @@ from ..errors import SettingsError
 from ..settings import Destination, Email, NamedDestination
 from .delivery import Attempts, Refusal
 from .message import Message
+from .services.apprise import by_apprise
 from .services.dingtalk import DINGTALK
 from .services.feishu import FEISHU
 from .services.json_document import JSON
@@ -38,7 +39,7 @@ SECRET_VARIABLE = "REBALANCE_AUDIT_SECRET"  # noqa: S105 - the name of a variabl
 #: Of a line of a file, in characters.
 _LONGEST_SECRET = 8192
 
-#: By their names in the settings; e-mail has no webhook.
+#: By their names in the settings; e-mail has no webhook, Apprise URLs of its own.
 SERVICES = {
     "SLACK": SLACK,
     "DINGTALK": DINGTALK,
@@ -48,7 +49,8 @@ SERVICES = {
     "PAGERDUTY": PAGERDUTY,
     "JSON": JSON,
 }
-
+#: Those that call people by their ids.
+WITH_MENTIONS = ("SLACK", "DINGTALK", "FEISHU", "WECOM")
 
 #: Delivers a message; DeliveryError where nobody took it.
 Deliver = Callable[[Message, datetime, Attempts], None]
@@ -58,7 +60,8 @@ Deliver = Callable[[Message, datetime, Attempts], None]
 class Ready:
     """A destination with its secrets. ``severity``: None for that of all alerts.
 
-    ``groups``: the pattern of the groups that it gets messages about.
+    ``groups``: the pattern of the groups that it gets messages about. ``mentions``: by owner whom
+    the service calls.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Ready:
     severity: str | None
     deliver: Deliver = field(repr=False)
     groups: str = ".*"
+    mentions: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_destination(
@@ -80,22 +84,33 @@ def find_destination(
     if isinstance(settings, NamedDestination):
         name, severity, groups = settings.name, settings.severity, settings.groups
         where = f"alerts.destinations {name}"
+
+    def ready(service: str, deliver: Deliver, *, has_incidents: bool = False) -> Ready:
+        mentions = settings.mentions or {}
+        if mentions and service not in WITH_MENTIONS:
+            raise SettingsError(
+                f"{where}.mentions: expected one of {', '.join(WITH_MENTIONS)}, came {service}"
+            )
+        return Ready(name, service, has_incidents, severity, deliver, groups, mentions)
+
     secrets = Secrets(where, _suffix(name), environment, warn)
     secret = secrets.find(SECRET_VARIABLE, "secret_file", settings.secret_file)
     if settings.email is not None:
-        deliver = _by_mail(settings.email, secret, where)
-        return Ready(name, "EMAIL", False, severity, deliver, groups)
+        return ready("EMAIL", _by_mail(settings.email, secret, where))
     url = secrets.find(WEBHOOK_VARIABLE, "webhook_file", settings.webhook_file)
-    if not url and settings.service is not None:
+    if not url and settings.service in SERVICES:
         url = SERVICES[settings.service].url
     if not url:
         raise SettingsError(
             f"{where}: expected the webhook's URL in {secrets.variable(WEBHOOK_VARIABLE)}, or in "
             "the file that webhook_file names, came neither"
         )
+    if settings.service == "APPRISE":
+        return ready("APPRISE", by_apprise(url, where))
     if not _is_url(url):
         raise SettingsError(
-            f"{where}: expected the webhook's URL as https://host/path (what came is not shown)"
+            f"{where}: expected the webhook's URL as https://host/path (what came is not shown); "
+            "a URL of Apprise needs service APPRISE"
         )
     chosen = settings.service or service_at(url)
     service = SERVICES[chosen]
@@ -105,7 +120,7 @@ def find_destination(
             f"{secrets.variable(SECRET_VARIABLE)}, or in the file that secret_file names"
         )
     deliver = _by_webhook(service, Access(url, secret))
-    return Ready(name, chosen, service.has_incidents, severity, deliver, groups)
+    return ready(chosen, deliver, has_incidents=service.has_incidents)
 
 
 def service_at(url: str) -> str:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import starmap
 
-from rebalance_core.english import count, joined
+from rebalance_core.english import count, joined, list_of
 from rebalance_core.findings import AUDITED
+from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
-from ..kinds import PERSISTENT, SEVERITIES
+from ..kinds import PERSISTENT, SEVERITIES, worst
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
 from ..reports.problems import Finding, Problem, find_problems
@@ -34,11 +35,13 @@ _LONGEST_NAME = 120
 _LONGEST_TEXT = 400
 _MOST_FAULTS = 3
 _MOST_EVENTS = 3
-#: More problems than these have a line for what is wrong, and one for who and why: six fit into
-#: 1,200 characters, and the page has the rest.
-_FEW = 2
-_LONGEST_ITEM, _LONGEST_SHORT_NAME = 180, 40
-#: In ``group_health``: the topic was judged, so that what is not found is not there.
+_MOST_ENDED = 3
+#: More problems than these have a line for what is wrong, and one for who and why, and the page has
+#: the rest. Six of them take 1,200 characters with all that is beside them, each other one 200.
+_FEW, _MANY, _LONGEST_ITEM = 2, 6, 200
+_MOST_EVENTS_BESIDE_MANY = 2
+_LONGEST_SHORT_NAME, _LONGEST_SHORT_EVENT = 40, 100
+_SHORTEST_WHAT, _SHORTEST_WHO = 80, 40
 
 
 class Link(str):
@@ -88,8 +91,10 @@ def read_digest(published: Published, tables: Tables) -> Digest:
 class Item:
     """A problem as a message has it, with those of its findings that it is sent for.
 
+    ``findings`` are those of the group's retry topic, too: what is wrong is the group's.
     ``place`` has the exact names; ``summary`` and ``explanations`` are text of one line each;
-    ``url`` is where the page has it, "" where nothing is known of a page.
+    ``url`` is where the page has it, "" where nothing is known of a page; ``owner`` may be "", too.
+    ``short`` are its lines where it is one of many.
     """
 
     place: Place
@@ -99,6 +104,13 @@ class Item:
     explanations: tuple[str, ...]
     findings: tuple[Finding, ...]
     url: str = ""
+    owner: str = ""
+    short: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What a text says of it: what is wrong, then why."""
+        return self.short or (self.summary, *self.explanations)
 
 
 @dataclass(frozen=True)
@@ -120,6 +132,10 @@ class Message:
     language: Language = ENGLISH
     #: What happened in the cluster, a line each.
     events: tuple[str, ...] = ()
+    #: Whom a service calls, by its ids.
+    mentions: tuple[str, ...] = ()
+    #: Which groups have nothing any more that the run before had, in a line; may be empty.
+    ended: str = ""
 
     @property
     def lines(self) -> list[str]:
@@ -151,19 +167,21 @@ class Message:
         lines = [self.heading, *(f"• {each}" for each in self.events if kept)]
         explanations = max(0, kept - len(self.items))
         for each in self.items[:kept]:
-            explained = each.explanations[:explanations]
+            summary, *explained = each.lines[: 1 + explanations]
             explanations -= len(explained)
-            lines += [f"• {each.summary}", *(f"    {why}" for why in explained)]
+            lines += [f"• {summary}", *(f"    {why}" for why in explained)]
         if left_out := self.left_out + len(self.items[kept:]):
             others = count(left_out, "more group and topic", "more groups and topics")
             lines.append(self.language("and {others}", others=others))
+        if self.ended and (kept or not self.items):
+            lines.append(self.ended)
         if self.url:
             lines.append(Link(self.language("The page: {url}", url=self.url)))
         return lines
 
     @property
     def _length(self) -> int:
-        return sum(1 + len(each.explanations) for each in self.items)
+        return sum(len(each.lines) for each in self.items)
 
 
 #: The problems that a message is about, the worst first, each with the findings that it is for.
@@ -177,7 +195,8 @@ def problems_to_send(
 
     With ``send = "NEW"`` those that are new against the published run before, and whose ids are
     not in ``delivered``, those of runs of this date; else those that are not over.
-    ``severity`` goes before that of the settings.
+    ``severity`` goes before that of the settings. A group's retry topic is with the worst of its
+    other topics.
     """
     severe = SEVERITIES[SEVERITIES.index(severity or alerts.severity) :]
 
@@ -189,7 +208,22 @@ def problems_to_send(
         return each if each.ongoing else None
 
     chosen = ((each, tuple(filter(None, map(wanted, each.findings)))) for each in digest.problems)
-    return [(problem, findings) for problem, findings in chosen if findings]
+    return _with_retry_topics([(problem, findings) for problem, findings in chosen if findings])
+
+
+def _with_retry_topics(chosen: Chosen) -> Chosen:
+    """A group's retry topic has the faults of the group: it goes with the worst of the others."""
+    heads: dict[tuple[str, ...], Problem] = {}
+    for problem, _ in chosen:
+        if not problem.is_of_retry_topic:
+            heads.setdefault(problem.place[:2], problem)
+    joined: dict[Place, tuple[Problem, tuple[Finding, ...]]] = {}
+    for problem, findings in chosen:
+        of_group = problem.is_of_retry_topic
+        head = heads.get(problem.place[:2], problem) if of_group else problem
+        _, before = joined.get(head.place, (head, ()))
+        joined[head.place] = head, (*before, *findings)
+    return list(joined.values())
 
 
 def _is_open(finding: Finding) -> bool:
@@ -204,14 +238,24 @@ def ids_of(chosen: Chosen) -> set[str]:
 def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...]:
     """Those of the groups and topics that were judged, and of which nothing lasting is left.
 
-    A topic that was not judged is not resolved. ``OTHERS`` are when
-    whatever is open is among the places.
+    A topic that was not judged is not resolved, nor is one of a group of whose retry topic
+    something is left: it may be a part of the incident. ``OTHERS`` are when whatever is open is
+    among the places.
     """
     places, judged = set(places), set(digest.judged)
-    still = {each.place for each in digest.findings if each.ongoing and _is_open(each)}
-    if still <= places:
+    still = _still_open(digest)
+    of_retries = {each[:2] for each in still if is_retry_topic(each.topic)}
+    held = {each for each in places if each[:2] in of_retries}
+    shown_with = {each[:2] for each in held}
+    if all(
+        each in places or (is_retry_topic(each.topic) and each[:2] in shown_with) for each in still
+    ):
         judged.add(OTHERS)
-    return tuple(sorted(places & judged - still))
+    return tuple(sorted(places & judged - still - held))
+
+
+def _still_open(digest: Digest) -> set[Place]:
+    return {each.place for each in digest.findings if each.ongoing and _is_open(each)}
 
 
 def make_message(
@@ -219,15 +263,16 @@ def make_message(
 ) -> Message:
     """The message about these problems, the worst first. Events go before them."""
     first = chosen[: alerts.groups_shown]
+    are_many = len(first) > _FEW
     url = (alerts.report_url or "").replace("{date}", digest.published.date)
     several = len({place.cluster for place in digest.judged}) > 1
 
     def item(problem: Problem, findings: tuple[Finding, ...]) -> Item:
         anchor = url and f"{url}#{anchor_of(problem.place, several=several)}"
         owner = _owner(problem.place.consumer_group, alerts)
-        return _item(problem, findings, anchor, language, owner, brief=len(first) > _FEW)
+        return _item(problem, findings, anchor, language, owner)
 
-    return Message(
+    message = Message(
         date=digest.published.date,
         run_id=digest.published.run_id,
         heading=language.of(_heading(digest, chosen, alerts)),
@@ -235,8 +280,19 @@ def make_message(
         left_out=len(chosen) - len(first),
         url=url,
         language=language,
-        events=_events(digest, language),
+        events=_events(digest, language, are_many=are_many),
+        ended=_ended(digest, language),
     )
+    if not are_many:
+        return message
+    others = [*replace(message, items=()).lines, *(f"• {each}" for each in message.events)]
+    beside = sum(len(each) + 1 for each in others)
+    room = (max(len(first), _MANY) * _LONGEST_ITEM - beside) // len(first)
+    shorter = (
+        replace(each, short=_short(problem, each, message, room, several=several))
+        for each, (problem, _) in zip(message.items, first, strict=True)
+    )
+    return replace(message, items=tuple(shorter))
 
 
 def _owner(group: str, alerts: Alerts) -> str:
@@ -249,10 +305,23 @@ def _owner(group: str, alerts: Alerts) -> str:
     return next(matching, "")
 
 
-def _events(digest: Digest, language: Language) -> tuple[str, ...]:
+def _events(digest: Digest, language: Language, *, are_many: bool) -> tuple[str, ...]:
     """The events that lead, a line each."""
-    leading, _ = leading_events(digest.published.summary, _MOST_EVENTS)
-    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in leading)
+    most, longest = _MOST_EVENTS, _LONGEST_TEXT
+    if are_many:
+        most, longest = _MOST_EVENTS_BESIDE_MANY, _LONGEST_SHORT_EVENT
+    leading, _ = leading_events(digest.published.summary, most)
+    return tuple(shown(language.of(each.headline), longest) for each in leading)
+
+
+def _ended(digest: Digest, language: Language) -> str:
+    """The groups that have nothing any more of what the run before had."""
+    still = {each.consumer_group for each in _still_open(digest)}
+    names = [shown(each, _LONGEST_SHORT_NAME) for each in sorted({*digest.resolved} - still)]
+    if not names:
+        return ""
+    groups = list_of(names, _MOST_ENDED, ("more group", "more groups"))
+    return language.of(Text("Resolved: {groups}", groups=groups))
 
 
 def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
@@ -290,39 +359,78 @@ def _item(
     url: str,
     language: Language,
     owner: str,
-    *,
-    brief: bool,
 ) -> Item:
-    longest = _LONGEST_SHORT_NAME if brief else _LONGEST_NAME
-    cluster, group, topic = (shown(name, longest) for name in problem.place)
-    summary = language.of(
-        Text(
-            "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
-            severity=problem.severity,
-            group=group,
-            topic=topic,
-            cluster=cluster,
-            found=problem.headline,
-            first_seen=_time(problem.first_seen),
-            until=_until(problem, findings),
-        )
+    cluster, group, topic = map(shown, problem.place)
+    severity = worst([problem.severity, *(each.severity for each in findings)])
+    summary = Text(
+        "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
+        severity=severity,
+        group=group,
+        topic=topic,
+        cluster=cluster,
+        found=_what(problem, findings),
+        first_seen=_time(problem.first_seen),
+        until=_until(problem, findings),
     )
-    if owner:
-        named = Text("{summary}, owner: {owner}", summary=summary, owner=shown(owner, longest))
-        summary = language.of(named)
-    explanations = [language.of(text) for text in _explanations(problem, language)]
-    if brief:
-        room = max(_LONGEST_ITEM - len(summary), _LONGEST_SHORT_NAME)
-        explanations = [shown(text, room) for text in explanations[:1]]
     return Item(
         place=problem.place,
-        severity=problem.severity,
+        severity=severity,
         is_ongoing=problem.ongoing,
-        summary=summary,
-        explanations=tuple(explanations),
+        summary=_with_owner(language.of(summary), owner, language),
+        explanations=tuple(language.of(text) for text in _explanations(problem, language)),
         findings=findings,
         url=url,
+        owner=owner,
     )
+
+
+def _with_owner(summary: str, owner: str, language: Language) -> str:
+    name = shown(owner, _LONGEST_SHORT_NAME)
+    named = Text("{summary}, owner: {owner}", summary=summary, owner=name)
+    return language.of(named) if owner else summary
+
+
+def _what(problem: Problem, findings: Iterable[Finding]) -> str:
+    if all(each.place == problem.place for each in findings):
+        return problem.headline
+    return Text("{found}, retry topic too", found=problem.headline)
+
+
+def _short(
+    problem: Problem, item: Item, message: Message, room: int, *, several: bool
+) -> tuple[str, ...]:
+    """The lines of one of many, in so many characters: what, since when; who, why, what to do.
+
+    ``several`` clusters have their names there; a time of the message's date has no date.
+    """
+    language = message.language
+    cluster, group, topic = (shown(name, _LONGEST_SHORT_NAME) for name in problem.place)
+    start, end = (
+        f"{in_utc(time):%H:%M}" if f"{in_utc(time):%F}" == message.date else f"{in_utc(time):%F}"
+        for time in (problem.open_since or problem.first_seen, problem.last_seen)
+    )
+    over = Text("{start} to {end}", start=start, end=end)
+    summary = Text(
+        "{severity} {group} / {topic}: {found}, {time}",
+        severity=item.severity,
+        group=f"{cluster} / {group}" if several else group,
+        topic=topic,
+        found=_what(problem, item.findings),
+        time=Text("since {start}", start=start) if problem.ongoing else over,
+    )
+    room -= len("• \n    \n")
+    longest = max(room - len(_with_owner("", item.owner, language)), 1)
+    if longest > _SHORTEST_WHAT + _SHORTEST_WHO:
+        longest -= _SHORTEST_WHO
+    what = _with_owner(shown(language.of(summary), longest), item.owner, language)
+    fault = next((each for each in problem.faults if each.lasts), None)
+    if fault is None or len(what) >= room:
+        return (what,)
+    why = Text("{code}: {text}", code=fault.fault, text=fault.evidence)
+    if fault.client_ids:
+        why = Text("{code}: {text}", code=fault.fault, text=fault.remedy)
+        why = Text("{code}: {text}", code=list_of(fault.client_ids, 1), text=why)
+    return what, shown(language.of(why), room - len(what))
 
 
 def _until(problem: Problem, findings: Sequence[Finding]) -> Text:

@@ -10,10 +10,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import pyarrow as pa
 
 from ..errors import InputError
+from ..extras import library
 from ..reports.read import DATE, dated_schema
 from ..schemas import Table
 from ..storage import Location
-from .lake import RUN_ID, check_fits, check_library, in_words
+from .lake import RUN_ID, check_fits, in_words
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -29,7 +30,7 @@ class DeltaLake:
     """The folder, by the same path or URI that reports have."""
 
     def __init__(self, output: str) -> None:
-        check_library("deltalake", "delta")
+        library("deltalake", "delta")
         self._output = Location(output)
         refused = _REFUSED.search(self._output.base)
         if refused:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from ..errors import InputError
+from ..extras import library
 from ..reports.read import DATE, dated_schema
 from ..schemas import Table, comment_of
 from ..text import visible
-from .lake import RUN_ID, check_fits, check_library, in_words
+from .lake import RUN_ID, check_fits, in_words
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
@@ -26,7 +27,7 @@ class IcebergLake:
     """
 
     def __init__(self, name: str) -> None:
-        check_library("pyiceberg", "iceberg")
+        library("pyiceberg", "iceberg")
         from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
 
         catalog, _, self._namespace = name.partition(".")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Protocol
 
 import pyarrow as pa
@@ -43,19 +42,6 @@ class Lake(Protocol):
 
     def open(self, table: Table) -> Version:
         """The table as it is now; it is made where there is none."""
-
-
-def check_library(package: str, extra: str) -> None:
-    """AuditError where the library of a format is not installed."""
-    try:
-        import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        raise AuditError(
-            f"the Python package {package} is not installed: "
-            f"pip install 'rocketmq-rebalance-audit[{extra}]'"
-        ) from error
 
 
 @contextmanager

@@ -41,13 +41,15 @@ def settings(text: str, secrets: Path) -> Alerts:
 def test_every_block_of_settings_makes_destinations(text: str, secrets: Path) -> None:
     alerts = settings(text, secrets)
     for each in alerts.destinations or (alerts,):
+        if each.service == "APPRISE":
+            (secrets / "webhook").write_text("json://chat.example/x\n")
         if each.service or each.webhook_file:
             assert find_destination(each, {}, pytest.fail).service == (each.service or "JSON")
 
 
 def test_every_service_has_a_block() -> None:
     shown = set(re.findall(r'^service = "(\w+)"', PAGE.read_text(encoding="utf-8"), re.M))
-    assert shown == {*SERVICES, "EMAIL"}
+    assert shown == {*SERVICES, "APPRISE", "EMAIL"}
 
 
 #: Those of one service with a webhook, by its name.

@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 from ..delivery import Refusal
 from ..message import Message
 from ..webhook import Answer, Request, json_bytes
-from .service import Access, Service, code_refusal, inert
+from .service import Access, Service, code_refusal, inert, is_mobile
 
 _LONGEST = 19_000
 _REASONS = {
@@ -41,13 +41,20 @@ _PASSING = (-1, 130101, 410100)
 
 
 def _requests(message: Message, access: Access, now: datetime) -> Iterable[Request]:
-    lines = message.fitted(lambda lines: len(json_bytes(_body(lines))) <= _LONGEST)
-    yield Request(signed(access.url, access.secret, now), _body(lines))
+    mentions = message.mentions
+    lines = message.fitted(lambda lines: len(json_bytes(_body(lines, mentions))) <= _LONGEST)
+    yield Request(signed(access.url, access.secret, now), _body(lines, mentions))
 
 
-def _body(lines: Sequence[str]) -> dict[str, Any]:
-    text = "\n".join(inert(line) for line in lines)
-    return {"msgtype": "text", "text": {"content": text}, "at": {"isAtAll": False}}
+def _body(lines: Sequence[str], mentions: Sequence[str]) -> dict[str, Any]:
+    # Whom it calls is in the text as well.
+    text = "\n".join([*map(inert, lines), *(f"@{each}" for each in mentions)])
+    at = {
+        "isAtAll": False,
+        "atMobiles": [each for each in mentions if is_mobile(each)],
+        "atUserIds": [each for each in mentions if not is_mobile(each)],
+    }
+    return {"msgtype": "text", "text": {"content": text}, "at": at}
 
 
 def signed(url: str, secret: str, now: datetime) -> str:

@@ -41,16 +41,17 @@ _LANGUAGES = {"en": "en_us", "zh": "zh_cn"}
 
 
 def _requests(message: Message, access: Access, now: datetime) -> Iterable[Request]:
-    code = message.language.code
-    lines = message.fitted(lambda lines: len(json_bytes(_body(lines, code))) <= _LONGEST)
-    yield Request(access.url, {**_signature(access.secret, now), **_body(lines, code)})
+    lines = message.fitted(lambda lines: len(json_bytes(_body(lines, message))) <= _LONGEST)
+    yield Request(access.url, {**_signature(access.secret, now), **_body(lines, message)})
 
 
-def _body(lines: Sequence[str], language: str) -> dict[str, Any]:
+def _body(lines: Sequence[str], message: Message) -> dict[str, Any]:
     heading, *others = lines
     paragraphs = [[{"tag": "text", "text": inert(line)}] for line in others]
+    if message.mentions:
+        paragraphs.append([{"tag": "at", "user_id": each} for each in message.mentions])
     text = {"title": heading, "content": paragraphs or [[{"tag": "text", "text": " "}]]}
-    return {"msg_type": "post", "content": {"post": {_LANGUAGES[language]: text}}}
+    return {"msg_type": "post", "content": {"post": {_LANGUAGES[message.language.code]: text}}}
 
 
 def _signature(secret: str, now: datetime) -> dict[str, str]:

@@ -55,10 +55,12 @@ def _problem(item: Item) -> dict[str, Any]:
         "summary": item.summary,
         "explanations": list(item.explanations),
         "report_url": item.url or None,
+        "owner": item.owner or None,
         "findings": [
             {
                 "finding_id": finding_id,
                 "kind": each.kind,
+                "topic": each.place.topic,
                 "broker_name": queue and queue[0],
                 "queue_id": queue and queue[1],
                 "severity": each.severity,

@@ -76,6 +76,7 @@ def _details(message: Message, item: Item) -> dict[str, Any]:
                 "findings": [
                     {
                         "kind": each.kind,
+                        "topic": each.place.topic[:_LONGEST_NAME],
                         "queue": queue and f"{queue[0]} {queue[1]}",
                         "severity": each.severity,
                         "first_seen": iso(each.first_seen),

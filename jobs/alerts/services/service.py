@@ -61,6 +61,15 @@ def inert(line: str) -> str:
     return _CALL.sub(f"@{_ZERO_WIDTH_SPACE}", _LINK.sub(_ZERO_WIDTH_SPACE, line))
 
 
+def is_mobile(mention: str) -> bool:
+    """Whether who is called is named by a mobile number.
+
+    >>> is_mobile("13800000000"), is_mobile("+86-13800000000"), is_mobile("manager42")
+    (True, True, False)
+    """
+    return re.fullmatch(r"(\+\d+-?)?\d{11}", mention) is not None
+
+
 def status_refusal(answer: Answer) -> Refusal | None:
     """What an HTTP status means: 2xx is taken; nobody follows a redirect."""
     if 200 <= answer.status < 300:

@@ -35,17 +35,23 @@ _REASONS = {
 
 
 def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    lines = message.fitted(lambda lines: len(json_bytes(_block(lines))) <= _LONGEST)
+    lines = message.fitted(
+        lambda lines: len(json_bytes(_block(lines, message.mentions))) <= _LONGEST
+    )
+    block = _block(lines, message.mentions)
     # The text is what a notification shows: no name is in it.
-    body = {"text": message.heading, "blocks": [_block(lines)], "unfurl_links": False}
+    body = {"text": message.heading, "blocks": [block], "unfurl_links": False}
     yield Request(access.url, body)
 
 
-def _block(lines: Sequence[str]) -> dict[str, Any]:
+def _block(lines: Sequence[str], mentions: Iterable[str]) -> dict[str, Any]:
     heading, *others = lines
     texts: list[dict[str, Any]] = [{"type": "text", "text": heading, "style": {"bold": True}}]
     if others:
         texts.append({"type": "text", "text": "\n" + "\n".join(inert(line) for line in others)})
+    for each in mentions:
+        kind = "usergroup" if each.startswith("S") else "user"
+        texts += [{"type": "text", "text": "\n"}, {"type": kind, f"{kind}_id": each}]
     return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": texts}]}
 
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from ..delivery import Refusal
 from ..message import Message
 from ..webhook import Answer, Request
-from .service import Access, Service, code_refusal, inert
+from .service import Access, Service, code_refusal, inert, is_mobile
 
 _LONGEST = 2048
 _REASONS = {
@@ -32,7 +32,12 @@ _PASSING = (-1, 45009, 45033)
 
 def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
     lines = message.fitted(lambda lines: len(_text(lines).encode(errors="replace")) <= _LONGEST)
-    yield Request(access.url, {"msgtype": "text", "text": {"content": _text(lines)}})
+    text = {
+        "content": _text(lines),
+        "mentioned_list": [each for each in message.mentions if not is_mobile(each)],
+        "mentioned_mobile_list": [each for each in message.mentions if is_mobile(each)],
+    }
+    yield Request(access.url, {"msgtype": "text", "text": text})
 
 
 def _text(lines: Sequence[str]) -> str:

@@ -125,6 +125,22 @@ def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
     assert topics(chat) == [["T"], ["T"]]
 
 
+def test_the_owners_of_what_is_found_are_called_each_once(
+    reports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [orphan(name, consumer_group=name) for name in ("ORDER_1", "ORDER_2", "PAY_1", "OTHER")]
+    audit(reports, *rows)
+    (reports.parent / "audit.toml").write_text(
+        '[alerts]\nservice = "SLACK"\n[alerts.owners]\n"ORDER_.*" = "orders"\n"PAY_.*" = "pay"\n'
+        '"NO" = "nobody"\n[alerts.mentions]\n"orders" = "U1"\n"nobody" = "U2"\n'
+    )
+    with fake(slack, f"/services/T0/B1/{TOKEN}") as chat:
+        assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    elements = chat.bodies[0]["blocks"][0]["elements"][0]["elements"]
+    called = [each["user_id"] for each in elements if each["type"] == "user"]
+    assert called == ["U1"]
+
+
 @pytest.mark.parametrize(
     ("service", "answer"),
     [

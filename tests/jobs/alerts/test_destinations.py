@@ -97,6 +97,16 @@ def test_a_named_destination_has_variables_of_its_own() -> None:
     assert "REBALANCE_AUDIT_WEBHOOK_ON_CALL" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "service"),
+    [("https://chat.example/x", "JSON"), ("https://x.webhook.office.com", "TEAMS")],
+)
+def test_a_service_that_calls_nobody_takes_no_mentions(url: str, service: str) -> None:
+    settings = Alerts(owners={".*": "ops"}, mentions={"ops": "U1"})
+    with pytest.raises(SettingsError, match=f"alerts.mentions: expected one of .*{service}"):
+        find_destination(settings, {WEBHOOK_VARIABLE: url}, pytest.fail)
+
+
 def test_nothing_that_is_printed_of_a_destination_has_its_secrets() -> None:
     environment = {WEBHOOK_VARIABLE: f"https://chat.example/{SECRET}", SECRET_VARIABLE: SECRET}
     assert "s3cr3t" not in repr(find_destination(Alerts(), environment, pytest.fail))
@@ -113,6 +123,15 @@ def test_nothing_that_is_printed_of_a_destination_has_its_secrets() -> None:
         (
             'alerts={service="SLACK",email={host="h",sender="a@b",recipients=["c@d"]}}',
             "alerts: expected no section email, for service is SLACK",
+        ),
+        ('alerts.mentions={"ops"="U1"}', "alerts: expected mentions of names in owners, came"),
+        (
+            'alerts={owners={".*"="ops"},destinations=[{name="a",mentions={"op"="U1"}}]}',
+            "expected mentions of names in owners, came \\['op'\\]",
+        ),
+        (
+            'alerts={owners={".*"="ops"},mentions={"ops"="<!channel>"}}',
+            "alerts.mentions.ops: expected a text like",
         ),
         ('alerts.email={host="h",sender="a@b",recipients=["c"]}', "alerts.email.recipients.0:"),
     ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -366,27 +368,211 @@ def test_the_message_says_of_a_problem_what_the_page_says(tmp_path: Path) -> Non
     assert problem.first_seen == NOON - timedelta(hours=3)
 
 
-def test_six_problems_take_1200_characters_and_each_says_who(tmp_path: Path) -> None:
-    names = [f"GID_payment-settlement-{n}" for n in range(6)]
-    evidence = "10.0.2.1{n}@app-DUP is used by 2 processes, {more}"
+def payments(number: int, **values: Any) -> dict[str, list[dict[str, Any]]]:
+    """The tables of a run in which so many groups have a fault, and the retry topics of all."""
+    names = [f"GID_payment-settlement-{n}" for n in range(number)]
     faults = [
         report_row(
             "group_faults",
             consumer_group=name,
             topic="TOPIC_payments",
-            fault="DUPLICATE_CLIENT_ID",
-            queues_affected=2,
-            evidence=evidence.format(n=n, more="and " * 90),
+            **{
+                "fault": "DUPLICATE_CLIENT_ID",
+                "queues_affected": 2,
+                "client_ids": [f"10.0.2.1{n}@app-DUP", "10.0.2.9@app"],
+                "evidence": f"10.0.2.1{n}@app-DUP is used by 2 processes, {'and ' * 90}",
+                "remedy": f"give each process its own name, {'then ' * 90}",
+                **values,
+            },
         )
         for n, name in enumerate(names)
     ]
-    orphans = [orphan(name, consumer_group=name, topic="TOPIC_payments") for name in names]
-    lines = told(tmp_path / "six", orphaned_queues=orphans, group_faults=faults)
-    assert sum(map(len, lines)) < 1_200 - 6, lines
+    orphans = [
+        orphan(f"{name} {topic}", consumer_group=name, topic=topic)
+        for name in names
+        for topic in ("TOPIC_payments", f"%RETRY%{name}")
+    ]
+    return {"orphaned_queues": orphans, "group_faults": faults}
+
+
+#: All that a message has beside its problems.
+BESIDE = Alerts(
+    owners={".*": "team payments, Wang Wei"},
+    report_url="https://audit.example.org/report/dt={date}.html",
+)
+EVENTS = [
+    {"begins": "2026-11-20T02:14:29Z", "cluster": "C", "headline": [text], "evidence": ["x"]}
+    for text in ("the collector was away until 02:14:28: 13 groups touched", "e" * 500, "third")
+]
+
+
+def of_payments(folder: Path, number: int, **values: Any) -> Digest:
+    resolved = [
+        report_row("former_findings", status="RESOLVED", consumer_group=f"GID_resolved-group-{n}")
+        for n in range(9)
+    ]
+    tables = {**payments(number, **values), "former_findings": resolved}
+    events = {"events": {"total": 3, "kinds": {}, "first": EVENTS}}
+    published = publish(folder, "2026-11-20", tables)
+    found = digest(folder, published)
+    summary = {**published.summary, **events}
+    return replace(found, published=replace(published, summary=summary))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"client_ids": None}, {"evidence": "", "remedy": "", "client_ids": None}],
+    ids=["client ids", "evidence", "neither"],
+)
+def test_six_problems_take_1200_characters_with_all_that_is_beside_them(
+    tmp_path: Path, values: dict[str, Any]
+) -> None:
+    found = of_payments(tmp_path, 6, **values)
+    lines = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE).lines
+    assert len("\n".join(lines)) <= 1_200
     for number in range(6):
-        assert any(f"10.0.2.1{number}@app" in line for line in lines), lines
-    alone = told(tmp_path / "one", orphaned_queues=orphans[:1], group_faults=faults[:1])
+        (what,) = (each for each in lines if f"• CRITICAL GID_payment-settlement-{number} " in each)
+        assert what.endswith(", owner: team payments, Wang Wei")
+    assert sum(line.startswith("• ") for line in lines) == 2 + 6
+    assert lines[-2:] == [
+        "Resolved: GID_resolved-group-0, GID_resolved-group-1, GID_resolved-group-2 and 6 more "
+        "groups",
+        "The page: https://audit.example.org/report/dt=2026-11-20.html",
+    ]
+
+
+@given(st.integers(3, 12), st.integers(1, 255), st.integers(0, 90))
+def test_names_of_any_length_leave_no_message_longer(number: int, name: int, owner: int) -> None:
+    with TemporaryDirectory() as folder:
+        rows = [
+            orphan(str(n), consumer_group=f"{n:02}" + "g" * name, topic="t" * name)
+            for n in range(number)
+        ]
+        published = publish(Path(folder), "2026-11-20", {"orphaned_queues": rows})
+        found = digest(Path(folder), published)
+    alerts = Alerts(owners={".*": "o" * owner} if owner else {}, groups_shown=10)
+    lines = make_message(found, problems_to_send(found, alerts, ()), alerts).lines
+    assert len("\n".join(lines)) <= max(6, min(number, 10)) * 200
+
+
+def test_each_of_many_says_what_since_when_who_why_and_what_to_do(tmp_path: Path) -> None:
+    lines = told(tmp_path / "six", **payments(6))
+    for number in range(6):
+        what, who = lines[2 * number : 2 * number + 2]
+        assert what == (
+            f"• CRITICAL GID_payment-settlement-{number} / TOPIC_payments: 1 queue consumed by "
+            "nobody, retry topic too, since 12:00"
+        )
+        start = f"    10.0.2.1{number}@app-DUP and 1 more: DUPLICATE_CLIENT_ID: give each "
+        assert who.startswith(start)
+    # What is wrong is cut before who it is, but for the owner.
+    lines = told(tmp_path / "owned", BESIDE, **payments(6))
+    for number in range(6):
+        what, who = lines[2 * number : 2 * number + 2]
+        assert what.endswith("…, owner: team payments, Wang Wei")
+        assert who.startswith(f"    10.0.2.1{number}@app-DUP and 1 more: DUPLICA")
+    (_, evidence) = told(tmp_path / "evidence", **payments(3, client_ids=None))[:2]
+    assert evidence.startswith("    DUPLICATE_CLIENT_ID: 10.0.2.10@app-DUP is used by 2")
+    alone = told(tmp_path / "one", **payments(1))
     assert max(map(len, alone)) > 400
+
+
+def test_one_of_many_says_the_date_of_another_day_and_the_cluster_where_there_are_several(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        orphan("1", cluster="A", open_since=NOON - timedelta(days=3), nights_open=4),
+        orphan("2", cluster="B", ongoing=False, last_seen=NOON + timedelta(minutes=5)),
+        orphan("3", cluster="B", topic="U"),
+    ]
+    health = [report_row("group_health", cluster=each) for each in "AB"]
+    lines = told(tmp_path, orphaned_queues=rows, group_health=health)
+    assert lines == [
+        "• CRITICAL A / G / T: 1 queue consumed by nobody, since 2026-11-17",
+        "• CRITICAL B / G / U: 1 queue consumed by nobody, since 12:00",
+        "• CRITICAL B / G / T: 1 queue consumed by nobody, 12:00 to 12:05",
+    ]
+
+
+def test_what_is_exact_is_whole_also_of_many(tmp_path: Path) -> None:
+    """Incidents and programs get each by itself."""
+    found = of_payments(tmp_path, 6)
+    first, *_ = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE).items
+    assert "(C): 1 queue consumed by nobody, retry topic too, since 2026-11-20" in first.summary
+    assert len(first.explanations[0]) > 300
+    assert first.owner == "team payments, Wang Wei"
+
+
+def retries(folder: Path, *rows: dict[str, Any]) -> Digest:
+    topics = {(each["consumer_group"], each["topic"]) for each in rows}
+    health = [report_row("group_health", consumer_group=g, topic=t) for g, t in sorted(topics)]
+    return digest(
+        folder,
+        publish(folder, "2026-11-20", {"orphaned_queues": list(rows), "group_health": health}),
+    )
+
+
+def test_a_groups_retry_topic_goes_with_the_worst_of_its_topics(tmp_path: Path) -> None:
+    found = retries(
+        tmp_path,
+        orphan("retry", topic="%RETRY%G"),
+        orphan("mild", topic="A", severity="WARNING"),
+        orphan("other", topic="B", severity="WARNING"),
+        orphan("alone", consumer_group="H", topic="%RETRY%H"),
+        orphan("of another", consumer_group="H2", topic="%RETRY%G"),
+    )
+    chosen = problems_to_send(found, Alerts(), ())
+    assert ids_of(chosen) == {"retry", "mild", "other", "alone", "of another"}
+    message = make_message(found, chosen, Alerts())
+    assert "in 4 groups and topics" in message.heading
+    of_topic = {each.place: each for each in message.items}
+    # As bad as the worse of both, and where that one would be.
+    assert message.items[0].place == Place("C", "G", "A")
+    assert of_topic[Place("C", "G", "A")].severity == "CRITICAL"
+    assert of_topic[Place("C", "G", "B")].severity == "WARNING"
+    with_retry = [each.place.topic for each in message.items if "retry topic too" in each.summary]
+    assert with_retry == ["A"]
+    topics = [finding.place.topic for finding in of_topic[Place("C", "G", "A")].findings]
+    assert sorted(topics) == ["%RETRY%G", "A"]
+    # What is new of the retry topic alone is told by itself.
+    (later, _), *_ = problems_to_send(found, Alerts(), ("mild", "other"))
+    assert later.place == Place("C", "G", "%RETRY%G")
+
+
+def test_an_incident_is_open_as_long_as_the_groups_retry_topic_has_something(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        orphan("over", topic="A", ongoing=False),
+        orphan("retry", topic="%RETRY%G"),
+        orphan("of another", consumer_group="H", topic="A", ongoing=False),
+    ]
+    found = retries(tmp_path, *rows)
+    a, of_another = Place("C", "G", "A"), Place("C", "H", "A")
+    assert resolved_places(found, {a, of_another, OTHERS}) == (OTHERS, of_another)
+    assert resolved_places(found, {OTHERS}) == ()
+    over = retries(tmp_path / "over", *rows[::2], orphan("x", topic="%RETRY%G", ongoing=False))
+    assert resolved_places(over, {a}) == (a,)
+
+
+def test_a_message_names_the_groups_that_have_nothing_any_more(tmp_path: Path) -> None:
+    former = [
+        report_row("former_findings", status=status, consumer_group=name)
+        for name, status in (
+            ("G", "RESOLVED"),
+            ("H\n", "RESOLVED"),
+            ("H\n", "RESOLVED"),
+            ("I", "NOT_AUDITED"),
+        )
+    ]
+    ended = "Resolved: H\\n"
+    lines = told(tmp_path / "some", former_findings=former, orphaned_queues=[orphan("1")])
+    assert lines[-1] == ended
+    nothing = told(tmp_path / "none", Alerts(send="ALWAYS"), former_findings=former[1:])
+    assert nothing == [ended]
+    assert told(tmp_path / "other", former_findings=former[:1], orphaned_queues=[orphan("1")]) == [
+        "• CRITICAL G / T (C): 1 queue consumed by nobody, since 2026-11-20 12:00 UTC, ongoing"
+    ]
 
 
 def test_a_message_ends_with_the_page_and_each_problem_knows_its_place_there(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from jobs.alerts.destinations import (
     SECRET_VARIABLE,
     SERVICES,
     WEBHOOK_VARIABLE,
+    WITH_MENTIONS,
     Ready,
     find_destination,
     service_at,
@@ -277,7 +279,10 @@ def test_in_teams_names_are_in_text_runs_that_read_no_markdown() -> None:
 def test_in_dingtalk_and_wecom_the_message_is_plain_text_that_calls_nobody(name: str) -> None:
     body = posted(name, message(HOSTILE))
     assert body["msgtype"] == "text"
-    assert body.get("at", {"isAtAll": False}) == {"isAtAll": False}
+    nobody = {"isAtAll": False, "atMobiles": [], "atUserIds": []}
+    assert body.get("at", nobody) == nobody
+    assert not body["text"].get("mentioned_list")
+    assert not body["text"].get("mentioned_mobile_list")
     content = body["text"].get("content")
     assert "https://" not in content
     assert "@all" not in content
@@ -299,6 +304,50 @@ def test_plain_text_calls_nobody_and_loses_nothing(text: str) -> None:
     assert not re.search(r"@(all|channel|everyone|here|所有人)(?!\w)", shown, re.IGNORECASE)
     assert not re.search(r"://|<[!@#]", shown)
     assert shown.replace("\u200b", "") == text.replace("\u200b", "")
+
+
+# ---------------------------------------------------------------- who is called
+
+
+def calling(*mentions: str) -> Message:
+    return replace(message(), mentions=mentions)
+
+
+def test_slack_calls_users_and_user_groups() -> None:
+    (block,) = posted("SLACK", calling("U024BE7LH", "S0614TZR7"))["blocks"]
+    *_, user, _, group = block["elements"][0]["elements"]
+    assert user == {"type": "user", "user_id": "U024BE7LH"}
+    assert group == {"type": "usergroup", "usergroup_id": "S0614TZR7"}
+
+
+def test_feishu_calls_people() -> None:
+    (post,) = posted("FEISHU", calling("ou_1", "ou_2"))["content"]["post"].values()
+    called = [{"tag": "at", "user_id": each} for each in ("ou_1", "ou_2")]
+    assert post["content"][-1] == called
+
+
+def test_dingtalk_and_wecom_call_people_by_user_id_or_mobile_number() -> None:
+    sent = calling("manager42", "13800000000")
+    body = posted("DINGTALK", sent)
+    assert body["at"] == {
+        "isAtAll": False,
+        "atMobiles": ["13800000000"],
+        "atUserIds": ["manager42"],
+    }
+    assert body["text"]["content"].endswith("\n@manager42\n@13800000000")
+    text = posted("WECOM", sent)["text"]
+    assert text["mentioned_list"] == ["manager42"]
+    assert text["mentioned_mobile_list"] == ["13800000000"]
+
+
+@pytest.mark.parametrize("name", WITH_MENTIONS)
+def test_a_message_that_calls_people_fits_as_well(name: str) -> None:
+    rules, path, _ = services.SERVICES[name]
+    mentions = tuple(f"U{n:029}" for n in range(20))
+    long = replace(message("\U0001f525" * 600, 50, "\U0001f525" * 400), mentions=mentions)
+    with fake(rules, path) as service:
+        deliver(name, service, long)
+    assert len(service.posted) == 1
 
 
 # ---------------------------------------------------------------- incidents
