@@ -56,7 +56,8 @@ $(VENV)/installed: requirements/dev.lock
 $(VENV)/installed-local $(VENV)/installed-spark $(VENV)/installed: pyproject.toml $(VENV)/builds
 	@echo "Installing into $(VENV), once: $(CONTENTS)"
 	$(BIN)/python $(LOCKED:--quiet=)/$(notdir $(filter %.lock,$^))
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@# setuptools warns of every package whose name is not its folder's.
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
 $(VENV)/installed-jre: $(VENV)/builds
