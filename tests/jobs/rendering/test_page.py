@@ -18,6 +18,8 @@ from jobs import __version__
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.report import Report, build_report
+from jobs.reports.words import within
+from rebalance_core.texts import Text, encode
 from tests.support.published import (
     RowTables,
     fault,
@@ -544,6 +546,26 @@ def test_where_the_remedies_differ_each_card_has_its_own() -> None:
     assert 'remedy b<span class="quiet"> (2 groups)' in shared
     assert 'remedy a<span class="quiet"> (1 group)' in shared
     assert len(re.findall("What to do:</strong> remedy [ab]", cards)) == 6  # retry topics too
+
+
+@pytest.mark.parametrize("top", [0, 10], ids=["closed", "with pictures"])
+@pytest.mark.parametrize(
+    ("clients", "shared"), [("abcd", "See to the clients"), ("aaaa", "See to a")]
+)
+def test_remedies_that_differ_in_names_alone_are_one_and_the_verdict_has_the_names(
+    clients: str, shared: str, top: int
+) -> None:
+    tables = a_night(2, 2)
+    for row, client in zip(tables["group_faults"], clients, strict=True):
+        row["remedy"] = Text("see to {these_clients}", these_clients=client)
+        row["texts"] = encode({"remedy": row["remedy"]})
+    html = to_html(report(top=top, **tables), "r")
+    section = html.partition('<section class="cause"')[2].partition("</section>")[0]
+    assert f"What to do:</strong> {within(shared)}<" in section
+    assert section.count('class="todo"') == 1
+    table = html.partition("By cause, worst first")[2].partition("</table>")[0]
+    assert f'<td class="wide">{shared}</td>' in table
+    assert re.search("<dd>See to [a-d]</dd>", html)
 
 
 @given(st.text(alphabet="aZ0-_./@%|日", max_size=60))
