@@ -5,10 +5,10 @@ Each description is made of a situation and of the findings that the fault cause
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from operator import attrgetter
+from functools import lru_cache, reduce
+from operator import attrgetter, or_
 from typing import NamedTuple
 
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED
@@ -36,7 +36,15 @@ from rebalance_core.repairs import (
     is_stranger,
     lists_of_topic,
 )
-from rebalance_core.state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
+from rebalance_core.state import (
+    BROADCASTING,
+    GROUP_TABLE,
+    SURE,
+    ClientList,
+    Member,
+    State,
+    TopicRoute,
+)
 from rebalance_core.strategies import AllocationStrategy, Sdk, sdk_of
 from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
 from rebalance_core.texts import Text, Value, slots
@@ -205,8 +213,10 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
     return Description(
         evidence=_sentences(_of_clients(ghosts, template), _effect(findings)),
         remedy=Text(
-            "see whether the process is alive, and restart it; the broker drops it about 130 s "
-            "after its last heartbeat (a client that is shut down properly leaves at once)"
+            "see whether any process of {these_clients} is alive, and restart it; the broker drops "
+            "a client about 130 s after its last heartbeat (one that is shut down properly leaves "
+            "at once)",
+            these_clients=_and(ghosts),
         ),
         client_ids=ghosts,
     )
@@ -337,14 +347,19 @@ def _of_members(
 
 
 def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
-    every = {m.client_id for entry in lists_of_topic(situation.state) for m in entry.members}
+    most = reduce(or_, map(_times_listed, lists_of_topic(situation.state)), Counter[str]())
     asked = asked_brokers(situation.state)
-    lacking = {
-        entry.broker: sorted(every - {member.client_id for member in entry.members})
+    listed = {
+        entry.broker: _times_listed(entry)
         for entry in sorted(situation.state.client_lists, key=attrgetter("broker"))
         if entry.broker in asked
     }
-    short = {broker: missing for broker, missing in lacking.items() if missing}
+    fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
+    short = {
+        broker: missing
+        for broker, times in listed.items()
+        if (missing := sorted(most.keys() - times.keys()))
+    }
     differences = joined(
         Text(
             "the list of {broker} lacks {clients}, which other brokers list",
@@ -364,14 +379,20 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
             _effect(findings),
         ),
         remedy=Text(
-            "see whether those clients reach those brokers (network, firewall, name server "
-            "addresses); while one starts or leaves this passes by itself"
+            "see whether {these_brokers} can be reached from {these_clients} (network, firewall, "
+            "name server addresses); while a client starts or leaves this passes by itself",
+            these_brokers=_and(named_broker(*of) for of in fewer),
+            these_clients=_and(sorted({each for less in fewer.values() for each in less})),
         ),
         client_ids=tuple(
             sorted({client_id for missing in short.values() for client_id in missing})
         ),
         broker_names=tuple(dict.fromkeys(name for name, _ in short)),
     )
+
+
+def _times_listed(entry: ClientList) -> Counter[str]:
+    return Counter(member.client_id for member in entry.members)
 
 
 def _cut_off(state: State) -> Iterator[Text]:
@@ -420,10 +441,11 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
             _effect(findings),
         ),
         remedy=Text(
-            "see whether the broker has the group: with autoCreateSubscriptionGroup=false it "
-            "has to be created there (mqadmin updateSubGroup -b BROKER_ADDRESS -g {group}); if it "
-            "has, see whether the clients reach the broker",
-            group=situation.state.consumer_group,
+            "see whether the group is on {these_brokers}: with autoCreateSubscriptionGroup=false "
+            "it has to be created there (mqadmin updateSubGroup -b BROKER_ADDRESS -g "
+            "{this_group}); if it is, see whether the clients get through",
+            these_brokers=_and(named_broker(*of) for of in without),
+            this_group=situation.state.consumer_group,
         ),
         broker_names=tuple(dict.fromkeys(name for name, _ in without)),
     )
@@ -496,8 +518,9 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
             _effect(findings),
         ),
         remedy=Text(
-            "bring the master back, or let a slave act for it (enableSlaveActingMaster); Java's "
-            "clients read from the slave meanwhile"
+            "bring the master of {these_brokers} back, or let a slave act for it "
+            "(enableSlaveActingMaster); Java's clients read from the slave meanwhile",
+            these_brokers=_and(away),
         ),
         client_ids=readers,
         broker_names=away,

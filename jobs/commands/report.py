@@ -73,7 +73,7 @@ def write_page(args: Options, settings: Settings) -> None:
         lambda published: write_report(reports, published, args.format, args.output, look),
     )
     say_what = say_beside(args, args.output)
-    say_what(f"report of {written.date}: {written.verdict} {written.output}")
+    say_what(f"report of {written.date}: {written.report.verdict.sentence} {written.output}")
 
 
 def _write_site(args: Options, settings: Settings) -> None:

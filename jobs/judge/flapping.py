@@ -36,10 +36,11 @@ _HOUR = 3600 * SECOND
 #: A release may leave a few members as they are.
 _NEARLY_ALL = 0.8
 
-_REMEDY = Text(
-    "see why these processes end: what their orchestrator says of restarts (liveness probe, out of "
-    "memory, eviction), an autoscaler that goes back and forth, or heartbeats that do not get "
-    "through; until then raise the probe's timeout or fix the number of processes"
+_REMEDY = (
+    "see why the processes of {these_clients} end: what their orchestrator says of restarts "
+    "(liveness probe, out of memory, eviction), an autoscaler that goes back and forth, or "
+    "heartbeats that do not get through; until then raise the probe's timeout or fix the number of "
+    "processes"
 )
 
 
@@ -195,6 +196,7 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
         later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
     )
     ongoing = case.timelines[topic].end - last_seen <= usual
+    often = _most_often(flappers)
     return Fault(
         topic,
         Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing),
@@ -202,23 +204,22 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
         evidence=Text(
             "{joined}; members joined or left {times} meanwhile, {per_hour} per hour, and each "
             "time all queues are divided anew",
-            joined=_in_words(flappers),
+            joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
             times=count(len(times), "time"),
             per_hour=round(per_hour),
         ),
-        remedy=_REMEDY,
+        remedy=Text(_REMEDY, these_clients=list_of(often, MOST_NAMES)),
         client_ids=tuple(client_ids),
         client_addrs=tuple(sorted(addresses)),
     )
 
 
-def _in_words(flappers: Sequence[_Flapper]) -> str:
-    """Who joined how often, those that did most often first."""
+def _most_often(flappers: Sequence[_Flapper]) -> dict[str, list[Life]]:
+    """Who joined when, those that did most often first."""
     lives_of: dict[str, list[Life]] = defaultdict(list)
     for flapper in flappers:
         lives_of[flapper.who] += flapper.lives
-    often = sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0]))
-    return list_of((_joined(who, lives) for who, lives in often), MOST_NAMES)
+    return dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
 
 
 def _joined(who: str, lives: Sequence[Life]) -> Text:

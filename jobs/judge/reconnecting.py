@@ -41,16 +41,16 @@ _NEARLY_ALL = 0.75
 _CLOCKS_DIFFER = 5 * SECOND
 _SEVERAL = 2
 
-_NETWORK = Text(
-    "look at what is between the client and these brokers (load balancer, NAT, proxy, "
+_NETWORK = (
+    "look at what is between {this_client} and {these_brokers} (load balancer, NAT, proxy, "
     "firewall: idle timeouts, connections that are reset) and for heartbeats that time out (3 s): "
     "pauses in the client's GC log, a broker that answers slowly; where many clients do so at "
     "once, at the broker itself"
 )
-_RESTARTS = Text(
-    "see why the process ends again and again: what its orchestrator says of restarts (liveness "
-    "probe, out of memory), the end of its log; let it shut down in order, so that no old "
-    "connection is left behind"
+_RESTARTS = (
+    "see why the process of {this_client} ends again and again: what its orchestrator says of "
+    "restarts (liveness probe, out of memory), the end of its log; let it shut down in order, so "
+    "that no old connection is left behind"
 )
 
 
@@ -305,7 +305,9 @@ def _fault(case: Case, each: Reconnecting, others: int) -> Fault:
     per_hour = round(each.times * _HOUR / max(each.last_seen - each.first_seen, SECOND))
     often = Text("{times}, {per_hour} per hour", times=count(each.times, "time"), per_hour=per_hour)
     brokers = list_of(each.broker_names, MOST_NAMES)
+    remedy = Text(_NETWORK, this_client=each.client_id, these_brokers=brokers)
     if each.restarts:
+        remedy = Text(_RESTARTS, this_client=each.client_id)
         parts = [
             Text(
                 "{client} restarted {often}: it has other connections to {brokers}, and its "
@@ -338,7 +340,7 @@ def _fault(case: Case, each: Reconnecting, others: int) -> Fault:
         Extent(each.first_seen, each.last_seen, seen, PERSISTENT, each.ongoing),
         FLAPPING if each.restarts else RECONNECTING,
         evidence=joined(parts),
-        remedy=_RESTARTS if each.restarts else _NETWORK,
+        remedy=remedy,
         client_ids=(each.client_id,),
         client_addrs=each.client_addrs,
         broker_names=each.broker_names,

@@ -24,9 +24,9 @@ from .words import between
 #: A single question that is lost is no evidence.
 _ASKED_AT_LEAST = 3
 
-_REMEDY = Text(
-    "see whether the process hangs (a thread dump, its log), and whether the id is that of another "
-    "process; its version may not know the question (Java before 3.1.8)"
+_REMEDY = (
+    "see whether {this_client} hangs (a thread dump, its log), and whether the id is that of "
+    "another process; its version may not know the question (Java before 3.1.8)"
 )
 
 
@@ -74,8 +74,9 @@ def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[
                 questions=extent.snapshots,
                 time=between(extent.first_seen, extent.last_seen),
             )
+            remedy = Text(_REMEDY, this_client=client_id)
             yield Fault(
-                topic, extent, CLIENT_NOT_ANSWERING, evidence, _REMEDY, client_ids=(client_id,)
+                topic, extent, CLIENT_NOT_ANSWERING, evidence, remedy, client_ids=(client_id,)
             )
 
 

@@ -363,8 +363,8 @@ def _owners_of(evaluated: Evaluated) -> Mapping[QueueKey, Owners]:
 # ---------------------------------------------------------------- frozen processes
 
 
-_REMEDY = Text(
-    "see whether the process is stopped, in a long garbage collection or blocked in its "
+_REMEDY = (
+    "see whether {this_client} is stopped, in a long garbage collection or blocked in its "
     "listener, and restart it; its queues go to others about 130 s after its last "
     "heartbeat, at once if it shuts down in order"
 )
@@ -426,7 +426,7 @@ def frozen_processes(
                 extent,
                 FROZEN_PROCESS,
                 evidence=_evidence(client_id, queues, extent, waiting, answered=was_asked),
-                remedy=_REMEDY,
+                remedy=Text(_REMEDY, this_client=client_id),
                 client_ids=(client_id,),
                 broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
                 queues_affected=len(queues),

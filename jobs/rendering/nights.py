@@ -23,8 +23,8 @@ _LOGGER = logging.getLogger(__name__)
 
 #: The name of the page with all nights.
 INDEX = "index.html"
-#: So many groups have a strip at most, the worst first.
-MOST_STRIPS = 500
+#: The strips of an index have so many cells at most, those of the worst groups: each is a link.
+MOST_CELLS = 10_000
 #: So many nights has the strip of a group within the page of one night.
 STRIP_NIGHTS = 30
 
@@ -240,10 +240,11 @@ def history_of(nights: Sequence[Night]) -> History:
         (strip for strip in strips if not set(strip.levels) <= {OK, MISSING, UNKNOWN, NO_GROUP}),
         key=lambda strip: strip.rank,
     )
+    most = MOST_CELLS // max(len(nights), 1)
     return History(
         tuple(nights),
-        tuple(unwell[:MOST_STRIPS]),
-        len(unwell[MOST_STRIPS:]),
+        tuple(unwell[:most]),
+        len(unwell[most:]),
         len(strips) - len(unwell),
     )
 

@@ -33,7 +33,7 @@ from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
 from ..reports.commands import Commands, commands_for, where_published
 from ..reports.problems import Problem, Queue
-from ..reports.words import begin, in_words, sentences, within
+from ..reports.words import begin, in_general, in_words, sentences, within
 from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from .drawings import shorten
 from .finding_pages import FindingPages
@@ -211,6 +211,7 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
         "clock": _clock,
         "count": count,
         "day_and_time": day_and_time,
+        "in_general": in_general,
         "in_words": in_words,
         "instant": datetime.fromisoformat,
         "iso": iso,

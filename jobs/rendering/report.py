@@ -27,6 +27,7 @@ from ..kinds import SEVERITIES, Kind, worst
 from ..languages.rows import TEXTS, with_texts
 from ..reports.problems import Finding, Problem, find_problems
 from ..reports.tables import Place, Tables, anchor_of, by_place, place_of
+from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
 from .drawings import NARROW, Drawing, colour, draw_allocation, draw_timeline
@@ -91,7 +92,8 @@ class Card:
 class OfKind:
     """The problems that have one main cause, worst first.
 
-    ``remedies`` are the different ones, each with how many of the groups it is for.
+    ``remedies`` are the different ones, each with how many of the groups it is for. Those that
+    differ in names alone are one, without the names.
     """
 
     kind: Kind
@@ -125,11 +127,16 @@ class OfKind:
     @cached_property
     def remedies(self) -> list[tuple[str, int]]:
         """The different remedies, the commonest first."""
-        groups: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+        alike: dict[str, list[Problem]] = defaultdict(list)
         for problem in self.problems:
             if problem.remedy:
-                groups[problem.remedy].add(problem.place[:2])
-        return sorted(((each, len(of)) for each, of in groups.items()), key=lambda each: -each[1])
+                alike[in_general(problem.remedy)].append(problem)
+        remedies = []
+        for general, problems in alike.items():
+            first, *others = dict.fromkeys(problem.remedy for problem in problems)
+            groups = {problem.place[:2] for problem in problems}
+            remedies.append((general if others else first, len(groups)))
+        return sorted(remedies, key=lambda each: -each[1])
 
     @property
     def remedy(self) -> str:

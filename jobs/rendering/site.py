@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from rebalance_core.english import joined
+from rebalance_core.texts import Text
 
 from ..errors import AuditError
 from ..failures import sentence_of
+from ..kinds import Kind
 from ..languages.language import ENGLISH, Language
 from ..storage import Location, Published, Reports
+from .chart import chart_of
 from .nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
 from .page import html_environment
+from .report import Report
 from .write import Look, write_report
+
+
+@dataclass(frozen=True)
+class NightPage:
+    """What the index takes from the page of a night.
+
+    ``anchors``: by cluster and group where it shows most of the group. ``causes``: in how many
+    topics something lasts and is no known issue, by its main cause: as many as its verdict has.
+    """
+
+    anchors: Mapping[tuple[str, ...], str]
+    causes: Counter[Kind]
+
+    @classmethod
+    def of(cls, report: Report) -> NightPage:
+        """That of a page that was written."""
+        causes = Counter(problem.main_kind for problem in report.counted)
+        return cls(report.anchors_of_groups, causes)
+
+    @property
+    def sentence(self) -> str:
+        """The causes in words, the commonest first."""
+        return joined(
+            Text("{cause}: {number:,}", cause=kind.title, number=number)
+            for kind, number in self.causes.most_common()
+        ) or Text("no findings that last")
+
+    def anchor(self, cluster: str, consumer_group: str) -> str:
+        """Where the page has the group: of very many groups in the list of their names."""
+        return self.anchors.get((cluster, consumer_group), "groups")
 
 
 @dataclass
 class Site:
-    """What was written: the index, and the nights that have a page; ``failed``: why others have
-    none.
-    """
+    """What was written: the index, and by night its page; ``failed``: why others have none."""
 
     index: Location
-    pages: list[str] = field(default_factory=list)
+    pages: dict[str, NightPage] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
 
@@ -36,36 +71,41 @@ def write_site(reports: Reports, last: str, most: int, output: str | None, look:
     history = with_earlier.up_to(last, most)
     site = Site(folder / INDEX)
 
-    def write(night: str, nights: Sequence[str]) -> bool:
+    def write(night: str, nights: Sequence[str]) -> None:
         def use(published: Published) -> None:
             around = Nights.around(night, nights)
             place = f"{folder}/{Nights.page(night)}"
             before = with_earlier.up_to(night, STRIP_NIGHTS)
-            write_report(reports, published, "html", place, look, around, before)
+            written = write_report(reports, published, "html", place, look, around, before)
+            site.pages[night] = NightPage.of(written.report)
 
         try:
             reports.read(night, use)
         except (AuditError, OSError) as error:
             site.failed.append(f"no page of {night}: {sentence_of(error)}")
-            return False
-        return True
 
     nights = [night.date for night in history.nights if night.is_published]
-    site.pages = [night for night in nights if write(night, nights)]
-    for night in list(site.pages):
+    for night in nights:
+        write(night, nights)
+    for night in (there := list(site.pages)):
         # What was linked to a page that could not be written is linked to the next one.
-        if Nights.around(night, nights) != Nights.around(night, site.pages):
-            write(night, site.pages)
+        if Nights.around(night, nights) != Nights.around(night, there):
+            write(night, there)
     site.index.replace_text(to_html(history, site.pages, look.language))
     return site
 
 
-def to_html(history: History, pages: Sequence[str], language: Language = ENGLISH) -> str:
-    """The index; ``pages`` are the nights that it links to."""
+def to_html(history: History, pages: Mapping[str, NightPage], language: Language = ENGLISH) -> str:
+    """The index; ``pages`` are those that it links to, by night. The chart has these nights alone,
+    for of others nobody knows what lasted.
+    """
     template = html_environment(language).get_template("nights.html")
+    none = NightPage({}, Counter())
+    causes = [pages.get(night.date, none).causes for night in history.nights]
     return template.render(
+        chart=chart_of(causes),
         history=history,
         page=Nights.page,
-        pages=frozenset(pages),
+        pages=pages,
         several_clusters=len({strip.cluster for strip in history.strips}) > 1,
     )

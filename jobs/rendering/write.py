@@ -12,7 +12,7 @@ from ..storage import Location, Published, Reports
 from .finding_pages import FindingPages
 from .nights import STRIP_NIGHTS, History, Nights, read_history
 from .page import to_html, to_markdown
-from .report import build_report
+from .report import Report, build_report
 
 #: By format the ending of the file's name.
 _ENDINGS = {"html": "html", "markdown": "md"}
@@ -20,11 +20,11 @@ _ENDINGS = {"html": "html", "markdown": "md"}
 
 @dataclass(frozen=True)
 class Written:
-    """What was written, where, and its content in one line."""
+    """What was written, and where."""
 
     date: str
     output: Output
-    verdict: str
+    report: Report
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ def write_report(
     to this one, and is read where it is not given.
     """
     place = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
-    text, verdict = report_text(reports, published, form, look, nights, history)
+    text, report = report_text(reports, published, form, look, nights, history)
     place.replace_text(text)
-    return Written(published.date, place, verdict)
+    return Written(published.date, place, report)
 
 
 def report_text(
@@ -69,8 +69,8 @@ def report_text(
     look: Look,
     nights: Nights | None = None,
     history: History | None = None,
-) -> tuple[str, str]:
-    """The same as a text, and its content in one line."""
+) -> tuple[str, Report]:
+    """The same as a text, and what it shows."""
     report = build_report(published, PublishedTables(reports, published), look.top)
     root, address, language = str(reports.root), look.finding_pages, look.language
     if form == "markdown":
@@ -79,7 +79,7 @@ def report_text(
         before = history or read_history(reports, published.date, STRIP_NIGHTS)
         pages = FindingPages.of_this_installation(language)
         text = to_html(report, root, address, pages, nights, before, language)
-    return text, report.verdict.sentence
+    return text, report
 
 
 def _place(reports: Reports, output: str | None, name: str) -> Output:

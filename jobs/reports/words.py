@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from rebalance_core.english import list_of
-from rebalance_core.texts import Text
+from rebalance_core.texts import Text, fill
 
 from ..kinds import Kind
 
+#: By slot what a text that is shown for several groups has in the place of the names of one.
+_OF_SEVERAL = {
+    "this_client": Text("the client"),
+    "these_clients": Text("the clients"),
+    "these_brokers": Text("the brokers"),
+    "this_group": "GROUP",
+}
 _WORDS = {
     "CERTAIN": Text("certain"),
     "POSSIBLE": Text("possible"),
@@ -62,6 +69,21 @@ def begin(text: str) -> str:
 
 def _changed(text: str, english: str) -> str:
     return Text.of(english, text.template, text.values) if isinstance(text, Text) else english
+
+
+def in_general(text: str) -> str:
+    """The text as it is for every group: without the names of one, which its evidence has.
+
+    >>> in_general(Text("restart {this_client}", this_client="a"))
+    'restart the client'
+    """
+    if not isinstance(text, Text):
+        return text
+    values = {
+        slot: _OF_SEVERAL.get(slot) or (in_general(value) if isinstance(value, str) else value)
+        for slot, value in text.values.items()
+    }
+    return Text.of(fill(text.template, values), text.template, values)
 
 
 def titles(kinds: list[Kind]) -> str:

@@ -332,6 +332,33 @@ def test_of_lists_that_differ_those_are_told_that_a_client_of_the_topic_asks() -
         "the list of broker-a lacks d, which other brokers list; "
         "the list of broker-b lacks b and d, which other brokers list; a client asks "
     )
+    assert told.remedy.startswith(
+        "see whether broker-a and broker-b can be reached from b and d (network, "
+    )
+
+
+def test_a_remedy_names_at_most_five_of_each_and_who_is_listed_less_often() -> None:
+    many = one_list_each({"broker-a": ["x"], "broker-b": ["x", *"abcdefg"]}, queues=8)
+    told = faults_of(Situation(many, PLAIN))["BROKER_VIEW_DIVERGENCE"]
+    assert "broker-a can be reached from a, b, c, d, e and 2 more (" in told.remedy
+    # All list x, which two processes share, and broker-a lists it once.
+    pairs = {"broker-a": ["x", "y"], "broker-b": ["x", "x", "y"], "broker-c": ["x", "x", "y"]}
+    twice = one_list_each(pairs, queues=8)
+    told = faults_of(Situation(twice, PLAIN))["BROKER_VIEW_DIVERGENCE"]
+    assert told.evidence.startswith("the brokers list an id a different number of times; ")
+    assert "broker-a can be reached from x (" in told.remedy
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ("GHOST_MEMBER", "any process of b is alive"),
+        ("GROUP_NOT_ON_BROKER", "whether the group is on y: "),
+        ("MASTER_AWAY", "bring the master of broker-a back"),
+    ],
+)
+def test_a_remedy_names_whom_it_is_about(fault: str, named: str) -> None:
+    assert named in faults_of(FAULTY[fault]())[fault].remedy
 
 
 def test_who_subscribes_is_expected_at_every_broker_of_the_topic_and_nobody_else() -> None:

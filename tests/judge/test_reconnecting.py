@@ -203,6 +203,7 @@ def test_a_process_that_restarts_under_one_id_flaps():
         "a restarted 9 times, 34 per hour: it has other connections to broker-a, and its running "
         "infos a new start time, each time"
     )
+    assert fault.remedy.startswith("see why the process of a ends again and again: ")
     assert causes(fault, queue_finding(causes=("STALE_CHANNEL",))) == [("STALE_CHANNEL",)]
 
 
@@ -221,6 +222,7 @@ def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
     assert (of_a.topic, of_a.client_ids, of_a.queues_affected) == ("T", ("a",), 3)
     # Those of b cost nothing meanwhile.
     assert (of_b.topic, of_b.client_ids, of_b.queues_affected) == ("MAIN", ("b",), 0)
+    assert of_b.remedy.startswith("look at what is between b and broker-a (")
     assert (of_a.fault, of_a.extent.persistence, of_a.extent.snapshots) == (
         "RECONNECTING",
         "PERSISTENT",

@@ -29,7 +29,7 @@ from jobs.settings import Settings
 from jobs.text import visible
 from rebalance_core import findings
 from rebalance_core.texts import Text, encode
-from tests.jobs.rendering.test_nights import missing, night
+from tests.jobs.rendering.test_nights import a_page, missing, night
 from tests.jobs.rendering.test_page import HOSTILE, Page, a_night, full_report, report
 from tests.languages.english_left import english_in
 from tests.support.audited import Rows, audit_dumps
@@ -149,7 +149,9 @@ def test_the_chinese_page_with_every_section_has_no_english_but_names_and_codes(
 
 
 def test_the_chinese_index_and_ticket_have_no_english_but_names_and_codes() -> None:
-    index = to_index(some_nights(), ["2026-11-01"], CHINESE)
+    pages = {"2026-11-01": a_page(*KINDS), "2026-11-02": a_page()}
+    index = to_index(some_nights(), pages, CHINESE)
+    assert "其他原因" in index and "没有持续的问题" in index
     assert not english_on(index, set(NAMES))
     ticket = re.sub("`[^`]*`", "", to_markdown(full_report("日本"), "r", None, CHINESE))
     assert not english_in(ticket, NAMES) - LATIN
@@ -198,7 +200,7 @@ def test_a_hostile_name_stays_text_in_every_language(name: str) -> None:
     page, plain = Page(html), Page(to_html(full_report(), "out", language=CHINESE))
     assert {tag for tag, _ in page.elements} <= {tag for tag, _ in plain.elements}
     assert "\u202e" not in html and "\x00" not in html and "49{%" not in html
-    index = to_index(history_of([night(1, **{name: "CRITICAL"})]), [], CHINESE)
+    index = to_index(history_of([night(1, **{name: "CRITICAL"})]), {}, CHINESE)
     assert {tag for tag, _ in Page(index).elements} & {"script", "img"} == set()
 
 
@@ -250,7 +252,7 @@ def test_every_time_of_the_page_can_be_shown_in_the_readers_zone() -> None:
 
 def test_a_card_has_a_strip_of_the_nights_of_its_group() -> None:
     card = page_of(full_report(), ENGLISH).partition("<article")[2].partition("</article>")[0]
-    strip = re.findall('<span class="n n_([a-z_]+)" title="([^"]*)">(.*?)</span>', card)
+    strip = re.findall('<span class="n_([a-z_]+)" title="([^"]*)">(.*?)</span>', card)
     assert [each[0] for each in strip] == [
         *("ok", "info", "warning", "critical", "not_audited", "missing", "no_group", "ok")
     ]

@@ -18,6 +18,7 @@ from jobs.kinds import INFO
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html
 from jobs.rendering.report import Report, build_report
+from jobs.reports.words import in_general
 from jobs.settings import Settings
 from tests.support.audited import Rows, audit_dumps
 from tests.support.published import RowTables, published
@@ -106,7 +107,14 @@ def test_at_300_groups_every_faulty_topic_has_its_repair_and_a_link_and_each_cau
         assert problem.is_of_retry_topic or f'href="#{anchor}"' in page(300)
         if problem.cause:
             assert str(problem.cause.evidence) in text or problem.is_of_retry_topic
-            assert str(problem.remedy)[1:] in text
+            remedies = (str(problem.remedy)[1:], str(in_general(problem.remedy))[1:])
+            assert any(each in text for each in remedies)
+
+
+def test_no_remedy_points_at_what_it_does_not_name() -> None:
+    pointing = re.compile(r"\b(these|those) (clients|brokers|processes)\b")
+    remedies = [fault.remedy for problem in fleet(300).problems for fault in problem.faults]
+    assert not list(filter(pointing.search, remedies))
 
 
 def test_no_path_of_the_machine_is_on_the_page() -> None:

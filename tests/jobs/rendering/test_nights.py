@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
+from datetime import date, timedelta
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.cli import main
+from jobs.kinds import KINDS, kind_of
 from jobs.rendering.nights import Night, Nights, history_of, read_history
-from jobs.rendering.site import to_html, write_site
+from jobs.rendering.report import MOST_GROUPS
+from jobs.rendering.site import NightPage, to_html, write_site
 from jobs.rendering.write import Look
 from jobs.storage import Location, Reports
+from tests.jobs.rendering.test_page import Page
 from tests.support.reports import last_pointer
 from tests.support.written_reports import NOON, publish, report_row
 
@@ -32,8 +38,14 @@ def missing(day: int) -> Night:
     return Night(f"2026-11-{day:02}", is_published=False, summary=None)
 
 
+def a_page(*causes: str, **anchors: str) -> NightPage:
+    """A page with so many topics of each cause."""
+    named = {("C", group): anchor for group, anchor in anchors.items()}
+    return NightPage(named, Counter(map(kind_of, causes)))
+
+
 def audited(folder: Path, day: str, **levels: str) -> None:
-    """A published night with a finding of each group that is CRITICAL."""
+    """A published night with a finding of each group that is CRITICAL; all of them have health."""
     bad = [group for group, level in levels.items() if level == "CRITICAL"]
     publish(
         folder,
@@ -42,7 +54,8 @@ def audited(folder: Path, day: str, **levels: str) -> None:
             "orphaned_queues": [
                 report_row("orphaned_queues", consumer_group=group, nights_open=4, open_since=NOON)
                 for group in bad
-            ]
+            ],
+            "group_health": [report_row("group_health", consumer_group=group) for group in levels],
         },
         schema_version=1,
         engine="local",
@@ -151,7 +164,7 @@ def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(tmp_path: P
     shutil.rmtree(tmp_path / "orphaned_queues" / "dt=2026-11-19")
     reports, folder = Reports(Location(tmp_path)), tmp_path / "site"
     site = write_site(reports, "2026-11-20", 30, str(folder), Look(10))
-    assert site.pages == ["2026-11-18", "2026-11-20"]
+    assert list(site.pages) == ["2026-11-18", "2026-11-20"]
     (failed,) = site.failed
     assert failed.startswith("no page of 2026-11-19: ")
     assert links(folder / "dt=2026-11-20.html") == ["dt=2026-11-18.html", "index.html"]
@@ -161,9 +174,64 @@ def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(tmp_path: P
     assert main(["report", "--nights=30", "--reports", str(tmp_path), "--output", str(folder)]) == 4
 
 
+def test_each_cell_is_a_link_to_where_the_page_of_that_night_has_the_group(tmp_path: Path) -> None:
+    # More healthy groups than the table of health has rows; of the last one only the name is there.
+    many = {f"A_{number:03}": "OK" for number in range(MOST_GROUPS + 1)}
+    audited(tmp_path, "2026-11-16", G="CRITICAL", later="OK")
+    audited(tmp_path, "2026-11-18", **many, G="OK", later="CRITICAL", gone="NOT_AUDITED")
+    folder = tmp_path / "site"
+    write_site(Reports(Location(tmp_path)), "2026-11-18", 30, str(folder), Look(10))
+    index = (folder / "index.html").read_text()
+    cells = {
+        group: re.findall('<td class="n_[a-z_]+">(?:<a href="(.*?)">)?', row)
+        for group, row in re.findall(r'class="id">(\w+)</bdi></th>(.*)</tr>', index)
+    }
+    assert cells == {
+        "G": ["dt=2026-11-16.html#G/T", "", "dt=2026-11-18.html#groups"],
+        "later": ["dt=2026-11-16.html#group-2", "", "dt=2026-11-18.html#later/T"],
+        "gone": ["", "", "dt=2026-11-18.html#groups"],
+    }
+    for link in filter(None, chain(*cells.values())):
+        page, _, anchor = link.partition("#")
+        assert (folder / page).read_text().count(f'id="{anchor}"') == 1
+
+
+def test_a_night_without_a_page_has_no_links_and_one_that_says_nothing_has() -> None:
+    nights = [night(1, G="WARNING"), Night("2026-11-02", is_published=True, summary=None)]
+    text = to_html(history_of(nights), {"2026-11-02": a_page(G="G/T")})
+    assert '<td class="n_warning">W</td>' in text
+    assert '<td class="n_unknown"><a href="dt=2026-11-02.html#G/T">?</a></td>' in text
+
+
+def test_the_chart_has_a_bar_for_each_cause_and_a_gap_for_each_night_without_a_page() -> None:
+    damaged = Night("2026-11-03", is_published=True, summary=None)
+    history = history_of([night(1, G="CRITICAL"), missing(2), damaged, night(4, G="OK")])
+    causes = ("STRATEGY_MISMATCH", "GHOST_MEMBER", "STRATEGY_MISMATCH")
+    text = to_html(history, {"2026-11-01": a_page(*causes), "2026-11-04": a_page()})
+    chart = text.partition('<svg class="chart"')[2].partition("</svg>\n<ul")[0]
+    titles = re.findall('<rect class="(.*?)".*?<title>(.*?)</title>', chart)
+    said = f"{kind_of('STRATEGY_MISMATCH').title}: 2; {kind_of('GHOST_MEMBER').title}: 1"
+    assert titles == [
+        ("hit", f"2026-11-01: {said}"),
+        ("gap", "2026-11-02: no audit of this night"),
+        ("gap", "2026-11-03: the audit of this night does not say it"),
+        ("hit", "2026-11-04: no findings that last"),
+    ]
+    # Whoever does not see the chart reads the same in the table.
+    table = text.partition('<table class="nights">')[2]
+    assert f'<td class="wide">{said}</td>' in table
+    assert '<td class="wide">no findings that last</td>' in table
+    assert "<svg" not in to_html(history, {})
+    page = Page(text)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    named = [each.get("aria-labelledby") for _, each in page.elements if "aria-labelledby" in each]
+    assert len(set(ids)) == len(ids)
+    assert set(named) <= set(ids)
+
+
 def test_no_name_changes_what_the_index_is_made_of() -> None:
     name = "<script>alert(1)</script>\"'\u202e{{ 7 * 7 }}"
-    text = to_html(history_of([night(1, **{name: "CRITICAL"})]), [])
+    text = to_html(history_of([night(1, **{name: "CRITICAL"})]), {})
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "\u202e" not in text
@@ -171,10 +239,14 @@ def test_no_name_changes_what_the_index_is_made_of() -> None:
 
 
 def test_the_index_of_many_groups_stays_small() -> None:
-    names = {f"group_{number:04}": "WARNING" for number in range(1_000)}
-    text = to_html(history_of([night(day, **names) for day in range(1, 31)]), [])
-    assert len(text) < 1_000_000
-    assert "500 more groups not shown" in text
+    names = {f"GID_payment-{number:04}": "WARNING" for number in range(1_000)}
+    page = a_page(*KINDS, **{name: f"{name}/TOPIC_payments" for name in names})
+    first = date(2026, 9, 1)
+    days = [(first + timedelta(days=each)).isoformat() for each in range(90)]
+    nights = [Night(day, is_published=True, summary=summary(1_000, **names)) for day in days]
+    text = to_html(history_of(nights), dict.fromkeys(days, page))
+    assert len(text) < 1_300_000
+    assert "889 more groups not shown" in text
 
 
 def test_the_nights_around_the_first_and_the_last() -> None:

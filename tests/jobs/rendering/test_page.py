@@ -18,6 +18,8 @@ from jobs import __version__
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.report import Report, build_report
+from jobs.reports.words import within
+from rebalance_core.texts import Text, encode
 from tests.support.published import (
     RowTables,
     fault,
@@ -258,8 +260,22 @@ def _pairs() -> list[tuple[str, str]]:
     on_panels = [(text, f"{level}-panel") for text in ("text", "link", "quiet") for level in levels]
     own = [(level, f"{level}-panel") for level in levels]
     owners = [("text", f"o{number}") for number in range(12)]
-    return [*plain, *on_panels, *own, *owners, ("text", "none"), ("text", "several"),
+    cells = [("text", "info-cell"), ("text", "warning-cell"), ("page", "critical")]
+    return [*plain, *on_panels, *own, *owners, *cells, ("text", "none"), ("text", "several"),
             ("orphaned", "page"), ("duplicate", "page")]  # fmt: skip
+
+
+def _contrast(one: str, other: str) -> float:
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _schemes() -> list[dict[str, str]]:
+    """The colours by name, in light and in dark."""
+    (style,) = Page(full_page()).texts["style"]
+    blocks = re.findall(r":root \{(.*?)\}", style, re.S)
+    assert len(blocks) == 2
+    return [dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", block)) for block in blocks]
 
 
 def _luminance(colour: str) -> float:
@@ -269,14 +285,17 @@ def _luminance(colour: str) -> float:
 
 
 def test_text_contrasts_with_its_ground_in_light_and_in_dark() -> None:
-    (style,) = Page(full_page()).texts["style"]
-    blocks = re.findall(r":root \{(.*?)\}", style, re.S)
-    assert len(blocks) == 2
-    for block in blocks:
-        colours = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", block))
+    for colours in _schemes():
         for text, ground in _pairs():
-            light, dark = sorted((_luminance(colours[c]) for c in (text, ground)), reverse=True)
-            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
+            assert _contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+
+
+def test_the_worse_a_night_was_the_more_its_cell_stands_out_in_light_and_in_dark() -> None:
+    scale = ("ok-panel", "info-cell", "warning-cell", "critical")
+    for colours in _schemes():
+        contrasts = [_contrast(colours[name], colours["page"]) for name in scale]
+        steps = [after / before for before, after in pairwise(contrasts)]
+        assert min(steps) > 1.2, contrasts
 
 
 def test_every_variable_of_the_style_is_there_in_both_schemes() -> None:
@@ -527,6 +546,26 @@ def test_where_the_remedies_differ_each_card_has_its_own() -> None:
     assert 'remedy b<span class="quiet"> (2 groups)' in shared
     assert 'remedy a<span class="quiet"> (1 group)' in shared
     assert len(re.findall("What to do:</strong> remedy [ab]", cards)) == 6  # retry topics too
+
+
+@pytest.mark.parametrize("top", [0, 10], ids=["closed", "with pictures"])
+@pytest.mark.parametrize(
+    ("clients", "shared"), [("abcd", "See to the clients"), ("aaaa", "See to a")]
+)
+def test_remedies_that_differ_in_names_alone_are_one_and_the_verdict_has_the_names(
+    clients: str, shared: str, top: int
+) -> None:
+    tables = a_night(2, 2)
+    for row, client in zip(tables["group_faults"], clients, strict=True):
+        row["remedy"] = Text("see to {these_clients}", these_clients=client)
+        row["texts"] = encode({"remedy": row["remedy"]})
+    html = to_html(report(top=top, **tables), "r")
+    section = html.partition('<section class="cause"')[2].partition("</section>")[0]
+    assert f"What to do:</strong> {within(shared)}<" in section
+    assert section.count('class="todo"') == 1
+    table = html.partition("By cause, worst first")[2].partition("</table>")[0]
+    assert f'<td class="wide">{shared}</td>' in table
+    assert re.search("<dd>See to [a-d]</dd>", html)
 
 
 @given(st.text(alphabet="aZ0-_./@%|日", max_size=60))
