@@ -131,7 +131,7 @@ class Publication:
             # this number, and still be clearing away what it takes for a dead run's.
             if not claim.exists():
                 raise LeaseError(
-                    f"this run stood still for minutes before it wrote to {self.root}, and "
+                    f"this run slept for minutes before it wrote to {self.root}, and "
                     "another one took its turn: this one changed nothing; run it again"
                 )
             try:

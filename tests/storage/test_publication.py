@@ -104,7 +104,7 @@ def test_a_run_whose_claim_was_removed_before_it_had_a_number_writes_nothing(tmp
 
     monkeypatch.setattr(of_date, "_last", sleep)
     with (
-        pytest.raises(LeaseError, match=r"^this run stood still .* another one took its turn"),
+        pytest.raises(LeaseError, match=r"^this run slept .* another one took its turn"),
         of_date.writing("slow", 0, lambda _: None),
     ):
         pytest.fail("it began to write")
