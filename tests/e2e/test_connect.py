@@ -12,7 +12,7 @@ from tests.e2e.conftest import Run
 from tests.support.reports import PublishedReports
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.house]
 
 SHELL = """
 import json
