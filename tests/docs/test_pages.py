@@ -35,6 +35,22 @@ def test_every_kind_has_a_page_with_what_to_know_and_to_do(kind: str) -> None:
         assert len(section) > 60
 
 
+@pytest.mark.parametrize("language", ["", "zh/"])
+def test_a_page_names_what_users_reported_of_its_kind(language: str) -> None:
+    docs = DOCS / language
+    book = (docs / "field_book.md").read_text(encoding="utf-8")
+    reported = 0
+    for section in re.split(r"^(?=##)", book, flags=re.MULTILINE):
+        (anchor, *_) = slugs(section.partition("\n")[0]) or ("",)
+        # Most reports are of these two.
+        for kind in KINDS.keys() - {"ORPHANED", "DUPLICATE"}:
+            if f"`{kind}`" in section:
+                page = (docs / "findings" / f"{kind.lower()}.md").read_text(encoding="utf-8")
+                assert f"](../field_book.md#{anchor})" in page, (kind, anchor)
+                reported += 1
+    assert reported > 20
+
+
 def test_no_page_is_of_a_kind_that_is_not_there_and_the_index_has_all() -> None:
     pages = {path.stem for path in FINDINGS.glob("*.md")} - {"README"}
     assert pages == {kind.lower() for kind in KINDS}
