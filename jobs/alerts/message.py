@@ -217,13 +217,13 @@ def _with_retry_topics(chosen: Chosen) -> Chosen:
     for problem, _ in chosen:
         if not problem.is_of_retry_topic:
             heads.setdefault(problem.place[:2], problem)
-    joined: dict[Place, tuple[Problem, tuple[Finding, ...]]] = {}
+    together: dict[Place, tuple[Problem, tuple[Finding, ...]]] = {}
     for problem, findings in chosen:
         of_group = problem.is_of_retry_topic
         head = heads.get(problem.place[:2], problem) if of_group else problem
-        _, before = joined.get(head.place, (head, ()))
-        joined[head.place] = head, (*before, *findings)
-    return list(joined.values())
+        _, before = together.get(head.place, (head, ()))
+        together[head.place] = head, (*before, *findings)
+    return list(together.values())
 
 
 def _is_open(finding: Finding) -> bool:
