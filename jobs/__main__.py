@@ -3,8 +3,6 @@
 Ctrl-C is one line, from the first moment on.
 """
 
-from __future__ import annotations
-
 import sys
 
 

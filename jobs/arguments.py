@@ -4,8 +4,6 @@ The options of a command are beside it, in ``jobs.commands``. Of one command alo
 an answer such as ``--help`` does not wait for the libraries of the others.
 """
 
-from __future__ import annotations
-
 import argparse
 import platform
 import re

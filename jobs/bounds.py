@@ -5,8 +5,6 @@ bound one line is left out, by name and with the bound's name, and the rest is a
 are the section ``[bounds]`` of the settings. Workers need them too: nothing but plain values here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from rebalance_core.strategy_rules import MOST_QUEUES

@@ -3,8 +3,6 @@
 --leave ID   --strategy 'CONSISTENT_HASH={virtual_node_count = 20}'   --queues broker-a=8
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping
 

@@ -3,8 +3,6 @@
 Nothing is imported here: ``--help`` and an error of usage need these names and no library.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal, get_args
 

@@ -9,8 +9,6 @@ A failure is one line on standard error: what happened, what is unchanged, what 
 comes with --verbose, else it is in a file that the line names.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

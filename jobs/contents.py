@@ -10,8 +10,6 @@ texts of a content's records are sorted, and each counts once: a connection is o
 list, and a broker once in a route.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple

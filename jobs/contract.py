@@ -1,7 +1,5 @@
 """The contract of the snapshot tables, checked before anything is computed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Files of this machine's disks, written so that nobody reads a part of one."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import secrets

@@ -11,8 +11,6 @@ AuditError                 4  anything else
     `-- QuarantineError       more lines were not understood than is allowed
 """
 
-from __future__ import annotations
-
 
 class AuditError(Exception):
     """Any failure of a job that is explained in words rather than by a traceback."""

@@ -1,7 +1,5 @@
 """Libraries that come with an extra of the package, and may not be there."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 

@@ -5,8 +5,6 @@ know the failures of machines, disks and clusters, which are the operator's to m
 they give the root cause alone: its class and its message.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

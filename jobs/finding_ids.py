@@ -4,8 +4,6 @@ Users keep them in tickets and silences. Of an orphaned or duplicate queue the i
 version 0.1, of a stalled queue and of a fault that of the first alerts: so there are two digests.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

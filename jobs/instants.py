@@ -1,7 +1,5 @@
 """Times as whole microseconds since 1970 UTC: exact, cheap to compare, without a zone to forget."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 

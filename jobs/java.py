@@ -4,8 +4,6 @@
 empty where Spark finds a Java by itself.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -5,8 +5,6 @@ all follow from here; every kind has a page in that folder. A new kind is in ``K
 page, and is made by one rule.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

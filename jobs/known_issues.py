@@ -7,8 +7,6 @@ part of the settings' fingerprint. Counts include known issues, and ``known`` be
 alone.
 """
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -58,7 +56,7 @@ class KnownIssues(Section):
     known_issues: tuple[KnownIssue, ...] = ()
 
     @model_validator(mode="after")
-    def _have_reasons_of_their_own(self) -> KnownIssues:
+    def _have_reasons_of_their_own(self) -> "KnownIssues":
         reasons = [each.reason for each in self.known_issues]
         twice = sorted({each for each in reasons if reasons.count(each) > 1})
         if twice:

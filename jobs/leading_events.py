@@ -4,8 +4,6 @@ They lie in the summary, so that whoever shows them reads no table. An event lea
 finding, or touched more than its own group: of a healthy day's deploys only their number is there.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

@@ -2,8 +2,6 @@
 its queues itself. Ingest asks for one member at a time, the fold for columns of them.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 
 from .instants import SECOND, Instant

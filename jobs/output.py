@@ -1,7 +1,5 @@
 """Standard output: lines for a person, data for a program, and ``-`` in place of a file."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

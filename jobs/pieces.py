@@ -5,8 +5,6 @@ values of them. A piece is bytes: rows as an Arrow stream, or values of Python t
 program wrote and reads.
 """
 
-from __future__ import annotations
-
 import pickle
 import zlib
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 Nothing but the standard library: what a command complains of is masked before it loads any library.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

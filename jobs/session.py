@@ -1,7 +1,5 @@
 """The one place that starts a Spark session, for the commands that start one themselves."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -6,8 +6,6 @@ that reads variables (pydantic-settings) ignores those, has words of its own for
 JSON where files and --set take TOML.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -130,7 +128,7 @@ class StrategySetting(Section):
     params: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _is_strategy(self) -> StrategySetting:
+    def _is_strategy(self) -> "StrategySetting":
         try:
             make_strategy(self.name, dict(self.params))
         except AllocationError as error:
@@ -200,7 +198,7 @@ class Email(Section):
     user: str | None = None
 
     @model_validator(mode="after")
-    def _logs_in_over_tls(self) -> Email:
+    def _logs_in_over_tls(self) -> "Email":
         if self.user is not None and self.security == "NONE":
             raise ValueError("expected security STARTTLS or TLS with a user: a password is sent")
         return self
@@ -229,7 +227,7 @@ class Destination(Section):
     email: Email | None = None
 
     @model_validator(mode="after")
-    def _has_what_its_service_needs(self) -> Destination:
+    def _has_what_its_service_needs(self) -> "Destination":
         if self.service == "EMAIL" and self.email is None:
             raise ValueError("expected a section email, for service is EMAIL")
         if self.service not in ("EMAIL", None) and self.email is not None:
@@ -291,7 +289,7 @@ class Alerts(Destination):
     report_url: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
     @model_validator(mode="after")
-    def _is_one_or_several(self) -> Alerts:
+    def _is_one_or_several(self) -> "Alerts":
         names = [each.name for each in self.destinations]
         if len(set(names)) < len(names):
             raise ValueError(f"expected destinations of different names, came {names}")

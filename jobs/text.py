@@ -7,8 +7,6 @@ A text for a person shows such characters as escapes (``visible``, ``visible_lin
 escapes them in its way, and is exact (``json_text``). CSV for a program has them as they are.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The window of a run: which snapshots it audits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -31,7 +29,7 @@ class Window:
     future: datetime | None = None
 
     @classmethod
-    def of_date(cls, day: date) -> Window:
+    def of_date(cls, day: date) -> "Window":
         """The whole day, in UTC; of the last day that there is, all but its last microsecond."""
         start = datetime(day.year, day.month, day.day, tzinfo=UTC)
         return cls(start, _LAST if day == date.max else start + timedelta(days=1))
@@ -53,7 +51,7 @@ class Window:
             return None
         return _date_before(self.until)
 
-    def earlier(self, seconds: int) -> Window:
+    def earlier(self, seconds: int) -> "Window":
         """The window that begins so many seconds before this one, and ends with it."""
         since = self.since
         if since is not None:

@@ -6,8 +6,6 @@ Standard library and NumPy only; no input or output, no clock. One module each:
           -> find_causes (over repairs.py) -> find_faults (words: descriptions.py; moves.py)
 """
 
-from __future__ import annotations
-
 from rebalance_core.causes import Causes, find_causes
 from rebalance_core.changes import (
     Change,

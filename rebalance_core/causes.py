@@ -6,8 +6,6 @@ also clear a finding by moving it to another queue: where another clears it and 
 that one is the cause. Only states with findings pay for it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 

@@ -6,8 +6,6 @@ another strategy, one broker that gets more queues. A rollout makes them one aft
 subset of them, in their order, is a state that a group may be in on the way (``prediction``).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -10,8 +10,6 @@ owners of q is Poisson-binomial over the processes:
 When every view is the same every c is 0 or 1, and so are both probabilities.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

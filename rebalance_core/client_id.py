@@ -5,8 +5,6 @@ A client id is ``address@instance[@unit][@STREAM]`` (``ClientConfig.buildMQClien
 before 4.9.0, with a nanosecond time since. In containers the process id is often 1 everywhere.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import Enum

@@ -5,8 +5,6 @@ from the language of the connection and from its ``MQVersion`` ordinal; where th
 the remedy is the general one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What has words in it is a ``Text``, so that another language has its words and i
 one name alone is that name. Times are not here, for the core has none: see ``jobs.text``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from rebalance_core.texts import Text, Value, forms

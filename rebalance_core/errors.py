@@ -8,8 +8,6 @@ ValueError
     └── InvalidParameterError  a parameter that no Java strategy could have been given
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection
 from difflib import get_close_matches

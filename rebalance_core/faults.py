@@ -4,8 +4,6 @@ A fault is a cause of findings, or something that is wrong without one: members 
 differently lose messages with no orphan and no lag.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

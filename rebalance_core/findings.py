@@ -1,7 +1,5 @@
 """From a state to its findings: the queues that nobody takes and those that several take."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

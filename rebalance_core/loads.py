@@ -1,7 +1,5 @@
 """How many queues each client takes, whichever view it draws."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from typing import Protocol

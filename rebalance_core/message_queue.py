@@ -7,8 +7,6 @@ strings without such characters. Getting this wrong moves a client to another sl
 Go and C++ compare the bytes of UTF-8, which is the order of the code points: Python's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import total_ordering
@@ -64,7 +62,7 @@ class MessageQueue:
             f"queueId={self.queue_id}]"
         )
 
-    def __lt__(self, other: MessageQueue) -> bool:
+    def __lt__(self, other: "MessageQueue") -> bool:
         return _java_key(self) < _java_key(other)
 
 

@@ -1,7 +1,5 @@
 """The queues that change hands when a fault is repaired, or a change is made."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import NamedTuple
 

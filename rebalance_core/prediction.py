@@ -10,8 +10,6 @@ Two kinds of states lie in between, and only the first last:
   from the old ones, so that a queue which moves may be taken by both or by nobody.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ channel of one that reconnected, which the broker closes within about 130 s. So 
 many processes use a client id; where it does not, the id itself and what two lists confirm do.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -329,7 +327,7 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
 
 def _processes_by(
     state: State, rules: StrategyRules, observed: Iterable[str | None]
-) -> Callable[[str, _Traits], Process]:
+) -> "Callable[[str, _Traits], Process]":
     """What makes a process of its id and traits, by the strategies that were observed."""
     group, of_group = state.consumer_group, _of_group(observed)
     orders_differ = _orders_differ(state)

@@ -5,8 +5,6 @@ another, and returns the very same situation where there is nothing of its kind 
 functions prove a finding's cause (it goes away), preview the remedy, and answer "what if".
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

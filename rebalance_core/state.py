@@ -5,8 +5,6 @@ follows from it: views, processes, claims and findings are all derived from it, 
 (what if this fault were mended?) is a function from state to state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain

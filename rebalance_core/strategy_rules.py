@@ -6,8 +6,6 @@ nothing shows. They come from the settings, as rules. What a name means follows 
 SDK: its language and version.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Texts that can be read in another language: English that remembers what it was made of."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -45,7 +43,7 @@ class Text(str):
     def __reduce__(self) -> tuple[Any, ...]:
         return Text.of, (str(self), self.template, dict(self.values))
 
-    def with_values(self, change: Callable[[str], str]) -> Text:
+    def with_values(self, change: Callable[[str], str]) -> "Text":
         """The text with every name in it changed, in texts within it too."""
         values = {name: _changed(value, change) for name, value in self.values.items()}
         return Text(self.template, **values)

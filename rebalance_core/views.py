@@ -6,8 +6,6 @@ random among the brokers of that route (``findBrokerAddrByTopic``), the master o
 has no master, a random slave (``BrokerData.selectBrokerAddr``).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

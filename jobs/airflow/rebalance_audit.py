@@ -62,8 +62,6 @@ DAGs that read the reports are scheduled by the asset `rebalance_audit_reports`.
 the folders that a task read and wrote, where they are URIs of `file`, `s3` or `gs`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

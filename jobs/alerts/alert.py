@@ -1,7 +1,5 @@
 """The command ``alert``: of a published run metrics to a file, and messages to services."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace

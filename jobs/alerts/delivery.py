@@ -1,7 +1,5 @@
 """Several attempts to deliver, each of which ends at its time-out, whatever a server does."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future

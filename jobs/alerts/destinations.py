@@ -5,8 +5,6 @@ REBALANCE_AUDIT_SECRET; one that is named ``on-call`` in REBALANCE_AUDIT_WEBHOOK
 REBALANCE_AUDIT_SECRET_ON_CALL. Else they are the first lines of the files that the settings name.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ A problem is a topic of a consumer group. The text here is plain: one line is on
 name contains. How a name is kept from being a link, a mention or bold is the rule of each service.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -63,7 +61,7 @@ class Digest:
     judged: frozenset[Place]
     resolved: tuple[str, ...]
 
-    def about(self, groups: str) -> Digest:
+    def about(self, groups: str) -> "Digest":
         """What concerns the groups that a pattern matches."""
         matches = re.compile(groups).fullmatch
         problems = tuple(each for each in self.problems if matches(each.place.consumer_group))

@@ -8,8 +8,6 @@ What is counted has the label ``cluster``. At most ``_MOST_CLUSTERS`` have a nam
 most findings. The others are counted together, as ``OTHER_CLUSTERS``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime

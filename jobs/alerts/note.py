@@ -9,8 +9,6 @@ every hour. What was delivered is noted after the post: a crash between the two 
 than never. Incidents are noted before it: one that nobody noted would stay open.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Posts to a webhook. Its URL is a secret: it is in no argument, no log and no error."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket
@@ -80,7 +78,7 @@ def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
     return answer
 
 
-def _exchange(request: Request, timeout_seconds: float, connections: _Connections) -> Answer:
+def _exchange(request: Request, timeout_seconds: float, connections: "_Connections") -> Answer:
     sent = urllib.request.Request(  # noqa: S310 - what reads the URL lets http and https through
         request.url,
         data=request.data,

@@ -5,8 +5,6 @@ not answer in time is given up until ``forget``: it would cost every later quest
 A failure is no exception but an ``Answer`` with the reason: a round goes on, whatever happens.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
@@ -111,7 +109,7 @@ class RemotingClient:
         #: Where nameservers lie: on this machine, on its link.
         self._own_places: set[str] = set()
 
-    async def __aenter__(self) -> RemotingClient:
+    async def __aenter__(self) -> "RemotingClient":
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -147,7 +145,7 @@ class RemotingClient:
         self._has_handled.clear()
         await self._has_handled.wait()
 
-    async def take(self, connection: _Connection, size: int, length: int) -> None:
+    async def take(self, connection: "_Connection", size: int, length: int) -> None:
         """Counts bytes that came of an answer; FrameError where its server has sent too many.
 
         Where too much is held at once the longest answer under way ends, or waits where even that
@@ -251,7 +249,7 @@ class RemotingClient:
                     raise
         raise AssertionError  # the last one returns or raises
 
-    async def _connected(self, address: str) -> _Connection:
+    async def _connected(self, address: str) -> "_Connection":
         async with self._opening[address]:
             connection = self._connections.get(address)
             if connection is not None and connection.is_idle:

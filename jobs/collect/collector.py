@@ -1,7 +1,5 @@
 """Round after round of every cluster: each is a file, a line about it, and the figures."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import signal

@@ -7,8 +7,6 @@ A round is written beside the others under a hidden name, which no reader of dum
 its name when all of it is on the disk.
 """
 
-from __future__ import annotations
-
 import fcntl
 import gzip
 import json
@@ -74,7 +72,7 @@ class DumpFolder:
         return self.root / f"{time:%Y-%m-%d}" / f"{time:%H%M%S}.{milliseconds:03d}{label}.jsonl.gz"
 
     @contextmanager
-    def new_round(self, snapshot_time: Instant, name: str) -> Iterator[RoundFile]:
+    def new_round(self, snapshot_time: Instant, name: str) -> "Iterator[RoundFile]":
         """A round's file to write lines to; it is there when the block has ended without error."""
         round_file = RoundFile(self._hidden / f"{_file_name(name) or 'round'}.tmp")
         try:

@@ -15,8 +15,6 @@ b'{"code":203,"extFields":{"consumerGroup":"G"},"flag"'
 True
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from asyncio import IncompleteReadError, StreamReader

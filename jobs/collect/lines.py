@@ -3,8 +3,6 @@
 Each answer is one line of the dump, failed or not; what was left out of the round is a line, too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -5,8 +5,6 @@ topics nowhere: both are asked for another hour. It is kept beside the dumps, so
 (cron) remember as well as a loop does.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -130,7 +128,7 @@ class Memory:
         return json.dumps(pairs, default=vars, ensure_ascii=False)
 
     @staticmethod
-    def from_json(text: str) -> Memory:
+    def from_json(text: str) -> "Memory":
         """What ``to_json`` wrote; ValueError for anything else."""
         try:
             values = {

@@ -3,8 +3,6 @@
 Labels are the names of clusters and the addresses of servers: as many as there are servers.
 """
 
-from __future__ import annotations
-
 from collections import Counter as Count
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,7 +55,7 @@ class Figures:
         is_label = (address, code) in self.errors or len(self.errors) < _MOST_LABELS
         self.errors[(address, code) if is_label else ("others", 0)] += times
 
-    def add(self, one: Figures) -> None:
+    def add(self, one: "Figures") -> None:
         """Adds what is counted in a round."""
         for name, (kind, *_) in _METRICS.items():
             if kind is Counter:

@@ -4,8 +4,6 @@ The file is for several clusters, and for what the command line has no option fo
 docs/collect/collect.toml shows every key with its default.
 """
 
-from __future__ import annotations
-
 import re
 import ssl
 from collections.abc import Mapping

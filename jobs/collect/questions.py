@@ -4,8 +4,6 @@ A ``Question`` is made by the functions below. There is no other way to a reques
 refuses a code that is not in ``RequestCode``.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -31,7 +29,7 @@ class RequestCode(IntEnum):
     kind: str
     urgency: int
 
-    def __new__(cls, code: int, kind: str = "", urgency: int = EARLY) -> RequestCode:
+    def __new__(cls, code: int, kind: str = "", urgency: int = EARLY) -> "RequestCode":
         """The request of this number."""
         made = int.__new__(cls, code)
         made._value_, made.kind, made.urgency = code, kind, urgency

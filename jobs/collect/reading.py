@@ -4,8 +4,6 @@ Pure functions of an answer: a long one is read in a thread. What cannot be read
 line has the body as it came.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Old days of dumps are removed: whole folders, as the collector makes them, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from datetime import date

@@ -17,8 +17,6 @@ read for a part of the round's time, and the round ends when its time is over; w
 it is a line, too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import defaultdict

@@ -5,8 +5,6 @@ The names are walked through by turns, one of each giver: those of a server that
 early, however many another one names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 

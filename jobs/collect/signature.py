@@ -6,8 +6,6 @@ and it leaves this module as a signature alone. ACL 2.0 (5.3 and later) reads th
 Source: ``AclClientRPCHook`` and ``AclUtils`` of 4.9.4 and 5.1.4.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

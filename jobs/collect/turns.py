@@ -11,8 +11,6 @@ the broker, and the address is not given up. After as many silent clients as may
 the broker's others wait for the next round; those that wait longest come first.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable

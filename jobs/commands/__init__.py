@@ -4,8 +4,6 @@ A module has an ``EXAMPLE`` (and ``DETAIL``) for its help, ``add_arguments``, wh
 to a parser, and ``run``, which does what they say and returns the exit code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType

@@ -1,7 +1,5 @@
 """``alert``: a published run for chats, on-call tools and Prometheus."""
 
-from __future__ import annotations
-
 from ..arguments import DATE, LANGUAGE, REPORTS, SETTINGS, Options, Parser, add_options
 
 EXAMPLE = "alert --reports out/reports --metrics rebalance.prom --webhook"

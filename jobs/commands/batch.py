@@ -1,7 +1,5 @@
 """What ``run``, ``ingest`` and ``audit`` share: checked first, run, and summed up."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -83,7 +81,7 @@ class Batch:
     task: Task | None
 
     @classmethod
-    def of(cls, args: Options, settings: Settings) -> Batch:
+    def of(cls, args: Options, settings: Settings) -> "Batch":
         """What the options ask for; SettingsError where they do not fit."""
         window = None if args.command == "ingest" else _window(args, settings)
         dumps = None if args.command == "audit" else args.dumps or settings.paths.dumps

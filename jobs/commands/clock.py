@@ -1,7 +1,5 @@
 """The clock, which nothing but the commands reads."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 

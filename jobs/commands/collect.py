@@ -1,7 +1,5 @@
 """``collect``: the answers of nameservers and brokers as dumps."""
 
-from __future__ import annotations
-
 from ..arguments import Options, Parser, add_options
 from .servers import SERVERS, collect_from, duration
 

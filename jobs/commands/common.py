@@ -1,7 +1,5 @@
 """What several commands ask: the settings, where the reports are, a time of an option."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """The options of ``run``, ``ingest`` and ``audit``: input, window, and who does the work."""
 
-from __future__ import annotations
-
 import re
 
 from ..arguments import SETTINGS, Options, Parser, UsageError, add_options

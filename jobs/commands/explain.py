@@ -1,7 +1,5 @@
 """``explain``: who takes which queue of a topic, and why."""
 
-from __future__ import annotations
-
 from ..arguments import Options, Parser
 from .question import add_question, moments_of, say_when
 

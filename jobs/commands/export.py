@@ -1,7 +1,5 @@
 """``export``: published reports as tables of a lake."""
 
-from __future__ import annotations
-
 from ..arguments import DATE, REPORTS, SETTINGS, Options, Parser, add_options
 
 EXAMPLE = "export --reports out/reports --delta lake/audit"

@@ -1,7 +1,5 @@
 """``ingest``: dumps become snapshot tables."""
 
-from __future__ import annotations
-
 from ..arguments import Parser, add_options
 from .engines import DUMPS, add_engine, run_batch
 

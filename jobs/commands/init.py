@@ -1,7 +1,5 @@
 """``init``: the settings of a new place, and what audits it each night."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """``prune``: what is too old, or left over, is removed."""
 
-from __future__ import annotations
-
 import re
 
 from ..arguments import SETTINGS, Options, Parser, UsageError, add_options

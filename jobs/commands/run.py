@@ -1,7 +1,5 @@
 """``run``: dumps are ingested and audited, and the reports published."""
 
-from __future__ import annotations
-
 from ..arguments import FAIL_ON, Parser, add_options
 from .engines import DUMPS, WINDOW, add_engine, run_batch
 

@@ -1,7 +1,5 @@
 """Which servers ``collect`` and ``live`` ask, how, and of what."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..arguments import Options, UsageError

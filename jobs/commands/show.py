@@ -1,7 +1,5 @@
 """``show``: a published table, for a person or a program."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

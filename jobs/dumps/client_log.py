@@ -14,8 +14,6 @@ Source: apache/rocketmq ``RebalanceImpl`` (4.2 to 5.x), ``MessageQueue.toString`
 ``MessageQueueAssignment.toString``.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 

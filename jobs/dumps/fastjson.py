@@ -13,8 +13,6 @@ Source: alibaba/fastjson 1.x, ``MapSerializer`` (keys), ``JSONSerializer.writeRe
 ``SerialContext`` (references), ``JSONLexerBase.scanString`` (escapes).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

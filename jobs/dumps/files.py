@@ -1,7 +1,5 @@
 """paths -> files -> slices: what the operator named, as the files that are read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import suppress

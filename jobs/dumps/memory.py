@@ -3,8 +3,6 @@
 Most polls bring what the poll before brought: within a slice equal bodies give the same object.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 Key = TypeVar("Key")

@@ -5,8 +5,6 @@ there is taken as it is, whatever its name looks like: a shell may have made it 
 is a glob of Hadoop's: ``*``, ``?``, ``[a-c]``, ``[^a]``, ``{a,b}`` and ``\*``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

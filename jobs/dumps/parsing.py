@@ -11,8 +11,6 @@ of them refuses is tried by the other, so that all ways give the same value, or 
 integer beyond 64 bits is a float, as of orjson.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

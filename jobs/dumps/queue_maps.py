@@ -7,8 +7,6 @@ Source: alibaba/fastjson 1.x ``MapSerializer``; apache/rocketmq ``MessageQueue.t
 apache/rocketmq-dashboard ``TopicConsumerInfo``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache

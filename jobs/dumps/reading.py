@@ -8,8 +8,6 @@ reason. Nothing is lost in between: lines read and lines quarantined add up to a
 the first ``bounds.quarantined_lines`` are kept, and one row counts the others.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -69,7 +67,7 @@ class Counts:
     ahead: dict[Log, Instant] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, parts: Iterable[Counts]) -> Counts:
+    def of(cls, parts: "Iterable[Counts]") -> "Counts":
         """Those of all slices."""
         whole = cls()
         for part in parts:

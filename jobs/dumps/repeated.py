@@ -4,8 +4,6 @@ So it is with most lines of a day. What is equal to a line that was read needs n
 digits between the same two quotes it has the same structure.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from .parsing import parse_json

@@ -5,8 +5,6 @@ A statement is what a witness (a broker, a nameserver, a client) reported of a s
 texts, numbers and None, and travels from the task that reads a line to that of its group.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 HEARTBEAT = "heartbeat"

@@ -5,8 +5,6 @@ sent. The envelope is JSON. Of its fields those that the kind must have are chec
 missing, and count as missing where they are not what they should be.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -160,7 +158,7 @@ class _Meaning(NamedTuple):
     #: By subject.
     contents: tuple[tuple[str, Content], ...]
 
-    def at(self, times: _Times, order: int) -> list[Statement]:
+    def at(self, times: "_Times", order: int) -> list[Statement]:
         """The statements of the line."""
         return [
             Statement(self.kind, self.cluster, subject, *times, order, self.source, content)

@@ -7,8 +7,6 @@ client logs are compared among themselves, for logs are gathered at another time
 The clock of this machine plays no part: the same dumps give the same tables on every day.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -44,7 +42,7 @@ class PlausibleTimes:
     logs: Days | None
 
     @classmethod
-    def of(cls, counts: Mapping[tuple[bool, int], int], bounds: Bounds) -> PlausibleTimes:
+    def of(cls, counts: Mapping[tuple[bool, int], int], bounds: Bounds) -> "PlausibleTimes":
         """From the number of statements by whether they are log lines, and by day."""
         return cls(*[_days(_only(counts, is_log), bounds.dump_days) for is_log in (False, True)])
 

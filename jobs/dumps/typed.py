@@ -7,8 +7,6 @@ print names of digits as numbers. Other fields may hold what they like.
 Source: apache/rocketmq ``remoting.protocol`` 5.3.3, named at each function.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """files -> lines, in bounded memory: plain files and archives, sound or not."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """contents -> whether they are within the bounds: what a line asks for is counted, not made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

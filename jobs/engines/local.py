@@ -1,7 +1,5 @@
 """The engine without Spark: this process, or several of them on this machine."""
 
-from __future__ import annotations
-
 import multiprocessing
 import pickle
 from collections import defaultdict, deque
@@ -44,15 +42,15 @@ class Spool:
     shards: Mapping[int, list[Piece]]
     folder: Path | None
     kinds: frozenset[str] | None = None
-    others: tuple[Spool, ...] = ()
+    others: "tuple[Spool, ...]" = ()
 
-    def only(self, *kinds: str) -> Spool:
+    def only(self, *kinds: str) -> "Spool":
         """Those of some kinds."""
         wanted = frozenset(kinds) if self.kinds is None else self.kinds.intersection(kinds)
         others = tuple(other.only(*kinds) for other in self.others)
         return Spool(self.shards, self.folder, wanted, others)
 
-    def and_also(self, others: Spool) -> Spool:
+    def and_also(self, others: "Spool") -> "Spool":
         """These and others."""
         return Spool(self.shards, self.folder, self.kinds, (*self.others, others))
 

@@ -8,8 +8,6 @@ in ranges, a larger table by its row groups, a larger archive as a stream: PyArr
 it is read. One that it cannot open is refused in one sentence before anything runs.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections import defaultdict
@@ -78,11 +76,11 @@ class Frame:
 
     rows: DataFrame
 
-    def only(self, *kinds: str) -> Frame:
+    def only(self, *kinds: str) -> "Frame":
         """Those of some kinds."""
         return Frame(self.rows.where(F.col("kind").isin(*kinds)))
 
-    def and_also(self, others: Frame) -> Frame:
+    def and_also(self, others: "Frame") -> "Frame":
         """These and others."""
         return Frame(self.rows.unionAll(others.rows))
 

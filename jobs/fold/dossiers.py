@@ -1,7 +1,5 @@
 """Runs -> dossiers: all that was reported about each group and the topics that it consumes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise, starmap, zip_longest

@@ -6,8 +6,6 @@ that subscribe. What has to be known of all slices for that is small, and the dr
 (``Facts``). Any cutting of the input gives the same dossiers.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +97,7 @@ class Facts:
     unaddressed: set[Group] = field(default_factory=set)
 
     @classmethod
-    def of(cls, parts: Iterable[Facts]) -> Facts:
+    def of(cls, parts: "Iterable[Facts]") -> "Facts":
         """Those of all slices."""
         whole = cls()
         for part in parts:

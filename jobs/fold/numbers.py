@@ -4,8 +4,6 @@ Values become numbers as they are read, equal ones the same in all batches; rows
 their numbers. NumPy and PyArrow do both for a hundred thousand rows at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 

@@ -7,8 +7,6 @@ order; a sum that is new becomes a content, and gets the id that ingest would gi
 lacks of a run or of a statement is in other slices: see ``runs``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ input was cut: a run whose times lie in two slices (``merge_runs``), a statement
 (``reunite``). Times and records are sets, so that a file that comes twice changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain

@@ -1,7 +1,5 @@
 """A slice of a snapshot table -> pieces: what travels to where the slice is read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ A process that died without a word stays in the brokers' lists until they drop i
 nobody's. Where no heartbeats are collected, its running infos show it: they came, and come no more.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """dossier -> what happened to the brokers: masters that were away, addresses that changed."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise

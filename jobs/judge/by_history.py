@@ -1,8 +1,6 @@
 """What the window shows of brokers and offsets over time: remedies that fit it, and offsets that
 went back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """All about one group that the rules of time read, each made when it is first asked for."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

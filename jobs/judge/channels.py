@@ -8,8 +8,6 @@ are listed side by side for longer are two processes, whatever else of the group
 one that disappears in time was left behind by the process that has the new one.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

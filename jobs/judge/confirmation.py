@@ -1,7 +1,5 @@
 """episodes and holdings -> confirmation: whether what the processes held shows the finding."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -6,8 +6,6 @@ it holds what it had before. A log shows more: what the client itself computed, 
 which lengths. A result that no view gives comes from lists that no broker has, or not at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """timeline -> episodes: when, and for how much of the time, a fault was there."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The core's verdict on a situation, as the rules of time read it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple

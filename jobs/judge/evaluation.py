@@ -5,8 +5,6 @@ the lists that they name, each once. The states are made there. On Spark a panda
 any core; in one process the same function is called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

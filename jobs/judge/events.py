@@ -8,8 +8,6 @@ together, in any order and in as many steps as there are, to one row for each ev
 An event is no finding: it has no severity, and what it costs is in the findings.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

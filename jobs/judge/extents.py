@@ -10,8 +10,6 @@ which makes short gaps and long ones by turns. So the usual gap is the upper qua
 by turns it is the long one, and of ten gaps one or two that are twice as long do not count.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ All of it is frozen: a rule that knows better makes another one with ``replace``
 it once, at the end (``rows``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
@@ -156,7 +154,7 @@ class Found:
         faults: Iterable[Fault] = (),
         queues: Iterable[QueueFinding] = (),
         stalls: Iterable[Stall] = (),
-    ) -> Found:
+    ) -> "Found":
         """The same with more."""
         return replace(
             self,

@@ -9,8 +9,6 @@ that is replaced as well. So the longest row of lives that follow one another di
 where the number of those that came does not.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise

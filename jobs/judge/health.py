@@ -5,8 +5,6 @@ Brokers that are asked a minute apart are compared as they were a minute apart. 
 between is followed (see ``membership``), but nothing shorter than a round can be seen.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal

@@ -5,8 +5,6 @@ Lists and routes show what a client should have; its running info shows what it 
 processes of the group answered, and no change explains what they hold, the second decides.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 

@@ -4,8 +4,6 @@ A table of contents: ``RULES`` has every rule of time, in the order in which one
 another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 

@@ -5,8 +5,6 @@ shows what its client computed for one topic (``RebalanceImpl.rebalanceByTopic``
 when the result changes, and only then, so that it is in force until the next one.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -223,7 +221,7 @@ class _Segment(NamedTuple):
         yield from pairwise(sorted(places))
 
     def holding(
-        self, process: Process, report: Report, since: Instant, until: Instant, **others: Any
+        self, process: Process, report: "Report", since: Instant, until: Instant, **others: Any
     ) -> Holding:
         """What the process had from one time to another, as it reported it."""
         topic, run = self.phase.topic, report.run

@@ -1,7 +1,5 @@
 """findings, against the known issues -> the reasons of those that match one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..masking import Masking

@@ -8,8 +8,6 @@ The retry topic does not count: it has one queue a broker, which the first clien
 messages. It does not show who has much to do.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -13,8 +13,6 @@ have got a list without itself. On a real cluster, in 22 of 26 rounds nobody had
 the broker that one client could not reach: by the odds of the draws it is two of three.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -199,7 +197,7 @@ class _Disagreements:
                         found[each.broker][each.polls[number]].append(client_id)
         return found
 
-    def _lacks(self, one: _Answered, number: int) -> tuple[Mapping[str, int], set[str]]:
+    def _lacks(self, one: "_Answered", number: int) -> tuple[Mapping[str, int], set[str]]:
         """The clients that a broker lacks at a poll while another one lists them, and how many
         copies of each; and those that the other one lists for sure, before it and after it.
         """
@@ -254,7 +252,7 @@ class _Disagreements:
 
     def _meanwhile(
         self,
-        one: _Answered,
+        one: "_Answered",
         number: int,
         polls: Mapping[Broker, int],
         end: Instant,
@@ -286,7 +284,7 @@ class _Disagreements:
         return Patch(one.broker, tuple(changed), latest) if changed else None
 
     def _is_seen(
-        self, one: _Answered, client_id: str, copies: int, since: Instant, until: Instant
+        self, one: "_Answered", client_id: str, copies: int, since: Instant, until: Instant
     ) -> bool:
         """Whether another broker lists the client so often at its last poll in this time."""
         for other in self.answers:
@@ -298,7 +296,7 @@ class _Disagreements:
                 return True
         return False
 
-    def _disagrees(self, one: _Answered, client_id: str, copies: int, at: Instant) -> bool:
+    def _disagrees(self, one: "_Answered", client_id: str, copies: int, at: Instant) -> bool:
         """Whether another broker surely lists the client another number of times then."""
         for other in self.answers:
             if other is not one:

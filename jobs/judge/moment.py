@@ -4,8 +4,6 @@ What ``explain`` and ``what-if`` answer from: the same situation, the same evalu
 history as the published tables have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter

@@ -6,8 +6,6 @@ consume (``SubscriptionGroupConfig.consumeEnable`` false: each broker refuses ev
 NO_PERMISSION, ``PullMessageProcessor`` 4.9.4), suspended, or hang, as on a database that is gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ change of the route) the clients still hold what they had before. What is found 
 change, and no fault of it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ one: its slot is nobody's. Once that passes by itself. Where it comes again and 
 there is always an old connection, and always a slot without an owner.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """route changes -> faults: the readable queues changed, or left the route with messages unread."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple

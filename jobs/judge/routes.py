@@ -3,8 +3,6 @@
 A nameserver's route holds until the same nameserver gives another one.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """what was found -> the rows of every report table of a group: the one place that makes them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import chain
 

@@ -4,8 +4,6 @@ A secret in a list of members can be read by whoever may list them, and is in th
 and clients. That does not pass when the client leaves: the fault lasts, however short it was seen.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

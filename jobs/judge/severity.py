@@ -4,8 +4,6 @@ INFO: it passed by itself. WARNING: it lasts. CRITICAL: it lasts, and messages a
 in their order. Page, gate, alerts and summary read the column.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ does not answer it again and again, while others do, may hang, or be another pro
 says; what it holds, nobody knows.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 

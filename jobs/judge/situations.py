@@ -5,8 +5,6 @@ they differ (``membership``), how many processes use an id (``channels``), and t
 nameserver gave last, at most ``route_max_age_seconds`` before.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -131,7 +129,7 @@ class _GroupInTime:
     channels: Mapping[str, Sequence[Channel]]
 
     @classmethod
-    def of(cls, dossier: Dossier, heartbeat_expiry_seconds: int) -> _GroupInTime:
+    def of(cls, dossier: Dossier, heartbeat_expiry_seconds: int) -> "_GroupInTime":
         answers = broker_answers(dossier.polls)
         snapshots = snapshots_of(answers)
         polls = {each.witness: in_force(each, snapshots) for each in answers}

@@ -8,8 +8,6 @@ The offsets of a topic are a matrix: a row for each queue, a column for each pol
 A client none of whose queues moves while those of others do is a frozen process.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,7 +70,7 @@ class Polls:
     step: Longs
 
     @classmethod
-    def of(cls, offsets: Sequence[QueueOffsets]) -> Polls:
+    def of(cls, offsets: Sequence[QueueOffsets]) -> "Polls":
         """The polls of these queues, but for those that come too soon after another one."""
         offsets = [_apart(each) for each in offsets]
         # Nearly always all queues of a topic are asked at the same times.

@@ -6,8 +6,6 @@ PERSISTING are with the findings; what is RESOLVED, or was not audited this time
 a late night leaves the chain whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Lists have the topics of a group. A group that has had no member all through the
 and where its offsets are not collected either, only the run before has what it should consume.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 

@@ -4,8 +4,6 @@ It travels to Spark's workers, which have nothing but the standard library, NumP
 PyArrow.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Where the members' strategy was not found, no owners are computed. Such a phase 
 all the same: what the members hold is judged in it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

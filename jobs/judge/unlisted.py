@@ -4,8 +4,6 @@ Lists and routes may show no owner while somebody reads the queue: heartbeats do
 the client goes on with what it had, or the members are behind a proxy. The offsets decide.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """stalls, running infos -> why a queue does not move: what its process reports, in all topics."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 

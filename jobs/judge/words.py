@@ -1,7 +1,5 @@
 """Moments, queues and clients in words, as an operator reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 

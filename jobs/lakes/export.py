@@ -6,8 +6,6 @@ are replaced. What another one commits in between is a conflict, and the pointer
 the end all tables must be of the run that counts then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

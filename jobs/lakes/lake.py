@@ -1,7 +1,5 @@
 """What a lake is for the export: tables that can be opened, and changed in one commit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

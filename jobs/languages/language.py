@@ -1,7 +1,5 @@
 """A text in the language of whoever reads it."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The texts in a row of a report table, ready for another language."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

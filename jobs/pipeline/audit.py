@@ -3,8 +3,6 @@
 On every engine the same steps, each of which is plain Python over bytes and columns.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Which engine runs a job, and how it is started: Spark, or processes of this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

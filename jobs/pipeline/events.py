@@ -1,7 +1,5 @@
 """Sightings of events, by shard -> the table ``events``, where all shards are known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """``explain`` and ``what_if``: the answers about moments that were found, as texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

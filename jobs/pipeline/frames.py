@@ -4,8 +4,6 @@ Nothing here starts or stops a session. Nested lists that go from rows straight 
 minutes: Spark writes what the audit reads as Parquet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import date
 from inspect import signature

@@ -1,7 +1,5 @@
 """A shard of groups: pieces of runs -> dossiers -> situations -> report tables."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The ingest job: dumps in, snapshot tables and quarantine out, nothing lost between them."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

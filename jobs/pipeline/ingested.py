@@ -1,7 +1,5 @@
 """What came in: the counts of an ingest job, as the summary of its manifest has them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -5,8 +5,6 @@ Ingest writes an id with each poll (``list_id``, ``route_id``), and each distinc
 ``heartbeats`` and ``topic_routes`` stay the public contract: a lake that has them needs no ingest.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ One group is folded and judged in this process, by the functions that a night is
 by.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What a run would do, from paths, sizes and footers alone: nothing is written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any

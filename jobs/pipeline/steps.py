@@ -1,7 +1,5 @@
 """The steps of a job, by command, as its progress counts them."""
 
-from __future__ import annotations
-
 _INGEST = ("records", "snapshot tables", "check of the tables")
 _AUDIT = ("groups", "findings", "report tables", "check of the reports")
 

@@ -1,7 +1,5 @@
 """settings, known issues -> the terms of the judgement."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The addresses at which brokers were asked last: for the commands that the page names."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from ..masking import Masking

@@ -1,7 +1,5 @@
 """The tables that a run has written -> the numbers of its summary."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any

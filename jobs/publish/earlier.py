@@ -1,7 +1,5 @@
 """The run before -> its open findings, by group."""
 
-from __future__ import annotations
-
 import logging
 from collections import defaultdict
 from typing import Any

@@ -3,8 +3,6 @@
 It lies in the summary, so that whoever draws thirty nights reads thirty summaries and no table.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Tables of a run -> a published run: files, summary, and the pointer that readers follow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date
 from itertools import chain
@@ -46,7 +44,7 @@ class Place:
     known_issues: tuple[KnownIssue, ...]
 
     @classmethod
-    def of(cls, task: Task, seen: Seen) -> Place:
+    def of(cls, task: Task, seen: Seen) -> "Place":
         """The date is the window's last one, else that of the last snapshot: the same input gives
         the same place.
 

@@ -1,7 +1,5 @@
 """One run of the audit: what it is made of, what it read, and what it found."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,7 +46,7 @@ class Seen:
     rounds: Mapping[str, Collection[Instant]]
 
     @classmethod
-    def of(cls, snapshots: Location, rounds: Mapping[str, Collection[Instant]]) -> Seen:
+    def of(cls, snapshots: Location, rounds: Mapping[str, Collection[Instant]]) -> "Seen":
         """From the snapshots by cluster; InputError where there are none."""
         times = set().union(*rounds.values())
         if not times:

@@ -3,8 +3,6 @@
 The driver writes them, from the pieces as they come: no worker needs a way to the reports.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 

@@ -4,8 +4,6 @@ The unit is a night across and a topic up: the bars become as wide as the page, 
 not among them, keep their size. Colour is never alone: the table of nights has every number.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ One path holds all cells of one owner, so that a picture of a day stays small. C
 alone: owners have numbers, orphans a lattice and a cross, duplicates stripes.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The page itself holds them: in a mail, or on another machine, a link to a file leads nowhere.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -36,7 +34,7 @@ class FindingPages:
         self._language = language
 
     @classmethod
-    def of_this_installation(cls, language: Language = ENGLISH) -> FindingPages:
+    def of_this_installation(cls, language: Language = ENGLISH) -> "FindingPages":
         """The pages of the checkout, or those that were installed with the package.
 
         A page that the language lacks is English.

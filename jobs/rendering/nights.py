@@ -3,8 +3,6 @@
 A night that was not audited is shown as missing, never as one without findings.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -83,7 +81,7 @@ class Nights:
         return f"dt={night}.html"
 
     @classmethod
-    def around(cls, night: str, nights: Sequence[str]) -> Nights:
+    def around(cls, night: str, nights: Sequence[str]) -> "Nights":
         """Those next to it; the nights are in order.
 
         >>> Nights.around("2026-11-20", ["2026-11-17", "2026-11-20"])
@@ -204,7 +202,7 @@ class History:
         levels = (night.level_of(cluster, consumer_group) for night in self.nights)
         return Strip(cluster, consumer_group, tuple(levels))
 
-    def up_to(self, last: str, most: int) -> History:
+    def up_to(self, last: str, most: int) -> "History":
         """The ``most`` nights up to this one, of those that are here."""
         return history_of([night for night in self.nights if night.date <= last][-most:])
 

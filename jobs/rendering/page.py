@@ -8,8 +8,6 @@ Every value that a template prints is escaped, unless it is Markup: in HTML by J
 in Markdown by ``_markdown``, and in both control and direction characters are shown as escapes.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Callable

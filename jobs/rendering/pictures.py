@@ -3,8 +3,6 @@
 Values alone, without coordinates: times, queues, owners and marks.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import defaultdict

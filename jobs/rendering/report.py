@@ -5,8 +5,6 @@ the problems of a large fleet is put together in Arrow; rows are read for the to
 pictures. Problems are grouped by their main cause, for what repairs one group repairs the next.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,7 +75,7 @@ class Card:
     anchor: str
     problem: Problem
     pictures: Pictures | None = None
-    retry: Card | None = None
+    retry: "Card | None" = None
 
     @property
     def findings(self) -> list[Finding]:

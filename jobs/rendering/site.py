@@ -1,7 +1,5 @@
 """Many published runs -> one folder: a page for each night, linked, and the index of them all."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +31,7 @@ class NightPage:
     causes: Counter[Kind]
 
     @classmethod
-    def of(cls, report: Report) -> NightPage:
+    def of(cls, report: Report) -> "NightPage":
         """That of a page that was written."""
         causes = Counter(problem.main_kind for problem in report.counted)
         return cls(report.anchors_of_groups, causes)

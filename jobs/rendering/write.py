@@ -1,7 +1,5 @@
 """One published run -> one file: reads the tables, renders them, puts the file where it belongs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..choices import STANDARD_OUTPUT

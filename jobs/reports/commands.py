@@ -3,8 +3,6 @@
 Groups, topics and client ids are chosen by strangers: each becomes one word of a shell.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

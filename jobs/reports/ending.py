@@ -1,7 +1,5 @@
 """The last lines of a run: what is worst, whom it is about, since when, and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rebalance_core.english import count, list_of

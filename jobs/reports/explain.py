@@ -3,8 +3,6 @@
 ``templates/explain.txt`` has how it is laid out; here is what it says.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial

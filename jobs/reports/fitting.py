@@ -3,8 +3,6 @@
 Cells are ``visible`` before: nothing in them moves the cursor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.box import Box

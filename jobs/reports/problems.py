@@ -6,8 +6,6 @@ anything of a run (the page, the ticket, the message) says it by these problems,
 that no two can disagree.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -92,7 +90,7 @@ class Finding:
         """Its rows: the finding id, and the queue where it is of one."""
         return list(zip_longest(self.ids, self.queues))
 
-    def without(self, ids: Iterable[str]) -> Finding | None:
+    def without(self, ids: Iterable[str]) -> "Finding | None":
         """What is left of it without the rows of some finding ids; None where nothing is."""
         others = [(each, queue) for each, queue in self.rows if each not in ids]
         queues = tuple(queue for _, queue in others if queue is not None)

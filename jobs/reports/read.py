@@ -1,7 +1,5 @@
 """Published reports for whoever goes on with them: of each date the run that counts."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable
 from typing import Any

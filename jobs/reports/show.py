@@ -1,7 +1,5 @@
 """Published tables in a terminal, read by PyArrow: no Spark, so within a second."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TextIO

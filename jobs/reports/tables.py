@@ -1,7 +1,5 @@
 """The tables of a published run, a few columns and topics of them at a time."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol

@@ -5,8 +5,6 @@ strangers chose, so each value is shown by ``visible`` as it leaves here, in the
 reader. ``t`` in a template makes a ``Text``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache

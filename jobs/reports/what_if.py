@@ -3,8 +3,6 @@
 ``templates/what_if.txt`` and ``templates/what_if_of_group.txt`` have how it is laid out.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """What codes of the tables are called within a sentence."""
 
-from __future__ import annotations
-
 from rebalance_core.english import list_of
 from rebalance_core.texts import Text, fill
 

@@ -5,8 +5,6 @@ twice would turn every member into two. Of each witness, subject and round the p
 counts.
 """
 
-from __future__ import annotations
-
 import re
 
 from ..dumps.statement import Source

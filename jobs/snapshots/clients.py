@@ -1,8 +1,6 @@
 """Who consumes how: what clients report of themselves, in running infos and in their logs, and how
 brokers let a group consume: rows of ``client_states``."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache

@@ -7,8 +7,6 @@ polls and lacks it in others, again and again, some members subscribe to the top
 The table does not show who; how often it has the topic shows how many.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

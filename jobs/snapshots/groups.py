@@ -5,8 +5,6 @@ depends on what: members are what heartbeats, running infos and log lines report
 of them, for what a client reports first counts for the time before, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 

@@ -1,7 +1,5 @@
 """What holds at a moment, of what was learned at other moments."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from typing import Generic, TypeVar
 

@@ -4,8 +4,6 @@ Most polls find the same members as the poll before, with the same true of each.
 once for as long as that lasts, and its rows are then numbers of members that are kept once.
 """
 
-from __future__ import annotations
-
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence

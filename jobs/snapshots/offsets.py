@@ -1,7 +1,5 @@
 """How far a group has consumed each queue: rows of ``queue_offsets``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import repeat
 from typing import Any

@@ -1,7 +1,5 @@
 """The statements of a shard -> its rows of the snapshot tables: what travels to where they are."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

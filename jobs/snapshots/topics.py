@@ -1,7 +1,5 @@
 """Statements about one topic -> rows of ``topic_routes``, ``route_polls``, ``route_contents``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

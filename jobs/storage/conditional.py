@@ -1,7 +1,5 @@
 """S3's conditional write, which PyArrow does not have: an object is created, or it is there."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit

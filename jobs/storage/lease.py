@@ -9,8 +9,6 @@ that of a dead run. A claim that nobody renews lapses. The times that the file s
 the two claims show whether it did: no clock of this machine is compared with one of another.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -12,8 +12,6 @@ place. A run that dies leaves the run before as it was, and the next one clears 
 pointer that cannot be read is as good as the last whole manifest.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

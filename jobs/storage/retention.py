@@ -8,8 +8,6 @@ Days are counted back from the last published date, not from today: no report di
 the audits stopped, or because a clock is wrong. The last published date is never removed.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator

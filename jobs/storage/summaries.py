@@ -1,7 +1,5 @@
 """What readers take from a run's summary, and whether it has that: anybody may write a pointer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any

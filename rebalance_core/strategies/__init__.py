@@ -5,8 +5,6 @@ its strategy which queues it takes. Nothing else decides who consumes what. What
 older clients compute under the same names are separate strategies (``Sdk``).
 """
 
-from __future__ import annotations
-
 from rebalance_core.strategies.base import (
     AllocationStrategy,
     copy_id,

@@ -1,7 +1,5 @@
 """AVG: equal blocks of consecutive queues; AVG_BY_CIRCLE: the clients take turns."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rebalance_core.strategies.base import (

@@ -4,8 +4,6 @@ A strategy implements ``_positions`` alone, for all clients at once; ``allocate`
 ``allocate_all`` and ``claims`` are all read from it, so there is one arithmetic.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """CONFIG: every client takes the list that it was configured with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Self
 

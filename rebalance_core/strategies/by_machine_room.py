@@ -1,7 +1,5 @@
 """MACHINE_ROOM: only the queues of the configured rooms, in blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from copy import copy

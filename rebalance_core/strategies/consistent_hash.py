@@ -1,7 +1,5 @@
 """CONSISTENT_HASH: clients and queues on a ring of MD5 hashes."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """From a name and parameters, as settings hold them, to a strategy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

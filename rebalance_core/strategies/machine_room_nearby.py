@@ -1,7 +1,5 @@
 """MACHINE_ROOM_NEARBY: another strategy, applied room by room."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,7 +33,7 @@ class RoomPattern:
     room: str | None = None
 
     @classmethod
-    def from_params(cls, name: str, where: str, entry: Any) -> RoomPattern:
+    def from_params(cls, name: str, where: str, entry: Any) -> "RoomPattern":
         """A pattern as settings have it; ``name`` is that of the strategy."""
         if not isinstance(entry, Mapping) or not {"pattern"} <= set(entry) <= {"pattern", "room"}:
             raise wrong(name, where, 'a table with the keys "pattern" and "room"', entry)
@@ -79,7 +77,7 @@ class Rooms:
     patterns: Sequence[RoomPattern] = ()
 
     @classmethod
-    def from_params(cls, name: str, params: Params, key: str) -> Rooms:
+    def from_params(cls, name: str, params: Params, key: str) -> "Rooms":
         """The rooms as settings have them under a key: ``broker_room`` or ``client_room``."""
         by_name, patterns = params.get(key), params.get(f"{key}_patterns")
         if not isinstance(by_name, Mapping | None):

@@ -1,7 +1,5 @@
 """What the parameters of a strategy must be, as settings hold them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 

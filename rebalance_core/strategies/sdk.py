@@ -1,7 +1,5 @@
 """Which SDK a client is built on: the same strategy name means different arithmetic in others."""
 
-from __future__ import annotations
-
 from enum import Enum
 from functools import lru_cache
 

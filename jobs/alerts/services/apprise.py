@@ -8,8 +8,6 @@ Its plugins for DingTalk, Feishu and WeCom (2.2) take every 200 for a success, a
 error code: such a URL is refused, for the services of ours read the code.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Sequence

@@ -8,8 +8,6 @@ of the time in milliseconds and the secret, and goes into the URL.
 The message is ``text``: its Markdown has no escape, so that names could be links.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -9,8 +9,6 @@ The message is a ``post``, whose text elements are shown as they are: a mention 
 an element of its kind. In a ``text`` message ``<at user_id="all">`` calls everybody.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

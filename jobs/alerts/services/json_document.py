@@ -4,8 +4,6 @@ All values are exact. ``text`` is the message as a chat shows it: what a strange
 ``` marks, where neither Slack's markup nor Markdown counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any

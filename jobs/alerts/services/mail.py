@@ -5,8 +5,6 @@ two ways to encrypt: STARTTLS on port 587, TLS from the first byte on port 465. 
 not offer what the settings ask for gets nothing.
 """
 
-from __future__ import annotations
-
 import smtplib
 import socket
 import ssl

@@ -10,8 +10,6 @@ topic is audited and nothing that lasts is left of it. Groups beyond the setting
 have one incident together (``OTHERS``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

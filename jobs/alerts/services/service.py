@@ -3,8 +3,6 @@
 The service says what was delivered, and not the HTTP status: some answer 200 with an error code.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ block are shown as they are: no link, mention or style but by an element of its 
 the names are in one, and not in ``mrkdwn``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any

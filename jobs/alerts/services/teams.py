@@ -8,8 +8,6 @@ https://learn.microsoft.com/adaptive-cards/authoring-cards/text-features: a ``Ri
 not read Markdown, so that names in it stay text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any

@@ -6,8 +6,6 @@ to 4,096, 20 messages a minute; the answer is 200 with ``errcode``, 0 where the 
 The message is ``text``: its Markdown has no escape, so that names could be links or mentions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
