@@ -9,44 +9,18 @@ from functools import lru_cache, reduce
 from operator import attrgetter, or_
 from typing import NamedTuple
 
+from rebalance_core import repairs
 from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED
 from rebalance_core.english import agreeing, count, joined, list_of, named_broker, queues_of
 from rebalance_core.findings import DUPLICATE, ORPHANED, Finding, offline_share
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import NOT_YET_KNOWN, StackedId, find_processes, silent_members
-from rebalance_core.repairs import (
-    BROKER_VIEW_DIVERGENCE,
-    CONFIG_GAP,
-    CONFIG_OVERLAP,
-    DUPLICATE_CLIENT_ID,
-    GHOST_MEMBER,
-    GROUP_NOT_ON_BROKER,
-    MANUAL_ASSIGNMENT,
-    MASTER_AWAY,
-    MIXED_MESSAGE_MODEL,
-    ROOM_NOT_SERVED,
-    ROUTE_DIVERGENCE,
-    STALE_CHANNEL,
-    STRATEGY_MISMATCH,
-    SUBSCRIPTION_MISMATCH,
-    Situation,
-    brokers_without_group,
-    is_stranger,
-    lists_of_topic,
-)
-from rebalance_core.state import (
-    BROADCASTING,
-    GROUP_TABLE,
-    SURE,
-    ClientList,
-    Member,
-    State,
-    TopicRoute,
-)
+from rebalance_core.repairs import Situation, is_stranger, lists_of_topic
+from rebalance_core.state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
 from rebalance_core.strategies import AllocationStrategy, Sdk, sdk_of
 from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
-from rebalance_core.texts import Text, Value, slots
-from rebalance_core.views import asked_brokers, readable_queues
+from rebalance_core.texts import Text, Value, for_slots
+from rebalance_core.views import asked_brokers
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC"
@@ -58,12 +32,11 @@ GROUP_OFFLINE_REMEDY = Text(
 
 
 class Description(NamedTuple):
-    """The fields of a ``Fault`` that describe it: those after its name, in their order."""
+    """What is said of a fault: fields of a ``Fault``, by their names."""
 
     evidence: str
     remedy: str
     client_ids: tuple[str, ...] = ()
-    client_addrs: tuple[str, ...] = ()
     broker_names: tuple[str, ...] = ()
 
 
@@ -131,69 +104,56 @@ def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
     return tuple(sorted({m.client_id for m in state.members if which(m)}))
 
 
-def routes_differ(state: State) -> bool:
-    """Whether the nameservers give other queues to read."""
-    return len({readable_queues(state.topic, route) for route in state.topic_routes}) > 1
-
-
-def message_models(state: State) -> int:
-    """How many message models the members have."""
-    return len({m.message_model for m in state.members})
-
-
-def _duplicate_id(
-    stacked: StackedId, addresses: Sequence[str], findings: Iterable[Finding]
+def _with_effect(
+    findings: list[Finding],
+    evidence: str | Iterable[str],
+    remedy: str,
+    client_ids: tuple[str, ...] = (),
+    broker_names: tuple[str, ...] = (),
 ) -> Description:
-    every = list(findings)
-    taken = {finding.queue for finding in every if finding.kind == DUPLICATE}
-    orphans = {finding.queue for finding in every if finding.kind == ORPHANED}
+    """A description whose evidence, in one sentence or more, ends with what the findings say."""
+    sentences = [evidence] if isinstance(evidence, str) else evidence
+    in_words = _sentences(*sentences, _effect(findings))
+    return Description(in_words, remedy, client_ids, broker_names)
+
+
+def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
+    taken = {finding.queue for finding in findings if finding.kind == DUPLICATE}
+    orphans = {finding.queue for finding in findings if finding.kind == ORPHANED}
     taking = "both take {queues}" if stacked.processes == 2 else "all take {queues}"
-    return Description(
-        evidence=_sentences(
-            Text(
-                "{client} is used by {number} processes, {addresses}",
-                client=stacked.client_id,
-                number=stacked.processes,
-                addresses=_and(addresses),
-            ),
-            Text(taking, queues=queue_ranges(taken)) if taken else "",
-            Text(
-                "the share of the later copies ({number}: {queues}) has no owner",
-                number=count(len(orphans), "queue"),
-                queues=queue_ranges(orphans),
-            )
-            if orphans
-            else "",
+    return _sentences(
+        Text(
+            "{client} is used by {number} processes, {addresses}",
+            client=stacked.client_id,
+            number=stacked.processes,
+            addresses=_and(addresses),
         ),
-        remedy=stacked.remedy,
-        client_ids=(stacked.client_id,),
-        client_addrs=stacked.client_addrs,
+        Text(taking, queues=queue_ranges(taken)) if taken else "",
+        Text(
+            "the share of the later copies ({number}: {queues}) has no owner",
+            number=count(len(orphans), "queue"),
+            queues=queue_ranges(orphans),
+        )
+        if orphans
+        else "",
     )
 
 
-def _stale_channel(
-    stacked: StackedId, addresses: Sequence[str], findings: Iterable[Finding]
-) -> Description:
+def _stale_channel(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
     channels = Text(
         "{client} is {copies} times in a broker's list ({addresses})",
         client=stacked.client_id,
         copies=stacked.copies,
         addresses=_and(addresses),
     )
+    if stacked.because == NOT_YET_KNOWN:
+        return _sentences(channels, stacked.because, _effect(findings))
     left_behind = Text(
         "{channels} and has {processes}: a channel that was not closed takes a slot",
         channels=channels,
         processes=count(stacked.processes, "process", "processes"),
     )
-    is_known = stacked.because != NOT_YET_KNOWN
-    return Description(
-        evidence=_sentences(
-            *((left_behind,) if is_known else (channels, stacked.because)), _effect(list(findings))
-        ),
-        remedy=stacked.remedy,
-        client_ids=(stacked.client_id,),
-        client_addrs=stacked.client_addrs,
-    )
+    return _sentences(left_behind, _effect(findings))
 
 
 def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
@@ -208,9 +168,10 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
             "{clients} no longer [answers|answer] requests for running infos and still "
             "[takes|take] a slot"
         )
-    return Description(
-        evidence=_sentences(_of_clients(ghosts, template), _effect(findings)),
-        remedy=Text(
+    return _with_effect(
+        findings,
+        _of_clients(ghosts, template),
+        Text(
             "see whether any process of {these_clients} is alive, and restart it; the broker drops "
             "a client about 130 s after its last heartbeat (one that is shut down properly leaves "
             "at once)",
@@ -228,11 +189,8 @@ def _strategies(situation: Situation, findings: list[Finding]) -> Description:
     who, others = _who_uses(users, "{clients} [uses|use] {strategy}", "strategy")
     if len(users) == 1:
         who = Text("{users} with different parameters", users=who)
-    return Description(
-        evidence=_sentences(who, _effect(findings)),
-        remedy=_one_strategy(situation.state, [strategy for _, strategy in in_use]),
-        client_ids=others,
-    )
+    remedy = _one_strategy(situation.state, [strategy for _, strategy in in_use])
+    return _with_effect(findings, who, remedy, client_ids=others)
 
 
 def _who_uses(
@@ -255,8 +213,7 @@ def _strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrate
 
 def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
     """What makes all members of the group compute the same, whatever SDK each is built on."""
-    members = [m for m in state.members if m.subscribed]
-    sdks = {sdk_of(member.language, member.version) for member in members}
+    sdks = {sdk_of(m.language, m.version) for m in state.members if m.subscribed}
     remedy = Text("give all members of the group the same strategy")
     if len(sdks) > 1 and Sdk.CPP in sdks:
         remedy = Text(
@@ -286,23 +243,22 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     topic = situation.state.topic
     strangers = _members(situation.state, is_stranger)
     percents = {m.subscribed_percent for m in situation.state.members if m.subscribed} - {SURE}
-    evidence, remedy, possibly = [], "", _AT_TIMES
+    evidence, remedies, possibly = [], [], _AT_TIMES
     if strangers:
         template = (
             "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
         )
         evidence.append(_of_clients(strangers, template, topic=topic))
     if percents:
-        evidence.append(
-            Text(
-                "the group's subscription table has {topic} in about {percent} % of the polls "
-                "and lacks it in the others: every heartbeat overwrites the table, so some members "
-                "subscribe to the topic and some do not; nothing that was collected shows which",
-                topic=topic,
-                percent=min(percents),
-            )
+        template = (
+            "the group's subscription table has {topic} in about {percent} % of the polls "
+            "and lacks it in the others: every heartbeat overwrites the table, so some members "
+            "subscribe to the topic and some do not; nothing that was collected shows which"
         )
-        remedy = Text("collect the running infos of the members, or heartbeats, to see which")
+        evidence.append(Text(template, topic=topic, percent=min(percents)))
+        remedies.append(
+            Text("collect the running infos of the members, or heartbeats, to see which")
+        )
         possibly = _PERHAPS
     effect = _effect(findings, possibly)
     if not situation.state.topic_routes:
@@ -311,53 +267,44 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
             "collected",
             topic=topic,
         )
-    return Description(
-        evidence=_sentences(*evidence, effect),
-        remedy=_sentences(
-            remedy,
-            Text(
-                "let all members of the group subscribe to the same topics, or put those that do "
-                "not into a separate group"
-            ),
-        ),
-        client_ids=strangers,
+    separate = Text(
+        "let all members of the group subscribe to the same topics, or put those that do not into "
+        "a separate group"
     )
+    return Description(_sentences(*evidence, effect), joined([*remedies, separate]), strangers)
 
 
 def _of_members(
-    ids_of: Callable[[State], tuple[str, ...]], template: str, what_to_do: str
+    which: Callable[[Member], bool], template: str, what_to_do: str
 ) -> Callable[[Situation, list[Finding]], Description]:
     """Describes what some members are or do; ``{topic}`` and ``{group}`` are those of the state."""
 
     def describe(situation: Situation, findings: list[Finding]) -> Description:
         state = situation.state
-        client_ids = ids_of(state)
-        of_state = {"topic": state.topic, "group": state.consumer_group}
-
-        def named_in(text: str) -> dict[str, str]:
-            return {name: value for name, value in of_state.items() if name in slots(text)}
-
-        evidence = _of_clients(client_ids, template, **named_in(template))
-        remedy = Text(what_to_do, **named_in(what_to_do))
-        return Description(_sentences(evidence, _effect(findings)), remedy, client_ids)
+        client_ids = _members(state, which)
+        clients = _and(client_ids)
+        values = {"clients": clients, "topic": state.topic, "group": state.consumer_group}
+        evidence = agreeing(len(client_ids), template, **for_slots(template, values))
+        remedy = Text(what_to_do, **for_slots(what_to_do, values))
+        return _with_effect(findings, evidence, remedy, client_ids)
 
     return describe
 
 
 def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
-    most = reduce(or_, map(_times_listed, lists_of_topic(situation.state)), Counter[str]())
+    most = reduce(or_, (entry.copies for entry in lists_of_topic(situation.state)), Counter[str]())
     asked = asked_brokers(situation.state)
     listed = {
-        entry.broker: _times_listed(entry)
+        entry.broker: entry.copies
         for entry in sorted(situation.state.client_lists, key=attrgetter("broker"))
         if entry.broker in asked
     }
-    fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
     short = {
         broker: missing
         for broker, times in listed.items()
         if (missing := sorted(most.keys() - times.keys()))
     }
+    fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
     differences = joined(
         Text(
             "the list of {broker} lacks {clients}, which other brokers list",
@@ -366,31 +313,25 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
         )
         for of, missing in short.items()
     )
-    return Description(
-        evidence=_sentences(
+    return _with_effect(
+        findings,
+        [
             differences or Text("the brokers list an id a different number of times"),
             *_cut_off(situation.state),
             Text(
                 "a client asks a random broker at every rebalance, so the shares change from one "
                 "to the next"
             ),
-            _effect(findings),
-        ),
-        remedy=Text(
+        ],
+        Text(
             "see whether {these_brokers} can be reached from {these_clients} (network, firewall, "
             "name server addresses); while a client starts or leaves this passes by itself",
             these_brokers=_and(named_broker(*of) for of in fewer),
-            these_clients=_and(sorted({each for less in fewer.values() for each in less})),
+            these_clients=_and(sorted(set[str]().union(*fewer.values()))),
         ),
-        client_ids=tuple(
-            sorted({client_id for missing in short.values() for client_id in missing})
-        ),
+        client_ids=tuple(sorted(set[str]().union(*short.values()))),
         broker_names=tuple(dict.fromkeys(name for name, _ in short)),
     )
-
-
-def _times_listed(entry: ClientList) -> Counter[str]:
-    return Counter(member.client_id for member in entry.members)
 
 
 def _cut_off(state: State) -> Iterator[Text]:
@@ -413,8 +354,7 @@ def _cut_off(state: State) -> Iterator[Text]:
         )
     by_table = {
         client_id
-        for client_ids in cut_off.values()
-        for client_id in client_ids
+        for client_id in set[str]().union(*cut_off.values())
         if subscribed[client_id].subscription_source == GROUP_TABLE
     }
     if by_table:
@@ -427,22 +367,21 @@ def _cut_off(state: State) -> Iterator[Text]:
 
 
 def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Description:
-    without = brokers_without_group(situation.state)
-    return Description(
-        evidence=_sentences(
-            agreeing(
-                len(without),
-                "{brokers} [answers|answer] that the group has no member there, while other "
-                "brokers list members: the group is missing on the broker, or no client reaches it",
-                brokers=_and(named_broker(*of) for of in without),
-            ),
-            _effect(findings),
+    without = repairs.brokers_without_group(situation.state)
+    brokers = _and(named_broker(*of) for of in without)
+    return _with_effect(
+        findings,
+        agreeing(
+            len(without),
+            "{brokers} [answers|answer] that the group has no member there, while other "
+            "brokers list members: the group is missing on the broker, or no client reaches it",
+            brokers=brokers,
         ),
-        remedy=Text(
+        Text(
             "see whether the group is on {these_brokers}: with autoCreateSubscriptionGroup=false "
             "it has to be created there (mqadmin updateSubGroup -b BROKER_ADDRESS -g "
             "{this_group}); if it is, see whether the clients get through",
-            these_brokers=_and(named_broker(*of) for of in without),
+            these_brokers=brokers,
             this_group=situation.state.consumer_group,
         ),
         broker_names=tuple(dict.fromkeys(name for name, _ in without)),
@@ -451,16 +390,11 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
 
 def _routes(situation: Situation, findings: list[Finding]) -> Description:
     state = situation.state
-    return Description(
-        evidence=_sentences(
-            Text(
-                "the nameservers differ on {topic}: {routes}",
-                topic=state.topic,
-                routes=joined(_route(route) for route in state.topic_routes),
-            ),
-            _effect(findings),
-        ),
-        remedy=Text(
+    routes = joined(map(_route, state.topic_routes))
+    return _with_effect(
+        findings,
+        Text("the nameservers differ on {topic}: {routes}", topic=state.topic, routes=routes),
+        Text(
             "see whether every broker registers with every nameserver; stop a nameserver with "
             "which no broker registers any more"
         ),
@@ -469,53 +403,43 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
 
 
 def _route(route: TopicRoute) -> Text:
-    brokers = sorted(
-        (broker for broker in route.brokers if broker.is_readable),
-        key=lambda broker: broker.broker_name,
-    )
+    brokers = [
+        Text(
+            "{broker} with {queues}"
+            if broker.has_master
+            else "{broker}, without its master, with {queues}",
+            broker=broker.broker_name,
+            queues=count(broker.read_queue_nums, "queue"),
+        )
+        for broker in sorted(route.brokers, key=attrgetter("broker_name"))
+        if broker.is_readable
+    ]
     if not brokers:
         return Text("{nameserver} gives no readable broker", nameserver=route.namesrv_addr)
-    return Text(
-        "{nameserver} gives {brokers}",
-        nameserver=route.namesrv_addr,
-        brokers=_and(
-            Text(
-                "{broker} with {queues}"
-                if broker.has_master
-                else "{broker}, without its master, with {queues}",
-                broker=broker.broker_name,
-                queues=count(broker.read_queue_nums, "queue"),
-            )
-            for broker in brokers
-        ),
-    )
+    given = _and(brokers)
+    return Text("{nameserver} gives {brokers}", nameserver=route.namesrv_addr, brokers=given)
 
 
 def _group_offline(situation: Situation, findings: list[Finding]) -> Description:
-    all_answered = offline_share(situation.state) == 1.0
-    return _of_queues(
-        Text("no broker knows any member of the group")
-        if all_answered
-        else Text("no broker that answered knows any member of the group"),
-        GROUP_OFFLINE_REMEDY,
-    )(situation, findings)
+    what = Text("no broker that answered knows any member of the group")
+    if offline_share(situation.state) == 1.0:
+        what = Text("no broker knows any member of the group")
+    return _of_queues(what, GROUP_OFFLINE_REMEDY)(situation, findings)
 
 
 def _master_away(situation: Situation, findings: list[Finding]) -> Description:
     away = tuple(sorted(situation.state.without_master))
     readers = _members(situation.state, lambda member: member.language == "GO")
-    return Description(
-        evidence=_sentences(
-            agreeing(
-                len(away),
-                "the route has no [master|masters] of {brokers}; {clients} of client-go read from "
-                "no slave",
-                brokers=_and(away),
-                clients=_and(readers),
-            ),
-            _effect(findings),
+    return _with_effect(
+        findings,
+        agreeing(
+            len(away),
+            "the route has no [master|masters] of {brokers}; {clients} of client-go read from no "
+            "slave",
+            brokers=_and(away),
+            clients=_and(readers),
         ),
-        remedy=Text(
+        Text(
             "bring the master of {these_brokers} back, or let a slave act for it "
             "(enableSlaveActingMaster); Java's clients read from the slave meanwhile",
             these_brokers=_and(away),
@@ -525,16 +449,15 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
     )
 
 
-def pulling_beside_pop(state: State) -> tuple[str, ...]:
-    """The subscribers that divide the queues themselves where others leave that to the broker."""
-    modes = {member.client_rebalance for member in state.members if member.subscribed}
-    if not modes.issuperset((True, False)):
-        return ()
-    return _members(state, lambda member: member.subscribed and member.client_rebalance is True)
-
-
 def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     evidence = Text("no member serves the room of these brokers")
+    remedy: str = Text(
+        "if the room should be served, add it to consumeridcs of the members (a broker's room is "
+        "what its name has before the @); if it is left out on purpose, stop the producers there "
+        "(mqadmin updateTopic -b BROKER_ADDRESS -t {topic} -r READ_QUEUES -w WRITE_QUEUES -p 4) "
+        "and move what is unread, or name it as a known issue",
+        topic=situation.state.topic,
+    )
     unfiltered = {
         client_id: strategy
         for client_id, strategy in _strategies_in_use(situation)
@@ -548,16 +471,8 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
             "those of a room that no member serves take the place of others",
             strategies=_and(sorted(names)),
         )
-    remedy = Text(
-        "if the room should be served, add it to consumeridcs of the members (a broker's room is "
-        "what its name has before the @); if it is left out on purpose, stop the producers there "
-        "(mqadmin updateTopic -b BROKER_ADDRESS -t {topic} -r READ_QUEUES -w WRITE_QUEUES -p 4) "
-        "and move what is unread, or name it as a known issue",
-        topic=situation.state.topic,
-    )
-    return _of_queues(evidence, _sentences(remedy, _update(unfiltered.values())))(
-        situation, findings
-    )
+    remedy = _sentences(remedy, _update(unfiltered.values()))
+    return _of_queues(evidence, remedy)(situation, findings)
 
 
 def _update(in_use: Iterable[AllocationStrategy]) -> str:
@@ -600,69 +515,64 @@ def expression_mismatch(state: State) -> Description | None:
     if len(users) < 2:
         return None
     who, others = _who_uses(users, "{clients} [filters|filter] by {filter}", "filter")
-    return Description(
-        evidence=Text(
-            "{users}: each client drops the messages of its queues that its filter does not let "
-            "pass, and no lag shows it",
-            users=who,
-        ),
-        remedy=Text("let all members of the group use one filter, or a group for each filter"),
-        client_ids=others,
+    evidence = Text(
+        "{users}: each client drops the messages of its queues that its filter does not let pass, "
+        "and no lag shows it",
+        users=who,
     )
+    remedy = Text("let all members of the group use one filter, or a group for each filter")
+    return Description(evidence, remedy, client_ids=others)
 
 
-#: Which client ids have the fault, and what describes one: each is a separate fault.
+#: Which client ids have the fault, and the evidence of one: each is a separate fault.
 DESCRIBE_ONE_ID: Mapping[
     str,
-    tuple[
-        Callable[[StackedId], bool],
-        Callable[[StackedId, Sequence[str], Iterable[Finding]], Description],
-    ],
+    tuple[Callable[[StackedId], bool], Callable[[StackedId, Sequence[str], list[Finding]], str]],
 ] = {
-    DUPLICATE_CLIENT_ID: (lambda stacked: stacked.processes > 1, _duplicate_id),
-    STALE_CHANNEL: (lambda stacked: stacked.copies > stacked.processes, _stale_channel),
+    repairs.DUPLICATE_CLIENT_ID: (lambda stacked: stacked.processes > 1, _duplicate_id),
+    repairs.STALE_CHANNEL: (lambda stacked: stacked.copies > stacked.processes, _stale_channel),
 }
 #: What describes a fault of the whole group, in evidence and remedy.
 DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
-    GHOST_MEMBER: _ghosts,
-    STRATEGY_MISMATCH: _strategies,
-    SUBSCRIPTION_MISMATCH: _subscriptions,
-    MANUAL_ASSIGNMENT: _of_members(
-        lambda state: _members(state, lambda member: member.chooses_queues),
+    repairs.GHOST_MEMBER: _ghosts,
+    repairs.STRATEGY_MISMATCH: _strategies,
+    repairs.SUBSCRIPTION_MISMATCH: _subscriptions,
+    repairs.MANUAL_ASSIGNMENT: _of_members(
+        lambda member: member.chooses_queues,
         "{clients} [chooses|choose] queues by assign() or by the pull consumer and still "
         "[takes|take] a slot (nobody can compute which queues [it reads|they read])",
         "put members that choose their queues themselves into a separate group",
     ),
-    MIXED_MESSAGE_MODEL: _of_members(
-        lambda state: _members(state, lambda member: member.message_model == BROADCASTING),
+    repairs.MIXED_MESSAGE_MODEL: _of_members(
+        lambda member: member.message_model == BROADCASTING,
         "{clients} [broadcasts|broadcast] in a clustering group, reading every queue and taking "
         "slots",
         "put broadcasting members into a separate group",
     ),
-    BROKER_VIEW_DIVERGENCE: _broker_views,
-    GROUP_NOT_ON_BROKER: _group_not_on_broker,
-    ROUTE_DIVERGENCE: _routes,
-    MASTER_AWAY: _master_away,
+    repairs.BROKER_VIEW_DIVERGENCE: _broker_views,
+    repairs.GROUP_NOT_ON_BROKER: _group_not_on_broker,
+    repairs.ROUTE_DIVERGENCE: _routes,
+    repairs.MASTER_AWAY: _master_away,
     UNKNOWN_TOPIC: _of_members(
-        lambda state: _members(state, lambda member: member.subscribed),
+        lambda member: member.subscribed,
         "{clients} [subscribes|subscribe] to {topic}, which no nameserver knows",
         "see whether the topic's name is written as its producers write it; if it is, create "
         "the topic (mqadmin updateTopic), or take it out of the subscription",
     ),
     MIXED_REQUEST_MODE: _of_members(
-        pulling_beside_pop,
+        lambda member: member.subscribed and member.client_rebalance is True,
         "{clients} [divides the queues itself|divide the queues themselves] (clientRebalance "
         "true) and [pulls its share|pull their shares], while other members get messages by "
         "POP: the offsets of the other shares do not move",
         "let all members leave the assignment to the broker (clientRebalance false), or let "
         "the group pull (mqadmin setConsumeMode -c CLUSTER -t {topic} -g {group} -m PULL)",
     ),
-    ROOM_NOT_SERVED: _rooms,
-    CONFIG_OVERLAP: _of_queues(
+    repairs.ROOM_NOT_SERVED: _rooms,
+    repairs.CONFIG_OVERLAP: _of_queues(
         Text("these queues are in the lists of several clients"),
         Text("leave each queue in one client's list"),
     ),
-    CONFIG_GAP: _of_queues(
+    repairs.CONFIG_GAP: _of_queues(
         Text("these queues are in no client's list"),
         Text("add each queue to one client's list, %RETRY% topics included"),
     ),

@@ -5,9 +5,10 @@ differently lose messages with no orphan and no lag.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 from rebalance_core.causes import Causes, Cure, key_of
 from rebalance_core.descriptions import (
@@ -16,11 +17,7 @@ from rebalance_core.descriptions import (
     EXPRESSION_MISMATCH,
     MIXED_REQUEST_MODE,
     UNKNOWN_TOPIC,
-    Description,
     expression_mismatch,
-    message_models,
-    pulling_beside_pop,
-    routes_differ,
     subscriptions_differ,
 )
 from rebalance_core.findings import (
@@ -34,16 +31,18 @@ from rebalance_core.findings import (
 )
 from rebalance_core.message_queue import MessageQueue, is_retry_topic
 from rebalance_core.moves import Move, find_moves
-from rebalance_core.processes import StackedId, find_stacked_ids
+from rebalance_core.processes import find_stacked_ids
 from rebalance_core.repairs import (
     MIXED_MESSAGE_MODEL,
     ROUTE_DIVERGENCE,
     SUBSCRIPTION_MISMATCH,
     Situation,
+    most_copies,
     part_copies,
 )
 from rebalance_core.state import State
 from rebalance_core.strategies import original_and_copy
+from rebalance_core.views import readable_queues
 
 
 @dataclass(frozen=True)
@@ -80,17 +79,17 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
                 cure_of[fault] = min(cure_of.get(fault, cure), cure, key=len)
     faults: list[Fault] = []
     for fault, found in findings_of.items():
-        after = causes.after.get(cure_of[fault])
+        effect = _effect(evaluation, causes.after.get(cure_of[fault]))
         if fault in DESCRIBE:
-            description = DESCRIBE[fault](situation, found)
-            faults.append(_as_fault(fault, description, evaluation, found, after))
+            effect["queues_affected"] = _queues(found)
+            faults.append(Fault(fault, **DESCRIBE[fault](situation, found)._asdict(), **effect))
         else:
-            faults += _of_each_id(fault, situation, evaluation, found, after)
+            faults += _of_each_id(fault, situation, found, effect)
     mismatch = expression_mismatch(situation.state)
     if mismatch is not None:
-        faults.append(Fault(EXPRESSION_MISMATCH, *mismatch))
+        faults.append(Fault(EXPRESSION_MISMATCH, **mismatch._asdict()))
     faults += [
-        Fault(fault, *DESCRIBE[fault](situation, []))
+        Fault(fault, **DESCRIBE[fault](situation, [])._asdict())
         for fault, is_so in _WITHOUT_FINDINGS.items()
         if fault not in findings_of and is_so(situation.state, evaluation.coverage)
     ]
@@ -100,7 +99,10 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
 #: What is wrong without a finding that shows it, by state and coverage.
 _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
     # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
-    ROUTE_DIVERGENCE: lambda state, coverage: coverage != TOO_MANY_QUEUES and routes_differ(state),
+    ROUTE_DIVERGENCE: lambda state, coverage: (
+        coverage != TOO_MANY_QUEUES
+        and len({readable_queues(state.topic, route) for route in state.topic_routes}) > 1
+    ),
     # Nothing is computed without the route, and yet some member reads what others do not.
     SUBSCRIPTION_MISMATCH: lambda state, coverage: (
         coverage == ROUTE_NOT_KNOWN and subscriptions_differ(state)
@@ -112,29 +114,24 @@ _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
         and any(member.subscribed for member in state.members)
     ),
     MIXED_REQUEST_MODE: lambda state, coverage: (
-        coverage == SHARED_BY_BROKER and bool(pulling_beside_pop(state))
+        coverage == SHARED_BY_BROKER
+        and {m.client_rebalance for m in state.members if m.subscribed} >= {True, False}
     ),
-    MIXED_MESSAGE_MODEL: lambda state, _: message_models(state) > 1,
+    MIXED_MESSAGE_MODEL: lambda state, _: len({m.message_model for m in state.members}) > 1,
 }
 
 
-def _as_fault(
-    fault: str,
-    description: Description,
-    before: Evaluation,
-    findings: Sequence[Finding],
-    after: Evaluation | None,
-) -> Fault:
-    remaining = {key_of(finding) for finding in after.findings} if after else set()
-    gone = [finding for finding in before.findings if after and key_of(finding) not in remaining]
-    return Fault(
-        fault,
-        *description,
-        queues_affected=len({finding.queue for finding in findings}),
-        cleared=len(gone),
-        left=len(remaining) if after else len(before.findings),
-        moves=find_moves(before, after) if after else (),
-    )
+def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
+    """What a repair does, as fields of a ``Fault``; ``after`` is the evaluation then."""
+    if after is None:
+        return {"left": len(before.findings)}
+    remaining = {key_of(finding) for finding in after.findings}
+    gone = [finding for finding in before.findings if key_of(finding) not in remaining]
+    return {"cleared": len(gone), "left": len(remaining), "moves": find_moves(before, after)}
+
+
+def _queues(findings: Iterable[Finding]) -> int:
+    return len({finding.queue for finding in findings})
 
 
 #: Of more client ids than this the first alone has the moves: they are the same for all.
@@ -142,62 +139,43 @@ _MOST_PREVIEWS = 10
 
 
 def _of_each_id(
-    fault: str,
-    situation: Situation,
-    before: Evaluation,
-    findings: list[Finding],
-    after: Evaluation | None,
-) -> list[Fault]:
+    fault: str, situation: Situation, findings: list[Finding], effect: Mapping[str, Any]
+) -> Iterator[Fault]:
     """A fault for each client id that has it, with the findings of that id.
 
-    What a repair does is computed for all of them together: ``after`` is the evaluation then.
+    What a repair does is computed for all of them together.
     """
-    concerns, describe = DESCRIBE_ONE_ID[fault]
-    stacked = [
-        stacked_id for stacked_id in find_stacked_ids(situation.state) if concerns(stacked_id)
-    ]
-    addresses = _addresses_in_one_list(situation.state, stacked)
-    of_ids = _findings_of_ids([stacked_id.client_id for stacked_id in stacked], situation, findings)
-    preview = _as_fault(fault, Description("", ""), before, findings, after)
-    harmful = [
-        (stacked_id, of_id) for stacked_id in stacked if (of_id := of_ids[stacked_id.client_id])
-    ]
-    return [
-        replace(
-            preview,
-            **describe(each, addresses[each.client_id], of_id)._asdict(),
-            queues_affected=len({finding.queue for finding in of_id}),
-            moves=preview.moves if number == 0 or len(harmful) <= _MOST_PREVIEWS else (),
+    concerns, evidence = DESCRIBE_ONE_ID[fault]
+    stacked = {each.client_id: each for each in find_stacked_ids(situation.state) if concerns(each)}
+    of_ids = _findings_of_ids(stacked, situation, findings)
+    most = most_copies(sorted(situation.state.client_lists, key=attrgetter("broker")))
+    harmful = [client_id for client_id in stacked if of_ids[client_id]]
+    for client_id in harmful:
+        of_id = of_ids[client_id]
+        addresses = sorted(member.client_addr for member in most[client_id])
+        yield Fault(
+            fault,
+            evidence(stacked[client_id], addresses, of_id),
+            stacked[client_id].remedy,
+            client_ids=(client_id,),
+            client_addrs=stacked[client_id].client_addrs,
+            queues_affected=_queues(of_id),
+            **effect,
         )
-        for number, (each, of_id) in enumerate(harmful)
-    ]
-
-
-def _addresses_in_one_list(state: State, stacked: Iterable[StackedId]) -> dict[str, list[str]]:
-    """By id its addresses in the list that shows most of its copies."""
-    most: dict[str, list[str]] = {stacked_id.client_id: [] for stacked_id in stacked}
-    for entry in sorted(state.client_lists, key=attrgetter("broker")):
-        here: dict[str, list[str]] = defaultdict(list)
-        for member in entry.members:
-            if member.client_id in most:
-                here[member.client_id].append(member.client_addr)
-        for client_id, addresses in here.items():
-            if len(addresses) > len(most[client_id]):
-                most[client_id] = sorted(addresses)
-    return most
+        if len(harmful) > _MOST_PREVIEWS:
+            effect = {**effect, "moves": ()}
 
 
 def _findings_of_ids(
-    client_ids: Iterable[str], situation: Situation, findings: Iterable[Finding]
+    ids: Collection[str], situation: Situation, findings: list[Finding]
 ) -> dict[str, list[Finding]]:
     """By client id the findings that it has caused; one that no id alone has caused is in all.
 
     A queue that several take is that of the id that claims it. One that nobody takes is in the slot
     of a copy: the id whose copies would take it, had each copy a separate id.
     """
-    ids = list(client_ids)
     if len(ids) == 1:
-        return {ids[0]: list(findings)}
+        return dict.fromkeys(ids, findings)
     parted = part_copies(situation)
     takers: dict[MessageQueue, set[str]] = defaultdict(set)
     for allocation in evaluate(parted.state, parted.rules).allocations:

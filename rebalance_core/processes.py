@@ -206,10 +206,7 @@ def _copies(state: State) -> dict[str, CopiesPerList]:
     """For each client id its members, a list for each broker's list that has it."""
     copies: dict[str, CopiesPerList] = defaultdict(list)
     for client_list in sorted(state.client_lists, key=attrgetter("broker")):
-        of_list: dict[str, list[Member]] = defaultdict(list)
-        for member in client_list.members:
-            of_list[member.client_id].append(member)
-        for client_id, members in of_list.items():
+        for client_id, members in client_list.by_id.items():
             copies[client_id].append((client_list.broker, members))
     return copies
 
@@ -301,8 +298,7 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
             missing[client_id][name] += 1
     listed: Counter[tuple[str, str]] = Counter()
     for entry in state.client_lists:
-        here = Counter(m.client_id for m in entry.members if m.client_id in missing)
-        for client_id, copies in here.items():
+        for client_id, copies in entry.copies.items():
             place = (client_id, entry.broker_name)
             listed[place] = max(listed[place], copies)
     of_ids = Counter[str]()

@@ -184,28 +184,31 @@ def lists_of_topic(state: State) -> list[ClientList]:
     ]
 
 
+def most_copies(lists: Iterable[ClientList]) -> dict[str, list[Member]]:
+    """By client id its members in the list that has most of them; in the first of several such."""
+    most: dict[str, list[Member]] = {}
+    for entry in lists:
+        for client_id, members in entry.by_id.items():
+            if len(members) > len(most.get(client_id, ())):
+                most[client_id] = members
+    return most
+
+
 def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Situation:
     """Every broker gives the union of all lists, of each id as often as the longest has it.
 
     So every client reaches every broker that has the group. Copies stay, for this must not mend a
     stale channel as well. With ``only``, a broker's name and id, this one alone does.
     """
-    richest: dict[str, list[Member]] = {}
-    for entry in lists_of_topic(situation.state):
-        of_list: dict[str, list[Member]] = {}
-        for member in entry.members:
-            of_list.setdefault(member.client_id, []).append(member)
-        for client_id, members in of_list.items():
-            if len(members) > len(richest.get(client_id, ())):
-                richest[client_id] = members
+    most = most_copies(lists_of_topic(situation.state))
 
     def completed(entry: ClientList) -> Iterable[Member]:
         if only not in (None, entry.broker):
             return entry.members
-        here = Counter(member.client_id for member in entry.members)
+        here = entry.copies
         missing = [
             member._replace(client_addr=f"{member.client_addr} (elsewhere)")
-            for client_id, members in richest.items()
+            for client_id, members in most.items()
             for member in members[here[client_id] :]
         ]
         return (*entry.members, *missing)

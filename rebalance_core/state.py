@@ -5,6 +5,7 @@ follows from it: views, processes, claims and findings are all derived from it, 
 (what if this fault were mended?) is a function from state to state.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -81,6 +82,19 @@ class ClientList:
     def broker(self) -> tuple[str, int]:
         """The broker's name and id."""
         return self.broker_name, self.broker_id
+
+    @property
+    def copies(self) -> Counter[str]:
+        """How often it has each client id."""
+        return Counter(member.client_id for member in self.members)
+
+    @property
+    def by_id(self) -> dict[str, list[Member]]:
+        """Its members by client id."""
+        members: dict[str, list[Member]] = defaultdict(list)
+        for member in self.members:
+            members[member.client_id].append(member)
+        return members
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,15 @@ def slots(template: str) -> list[str]:
     return [slot[1] for slot in _SLOT.finditer(template)]
 
 
+def for_slots(template: str, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Those of the values that a template has a slot for.
+
+    >>> for_slots("{client} subscribes", {"client": "a", "topic": "T"})
+    {'client': 'a'}
+    """
+    return {name: values[name] for name in slots(template)}
+
+
 #: How deep texts are within each other at most. A list of a million parts is 20 deep; a published
 #: text that somebody nested deeper would break whoever goes through it.
 _DEEPEST = 50
