@@ -1,14 +1,15 @@
 """From a state to its findings: the queues that nobody takes and those that several take."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import partial
+from itertools import compress
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rebalance_core.claims import Claims, Owners, compute_claims, count_owners
+from rebalance_core.claims import Claims, compute_claims, count_owners
 from rebalance_core.client_id import ClientIdFormat, parse_client_id
 from rebalance_core.english import count, joined, named_broker
 from rebalance_core.errors import AllocationError
@@ -24,7 +25,7 @@ from rebalance_core.views import (
     Views,
     asked_brokers,
     possible_views,
-    readable_queues,
+    readable_by_some,
     unreadable_queues,
 )
 
@@ -35,6 +36,8 @@ DUPLICATE: FindingKind = "DUPLICATE"
 Certainty = Literal["CERTAIN", "POSSIBLE"]
 CERTAIN: Certainty = "CERTAIN"
 POSSIBLE: Certainty = "POSSIBLE"
+
+_Source = TypeVar("_Source", bound=str)
 
 #: The group's queues of the topic were recomputed. Every other coverage is a reason why not.
 AUDITED = "AUDITED"
@@ -186,47 +189,57 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     ... # doctest: +NORMALIZE_WHITESPACE
     [('DUPLICATE', 0), ('DUPLICATE', 1), ('ORPHANED', 2), ('ORPHANED', 3)]
     """
+    processes = find_processes(state, rules)
+    verdict = partial(
+        Evaluation,
+        members=max((len(entry.members) for entry in state.client_lists), default=0),
+        processes=sum(process.count for process in processes),
+        subscription_source=_weakest(
+            SUBSCRIPTION_SOURCES, {member.subscription_source for member in state.members}
+        ),
+    )
     queues = _most_queues(state)
     if queues > rules.most_queues:
-        return _without_queues(state, rules, queues)
+        # Anybody who can write a route chooses its numbers, and a lake's tables came through no
+        # ingest: of so many queues none is made.
+        reason = Text(
+            "a route of the topic has {queues:,} queues, and at most {most:,} are recomputed "
+            "(bounds.topic_queues in the settings)",
+            queues=queues,
+            most=rules.most_queues,
+        )
+        queues = min(queues, _MOST_INT)
+        return verdict(coverage=TOO_MANY_QUEUES, reason=reason, completeness=0.0, queues=queues)
     views = possible_views(state)
-    processes = find_processes(state, rules)
+    verdict = partial(verdict, unreadable=_unreadable(state))
     refusal = _why_not_audited(state, views, processes)
     claims: Claims | None = None
-    if refusal is None or refusal[0] == BROADCASTING_GROUP:
+    if views.views and (refusal is None or refusal[0] == BROADCASTING_GROUP):
         try:
-            if views.views:
-                claims = compute_claims(
-                    views.views, processes, state.rerouted, state.without_master
-                )
+            claims = compute_claims(views.views, processes, state.rerouted, state.without_master)
         except AllocationError as error:
             keeps = Text("{error}; a client that fails keeps the queues it has", error=error.text)
             refusal = (ALLOCATION_FAILS, keeps)
     if claims is None:
-        return _without_claims(state, views, processes, refusal)
-    coverage, reason = refusal or (AUDITED, _zones(state))
+        return _without_claims(verdict, state, views, refusal)
     by_process = np.bincount(claims.row, claims.share, minlength=len(processes)).tolist()
-    shares = [
-        share
-        for share, process in zip(by_process, processes, strict=True)
-        if process.claims and not process.broadcasting
-    ]
-    return Evaluation(
+    sharing = [process.claims and not process.broadcasting for process in processes]
+    shares = list(compress(by_process, sharing))
+    coverage, why = refusal or (AUDITED, _zones(state))
+    return verdict(
         coverage=coverage,
-        reason=reason,
+        reason=why,
         completeness=views.completeness,
-        members=_members(state),
-        processes=sum(process.count for process in processes),
         queues=len(claims.queues),
-        idle_clients=sum(1 for share in shares if share == 0),
+        idle_clients=shares.count(0),
         most_queues=_whole(max(shares, default=0.0)),
         fewest_queues=_whole(min(shares, default=0.0)),
-        strategy_source=_weakest_source([process for process in processes if process.claims]),
-        subscription_source=_subscription_source(state),
-        findings=_findings(claims) if refusal is None else (),
+        strategy_source=_weakest(
+            STRATEGY_SOURCES, {each.strategy.source for each in compress(processes, sharing)}
+        ),
+        findings=tuple(_findings(claims)) if refusal is None else (),
         allocations=_allocations(claims),
         stacked=_effects(find_stacked_ids(state), claims) if refusal is None else (),
-        unreadable=_unreadable(state),
     )
 
 
@@ -239,34 +252,9 @@ def _most_queues(state: State) -> int:
     return max(of_routes, default=0)
 
 
-def _without_queues(state: State, rules: StrategyRules, queues: int) -> Evaluation:
-    """A state of which a route has so many queues that none of them is made.
-
-    Anybody who can write a route chooses its numbers, and a lake's tables came through no ingest.
-    """
-    return Evaluation(
-        coverage=TOO_MANY_QUEUES,
-        reason=Text(
-            "a route of the topic has {queues:,} queues, and at most {most:,} are recomputed "
-            "(bounds.topic_queues in the settings)",
-            queues=queues,
-            most=rules.most_queues,
-        ),
-        completeness=0.0,
-        members=_members(state),
-        processes=sum(process.count for process in find_processes(state, rules)),
-        queues=min(queues, _MOST_INT),
-        subscription_source=_subscription_source(state),
-    )
-
-
 def _whole(queues: float) -> int:
     """An average as a whole number, the same whatever the rounding errors of its sum."""
     return round(round(queues, 9))
-
-
-def _members(state: State) -> int:
-    return max((len(entry.members) for entry in state.client_lists), default=0)
 
 
 def _unreadable(state: State) -> tuple[MessageQueue, ...]:
@@ -389,41 +377,33 @@ def _who_did_not_answer(state: State) -> str:
 
 
 def _without_claims(
-    state: State, views: Views, processes: tuple[Process, ...], refusal: tuple[str, str] | None
+    verdict: Callable[..., Evaluation],
+    state: State,
+    views: Views,
+    refusal: tuple[str, str] | None,
 ) -> Evaluation:
     """A state that was not recomputed, or one in which the group has no member at all."""
+    queues = sort_message_queues(readable_by_some(state))
+    if refusal is not None:
+        coverage, reason = refusal
+        completeness = views.completeness
+        return verdict(
+            coverage=coverage, reason=reason, completeness=completeness, queues=len(queues)
+        )
     share = offline_share(state)
-    coverage, reason = refusal or (
-        AUDITED,
-        Text("the group has no member") if share == 1.0 else _who_did_not_answer(state),
-    )
-    queues = sort_message_queues(
-        {q for route in state.topic_routes for q in readable_queues(state.topic, route)}
-    )
-    findings = tuple(Finding(ORPHANED, queue, CERTAIN, 1.0, 0.0, ()) for queue in queues)
-    return Evaluation(
-        coverage=coverage,
-        reason=reason,
+    return verdict(
+        coverage=AUDITED,
+        reason=Text("the group has no member") if share == 1.0 else _who_did_not_answer(state),
         # That a broker knows no member is all there is to know of it.
-        completeness=share if coverage == AUDITED else views.completeness,
-        members=_members(state),
-        processes=sum(process.count for process in processes),
+        completeness=share,
         queues=len(queues),
-        subscription_source=_subscription_source(state),
-        findings=findings if coverage == AUDITED else (),
-        unreadable=_unreadable(state),
+        findings=tuple(Finding(ORPHANED, queue, CERTAIN, 1.0, 0.0, ()) for queue in queues),
     )
 
 
-def _weakest_source(processes: list[Process]) -> StrategySource | None:
-    sources = {process.strategy.source for process in processes if not process.broadcasting}
-    return next((source for source in reversed(STRATEGY_SOURCES) if source in sources), None)
-
-
-def _subscription_source(state: State) -> str | None:
-    """The weakest of the sources of all members."""
-    sources = {member.subscription_source for member in state.members}
-    return next((source for source in reversed(SUBSCRIPTION_SOURCES) if source in sources), None)
+def _weakest(ranked: Sequence[_Source], there: Collection[str | None]) -> _Source | None:
+    """Of some sources, from the best to the weakest, the weakest that is there."""
+    return next((source for source in reversed(ranked) if source in there), None)
 
 
 #: What a column of type int holds.
@@ -433,44 +413,34 @@ _MOST_INT = 2**31 - 1
 _QUEUES_AT_ONCE = 256
 
 
-def _findings(claims: Claims) -> tuple[Finding, ...]:
+def _findings(claims: Claims) -> Iterator[Finding]:
     doubtful = claims.doubtful_columns()
-    findings: list[Finding] = []
     for start in range(0, len(doubtful), _QUEUES_AT_ONCE):
-        findings += _of_columns(claims, doubtful[start : start + _QUEUES_AT_ONCE])
-    return tuple(findings)
-
-
-def _of_columns(claims: Claims, columns: NDArray[np.int64]) -> Iterator[Finding]:
-    rows, shares = claims.shares_of(columns)
-    claiming = [claims.processes[row] for row in rows.tolist()]
-    owners = count_owners(shares, [process.count for process in claiming])
-    for number in ((owners.none > 0) | (owners.several > 0)).nonzero()[0].tolist():
-        claimants = tuple(
-            Claimant(claiming[row].client_id, claiming[row].count, float(shares[row, number]))
-            for row in shares[:, number].nonzero()[0].tolist()
+        columns = doubtful[start : start + _QUEUES_AT_ONCE]
+        rows, shares = claims.shares_of(columns)
+        claiming = [claims.processes[row] for row in rows.tolist()]
+        owners = count_owners(shares, [process.count for process in claiming])
+        kinds = (
+            (ORPHANED, owners.none, owners.surely_none),
+            (DUPLICATE, owners.several, owners.surely_several),
         )
-        yield from _of_queue(claims.queues[columns[number]], number, owners, claimants)
-
-
-def _of_queue(
-    queue: MessageQueue, column: int, owners: Owners, claimants: tuple[Claimant, ...]
-) -> list[Finding]:
-    return [
-        Finding(
-            kind=kind,
-            queue=queue,
-            certainty=CERTAIN if certain else POSSIBLE,
-            probability=probability,
-            expected_owners=float(owners.expected[column]),
-            claimants=claimants,
-        )
-        for kind, probability, certain in (
-            (ORPHANED, float(owners.none[column]), owners.surely_none[column]),
-            (DUPLICATE, float(owners.several[column]), owners.surely_several[column]),
-        )
-        if probability > 0
-    ]
+        for number in ((owners.none > 0) | (owners.several > 0)).nonzero()[0].tolist():
+            claimants = tuple(
+                Claimant(claiming[row].client_id, claiming[row].count, float(shares[row, number]))
+                for row in shares[:, number].nonzero()[0].tolist()
+            )
+            yield from (
+                Finding(
+                    kind=kind,
+                    queue=claims.queues[columns[number]],
+                    certainty=CERTAIN if surely[number] else POSSIBLE,
+                    probability=float(probability[number]),
+                    expected_owners=float(owners.expected[number]),
+                    claimants=claimants,
+                )
+                for kind, probability, surely in kinds
+                if probability[number] > 0
+            )
 
 
 def _allocations(claims: Claims) -> tuple[Allocation, ...]:
@@ -497,42 +467,26 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
     """The most that each id does under any view: its processes may draw whichever."""
     if not stacked_ids:
         return ()
-    by_id: dict[str, list[Process]] = {stacked_id.client_id: [] for stacked_id in stacked_ids}
+    behind = Counter({stacked_id.client_id: 0 for stacked_id in stacked_ids})
+    users: dict[AllocationStrategy, set[str]] = defaultdict(set)
     for process in claims.processes:
-        if process.client_id in by_id and process.claims:
-            by_id[process.client_id].append(process)
-    strategies = {
-        id(process.strategy.strategy): process.strategy.strategy
-        for processes in by_id.values()
-        for process in processes
-        if not process.broadcasting and process.strategy.strategy is not None
-    }
-    wasted: Counter[str] = Counter()
-    duplicated: Counter[str] = Counter()
-    orphaned: Counter[str] = Counter()
+        if process.client_id in behind and process.claims:
+            behind[process.client_id] += process.count
+            if not process.broadcasting and process.strategy.strategy is not None:
+                users[process.strategy.strategy].add(process.client_id)
+    wasted, duplicated, orphaned = Counter[str](), Counter[str](), Counter[str]()
     for view in claims.views:
-        copies = Counter(view.client_ids)
-        for client_id in by_id:
-            wasted[client_id] = max(wasted[client_id], copies[client_id] - 1)
-        for key, strategy in strategies.items():
+        # The union of two counters has the larger of their counts.
+        wasted |= Counter(view.client_ids) - Counter(behind.keys())
+        for strategy, client_ids in users.items():
             taken = strategy.claims(view.queues, view.client_ids)
-            in_later_slots = _in_later_slots(strategy, view, taken)
-            for client_id, processes in by_id.items():
-                using = [process for process in processes if id(process.strategy.strategy) == key]
-                if all(process.broadcasting for process in using):
-                    continue
-                if sum(process.count for process in processes) > 1:
-                    several = len(taken.get(client_id, ()))
-                    duplicated[client_id] = max(duplicated[client_id], several)
-                orphaned[client_id] = max(orphaned[client_id], in_later_slots[client_id])
+            several = (each for each in client_ids if behind[each] > 1)
+            duplicated |= Counter({each: len(taken.get(each, ())) for each in several})
+            later = _in_later_slots(strategy, view, taken)
+            orphaned |= Counter({each: later[each] for each in client_ids})
     return tuple(
-        StackedEffect(
-            stacked_id,
-            wasted[stacked_id.client_id],
-            duplicated[stacked_id.client_id],
-            orphaned[stacked_id.client_id],
-        )
-        for stacked_id in stacked_ids
+        StackedEffect(each, *(counts[each.client_id] for counts in (wasted, duplicated, orphaned)))
+        for each in stacked_ids
     )
 
 

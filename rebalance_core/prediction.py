@@ -29,9 +29,8 @@ from rebalance_core.findings import (
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.moves import Move, find_moves, shown_id
 from rebalance_core.repairs import Situation
-from rebalance_core.state import State
 from rebalance_core.strategies import copy_id, original_and_copy
-from rebalance_core.views import readable_queues
+from rebalance_core.views import readable_by_some
 
 #: Why a change is not safe, in the order in which it is shown.
 #: A state between the steps has a finding that is not there before.
@@ -185,7 +184,9 @@ def what_if(
     before = evaluate(situation.state, situation.rules)
     after = evaluate(plan.after.state, plan.after.rules)
     comparable = before.coverage == AUDITED and after.coverage == AUDITED
-    is_too_large = TOO_MANY_QUEUES in (before.coverage, after.coverage)
+    gone = set[MessageQueue]()  # what some route lets consumers read before and no route after
+    if TOO_MANY_QUEUES not in (before.coverage, after.coverage):
+        gone = readable_by_some(situation.state) - readable_by_some(plan.after.state)
     return WhatIf(
         changes=tuple(change.text for change in changes),
         steps=tuple(step.text for step in steps),
@@ -196,7 +197,7 @@ def what_if(
         rollout=_rollout(situation, steps, before),
         settling=_settling(before, after) if comparable else Ways(0, 0, 0, None),
         seconds=max((change.seconds for change in changes), default=LIST_SECONDS),
-        queues_gone=() if is_too_large else _queues_gone(situation.state, plan.after.state),
+        queues_gone=tuple(sort_message_queues(gone)),
         backlog=backlog,
     )
 
@@ -230,15 +231,6 @@ def what_if_of_group(
         topic: what_if(situation, possible[topic], (backlogs or {}).get(topic))
         for topic, situation in situations.items()
     }
-
-
-def _queues_gone(before: State, after: State) -> tuple[MessageQueue, ...]:
-    """What some route lets consumers read before and no route after."""
-    of_routes = [
-        {queue for route in state.topic_routes for queue in readable_queues(state.topic, route)}
-        for state in (before, after)
-    ]
-    return tuple(sort_message_queues(of_routes[0] - of_routes[1]))
 
 
 def moves_by_client(

@@ -26,7 +26,7 @@ from rebalance_core.strategies import AllocationStrategy, copy_id
 from rebalance_core.strategies.by_config import ByConfig
 from rebalance_core.strategies.by_machine_room import ByMachineRoom
 from rebalance_core.strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
-from rebalance_core.views import asked_brokers, readable_queues
+from rebalance_core.views import asked_brokers, readable_by_some, readable_queues
 
 DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
 STALE_CHANNEL = "STALE_CHANNEL"
@@ -355,9 +355,7 @@ def fill_config_lists(situation: Situation) -> Situation:
     """The queues that are in no CONFIG list are dealt out to the clients in turn."""
     in_use = _in_use(situation, ByConfig)
     listed = {queue for each in in_use.values() for queue in each.config_queues or ()}
-    topic = situation.state.topic
-    readable = {q for route in situation.state.topic_routes for q in readable_queues(topic, route)}
-    gap = sort_message_queues(list(readable - listed))
+    gap = sort_message_queues(readable_by_some(situation.state) - listed)
     if not in_use or not gap:
         return situation
     clients = sort_client_ids(in_use)

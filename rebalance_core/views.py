@@ -99,6 +99,11 @@ def _readable_queues(topic: str, brokers: tuple[RouteBroker, ...]) -> tuple[Mess
     )
 
 
+def readable_by_some(state: State) -> set[MessageQueue]:
+    """The queues that a consumer sees in some route of the state."""
+    return {queue for route in state.topic_routes for queue in readable_queues(state.topic, route)}
+
+
 def unreadable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
     """The queues that producers write and no consumer can read, in Java's order.
 
