@@ -10,12 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_core.english import agreeing, joined, named_broker
 from rebalance_core.errors import ChangeError, MissingParameterError, near_names
 from rebalance_core.processes import find_processes, processes_behind
-from rebalance_core.repairs import REPAIRS, Situation, unify_lists, with_members, with_state
+from rebalance_core.repairs import (
+    REPAIRS,
+    Repair,
+    Situation,
+    unify_lists,
+    with_members,
+    with_state,
+)
 from rebalance_core.state import (
     BROADCASTING,
     ClientList,
@@ -34,7 +41,7 @@ from rebalance_core.strategy_rules import (
     StrategyRules,
     unchanged_rules,
 )
-from rebalance_core.texts import Text, slots
+from rebalance_core.texts import Text, for_slots
 
 #: A client rebalances every 20 s, and reads the route from a nameserver every 30 s before that.
 LIST_SECONDS = 20
@@ -44,12 +51,11 @@ ROUTE_SECONDS = 50
 MOST_QUEUES = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step of a change: what is so when it is done, in words, and as a function."""
 
     text: str
-    apply: Callable[[Situation], Situation]
+    apply: Repair
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +73,13 @@ class Change:
     steps: Callable[[Situation], tuple[Step, ...]]
     seconds: int = LIST_SECONDS
     joins: str | None = None
-    for_newcomer: Callable[[str, Situation], Callable[[Situation], Situation]] | None = None
+    for_newcomer: Callable[[str, Situation], Repair] | None = None
     sets_queues: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """Changes as all their steps, and the situation when they are done."""
 
-    changes: tuple[Change, ...]
     steps: tuple[Step, ...]
     after: Situation
 
@@ -103,18 +107,16 @@ def make_plan(situation: Situation, changes: Iterable[Change]) -> Plan:
     for change in changes:
         for step in change.steps(situation):
             apply = step.apply
-            for earlier in made if change.joins is not None else ():
-                if earlier.for_newcomer is not None and change.joins is not None:
+            for earlier in made:
+                if change.joins is not None and earlier.for_newcomer is not None:
                     apply = _then(apply, earlier.for_newcomer(change.joins, situation))
             steps.append(Step(step.text, apply))
             situation = apply(situation)
         made.append(change)
-    return Plan(tuple(made), tuple(steps), situation)
+    return Plan(tuple(steps), situation)
 
 
-def _then(
-    first: Callable[[Situation], Situation], second: Callable[[Situation], Situation]
-) -> Callable[[Situation], Situation]:
+def _then(first: Repair, second: Repair) -> Repair:
     return lambda situation: second(first(situation))
 
 
@@ -146,21 +148,15 @@ def _stepwise(
     the template ``step`` are in its words too.
     """
 
+    def of_target(target: Mapping[str, Any], topic: str) -> Step:
+        values = for_slots(step, {"topic": topic, **target})
+        words = agreeing(values.get("number", 1), step, **values)
+        return Step(words, partial(apply, **target))
+
     def steps(situation: Situation) -> tuple[Step, ...]:
-        return tuple(
-            Step(
-                _done(step, {"topic": situation.state.topic, **target}),
-                partial(apply, **target),
-            )
-            for target in targets(situation)
-        )
+        return tuple(of_target(each, situation.state.topic) for each in targets(situation))
 
     return Change(text, steps, **more)
-
-
-def _done(template: str, values: Mapping[str, Any]) -> Text:
-    shown = {name: values[name] for name in slots(template)}
-    return agreeing(shown.get("number", 1), template, **shown)
 
 
 def leave(client_id: str, processes: int = 1) -> Change:
@@ -221,13 +217,13 @@ def separate_ids(*client_ids: str) -> Change:
                 is_last = number == processes[client_id]
                 yield {"number": number, "client": client_id, "is_last": is_last}
 
-    text = Text("every process of the group has its own id")
+    step = "process {number} of {client} has its own id"
     if client_ids:
         clients = joined(client_ids, "{before}, {next}")
         text = Text("every process of {clients} has its own id", clients=clients)
-    step = "process {number} of {client} has its own id"
-    newcomer = None if client_ids else _with_copy_id
-    return _stepwise(text, step, _part, targets, for_newcomer=newcomer)
+        return _stepwise(text, step, _part, targets)
+    text = Text("every process of the group has its own id")
+    return _stepwise(text, step, _part, targets, for_newcomer=_with_copy_id)
 
 
 def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids: str) -> Change:
@@ -241,10 +237,8 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
     except MissingParameterError:
         if params:
             raise
-    rules = (
-        StrategyRules([StrategyRule("(?s:.*)", name, "(?s:.*)", dict(params))]) if params else None
-    )
-    prescribe = partial(_prescribe, strategy=name, given=rules)
+    given = StrategyRule("(?s:.*)", name, "(?s:.*)", dict(params)) if params else None
+    prescribe = partial(_prescribe, strategy=name, given=StrategyRules([given]) if given else None)
 
     def targets(situation: Situation) -> Iterator[dict[str, str]]:
         before, after = _strategies(situation), _strategies(prescribe(situation, client=None))
@@ -255,16 +249,19 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
             if before[client_id] != after[client_id]:
                 yield {"client": client_id, "strategy": name}
 
-    def for_newcomer(client_id: str, _: Situation) -> Callable[[Situation], Situation]:
-        return partial(prescribe, client=client_id)
-
-    if not client_ids:
-        text, newcomer = Text("every client uses {strategy}", strategy=name), for_newcomer
-    else:
-        clients, newcomer = joined(client_ids, "{before}, {next}"), None
+    step = "{client} uses {strategy}"
+    if client_ids:
+        clients = joined(client_ids, "{before}, {next}")
         template = "{client} [uses|use] {strategy}"
         text = agreeing(len(client_ids), template, client=clients, strategy=name)
-    return _stepwise(text, "{client} uses {strategy}", prescribe, targets, for_newcomer=newcomer)
+        return _stepwise(text, step, prescribe, targets)
+    return _stepwise(
+        Text("every client uses {strategy}", strategy=name),
+        step,
+        prescribe,
+        targets,
+        for_newcomer=lambda client_id, _: partial(prescribe, client=client_id),
+    )
 
 
 def subscribe_all() -> Change:
@@ -339,7 +336,7 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
             for broker in situation.state.brokers
             if broker.broker_name == broker_name
             or (broker_name is None and (broker.read_queue_nums or broker.write_queue_nums))
-            if (broker.read_queue_nums, broker.write_queue_nums) != (queues, queues)
+            if {broker.read_queue_nums, broker.write_queue_nums} != {queues}
         }
         return [{"broker": name, "number": queues} for name in sorted(brokers)]
 
@@ -363,23 +360,24 @@ def unify_list(broker_name: str | None = None) -> Change:
         for broker in sorted(brokers):
             is_meant = broker_name in (None, broker[0])
             if is_meant and unify_lists(situation, broker) is not situation:
-                yield {"broker": named_broker(*broker), "asked": broker}
+                yield {"broker": named_broker(*broker), "only": broker}
 
     step = "{broker} lists every member"
     text = Text(step, broker=broker_name or _EVERY_BROKER)
-    return _stepwise(text, step, _complete_list, targets)
+    return _stepwise(text, step, lambda there, only, **_: unify_lists(there, only), targets)
 
 
 def mend(fault: str) -> Change:
     """A fault is mended at one stroke, as its remedy preview has it (``REPAIRS``)."""
     _require("a fault that has a repair", fault, REPAIRS)
     repair = REPAIRS[fault]
-    text = Text("{fault} is mended", fault=fault)
 
-    def steps(situation: Situation) -> tuple[Step, ...]:
-        return () if repair(situation) is situation else (Step(text, repair),)
+    def targets(situation: Situation) -> list[dict[str, str]]:
+        return [] if repair(situation) is situation else [{"fault": fault}]
 
-    return Change(text, steps)
+    step = "{fault} is mended"
+    text = Text(step, fault=fault)
+    return _stepwise(text, step, lambda there, fault: REPAIRS[fault](there), targets)
 
 
 # ------------------------------------------------------------------ the steps
@@ -391,23 +389,19 @@ def _unlist(situation: Situation, client: str) -> Situation:
     With the last process behind an id its stale channels go as well.
     """
     state = situation.state
-    processes = processes_behind(state).get(client, 0)
-    is_last = processes == 1
-    lists: list[ClientList] = []
-    offline = list(state.offline_brokers)
-    for entry in state.client_lists:
+    is_last = processes_behind(state).get(client) == 1
+
+    def left(entry: ClientList) -> tuple[Member, ...]:
         at = [n for n, member in enumerate(entry.members) if member.client_id == client]
         gone = set(at if is_last else at[-1:])
-        rest = tuple(member for n, member in enumerate(entry.members) if n not in gone)
-        if rest:
-            lists.append(replace(entry, members=rest))
-        else:
-            offline.append(entry.broker)
+        return tuple(member for n, member in enumerate(entry.members) if n not in gone)
+
+    lists = [replace(entry, members=left(entry)) for entry in state.client_lists]
     return with_state(
         situation,
-        client_lists=tuple(lists),
-        offline_brokers=tuple(offline),
-        process_counts=_counted(state, client, processes - 1),
+        client_lists=tuple(entry for entry in lists if entry.members),
+        offline_brokers=(*state.offline_brokers, *(e.broker for e in lists if not e.members)),
+        process_counts=_counted(state, client, -1),
     )
 
 
@@ -415,42 +409,35 @@ def _list(situation: Situation, client: str, model: Member) -> Situation:
     """Every broker that answered lists one more member of the client, like the model."""
     state = situation.state
     lists = (*state.client_lists, *(ClientList(*broker, ()) for broker in state.offline_brokers))
-    there = processes_behind(state).get(client, 0)
 
     def joined(entry: ClientList) -> Iterable[Member]:
         addr = f"{_JOINS} {len(entry.members) + 1})"
         return (*entry.members, model._replace(client_id=client, client_addr=addr))
 
-    listed = with_state(
-        situation,
-        client_lists=lists,
-        offline_brokers=(),
-        # The connections of what is only planned show nothing: the count itself is given.
-        process_counts=_counted(state, client, there + 1, _ONE_MORE_JOINS),
-    )
+    # The connections of what is only planned show nothing: the count itself is given.
+    counts = _counted(state, client, 1, Text("one more process joins"))
+    listed = with_state(situation, client_lists=lists, offline_brokers=(), process_counts=counts)
     return with_members(listed, joined)
 
 
-_ONE_MORE_JOINS = Text("one more process joins")
 #: What the address of a member begins with that has joined.
 _JOINS = "(joins as number"
 
 
 def _counted(
-    state: State, client_id: str, processes: int, because: str | None = None
+    state: State, client_id: str, more: int, because: str | None = None
 ) -> tuple[ProcessCount, ...]:
-    """The counts of processes with another one for this id: where it has one, or with a reason."""
-    others = tuple(counted for counted in state.process_counts if counted.client_id != client_id)
-    of_id = next(
-        (counted for counted in state.process_counts if counted.client_id == client_id), None
-    )
+    """The counts of processes with so many more of this id: where it has one, or with a reason."""
+    processes = processes_behind(state).get(client_id, 0) + more
+    counts = {counted.client_id: counted for counted in state.process_counts}
+    of_id = counts.pop(client_id, None)
     why = because or (of_id.because if of_id else None)
-    if why is None or processes < 2:
-        return others
-    return (*others, ProcessCount(client_id, processes, why))
+    if why is not None and processes > 1:
+        counts[client_id] = ProcessCount(client_id, processes, why)
+    return tuple(counts.values())
 
 
-def _with_copy_id(client_id: str, planned: Situation) -> Callable[[Situation], Situation]:
+def _with_copy_id(client_id: str, planned: Situation) -> Repair:
     """The member with this id that has just joined gets a separate id, where the id is taken."""
     taken = {m.client_id for m in planned.state.members if original_id(m.client_id) == client_id}
     new_id = copy_id(client_id, len(taken))
@@ -460,10 +447,8 @@ def _with_copy_id(client_id: str, planned: Situation) -> Callable[[Situation], S
         return member._replace(client_id=new_id) if is_it else member
 
     def apply(situation: Situation) -> Situation:
-        processes = processes_behind(situation.state).get(client_id, 0)
-        counted = with_state(
-            situation, process_counts=_counted(situation.state, client_id, processes - 1)
-        )
+        counts = _counted(situation.state, client_id, -1)
+        counted = with_state(situation, process_counts=counts)
         return with_members(counted, lambda entry: map(renamed, entry.members))
 
     return apply if taken else lambda situation: situation
@@ -480,7 +465,7 @@ def _part(situation: Situation, client: str, number: int, is_last: bool) -> Situ
             is_it = member.client_id == client and member.client_addr in chosen
             yield member._replace(client_id=copy_id(client, copy)) if is_it else member
 
-    counts = _counted(situation.state, client, processes_behind(situation.state)[client] - 1)
+    counts = _counted(situation.state, client, -1)
     return with_members(with_state(situation, process_counts=counts), parted)
 
 
@@ -493,45 +478,31 @@ def _subscribe(situation: Situation, client: str, expression: str | None) -> Sit
     return with_members(situation, lambda entry: map(subscribed, entry.members))
 
 
-def _complete_list(situation: Situation, broker: str, asked: tuple[str, int]) -> Situation:
-    del broker  # its name in words
-    return unify_lists(situation, asked)
-
-
 def _add_broker(situation: Situation, nameserver: str, broker: str, number: int) -> Situation:
-    state = situation.state
     added = RouteBroker(broker, read_queue_nums=number, write_queue_nums=number)
-    routed = _with_brokers(situation, nameserver, lambda brokers: (*brokers, added))
-    changed = _rerouted(routed, broker)
-    new = (broker, 0)
-    if not state.client_lists or new in {entry.broker for entry in state.client_lists}:
+    changed = _with_brokers(situation, lambda brokers: [*brokers, added], nameserver, broker)
+    lists, new = situation.state.client_lists, ClientList(broker, 0, ())
+    if not lists or new.broker in {entry.broker for entry in lists}:
         return changed
-    with_empty = with_state(changed, client_lists=(*state.client_lists, ClientList(*new, ())))
-    return unify_lists(with_empty, new)
+    return unify_lists(with_state(changed, client_lists=(*lists, new)), new.broker)
 
 
 def _remove_broker(situation: Situation, nameserver: str, broker: str) -> Situation:
-    def without(brokers: tuple[RouteBroker, ...]) -> tuple[RouteBroker, ...]:
-        return tuple(left for left in brokers if left.broker_name != broker)
+    def left(brokers: Iterable[RouteBroker]) -> Iterable[RouteBroker]:
+        return (each for each in brokers if each.broker_name != broker)
 
-    return _rerouted(_with_brokers(situation, nameserver, without), broker)
-
-
-def _rerouted(situation: Situation, broker_name: str) -> Situation:
-    """Its list is that of before, or made up: it shows nobody's route."""
-    return with_state(situation, rerouted=situation.state.rerouted | {broker_name})
+    return _with_brokers(situation, left, nameserver, broker)
 
 
 def _resize(situation: Situation, broker: str, number: int) -> Situation:
-    def resized(brokers: tuple[RouteBroker, ...]) -> tuple[RouteBroker, ...]:
-        return tuple(
-            replace(old, read_queue_nums=number, write_queue_nums=number)
-            if old.broker_name == broker
-            else old
-            for old in brokers
-        )
+    def resized(brokers: Iterable[RouteBroker]) -> Iterator[RouteBroker]:
+        for old in brokers:
+            if old.broker_name == broker:
+                yield replace(old, read_queue_nums=number, write_queue_nums=number)
+            else:
+                yield old
 
-    return _with_brokers(situation, None, resized)
+    return _with_brokers(situation, resized)
 
 
 def _prescribe(
@@ -557,19 +528,23 @@ def _prescribe(
 
 def _with_brokers(
     situation: Situation,
-    namesrv_addr: str | None,
-    changed: Callable[[tuple[RouteBroker, ...]], tuple[RouteBroker, ...]],
+    changed: Callable[[Iterable[RouteBroker]], Iterable[RouteBroker]],
+    namesrv_addr: str | None = None,
+    rerouted: str | None = None,
 ) -> Situation:
-    """The situation with other brokers in one nameserver's route, or in every route."""
-    return with_state(
-        situation,
-        topic_routes=tuple(
-            replace(route, brokers=changed(route.brokers))
-            if namesrv_addr in (None, route.namesrv_addr)
-            else route
-            for route in situation.state.topic_routes
-        ),
+    """The situation with other brokers in one nameserver's route, or in every route.
+
+    The list of a broker that is ``rerouted`` is that of before, or made up: it shows nobody's
+    route.
+    """
+    routes = tuple(
+        replace(route, brokers=tuple(changed(route.brokers)))
+        if namesrv_addr in (None, route.namesrv_addr)
+        else route
+        for route in situation.state.topic_routes
     )
+    made_up = situation.state.rerouted | ({rerouted} if rerouted else set())
+    return with_state(situation, topic_routes=routes, rerouted=made_up)
 
 
 def _model(state: State, client_id: str) -> Member:
