@@ -339,18 +339,14 @@ def _shared_by_broker(state: State) -> str | None:
     """
     is_pull = state.request_mode == PULL or is_retry_topic(state.topic)
     is_pop = state.request_mode == POP and not is_pull
-    for entry in state.client_lists:
-        for member in entry.members:
-            if member.client_rebalance is False and not is_pull:
-                return Text(
-                    "{client} leaves the assignment to the broker (POP)", client=member.client_id
-                )
-            if parse_client_id(member.client_id).format is ClientIdFormat.GRPC:
-                return Text(
-                    "{client} is a gRPC client, which shares queues by POP", client=member.client_id
-                )
-            if is_pop and member.client_rebalance is None and member.subscribed:
-                return Text("the brokers let the group consume {topic} by POP", topic=state.topic)
+    for member in state.members:
+        client_id = member.client_id
+        if member.client_rebalance is False and not is_pull:
+            return Text("{client} leaves the assignment to the broker (POP)", client=client_id)
+        if parse_client_id(client_id).format is ClientIdFormat.GRPC:
+            return Text("{client} is a gRPC client, which shares queues by POP", client=client_id)
+        if is_pop and member.client_rebalance is None and member.subscribed:
+            return Text("the brokers let the group consume {topic} by POP", topic=state.topic)
     return None
 
 

@@ -275,7 +275,11 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
         looked_at += 1
         if _keys(evaluation) - keys_before:
             harmed += 1
-            between = _as_between([steps[number].text for number in subset], evaluation)
+            by_kind: dict[str, list[MessageQueue]] = {DUPLICATE: [], ORPHANED: []}
+            for finding in evaluation.findings:
+                by_kind[finding.kind].append(finding.queue)
+            done = tuple(steps[number].text for number in subset)
+            between = Between(done, *map(tuple, by_kind.values()))
             if worst is None or between.wrong > worst.wrong:
                 worst = between
     return Ways(states, looked_at, harmed, worst)
@@ -308,13 +312,6 @@ def _subsets(number: int, most: int) -> Iterator[tuple[int, ...]]:
     subsets = sorted(chosen, key=len)
     step = max(1, len(subsets) / most)
     yield from (subsets[int(n * step)] for n in range(min(most, len(subsets))))
-
-
-def _as_between(done: Sequence[str], evaluation: Evaluation) -> Between:
-    queues: dict[str, list[MessageQueue]] = {DUPLICATE: [], ORPHANED: []}
-    for finding in evaluation.findings:
-        queues[finding.kind].append(finding.queue)
-    return Between(tuple(done), tuple(queues[DUPLICATE]), tuple(queues[ORPHANED]))
 
 
 # ------------------------------------------------------------------ settling, client by client

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rebalance_core.client_id import parse_client_id
 from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, SharedId, separate_ids_for
 from rebalance_core.message_queue import bytewise_order_differs
-from rebalance_core.state import BROADCASTING, SURE, ClientList, Member, ProcessCount, State
+from rebalance_core.state import BROADCASTING, SURE, Member, ProcessCount, State
 from rebalance_core.strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
 from rebalance_core.texts import Text
 
@@ -219,22 +219,31 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     where it has several, by the list that shows most of them.
     """
     plain = _plain_members(state)
-    processes = _look_closely(state, rules) if plain is None else _one_each(state, rules, plain)
+    if plain is None:
+        processes = _look_closely(state, rules)
+    else:
+        process_of = _processes_by(state, rules, (shown[_STRATEGY] for shown in plain.values()))
+        every = sorted(plain.items())
+        processes = tuple(process_of(client_id, _Traits(*shown)) for client_id, shown in every)
     return _with_unreachable(state, processes) if state.unreachable else processes
 
 
-#: What a member shows of its process: ``_look_closely`` uses nothing else of it.
-_FACTS = (
-    "subscribed",
-    "message_model",
-    "chooses_queues",
-    "strategy",
-    "language",
-    "version",
-    "subscribed_percent",
-)
-_facts_of = itemgetter(*map(Member._fields.index, _FACTS))
-_STRATEGY = _FACTS.index("strategy")
+class _Traits(NamedTuple):
+    """What a member shows of its process: ``_look_closely`` uses nothing else of it."""
+
+    subscribed: bool
+    message_model: str
+    chooses_queues: bool
+    strategy: str | None
+    language: str | None
+    version: int | None
+    subscribed_percent: int
+    silent: bool = False
+
+
+#: The traits of a member but for the last, which other members show.
+_facts_of = itemgetter(*map(Member._fields.index, _Traits._fields[:-1]))
+_STRATEGY = _Traits._fields.index("strategy")
 
 
 def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
@@ -255,16 +264,6 @@ def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
     return facts
 
 
-def _one_each(
-    state: State, rules: StrategyRules, facts: Mapping[str, tuple[Any, ...]]
-) -> tuple[Process, ...]:
-    """One process for every id, as its member shows it."""
-    process_of = _processes_by(state, rules, (shown[_STRATEGY] for shown in facts.values()))
-    return tuple(
-        process_of(client_id, _traits(shown)) for client_id, shown in sorted(facts.items())
-    )
-
-
 def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     """The processes of any state."""
     silent = silent_members(state)
@@ -274,7 +273,7 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     for client_id, lists in sorted(_copies(state).items()):
         count, _ = _count(client_id, lists, shown)
         traits = [
-            [_traits(_facts_of(m), (*broker, m.client_addr) in silent) for m in members]
+            [_Traits._make((*_facts_of(m), (*broker, m.client_addr) in silent)) for m in members]
             for broker, members in lists
         ]
         if count == 1:
@@ -298,7 +297,8 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
             missing[client_id][name] += 1
     listed: Counter[tuple[str, str]] = Counter()
     for entry in state.client_lists:
-        for client_id, copies in entry.copies.items():
+        here = Counter(m.client_id for m in entry.members if m.client_id in missing)
+        for client_id, copies in here.items():
             place = (client_id, entry.broker_name)
             listed[place] = max(listed[place], copies)
     of_ids = Counter[str]()
@@ -323,44 +323,22 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
 
 def _processes_by(
     state: State, rules: StrategyRules, observed: Iterable[str | None]
-) -> "Callable[[str, _Traits], Process]":
+) -> Callable[[str, _Traits], Process]:
     """What makes a process of its id and traits, by the strategies that were observed."""
-    group, of_group = state.consumer_group, _of_group(observed)
+    distinct = set(observed) - {None, ""}
+    of_group = distinct.pop() if len(distinct) == 1 else None
     orders_differ = _orders_differ(state)
 
     def process(client_id: str, traits: _Traits) -> Process:
-        subscribed, broadcasting, chooses, silent, strategy, language, version, percent = traits
-        client = KnownClient(group, client_id, strategy, of_group, language, version, orders_differ)
+        subscribed, model, chooses, strategy, language, version, percent, silent = traits
+        client = KnownClient(
+            state.consumer_group, client_id, strategy, of_group, language, version, orders_differ
+        )
         share = percent / SURE if subscribed else 1.0
-        shown = subscribed, broadcasting, rules.resolve(client), chooses, silent
+        shown = subscribed, model == BROADCASTING, rules.resolve(client), chooses, silent
         return Process(client_id, 1, *shown, share=share, reads_slaves=language != "GO")
 
     return process
-
-
-def _of_group(observed: Iterable[str | None]) -> str | None:
-    """The strategy that all members use of which one was observed."""
-    distinct = set(observed) - {None, ""}
-    return next(iter(distinct)) if len(distinct) == 1 else None
-
-
-class _Traits(NamedTuple):
-    """What a member shows of its process."""
-
-    subscribed: bool
-    broadcasting: bool
-    chooses_queues: bool
-    silent: bool
-    strategy: str | None
-    language: str | None
-    version: int | None
-    percent: int
-
-
-def _traits(facts: tuple[Any, ...], silent: bool = False) -> _Traits:
-    """Those that the ``_FACTS`` of a member show."""
-    subscribed, message_model, chooses_queues, *others = facts
-    return _Traits(subscribed, message_model == BROADCASTING, chooses_queues, silent, *others)
 
 
 # Nearly all members of all groups show one of a few things.
@@ -369,15 +347,17 @@ def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
     """Those of the one process that all these members are."""
     # Language and version of one and the same member: of two they might be no SDK that there is.
     spoken = next((shown for shown in every if shown.language), every[0])
+    models = (shown.message_model for shown in every)
+    percents = (shown.subscribed_percent for shown in every if shown.subscribed)
     return _Traits(
         subscribed=any(shown.subscribed for shown in every),
-        broadcasting=all(shown.broadcasting for shown in every),
+        message_model=next((model for model in models if model != BROADCASTING), BROADCASTING),
         chooses_queues=all(shown.chooses_queues for shown in every),
-        silent=all(shown.silent for shown in every),
         strategy=next((shown.strategy for shown in every if shown.strategy), None),
         language=spoken.language,
         version=spoken.version,
-        percent=max((shown.percent for shown in every if shown.subscribed), default=SURE),
+        subscribed_percent=max(percents, default=SURE),
+        silent=all(shown.silent for shown in every),
     )
 
 
@@ -388,10 +368,10 @@ def _traits_of_several(traits: list[list[_Traits]], count: int) -> list[_Traits]
         traits[richest],
         key=lambda shown: (
             not shown.subscribed,
-            -shown.percent,
+            -shown.subscribed_percent,
             shown.chooses_queues,
             shown.silent,
-            shown.broadcasting,
+            shown.message_model == BROADCASTING,
             shown.strategy or "",
             shown.language or "",
             shown.version or 0,
@@ -413,8 +393,10 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     A broadcasting client keeps the id ``ip@DEFAULT`` and reads every queue by intent: such copies
     harm only when the group has clustering members, whose slots they take.
     """
-    models = {m.message_model for m in state.members}
-    if models == {BROADCASTING} or not any(_has_copies(entry) for entry in state.client_lists):
+    entries = state.client_lists
+    if all(len({m.client_id for m in entry.members}) == len(entry.members) for entry in entries):
+        return ()
+    if all(member.message_model == BROADCASTING for member in state.members):
         return ()
     stacked = []
     shown = _shown_counts(state)
@@ -440,7 +422,3 @@ def _spoken(lists: CopiesPerList) -> tuple[str | None, int | None]:
     members = [member for _, of_list in lists for member in of_list]
     spoken = next((member for member in members if member.language), members[0])
     return spoken.language, spoken.version
-
-
-def _has_copies(entry: ClientList) -> bool:
-    return len({member.client_id for member in entry.members}) < len(entry.members)
