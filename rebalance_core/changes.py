@@ -20,6 +20,7 @@ from rebalance_core.repairs import (
     Repair,
     Situation,
     unify_lists,
+    with_brokers,
     with_members,
     with_state,
 )
@@ -480,7 +481,8 @@ def _subscribe(situation: Situation, client: str, expression: str | None) -> Sit
 
 def _add_broker(situation: Situation, nameserver: str, broker: str, number: int) -> Situation:
     added = RouteBroker(broker, read_queue_nums=number, write_queue_nums=number)
-    changed = _with_brokers(situation, lambda brokers: [*brokers, added], nameserver, broker)
+    routed = with_brokers(situation, lambda brokers: [*brokers, added], nameserver)
+    changed = _rerouted(routed, broker)
     lists, new = situation.state.client_lists, ClientList(broker, 0, ())
     if not lists or new.broker in {entry.broker for entry in lists}:
         return changed
@@ -491,7 +493,12 @@ def _remove_broker(situation: Situation, nameserver: str, broker: str) -> Situat
     def left(brokers: Iterable[RouteBroker]) -> Iterable[RouteBroker]:
         return (each for each in brokers if each.broker_name != broker)
 
-    return _with_brokers(situation, left, nameserver, broker)
+    return _rerouted(with_brokers(situation, left, nameserver), broker)
+
+
+def _rerouted(situation: Situation, broker_name: str) -> Situation:
+    """Its list is that of before, or made up: it shows nobody's route."""
+    return with_state(situation, rerouted=situation.state.rerouted | {broker_name})
 
 
 def _resize(situation: Situation, broker: str, number: int) -> Situation:
@@ -502,7 +509,7 @@ def _resize(situation: Situation, broker: str, number: int) -> Situation:
             else:
                 yield old
 
-    return _with_brokers(situation, resized)
+    return with_brokers(situation, resized)
 
 
 def _prescribe(
@@ -524,27 +531,6 @@ def _prescribe(
 
 
 # ------------------------------------------------------------------ what steps are made from
-
-
-def _with_brokers(
-    situation: Situation,
-    changed: Callable[[Iterable[RouteBroker]], Iterable[RouteBroker]],
-    namesrv_addr: str | None = None,
-    rerouted: str | None = None,
-) -> Situation:
-    """The situation with other brokers in one nameserver's route, or in every route.
-
-    The list of a broker that is ``rerouted`` is that of before, or made up: it shows nobody's
-    route.
-    """
-    routes = tuple(
-        replace(route, brokers=tuple(changed(route.brokers)))
-        if namesrv_addr in (None, route.namesrv_addr)
-        else route
-        for route in situation.state.topic_routes
-    )
-    made_up = situation.state.rerouted | ({rerouted} if rerouted else set())
-    return with_state(situation, topic_routes=routes, rerouted=made_up)
 
 
 def _model(state: State, client_id: str) -> Member:

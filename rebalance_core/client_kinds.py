@@ -6,32 +6,81 @@ the remedy is the general one.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from enum import Enum
+from typing import NamedTuple
 
 from rebalance_core.client_id import ClientId, ClientIdFormat, parse_client_id
 from rebalance_core.english import agreeing, joined, list_of
-from rebalance_core.texts import Text
+from rebalance_core.texts import Text, for_slots
 
 
 class ClientKind(Enum):
-    """What made a client id; the value names it for a reader."""
+    """What made a client id; the value is the template of what gives each process its own id."""
 
-    PLACEHOLDER = "a placeholder that was not expanded"
-    JAVA_BEFORE_4_9_0 = "Java before 4.9.0"
-    JAVA = "Java"
-    JAVA_NAMED = "Java with its own instanceName"
-    BROADCASTING = "a broadcasting consumer"
-    ROCKETMQ_SPRING = "rocketmq-spring before 2.2.1"
-    SPRING_CLOUD_ALIBABA = "the spring-cloud-alibaba binder before 2021.0.5.0"
-    ONS = "the ONS client"
-    GO = "client-go"
-    CPP = "client-cpp"
-    PYTHON = "the Python client"
-    DOTNET = "a .NET client"
-    GRPC = "a 5.x gRPC client"
-    OTHER = "another client"
+    #: A placeholder that was not expanded.
+    PLACEHOLDER = (
+        "{placeholder} in the id is a placeholder that nothing replaced: give it a value where the "
+        "client's {setting} is set, or leave {setting} out, so that the client chooses it"
+    )
+    #: Java before 4.9.0.
+    JAVA_BEFORE_4_9_0 = (
+        "{give_name}, or update the client to 4.9.0 or later, which appends the start time to "
+        "the process id (in containers the process id is often 1 everywhere)"
+    )
+    # An id with a start time: who sees it twice sees a copy of a running machine, or one process.
+    JAVA = (
+        "give each process its own instanceName; an id with a start time is the same in two "
+        "processes only where a running machine was copied: restart one of them"
+    )
+    #: Java with its own instanceName.
+    JAVA_NAMED = (
+        "{give_name} in place of {name}, which was set, or set none: Java 4.9.0 and later then "
+        "makes one of process id and start time"
+    )
+    BROADCASTING = (
+        "let only broadcasting consumers keep the instanceName DEFAULT: they share it without "
+        "harm, and a clustering member of the group needs its own instanceName"
+    )
+    #: rocketmq-spring before 2.2.1.
+    ROCKETMQ_SPRING = (
+        "update rocketmq-spring-boot-starter to 2.2.1 or later, which appends the start time; "
+        "until then give each process its own instanceName in a "
+        "RocketMQPushConsumerLifecycleListener (consumer.setInstanceName)"
+    )
+    #: The spring-cloud-alibaba binder before 2021.0.5.0.
+    SPRING_CLOUD_ALIBABA = (
+        "update what makes this id: the binder spring-cloud-starter-stream-rocketmq to 2021.0.5.0, "
+        "2022.0.0.0 or later, which appends the start time and leaves the secret key out; or "
+        "rocketmq-spring-boot-starter to 2.2.1 or later; until then only another IP address or "
+        "process id distinguishes two containers"
+    )
+    ONS = (
+        "give each process its own instance name (the property InstanceName), or update the ONS "
+        "client, which appends the start time"
+    )
+    GO = (
+        "give each process its own instance name, such as the pod name: "
+        "consumer.WithInstance(NAME) in client-go"
+    )
+    CPP = (
+        "give each process its own instance name with a NAME such as the pod name: "
+        "setInstanceName(NAME) in C++, SetPushConsumerInstanceName in C and in what is built on it"
+    )
+    PYTHON = (
+        "give each process its own instance_name, such as the pod name: "
+        "consumer.set_instance_name(NAME) in the Python client"
+    )
+    #: A .NET client.
+    DOTNET = (
+        "give each process its own InstanceName before it starts, such as the pod name: the .NET "
+        "client's ClientId is ClientIP@InstanceName, of which the latter is the process id, in "
+        "containers often 1 everywhere"
+    )
+    #: A 5.x gRPC client.
+    GRPC = "restart one of the processes: a gRPC client makes its id of host, process id and time"
+    #: Another client.
+    OTHER = "{give_name}, or let the client choose it (Java 4.9.0 and later appends the start time)"
 
 
 #: ``MQVersion.V4_9_0``: from then on Java appends the start time to the process id.
@@ -54,8 +103,8 @@ def kind_of(client_id: str, language: str | None = None, version: int | None = N
     2.2.1), ``RocketMQUtils`` (spring-cloud-alibaba 2021.0.4.0, 2021.0.5.0), ``internal/client.go``
     (client-go 2.1), ``MqBase`` (NewLife.RocketMQ).
 
-    >>> kind_of("172.17.0.1@1", "JAVA", 373), kind_of("172.17.0.1@1", "GO", 317)
-    (<ClientKind.JAVA_BEFORE_4_9_0: 'Java before 4.9.0'>, <ClientKind.GO: 'client-go'>)
+    >>> kind_of("172.17.0.1@1", "JAVA", 373).name, kind_of("172.17.0.1@1", "GO", 317).name
+    ('JAVA_BEFORE_4_9_0', 'GO')
     >>> kind_of("10.0.0.1@GID_pay|1", "JAVA", 399).name, kind_of("${ip}@1#55", "JAVA", 399).name
     ('SPRING_CLOUD_ALIBABA', 'PLACEHOLDER')
     """
@@ -103,8 +152,7 @@ def _java(parsed: ClientId, version: int | None) -> ClientKind:
     return ClientKind.JAVA if parsed.format is ClientIdFormat.JAVA_PID_NANO else ClientKind.OTHER
 
 
-@dataclass(frozen=True, slots=True)
-class SharedId:
+class SharedId(NamedTuple):
     """A client id that several processes use, with language and version of their connections."""
 
     client_id: str
@@ -112,120 +160,30 @@ class SharedId:
     version: int | None = None
 
     @property
-    def kind(self) -> ClientKind:
-        """What made it."""
-        return kind_of(self.client_id, self.language, self.version)
+    def remedy(self) -> Text:
+        """What gives each process its own id, for the client that made this one.
 
-
-def separate_ids_for(shared: Iterable[SharedId]) -> str:
-    """What gives each process its own id, for the clients that made these ids.
-
-    Where several kinds of clients made them, each remedy names its ids.
-
-    >>> separate_ids_for([SharedId("172.17.0.1@1", "GO", 317)])
-    'give each process its own instance name, such as the pod name: consumer.WithInstance(NAME) in \
-client-go'
-    """
-    by_remedy: dict[str, list[str]] = {}
-    for shared_id in shared:
-        by_remedy.setdefault(_own_id(shared_id), []).append(shared_id.client_id)
-    if len(by_remedy) == 1:
-        return next(iter(by_remedy))
-    return joined(
-        Text("for {clients}: {remedy}", clients=list_of(client_ids, 5), remedy=remedy)
-        for remedy, client_ids in by_remedy.items()
-    )
-
-
-def _own_id(shared: SharedId) -> Text:
-    remedy = _REMEDIES[shared.kind]
-    return remedy if isinstance(remedy, Text) else remedy(shared)
-
-
-def _placeholder(shared: SharedId) -> Text:
-    found = _PLACEHOLDER.search(shared.client_id)
-    text = found.group() if found else ""
-    address = parse_client_id(shared.client_id, shared.language).address
-    setting = "clientIP" if text in address else "instanceName"
-    return Text(
-        "{placeholder} in the id is a placeholder that nothing replaced: give it a value where the "
-        "client's {setting} is set, or leave {setting} out, so that the client chooses it",
-        placeholder=text,
-        setting=setting,
-    )
-
-
-def _named(shared: SharedId) -> Text:
-    name = parse_client_id(shared.client_id, shared.language).instance_name
-    return Text(
-        "{give_name} in place of {name}, which was set, or set none: Java 4.9.0 and later then "
-        "makes one of process id and start time",
-        give_name=_JAVA_NAME,
-        name=name,
-    )
+        >>> SharedId("172.17.0.1@1", "GO", 317).remedy
+        'give each process its own instance name, such as the pod name: \
+consumer.WithInstance(NAME) in client-go'
+        """
+        kind = kind_of(*self)
+        parsed = parse_client_id(self.client_id, self.language)
+        found = _PLACEHOLDER.search(self.client_id)
+        placeholder = found.group() if found else ""
+        values = {
+            "give_name": _JAVA_NAME,
+            "name": parsed.instance_name,
+            "placeholder": placeholder,
+            "setting": "clientIP" if placeholder in parsed.address else "instanceName",
+        }
+        return Text(kind.value, **for_slots(kind.value, values))
 
 
 _JAVA_NAME = Text(
     "give each process its own instanceName (setInstanceName or -Drocketmq.client.name=NAME, "
     "with a NAME such as the pod name)"
 )
-_REMEDIES: dict[ClientKind, Text | Callable[[SharedId], Text]] = {
-    ClientKind.PLACEHOLDER: _placeholder,
-    ClientKind.JAVA_NAMED: _named,
-    ClientKind.JAVA_BEFORE_4_9_0: Text(
-        "{give_name}, or update the client to 4.9.0 or later, which appends the start time to "
-        "the process id (in containers the process id is often 1 everywhere)",
-        give_name=_JAVA_NAME,
-    ),
-    # An id with a start time: who sees it twice sees a copy of a running machine, or one process.
-    ClientKind.JAVA: Text(
-        "give each process its own instanceName; an id with a start time is the same in two "
-        "processes only where a running machine was copied: restart one of them"
-    ),
-    ClientKind.BROADCASTING: Text(
-        "let only broadcasting consumers keep the instanceName DEFAULT: they share it without "
-        "harm, and a clustering member of the group needs its own instanceName"
-    ),
-    ClientKind.ROCKETMQ_SPRING: Text(
-        "update rocketmq-spring-boot-starter to 2.2.1 or later, which appends the start time; "
-        "until then give each process its own instanceName in a "
-        "RocketMQPushConsumerLifecycleListener (consumer.setInstanceName)"
-    ),
-    ClientKind.SPRING_CLOUD_ALIBABA: Text(
-        "update what makes this id: the binder spring-cloud-starter-stream-rocketmq to 2021.0.5.0, "
-        "2022.0.0.0 or later, which appends the start time and leaves the secret key out; or "
-        "rocketmq-spring-boot-starter to 2.2.1 or later; until then only another IP address or "
-        "process id distinguishes two containers"
-    ),
-    ClientKind.ONS: Text(
-        "give each process its own instance name (the property InstanceName), or update the ONS "
-        "client, which appends the start time"
-    ),
-    ClientKind.GO: Text(
-        "give each process its own instance name, such as the pod name: "
-        "consumer.WithInstance(NAME) in client-go"
-    ),
-    ClientKind.CPP: Text(
-        "give each process its own instance name with a NAME such as the pod name: "
-        "setInstanceName(NAME) in C++, SetPushConsumerInstanceName in C and in what is built on it"
-    ),
-    ClientKind.PYTHON: Text(
-        "give each process its own instance_name, such as the pod name: "
-        "consumer.set_instance_name(NAME) in the Python client"
-    ),
-    ClientKind.DOTNET: Text(
-        "give each process its own InstanceName before it starts, such as the pod name: the .NET "
-        "client's ClientId is ClientIP@InstanceName, of which the latter is the process id, in "
-        "containers often 1 everywhere"
-    ),
-    ClientKind.GRPC: Text(
-        "restart one of the processes: a gRPC client makes its id of host, process id and time"
-    ),
-    ClientKind.OTHER: Text(
-        "{give_name}, or let the client choose it (Java 4.9.0 and later appends the start time)",
-        give_name=_JAVA_NAME,
-    ),
-}
 
 
 def without_secret(client_ids: Iterable[str]) -> str:
@@ -258,14 +216,12 @@ STALE_CHANNEL_REMEDY = Text(
 #: Of so many clients a restart names each: whoever restarts them needs the whole list.
 _MOST_RESTARTED = 20
 
-#: What makes a restart last, by language. client-go: issue 1056, fixed in 2.1.2. Its connections
-#: give the same version whatever the release, so that only the language shows it.
-_UPDATES = {
-    "GO": Text(
-        "update client-go to 2.1.2 or later, for before that it does not take the queues that a "
-        "route gains"
-    ),
-}
+#: What makes a restart last. client-go: issue 1056, fixed in 2.1.2. Its connections give the same
+#: version whatever the release, so that only the language shows it.
+_UPDATE_GO = Text(
+    "update client-go to 2.1.2 or later, for before that it does not take the queues that a route "
+    "gains"
+)
 
 
 def restart_of(client_ids: Iterable[str], language: str | None = None) -> str:
@@ -289,5 +245,4 @@ later, for before that it does not take the queues that a route gains'
         number=len(every),
         clients=list_of(every, _MOST_RESTARTED),
     )
-    update = _UPDATES.get((language or "").upper())
-    return restart if update is None else joined([restart, update])
+    return joined([restart, _UPDATE_GO]) if (language or "").upper() == "GO" else restart

@@ -15,7 +15,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from rebalance_core.client_id import parse_client_id
-from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, SharedId, separate_ids_for
+from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, SharedId
 from rebalance_core.message_queue import bytewise_order_differs
 from rebalance_core.state import BROADCASTING, SURE, Member, ProcessCount, State
 from rebalance_core.strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
@@ -81,11 +81,11 @@ class StackedId:
     def remedy(self) -> str:
         """What repairs it, in words."""
         if self.processes > 1:
-            return separate_ids_for([self.made_by])
+            return self.made_by.remedy
         if self.because == NOT_YET_KNOWN:
             return Text(
                 "wait for the lists of the next minutes; if they still have both: {remedy}",
-                remedy=separate_ids_for([self.made_by]),
+                remedy=self.made_by.remedy,
             )
         return STALE_CHANNEL_REMEDY
 

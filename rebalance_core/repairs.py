@@ -20,6 +20,7 @@ from rebalance_core.state import (
     SURE,
     ClientList,
     Member,
+    RouteBroker,
     State,
 )
 from rebalance_core.strategies import AllocationStrategy, copy_id
@@ -70,17 +71,41 @@ def with_members(
     return with_state(situation, client_lists=changed)
 
 
+def with_brokers(
+    situation: Situation,
+    brokers: Callable[[Iterable[RouteBroker]], Iterable[RouteBroker]],
+    namesrv_addr: str | None = None,
+) -> Situation:
+    """The situation with other brokers in one nameserver's route, or in every route."""
+    routes = tuple(
+        replace(route, brokers=tuple(brokers(route.brokers)))
+        if namesrv_addr in (None, route.namesrv_addr)
+        else route
+        for route in situation.state.topic_routes
+    )
+    return with_state(situation, topic_routes=routes)
+
+
 def _keep(situation: Situation, stays: Callable[[Member], bool]) -> Situation:
     """The members that stay keep their places in every list."""
     return with_members(situation, lambda entry: filter(stays, entry.members))
 
 
-def _with_copies(entry: ClientList) -> Iterator[tuple[Member, int]]:
-    """The members by id and address, each with its number among the copies of its id."""
-    copies: Counter[str] = Counter()
-    for member in sorted(entry.members, key=attrgetter("client_id", "client_addr")):
-        yield member, copies[member.client_id]
-        copies[member.client_id] += 1
+def _rename_copies(situation: Situation, copy_of: Callable[[str, int], int]) -> Situation:
+    """Each member gets an id of its own by its number, by address, among the copies of its id.
+
+    ``copy_of`` gives the number of the copy that the new id is of.
+    """
+
+    def renamed(entry: ClientList) -> Iterator[Member]:
+        copies: Counter[str] = Counter()
+        for member in sorted(entry.members, key=attrgetter("client_id", "client_addr")):
+            client_id = member.client_id
+            copy = copy_of(client_id, copies[client_id])
+            yield member._replace(client_id=copy_id(client_id, copy))
+            copies[client_id] += 1
+
+    return with_members(situation, renamed)
 
 
 def give_separate_ids(situation: Situation) -> Situation:
@@ -89,15 +114,9 @@ def give_separate_ids(situation: Situation) -> Situation:
     A new id sorts right behind the old one: a repair must not change who comes before whom.
     """
     processes = processes_behind(situation.state)
-
-    def renamed(entry: ClientList) -> Iterator[Member]:
-        for member, copy in _with_copies(entry):
-            process = min(copy, processes[member.client_id] - 1)
-            yield member._replace(client_id=copy_id(member.client_id, process))
-
     if all(count == 1 for count in processes.values()):
         return situation
-    return with_members(situation, renamed)
+    return _rename_copies(situation, lambda client_id, copy: min(copy, processes[client_id] - 1))
 
 
 def part_copies(situation: Situation) -> Situation:
@@ -105,12 +124,7 @@ def part_copies(situation: Situation) -> Situation:
 
     No repair: it shows in whose slot a queue is.
     """
-
-    def renamed(entry: ClientList) -> Iterator[Member]:
-        for member, copy in _with_copies(entry):
-            yield member._replace(client_id=copy_id(member.client_id, copy))
-
-    return with_members(situation, renamed)
+    return _rename_copies(situation, lambda _, copy: copy)
 
 
 def close_stale_channels(situation: Situation) -> Situation:
@@ -283,24 +297,18 @@ def bring_masters_back(situation: Situation) -> Situation:
     away = state.without_master
     if not away or all(process.reads_slaves for process in find_processes(state, situation.rules)):
         return situation
-    routes = tuple(
-        replace(
-            route,
-            brokers=tuple(
-                replace(broker, broker_ids=(0, *broker.broker_ids))
-                if broker.broker_name in away and broker.broker_ids
-                else broker
-                for broker in route.brokers
-            ),
-        )
-        for route in state.topic_routes
-    )
+
+    def with_masters(brokers: Iterable[RouteBroker]) -> Iterator[RouteBroker]:
+        for broker in brokers:
+            ids = broker.broker_ids if broker.broker_name in away else None
+            yield replace(broker, broker_ids=(MASTER_ID, *ids)) if ids else broker
+
     of_slaves = {
         entry.broker_name: entry for entry in state.client_lists if entry.broker_name in away
     }
-    lists = [replace(entry, broker_id=0) for entry in of_slaves.values()]
+    lists = [replace(entry, broker_id=MASTER_ID) for entry in of_slaves.values()]
     kept = [entry for entry in state.client_lists if entry not in lists]
-    return with_state(situation, topic_routes=routes, client_lists=(*kept, *lists))
+    return with_state(with_brokers(situation, with_masters), client_lists=(*kept, *lists))
 
 
 def unify_strategies(situation: Situation) -> Situation:
@@ -308,18 +316,13 @@ def unify_strategies(situation: Situation) -> Situation:
 
     Of several that equally many use it is Java's, as it is now, before any variant of its name.
     """
-    used: Counter[int] = Counter()
-    by_identity: dict[int, AllocationStrategy] = {}
+    used: Counter[AllocationStrategy] = Counter()
     for process in find_processes(situation.state, situation.rules):
         if process.claims and not process.broadcasting and process.strategy.strategy:
-            used[id(process.strategy.strategy)] += process.count
-            by_identity[id(process.strategy.strategy)] = process.strategy.strategy
+            used[process.strategy.strategy] += process.count
     if len(used) < 2:
         return situation
-    chosen = min(
-        by_identity.values(),
-        key=lambda strategy: (-used[id(strategy)], strategy.name, strategy.variant),
-    )
+    chosen = min(used, key=lambda each: (-used[each], each.name, each.variant))
     return _with_strategies(situation, lambda *_: chosen)
 
 

@@ -10,7 +10,6 @@ from rebalance_core.client_kinds import (
     SharedId,
     kind_of,
     restart_of,
-    separate_ids_for,
     without_secret,
 )
 
@@ -59,20 +58,17 @@ V4_5_1, V4_9_0, OF_GO = 317, 393, 317
 )
 def test_what_made_an_id_decides_what_to_change(client_id, language, version, kind, says) -> None:
     assert kind_of(client_id, language, version).name == kind
-    assert says in separate_ids_for([SharedId(client_id, language, version)])
+    assert says in SharedId(client_id, language, version).remedy
 
 
 def test_no_remedy_names_the_setting_of_another_client() -> None:
-    assert "setInstanceName" not in separate_ids_for([SharedId("172.17.0.1@1", "GO", OF_GO)])
-    assert "WithInstance" not in separate_ids_for([SharedId("172.17.0.1@1", "JAVA", V4_5_1)])
+    assert "setInstanceName" not in SharedId("172.17.0.1@1", "GO", OF_GO).remedy
+    assert "WithInstance" not in SharedId("172.17.0.1@1", "JAVA", V4_5_1).remedy
 
 
-def test_ids_of_several_kinds_each_get_their_remedy_and_those_of_one_kind_share_it() -> None:
+def test_ids_of_one_kind_share_their_remedy() -> None:
     one = SharedId("172.17.0.1@1", "GO", OF_GO)
-    assert separate_ids_for([one, SharedId("172.17.0.1@2", "GO", OF_GO)]) == separate_ids_for([one])
-    both = separate_ids_for([one, SharedId("172.17.0.1@7", "JAVA", V4_5_1)])
-    assert "for 172.17.0.1@1: give each" in both
-    assert "for 172.17.0.1@7: give each" in both
+    assert SharedId("172.17.0.1@2", "GO", OF_GO).remedy == one.remedy
 
 
 def test_a_restart_names_each_client_once() -> None:
@@ -98,4 +94,4 @@ def test_a_secret_is_taken_out_where_it_was_put_in() -> None:
     st.none() | st.integers(-1, 600),
 )
 def test_every_id_gets_a_remedy(client_id, language, version) -> None:
-    assert separate_ids_for([SharedId(client_id, language, version)])
+    assert SharedId(client_id, language, version).remedy

@@ -22,7 +22,6 @@ from rebalance_core import (
     find_faults,
     make_strategy,
 )
-from rebalance_core.client_kinds import separate_ids_for
 from rebalance_core.repairs import unify_routes
 from rebalance_core.state import ProcessCount
 from tests.support.draws import check_a_random_state
@@ -497,7 +496,7 @@ def test_a_stacked_id_says_what_repairs_it():
     (stacked,) = evaluate(two_processes_share_one_client_id(), RULES).stacked
     (stale,) = evaluate(one_process_reconnected(), RULES).stacked
 
-    assert stacked.remedy == separate_ids_for([stacked.stacked.made_by])
+    assert stacked.remedy == stacked.stacked.made_by.remedy
     assert stacked.remedy.startswith("give each process its own instanceName")
     # At first sight it may be another process, until an old connection would be dropped.
     assert stale.remedy.startswith("wait for the lists of the next minutes; if they still have bo")

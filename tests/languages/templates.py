@@ -12,6 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, nodes
 
 from jobs.kinds import EVENT_KINDS, KINDS
+from rebalance_core.client_kinds import ClientKind
 from rebalance_core.english import counted
 from rebalance_core.texts import forms
 
@@ -208,7 +209,8 @@ def _of_count(
 def declared() -> set[str]:
     """The templates of what is declared once, and made a text of elsewhere."""
     every = (*KINDS.values(), *EVENT_KINDS.values())
-    return {text for each in every for text in (each.title, each.meaning)}
+    titles = {text for each in every for text in (each.title, each.meaning)}
+    return titles | {kind.value for kind in ClientKind}
 
 
 @cache

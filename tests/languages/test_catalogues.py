@@ -36,6 +36,7 @@ GIVEN = {
     ("jobs/rendering/page.py", "template"),
     ("jobs/reports/words.py", "kind.title"),
     ("rebalance_core/changes.py", "step"),
+    ("rebalance_core/client_kinds.py", "kind.value"),
     ("rebalance_core/descriptions.py", "what_to_do"),
     ("rebalance_core/english.py", "counted(singular, plural)"),
     ("rebalance_core/english.py", "of_one if number == 1 else of_many"),

@@ -42,7 +42,6 @@ from rebalance_core.client_kinds import (
     SharedId,
     kind_of,
     restart_of,
-    separate_ids_for,
     without_secret,
 )
 from rebalance_core.descriptions import queue_ranges
@@ -404,13 +403,12 @@ IDS = {
 def test_the_remedy_of_every_kind_of_client_is_chinese(kind: ClientKind) -> None:
     shared = IDS[kind]
     assert kind_of(shared.client_id, shared.language, shared.version) is kind
-    assert_chinese(separate_ids_for([shared]))
+    assert_chinese(shared.remedy)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        separate_ids_for(IDS.values()),
         restart_of([]),
         restart_of(["a"]),
         restart_of([str(number) for number in range(30)], "GO"),
