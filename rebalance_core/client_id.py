@@ -61,10 +61,6 @@ class ClientId:
     can_collide: bool
 
 
-_PID = re.compile(r"-?[0-9]+")
-_PID_NANO = re.compile(r"-?[0-9]+#-?[0-9]+")
-_PID_SEQUENCE_MILLIS = re.compile(r"[0-9]+#[0-9]+_[0-9]+")
-_PID_NAME = re.compile(r"[0-9]+#[^#@]+")
 _GRPC_JAVA = re.compile(r"[0-9]+@[0-9]+@-?[0-9a-z]+")
 _HOST_AND_PORT = re.compile(r"(?:^|;)[^;@#]*:[0-9]+(?=[;@#]|$)")
 _PID_HASHES_NANO = re.compile(r"-?[0-9]+(?:#-?[0-9]+){2,}")
@@ -72,6 +68,17 @@ _PID_HASHES_NANO = re.compile(r"-?[0-9]+(?:#-?[0-9]+){2,}")
 #: base 36: ``group|pid|time`` (``RocketMQUtils.getInstanceName``).
 _KEYS_AND_PID = re.compile(r"[^|]+(?:\|[^|]+)*\|-?[0-9]+|(?:LTAI|AKID|AKIA)[^|]*\|[^|]+\|[^|]+")
 _PID_AND_TIME_36 = re.compile(r"(?:[^|]+\|)+-?[0-9]+\|-?[0-9a-z]{6,}")
+#: The first that matches the whole instance name tells how it was made.
+_WHOLE_NAMES = (
+    (re.compile("DEFAULT"), ClientIdFormat.DEFAULT),
+    (re.compile(r"[0-9]+#[0-9]+_[0-9]+"), ClientIdFormat.GRPC),  # process id, sequence, time
+    (re.compile(r"-?[0-9]+#-?[0-9]+"), ClientIdFormat.JAVA_PID_NANO),
+    (re.compile(r"-?[0-9]+"), ClientIdFormat.JAVA_PID),
+    (_PID_HASHES_NANO, ClientIdFormat.ONS_CLOUD),
+    (re.compile(r"[0-9]+#[^#@]+"), ClientIdFormat.CPP),
+    (_PID_AND_TIME_36, ClientIdFormat.SPRING_CLOUD),
+    (_KEYS_AND_PID, ClientIdFormat.SPRING_CLOUD),
+)
 _ENDS_WITH_PID = re.compile(r".*@-?[0-9]+", re.DOTALL)
 _ENDS_WITH_PID_TIME = re.compile(r".*@-?[0-9]+(?:@|#)-?[0-9]{6,}", re.DOTALL)
 
@@ -124,28 +131,16 @@ def _format(instance_name: str, language: str) -> ClientIdFormat:
 
 
 def _format_of_name(name: str, language: str) -> ClientIdFormat:
-    found = ClientIdFormat.CUSTOM
-    if name == "DEFAULT":
-        found = ClientIdFormat.DEFAULT
-    elif _PID_SEQUENCE_MILLIS.fullmatch(name):
-        found = ClientIdFormat.GRPC
-    elif _PID_NANO.fullmatch(name):
+    found = next((made for whole, made in _WHOLE_NAMES if whole.fullmatch(name)), None)
+    if found is ClientIdFormat.JAVA_PID_NANO and language == "RUST":
         # The Rust client counts from 0 where Java puts the time; the texts look alike.
-        found = ClientIdFormat.GRPC if language == "RUST" else ClientIdFormat.JAVA_PID_NANO
-    elif _PID.fullmatch(name):
-        found = ClientIdFormat.JAVA_PID
-    elif _PID_HASHES_NANO.fullmatch(name):
-        found = ClientIdFormat.ONS_CLOUD
-    elif _PID_NAME.fullmatch(name):
-        found = ClientIdFormat.CPP
-    elif "|" in name and (_PID_AND_TIME_36.fullmatch(name) or _KEYS_AND_PID.fullmatch(name)):
-        found = ClientIdFormat.SPRING_CLOUD
-    elif _HOST_AND_PORT.search(name):
+        return ClientIdFormat.GRPC
+    if found is None and _HOST_AND_PORT.search(name):
         if "#" in name.partition("@")[0] and _ENDS_WITH_PID.fullmatch(name):
-            found = ClientIdFormat.ONS_CLOUD
-        elif _ENDS_WITH_PID.fullmatch(name) or _ENDS_WITH_PID_TIME.fullmatch(name):
-            found = ClientIdFormat.SPRING
-    return found
+            return ClientIdFormat.ONS_CLOUD
+        if _ENDS_WITH_PID.fullmatch(name) or _ENDS_WITH_PID_TIME.fullmatch(name):
+            return ClientIdFormat.SPRING
+    return found or ClientIdFormat.CUSTOM
 
 
 def _can_collide(found: ClientIdFormat, instance_name: str, language: str) -> bool:

@@ -10,36 +10,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from rebalance_core import descriptions, findings, repairs
 from rebalance_core.causes import Causes, Cure, key_of
-from rebalance_core.descriptions import (
-    DESCRIBE,
-    DESCRIBE_ONE_ID,
-    EXPRESSION_MISMATCH,
-    MIXED_REQUEST_MODE,
-    UNKNOWN_TOPIC,
-    expression_mismatch,
-    subscriptions_differ,
-)
-from rebalance_core.findings import (
-    ORPHANED,
-    ROUTE_NOT_KNOWN,
-    SHARED_BY_BROKER,
-    TOO_MANY_QUEUES,
-    Evaluation,
-    Finding,
-    evaluate,
-)
+from rebalance_core.findings import Evaluation, Finding, evaluate
 from rebalance_core.message_queue import MessageQueue, is_retry_topic
 from rebalance_core.moves import Move, find_moves
 from rebalance_core.processes import find_stacked_ids
-from rebalance_core.repairs import (
-    MIXED_MESSAGE_MODEL,
-    ROUTE_DIVERGENCE,
-    SUBSCRIPTION_MISMATCH,
-    Situation,
-    most_copies,
-    part_copies,
-)
+from rebalance_core.repairs import Situation, most_copies, part_copies
 from rebalance_core.state import State
 from rebalance_core.strategies import original_and_copy
 from rebalance_core.views import readable_queues
@@ -80,16 +57,17 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     faults: list[Fault] = []
     for fault, found in findings_of.items():
         effect = _effect(evaluation, causes.after.get(cure_of[fault]))
-        if fault in DESCRIBE:
+        if fault in descriptions.DESCRIBE:
             effect["queues_affected"] = _queues(found)
-            faults.append(Fault(fault, **DESCRIBE[fault](situation, found)._asdict(), **effect))
+            described = descriptions.DESCRIBE[fault](situation, found)
+            faults.append(Fault(fault, **described._asdict(), **effect))
         else:
             faults += _of_each_id(fault, situation, found, effect)
-    mismatch = expression_mismatch(situation.state)
+    mismatch = descriptions.expression_mismatch(situation.state)
     if mismatch is not None:
-        faults.append(Fault(EXPRESSION_MISMATCH, **mismatch._asdict()))
+        faults.append(Fault(descriptions.EXPRESSION_MISMATCH, **mismatch._asdict()))
     faults += [
-        Fault(fault, **DESCRIBE[fault](situation, [])._asdict())
+        Fault(fault, **descriptions.DESCRIBE[fault](situation, [])._asdict())
         for fault, is_so in _WITHOUT_FINDINGS.items()
         if fault not in findings_of and is_so(situation.state, evaluation.coverage)
     ]
@@ -99,25 +77,25 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
 #: What is wrong without a finding that shows it, by state and coverage.
 _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
     # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
-    ROUTE_DIVERGENCE: lambda state, coverage: (
-        coverage != TOO_MANY_QUEUES
+    repairs.ROUTE_DIVERGENCE: lambda state, coverage: (
+        coverage != findings.TOO_MANY_QUEUES
         and len({readable_queues(state.topic, route) for route in state.topic_routes}) > 1
     ),
     # Nothing is computed without the route, and yet some member reads what others do not.
-    SUBSCRIPTION_MISMATCH: lambda state, coverage: (
-        coverage == ROUTE_NOT_KNOWN and subscriptions_differ(state)
+    repairs.SUBSCRIPTION_MISMATCH: lambda state, coverage: (
+        coverage == findings.ROUTE_NOT_KNOWN and descriptions.subscriptions_differ(state)
     ),
-    UNKNOWN_TOPIC: lambda state, coverage: (
-        coverage == ROUTE_NOT_KNOWN
+    descriptions.UNKNOWN_TOPIC: lambda state, coverage: (
+        coverage == findings.ROUTE_NOT_KNOWN
         and bool(state.topic_routes)
         and not is_retry_topic(state.topic)
         and any(member.subscribed for member in state.members)
     ),
-    MIXED_REQUEST_MODE: lambda state, coverage: (
-        coverage == SHARED_BY_BROKER
+    descriptions.MIXED_REQUEST_MODE: lambda state, coverage: (
+        coverage == findings.SHARED_BY_BROKER
         and {m.client_rebalance for m in state.members if m.subscribed} >= {True, False}
     ),
-    MIXED_MESSAGE_MODEL: lambda state, _: len({m.message_model for m in state.members}) > 1,
+    repairs.MIXED_MESSAGE_MODEL: lambda state, _: len({m.message_model for m in state.members}) > 1,
 }
 
 
@@ -130,8 +108,8 @@ def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
     return {"cleared": len(gone), "left": len(remaining), "moves": find_moves(before, after)}
 
 
-def _queues(findings: Iterable[Finding]) -> int:
-    return len({finding.queue for finding in findings})
+def _queues(found: Iterable[Finding]) -> int:
+    return len({finding.queue for finding in found})
 
 
 #: Of more client ids than this the first alone has the moves: they are the same for all.
@@ -139,15 +117,15 @@ _MOST_PREVIEWS = 10
 
 
 def _of_each_id(
-    fault: str, situation: Situation, findings: list[Finding], effect: Mapping[str, Any]
+    fault: str, situation: Situation, found: list[Finding], effect: Mapping[str, Any]
 ) -> Iterator[Fault]:
     """A fault for each client id that has it, with the findings of that id.
 
     What a repair does is computed for all of them together.
     """
-    concerns, evidence = DESCRIBE_ONE_ID[fault]
+    concerns, evidence = descriptions.DESCRIBE_ONE_ID[fault]
     stacked = {each.client_id: each for each in find_stacked_ids(situation.state) if concerns(each)}
-    of_ids = _findings_of_ids(stacked, situation, findings)
+    of_ids = _findings_of_ids(stacked, situation, found)
     most = most_copies(sorted(situation.state.client_lists, key=attrgetter("broker")))
     harmful = [client_id for client_id in stacked if of_ids[client_id]]
     for client_id in harmful:
@@ -167,7 +145,7 @@ def _of_each_id(
 
 
 def _findings_of_ids(
-    ids: Collection[str], situation: Situation, findings: list[Finding]
+    ids: Collection[str], situation: Situation, found: list[Finding]
 ) -> dict[str, list[Finding]]:
     """By client id the findings that it has caused; one that no id alone has caused is in all.
 
@@ -175,7 +153,7 @@ def _findings_of_ids(
     of a copy: the id whose copies would take it, had each copy a separate id.
     """
     if len(ids) == 1:
-        return dict.fromkeys(ids, findings)
+        return dict.fromkeys(ids, found)
     parted = part_copies(situation)
     takers: dict[MessageQueue, set[str]] = defaultdict(set)
     for allocation in evaluate(parted.state, parted.rules).allocations:
@@ -184,10 +162,10 @@ def _findings_of_ids(
             for queue in allocation.queues:
                 takers[queue].add(original)
     by_id: dict[str, list[Finding]] = {client_id: [] for client_id in ids}
-    for finding in findings:
+    for finding in found:
         whose = (
             takers[finding.queue]
-            if finding.kind == ORPHANED
+            if finding.kind == findings.ORPHANED
             else {claimant.client_id for claimant in finding.claimants if claimant.processes > 1}
         )
         for client_id in whose.intersection(ids) or ids:
@@ -196,4 +174,4 @@ def _findings_of_ids(
 
 
 #: Every fault that a state can show.
-FAULTS = (*DESCRIBE_ONE_ID, *DESCRIBE, EXPRESSION_MISMATCH)
+FAULTS = (*descriptions.DESCRIBE_ONE_ID, *descriptions.DESCRIBE, descriptions.EXPRESSION_MISMATCH)

@@ -15,17 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from rebalance_core import findings
 from rebalance_core.causes import FindingKey, key_of
 from rebalance_core.changes import LIST_SECONDS, Change, Step, make_plan
 from rebalance_core.errors import ChangeError
-from rebalance_core.findings import (
-    AUDITED,
-    DUPLICATE,
-    ORPHANED,
-    TOO_MANY_QUEUES,
-    Evaluation,
-    evaluate,
-)
+from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, evaluate
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.moves import Move, find_moves, shown_id
 from rebalance_core.repairs import Situation
@@ -118,8 +112,8 @@ class WhatIf:
         """
         if not self.steps:
             return ()
-        divided = AUDITED in (self.before.coverage, self.after.coverage)
-        lost = self.before.coverage == AUDITED and self.after.coverage != AUDITED
+        divided = findings.AUDITED in (self.before.coverage, self.after.coverage)
+        lost = self.before.coverage == findings.AUDITED and self.after.coverage != findings.AUDITED
         unknown = not (self.before.shows_owners and self.after.shows_owners) or lost
         backlog = self.backlog or {}
         reasons = {
@@ -150,7 +144,7 @@ class WhatIf:
     @property
     def comparable(self) -> bool:
         """Whether owners can be computed before and after."""
-        return self.before.coverage == AUDITED and self.after.coverage == AUDITED
+        return self.before.coverage == findings.AUDITED and self.after.coverage == findings.AUDITED
 
 
 def what_if(
@@ -183,9 +177,9 @@ def what_if(
     steps = plan.steps
     before = evaluate(situation.state, situation.rules)
     after = evaluate(plan.after.state, plan.after.rules)
-    comparable = before.coverage == AUDITED and after.coverage == AUDITED
+    comparable = before.coverage == findings.AUDITED and after.coverage == findings.AUDITED
     gone = set[MessageQueue]()  # what some route lets consumers read before and no route after
-    if TOO_MANY_QUEUES not in (before.coverage, after.coverage):
+    if findings.TOO_MANY_QUEUES not in (before.coverage, after.coverage):
         gone = readable_by_some(situation.state) - readable_by_some(plan.after.state)
     return WhatIf(
         changes=tuple(change.text for change in changes),

@@ -88,9 +88,8 @@ class AllocationStrategy(ABC):
         >>> make_strategy("CONSISTENT_HASH", sdk=Sdk.GO).full_name
         'CONSISTENT_HASH of client-go'
         """
-        if not self.variant:
-            return self.name
-        return Text("{strategy} of {sdk}", strategy=self.name, sdk=self.variant)
+        text = Text("{strategy} of {sdk}", strategy=self.name, sdk=self.variant)
+        return text if self.variant else self.name
 
     def sorting_bytewise(self) -> Self:
         """The same strategy of a client that sorts both lists bytewise, as Go and C++ do.
@@ -124,20 +123,14 @@ class AllocationStrategy(ABC):
         >>> [q.queue_id for q in make_strategy("AVG").allocate("G", "b", queues, ["b", "a", "c"])]
         [2]
         """
-        del consumer_group
         if not client_id:
             raise AllocationError("currentCID is empty")
-        present_queues, present_ids = _require_lists(queues, client_ids)
-        if client_id not in present_ids:
+        if client_id not in _require_lists(queues, client_ids)[1]:
             return []
-        ordered_queues = sort_message_queues(present_queues)
-        return self._results(ordered_queues, sort_client_ids(present_ids))[client_id]
+        return self.allocate_all(consumer_group, queues, client_ids)[client_id]
 
     def allocate_all(
-        self,
-        consumer_group: str,
-        queues: Queues | None,
-        client_ids: ClientIds | None,
+        self, consumer_group: str, queues: Queues | None, client_ids: ClientIds | None
     ) -> dict[str, list[MessageQueue]]:
         """What ``allocate`` answers for every distinct client id, from one sort and one pass.
 
@@ -155,8 +148,7 @@ class AllocationStrategy(ABC):
         del consumer_group
         present_queues, present_ids = _require_lists(queues, client_ids)
         _require_a_client_id(present_ids)
-        ordered_queues = sort_message_queues(present_queues)
-        results = self._results(ordered_queues, sort_client_ids(present_ids))
+        results = self._results(sort_message_queues(present_queues), sort_client_ids(present_ids))
         results.pop("", None)
         return results
 

@@ -26,21 +26,16 @@ class ByConfig(AllocationStrategy):
     parameters = ("config_queues",)
 
     def __init__(self, config_queues: Sequence[MessageQueue] | None = None) -> None:
-        self._config_queues = None if config_queues is None else tuple(config_queues)
+        #: The list, or None where none is configured.
+        self.config_queues = None if config_queues is None else tuple(config_queues)
 
     @classmethod
     def from_params(cls, params: Params) -> Self:
         """The strategy with its list: MessageQueue or [topic, broker name, queue id]."""
         given = params.get("config_queues")
         if given is not None and not is_list(given):
-            expected = f"a list of {_QUEUE}"
-            raise wrong(cls.name, "config_queues", expected, given)
+            raise wrong(cls.name, "config_queues", f"a list of {_QUEUE}", given)
         return cls(None if given is None else [_queue(*each) for each in enumerate(given)])
-
-    @property
-    def config_queues(self) -> tuple[MessageQueue, ...] | None:
-        """The list, or None where none is configured."""
-        return self._config_queues
 
     def allocate(
         self,
@@ -51,13 +46,10 @@ class ByConfig(AllocationStrategy):
     ) -> list[MessageQueue]:
         """The configured list; raises nothing."""
         del consumer_group, client_id, queues, client_ids
-        return list(self._config_queues or ())
+        return list(self.config_queues or ())
 
     def allocate_all(
-        self,
-        consumer_group: str,
-        queues: Queues | None,
-        client_ids: ClientIds | None,
+        self, consumer_group: str, queues: Queues | None, client_ids: ClientIds | None
     ) -> dict[str, list[MessageQueue]]:
         """The configured list for every distinct client id, in any order; raises nothing."""
         return {
@@ -70,14 +62,13 @@ class ByConfig(AllocationStrategy):
         return self._positions(queues, client_ids)
 
     def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
-        positions = self.configured_positions(queues)
-        return dict.fromkeys(client_ids, positions)
+        return dict.fromkeys(client_ids, self.configured_positions(queues))
 
     def configured_positions(self, queues: Sequence[MessageQueue]) -> Positions:
         """Where in ``queues`` the list's queues are, each once, in the list's order."""
-        if not self._config_queues:
+        if not self.config_queues:
             return NOTHING
-        configured = dict.fromkeys(self._config_queues)
+        configured = dict.fromkeys(self.config_queues)
         position_of = {queue: number for number, queue in enumerate(queues)}
         found = [position_of[queue] for queue in configured if queue in position_of]
         return np.array(found, dtype=np.int64)

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -25,40 +25,28 @@ from rebalance_core.texts import Text
 NEARBY = "MACHINE_ROOM_NEARBY"
 
 
-@dataclass(frozen=True, slots=True)
-class RoomPattern:
-    """A regular expression over the whole name; its room is ``room``, else its group ``room``."""
+#: A regular expression over the whole name, and its room; None: that of its group ``room``.
+RoomPattern: TypeAlias = tuple[re.Pattern[str], str | None]
 
-    pattern: re.Pattern[str]
-    room: str | None = None
 
-    @classmethod
-    def from_params(cls, name: str, where: str, entry: Any) -> "RoomPattern":
-        """A pattern as settings have it; ``name`` is that of the strategy."""
-        if not isinstance(entry, Mapping) or not {"pattern"} <= set(entry) <= {"pattern", "room"}:
-            raise wrong(name, where, 'a table with the keys "pattern" and "room"', entry)
-        expression, room = entry["pattern"], entry.get("room")
-        if not isinstance(expression, str):
-            raise wrong(name, f"{where}.pattern", "a regular expression", expression)
-        if room is not None and not isinstance(room, str):
-            raise wrong(name, f"{where}.room", "the name of a room", room)
-        try:
-            pattern = re.compile(expression)
-        except re.error as error:
-            raise InvalidParameterError(
-                f"{name}: {where}.pattern: expected a regular expression, got {expression!r}: "
-                f"{error}"
-            ) from error
-        if (room is None) != ("room" in pattern.groupindex):
-            raise wrong(name, where, 'either a "room" or a group named "room" in "pattern"', entry)
-        return cls(pattern, room)
-
-    def room_of(self, name: str) -> tuple[bool, str | None]:
-        """Whether the name matches, and the room that it then is in."""
-        match = self.pattern.fullmatch(name)
-        if match is None:
-            return False, None
-        return True, self.room if self.room is not None else match["room"]
+def _room_pattern(name: str, where: str, entry: Any) -> RoomPattern:
+    """A pattern as settings have it; ``name`` is that of the strategy."""
+    if not isinstance(entry, Mapping) or not {"pattern"} <= set(entry) <= {"pattern", "room"}:
+        raise wrong(name, where, 'a table with the keys "pattern" and "room"', entry)
+    expression, room = entry["pattern"], entry.get("room")
+    if not isinstance(expression, str):
+        raise wrong(name, f"{where}.pattern", "a regular expression", expression)
+    if room is not None and not isinstance(room, str):
+        raise wrong(name, f"{where}.room", "the name of a room", room)
+    try:
+        pattern = re.compile(expression)
+    except re.error as error:
+        raise InvalidParameterError(
+            f"{name}: {where}.pattern: expected a regular expression, got {expression!r}: {error}"
+        ) from error
+    if (room is None) != ("room" in pattern.groupindex):
+        raise wrong(name, where, 'either a "room" or a group named "room" in "pattern"', entry)
+    return pattern, room
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +56,7 @@ class Rooms:
     A name listed in ``by_name`` is in that room, also where that is no room (None or ""). Of the
     patterns the first that matches counts.
 
-    >>> rooms = Rooms({"broker-x": "room1"}, [RoomPattern(re.compile("(?P<room>room[0-9])-.*"))])
+    >>> rooms = Rooms({"broker-x": "room1"}, [(re.compile("(?P<room>room[0-9])-.*"), None)])
     >>> rooms.room_of("broker-x"), rooms.room_of("room2-broker-a"), rooms.room_of("broker-y")
     ('room1', 'room2', None)
     """
@@ -88,7 +76,7 @@ class Rooms:
         if patterns is not None and not is_list(patterns):
             raise wrong(name, f"{key}_patterns", 'a list of {"pattern", "room"}', patterns)
         found = (
-            RoomPattern.from_params(name, f"{key}_patterns[{number}]", entry)
+            _room_pattern(name, f"{key}_patterns[{number}]", entry)
             for number, entry in enumerate(patterns or ())
         )
         return cls(dict(by_name or {}), tuple(found))
@@ -97,10 +85,9 @@ class Rooms:
         """The room, or None where it has none."""
         if name in self.by_name:
             return self.by_name[name] or None
-        for pattern in self.patterns:
-            matches, room = pattern.room_of(name)
-            if matches:
-                return room or None
+        for pattern, room in self.patterns:
+            if (match := pattern.fullmatch(name)) is not None:
+                return (match["room"] if room is None else room) or None
         return None
 
 
@@ -127,25 +114,17 @@ class MachineRoomNearby(AllocationStrategy):
         """The strategy around another one, with the rooms as settings have them."""
         name = f"{NEARBY}-{inner.name}"
         if all(params.get(key) is None for key in cls.parameters):
-            raise MissingParameterError(
-                Text(
-                    "{strategy} needs rooms: expected {keys}, got none of them",
-                    strategy=name,
-                    keys=", ".join(cls.parameters),
-                )
-            )
+            keys = ", ".join(cls.parameters)
+            template = "{strategy} needs rooms: expected {keys}, got none of them"
+            raise MissingParameterError(Text(template, strategy=name, keys=keys))
         rooms = [Rooms.from_params(name, params, key) for key in ("broker_room", "client_room")]
         return cls(inner, *rooms)
 
     def __init__(self, inner: AllocationStrategy, broker_rooms: Rooms, client_rooms: Rooms) -> None:
-        if isinstance(inner, ByConfig) and inner.config_queues is None:
-            raise MissingParameterError(
-                Text(
-                    "{strategy} needs config_queues: expected a list, got none",
-                    strategy="MACHINE_ROOM_NEARBY-CONFIG",
-                )
-            )
         self.name = f"{NEARBY}-{inner.name}"
+        if isinstance(inner, ByConfig) and inner.config_queues is None:
+            template = "{strategy} needs config_queues: expected a list, got none"
+            raise MissingParameterError(Text(template, strategy=self.name))
         self._inner = inner
         self._broker_rooms = broker_rooms
         self._client_rooms = client_rooms
@@ -161,10 +140,11 @@ class MachineRoomNearby(AllocationStrategy):
             calls = self._inner_calls(queues, client_ids)
             return {each: configured if times else NOTHING for each, times in calls.items()}
         taken: dict[str, list[Positions]] = {client_id: [] for client_id in client_ids}
-        for room_positions, room_clients in self._shares(queues, client_ids):
-            room_queues = [queues[position] for position in room_positions.tolist()]
+        for numbers, room_clients in self._shares(queues, client_ids):
+            room_queues = [queues[number] for number in numbers]
+            positions = np.array(numbers, dtype=np.int64)
             for client_id, within in self._inner._positions(room_queues, room_clients).items():
-                taken[client_id].append(room_positions[within])
+                taken[client_id].append(positions[within])
         return {client_id: _joined(parts) for client_id, parts in taken.items()}
 
     def _results(self, queues: Queues, client_ids: ClientIds) -> dict[str, list[MessageQueue]]:
@@ -185,38 +165,36 @@ class MachineRoomNearby(AllocationStrategy):
 
     def _shares(
         self, queues: Queues, client_ids: ClientIds
-    ) -> list[tuple[Positions, Sequence[str]]]:
-        """The positions that are shared out together, and among whom, in the result's order."""
-        queues_of = self._queues_by_room(queues)
-        clients_of = self._clients_by_room(client_ids)
+    ) -> list[tuple[list[int], Sequence[str]]]:
+        """The numbers of queues shared out together, and among whom, in the result's order."""
+        broker_names = [queue.broker_name for queue in queues]
+        queues_of = _by_room(self._broker_rooms, broker_names, "mq", queues)
+        originals = list(map(original_id, client_ids))
+        clients_of = _by_room(self._client_rooms, originals, "consumer id", client_ids)
         # A client's room comes first in its result, and then the rooms that nobody serves.
-        room_of_client = [
-            (queues_of[room], clients) for room, clients in clients_of.items() if room in queues_of
+        shares: list[tuple[list[int], Sequence[str]]] = [
+            (queues_of[room], [client_ids[number] for number in numbers])
+            for room, numbers in clients_of.items()
+            if room in queues_of
         ]
         unserved = sorted(queues_of.keys() - clients_of.keys(), key=java_string_key)
-        return room_of_client + [(queues_of[room], client_ids) for room in unserved]
+        return shares + [(queues_of[room], client_ids) for room in unserved]
 
-    def _queues_by_room(self, queues: Sequence[MessageQueue]) -> dict[str, Positions]:
-        room_of: dict[str, str] = {}
-        members: dict[str, list[int]] = defaultdict(list)
-        for position, queue in enumerate(queues):
-            room = room_of.get(queue.broker_name)
-            if room is None:
-                room = self._broker_rooms.room_of(queue.broker_name)
-                if room is None:
-                    raise AllocationError(f"Machine room is null for mq {queue}")
-                room_of[queue.broker_name] = room
-            members[room].append(position)
-        return {room: np.array(within, dtype=np.int64) for room, within in members.items()}
 
-    def _clients_by_room(self, client_ids: Sequence[str]) -> dict[str, list[str]]:
-        members: dict[str, list[str]] = defaultdict(list)
-        for client_id in client_ids:
-            room = self._client_rooms.room_of(original_id(client_id))
-            if room is None:
-                raise AllocationError(f"Machine room is null for consumer id {client_id}")
-            members[room].append(client_id)
-        return dict(members)
+def _by_room(
+    rooms: Rooms, names: Sequence[str], kind: str, named: Sequence[object]
+) -> dict[str, list[int]]:
+    """The numbers of the names in each room; ``kind`` and ``named`` are for Java's error."""
+    room_of: dict[str, str | None] = {}
+    members: dict[str, list[int]] = defaultdict(list)
+    for number, name in enumerate(names):
+        if name not in room_of:
+            room_of[name] = rooms.room_of(name)
+        room = room_of[name]
+        if room is None:
+            raise AllocationError(f"Machine room is null for {kind} {named[number]}")
+        members[room].append(number)
+    return members
 
 
 def _joined(parts: list[Positions]) -> Positions:
