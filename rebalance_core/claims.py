@@ -11,7 +11,7 @@ When every view is the same every c is 0 or 1, and so are both probabilities.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import Process
 from rebalance_core.state import MASTER_ID
+from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.views import View
 
 
@@ -45,13 +46,6 @@ class Claims:
     row: NDArray[np.int64]
     column: NDArray[np.int64]
     share: NDArray[np.float64]
-
-    @property
-    def shares(self) -> NDArray[np.float64]:
-        """c, with all its zeros."""
-        shares = np.zeros((len(self.processes), len(self.queues)))
-        shares[self.row, self.column] = self.share
-        return shares
 
     def shares_of(
         self, columns: NDArray[np.int64]
@@ -103,51 +97,49 @@ def compute_claims(
     broker whose slave alone lists it.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
-    positions = []
     replicas = _replicas_asked(views)
-    for view in views:
-        every = np.arange(len(view.queues))
-        by_strategy: dict[int, dict[str, NDArray[np.int64]]] = {}
-        of_view = []
-        for process in processes:
-            if not process.claims:
-                of_view.append(_NOTHING)
-            elif process.broadcasting:
-                of_view.append(every)
-            else:
-                strategy = process.strategy.strategy
-                if strategy is None:
-                    raise ValueError(f"no strategy for {process}")  # callers check before
-                key = id(strategy)
-                if key not in by_strategy:
-                    by_strategy[key] = strategy.claims(view.queues, view.client_ids)
-                of_view.append(by_strategy[key].get(process.client_id, _NOTHING))
-            unread = process.unreachable
-            if not process.reads_slaves:
-                asked = replicas.get(process.client_id, {})
-                of_slaves = (name for name, ids in asked.items() if MASTER_ID not in ids)
-                unread = (*unread, *without_master, *of_slaves)
-            if unread:
-                of_view[-1] = _without(unread, of_view[-1], view)
-        positions.append(tuple(of_view))
+    positions = tuple(
+        tuple(_positions(view, processes, replicas, without_master)) for view in views
+    )
     weights = _weights(tuple(views), tuple(processes), rerouted, replicas)
-    return _with_doubt(_with_shares(tuple(views), tuple(processes), tuple(positions), weights))
-
-
-def _with_doubt(claims: Claims) -> Claims:
-    """The claims of a process that subscribes with a probability alone are as likely as that."""
-    if all(process.share == 1.0 for process in claims.processes):
+    claims = _with_shares(tuple(views), tuple(processes), positions, weights)
+    if all(process.share == 1.0 for process in processes):
         return claims
-    subscribing = np.array([process.share for process in claims.processes])
+    # Of a process that subscribes with a probability alone a claim is as likely as that.
+    subscribing = np.array([process.share for process in processes])
     return replace(claims, share=claims.share * subscribing[claims.row])
 
 
-def _without(
-    unread: Collection[str], positions: NDArray[np.int64], view: View
-) -> NDArray[np.int64]:
-    """The positions of the queues that are not on these brokers."""
-    names = [view.queues[position].broker_name for position in positions.tolist()]
-    return positions[[name not in unread for name in names]]
+def _positions(
+    view: View,
+    processes: Sequence[Process],
+    replicas: _Replicas,
+    without_master: Collection[str],
+) -> Iterator[NDArray[np.int64]]:
+    """What each process takes under a view, as positions in its queues."""
+    every = np.arange(len(view.queues))
+    by_strategy: dict[AllocationStrategy, dict[str, NDArray[np.int64]]] = {}
+    for process in processes:
+        strategy = process.strategy.strategy
+        if not process.claims:
+            taken = _NOTHING
+        elif process.broadcasting:
+            taken = every
+        elif strategy is None:
+            raise ValueError(f"no strategy for {process}")  # callers check before
+        else:
+            if strategy not in by_strategy:
+                by_strategy[strategy] = strategy.claims(view.queues, view.client_ids)
+            taken = by_strategy[strategy].get(process.client_id, _NOTHING)
+        unread = process.unreachable
+        if not process.reads_slaves:
+            asked = replicas.get(process.client_id, {})
+            of_slaves = (name for name, ids in asked.items() if MASTER_ID not in ids)
+            unread = (*unread, *without_master, *of_slaves)
+        if unread:
+            names = [view.queues[position].broker_name for position in taken.tolist()]
+            taken = taken[[name not in unread for name in names]]
+        yield taken
 
 
 def _weights(

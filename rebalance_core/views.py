@@ -7,7 +7,7 @@ has no master, a random slave (``BrokerData.selectBrokerAddr``).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -87,16 +87,14 @@ def readable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
 # The topics of the last few states: those of a state are asked for again for every repair.
 @lru_cache(maxsize=16)
 def _readable_queues(topic: str, brokers: tuple[RouteBroker, ...]) -> tuple[MessageQueue, ...]:
-    return tuple(
-        sort_message_queues(
-            [
-                MessageQueue(topic, broker.broker_name, queue_id)
-                for broker in brokers
-                if broker.is_readable
-                for queue_id in range(broker.read_queue_nums)
-            ]
-        )
-    )
+    readable = (broker for broker in brokers if broker.is_readable)
+    return _queues(topic, ((each.broker_name, range(each.read_queue_nums)) for each in readable))
+
+
+def _queues(topic: str, numbers: Iterable[tuple[str, range]]) -> tuple[MessageQueue, ...]:
+    """The queues of a topic with these numbers, by broker name, in Java's order."""
+    queues = [MessageQueue(topic, name, number) for name, of_name in numbers for number in of_name]
+    return tuple(sort_message_queues(queues))
 
 
 def readable_by_some(state: State) -> set[MessageQueue]:
@@ -111,17 +109,13 @@ def unreadable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]
     only where the broker has WRITE permission, for else nothing is written. No consumer command
     shows what lies in them: ``ConsumeStats`` covers read queues alone.
     """
-    return tuple(
-        sort_message_queues(
-            [
-                MessageQueue(topic, broker.broker_name, queue_id)
-                for broker in route.brokers
-                if broker.is_writable
-                for queue_id in range(
-                    broker.read_queue_nums if broker.is_readable else 0, broker.write_queue_nums
-                )
-            ]
-        )
+    return _queues(
+        topic,
+        (
+            (b.broker_name, range(b.read_queue_nums if b.is_readable else 0, b.write_queue_nums))
+            for b in route.brokers
+            if b.is_writable
+        ),
     )
 
 
@@ -167,10 +161,7 @@ def possible_views(state: State) -> Views:
     for route in state.topic_routes:
         queues = readable_queues(state.topic, route)
         drawn = {
-            broker.broker_name: (
-                candidates,
-                [key for i in candidates if (key := (broker.broker_name, i)) in lists],
-            )
+            broker.broker_name: [(broker.broker_name, each) for each in candidates]
             for broker in route.brokers
             if (candidates := candidate_ids(broker.broker_ids))
         }
@@ -180,8 +171,9 @@ def possible_views(state: State) -> Views:
         if queues not in queue_lists:
             queue_lists.append(queues)
         number = queue_lists.index(queues)
-        answered += sum(len(given) / len(candidates) for candidates, given in drawn.values())
-        with_view = [given for _, given in drawn.values() if given]
+        listing = {name: [key for key in keys if key in lists] for name, keys in drawn.items()}
+        answered += sum(len(listing[name]) / len(keys) for name, keys in drawn.items())
+        with_view = list(filter(None, listing.values()))
         for given in with_view:
             for broker in given:
                 view = (number, lists[broker])
