@@ -24,24 +24,9 @@ from rebalance_core.repairs import (
     with_members,
     with_state,
 )
-from rebalance_core.state import (
-    BROADCASTING,
-    ClientList,
-    Member,
-    ProcessCount,
-    RouteBroker,
-    State,
-    TopicRoute,
-)
+from rebalance_core.state import BROADCASTING, ClientList, Member, ProcessCount, RouteBroker, State
 from rebalance_core.strategies import copy_id, make_strategy, original_id
-from rebalance_core.strategy_rules import (
-    ChangedRules,
-    KnownClient,
-    ResolvedStrategy,
-    StrategyRule,
-    StrategyRules,
-    unchanged_rules,
-)
+from rebalance_core.strategy_rules import StrategyRule, StrategyRules, prescribe
 from rebalance_core.texts import Text, for_slots
 
 #: A client rebalances every 20 s, and reads the route from a nameserver every 30 s before that.
@@ -238,11 +223,14 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
     except MissingParameterError:
         if params:
             raise
-    given = StrategyRule("(?s:.*)", name, "(?s:.*)", dict(params)) if params else None
-    prescribe = partial(_prescribe, strategy=name, given=StrategyRules([given]) if given else None)
+    rule = StrategyRule("(?s:.*)", name, "(?s:.*)", dict(params)) if params else None
+    given = StrategyRules([rule]) if rule else None
+
+    def use(situation: Situation, client: str | None, strategy: str = name) -> Situation:
+        return replace(situation, rules=prescribe(situation.rules, client, strategy, given))
 
     def targets(situation: Situation) -> Iterator[dict[str, str]]:
-        before, after = _strategies(situation), _strategies(prescribe(situation, client=None))
+        before, after = _strategies(situation), _strategies(use(situation, client=None))
         for client_id in client_ids:
             group, topic = situation.state.consumer_group, situation.state.topic
             _require(f"a client of {group} that consumes {topic}", client_id, before)
@@ -255,13 +243,10 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
         clients = joined(client_ids, "{before}, {next}")
         template = "{client} [uses|use] {strategy}"
         text = agreeing(len(client_ids), template, client=clients, strategy=name)
-        return _stepwise(text, step, prescribe, targets)
+        return _stepwise(text, step, use, targets)
+    text = Text("every client uses {strategy}", strategy=name)
     return _stepwise(
-        Text("every client uses {strategy}", strategy=name),
-        step,
-        prescribe,
-        targets,
-        for_newcomer=lambda client_id, _: partial(prescribe, client=client_id),
+        text, step, use, targets, for_newcomer=lambda client_id, _: partial(use, client=client_id)
     )
 
 
@@ -295,9 +280,12 @@ def add_broker(broker_name: str, queues: int) -> Change:
     def targets(situation: Situation) -> list[dict[str, Any]]:
         if broker_name in _brokers(situation.state):
             raise ChangeError(f"expected the name of a new broker, came {broker_name!r}")
+        if not situation.state.topic_routes:
+            topic = situation.state.topic
+            raise ChangeError(f"expected a route of {topic} to change, and none was collected")
         return [
             {"nameserver": route.namesrv_addr, "broker": broker_name, "number": queues}
-            for route in _routes(situation.state)
+            for route in situation.state.topic_routes
         ]
 
     template = "{broker} is added with {number:,} [queue|queues]"
@@ -313,7 +301,7 @@ def remove_broker(broker_name: str) -> Change:
         _require_broker(situation.state, broker_name)
         return [
             {"nameserver": route.namesrv_addr, "broker": broker_name}
-            for route in _routes(situation.state)
+            for route in situation.state.topic_routes
             if any(broker.broker_name == broker_name for broker in route.brokers)
         ]
 
@@ -512,24 +500,6 @@ def _resize(situation: Situation, broker: str, number: int) -> Situation:
     return with_brokers(situation, resized)
 
 
-def _prescribe(
-    situation: Situation, client: str | None, strategy: str, given: StrategyRules | None
-) -> Situation:
-    """A client uses one strategy, as its SDK computes it, whatever is observed or configured.
-
-    Every client where none is named. What is prescribed was not observed, so it is no evidence
-    about the group's other clients.
-    """
-
-    def answer(known: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
-        if client not in (None, known.client_id, original_id(known.client_id)):
-            return rules.resolve(known)
-        # Not by the changed rules: what an earlier change prescribes counts no more.
-        return (given or unchanged_rules(rules)).resolve(known._replace(observed=strategy))
-
-    return replace(situation, rules=ChangedRules(situation.rules, answer))
-
-
 # ------------------------------------------------------------------ what steps are made from
 
 
@@ -557,12 +527,6 @@ def _strategies(situation: Situation) -> dict[str, list[object]]:
 
 def _brokers(state: State) -> set[str]:
     return {broker.broker_name for broker in state.brokers}
-
-
-def _routes(state: State) -> tuple[TopicRoute, ...]:
-    if not state.topic_routes:
-        raise ChangeError(f"expected a route of {state.topic} to change, and none was collected")
-    return state.topic_routes
 
 
 def _require_broker(state: State, broker_name: str) -> None:

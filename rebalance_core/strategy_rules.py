@@ -9,10 +9,16 @@ SDK: its language and version.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from rebalance_core.errors import AllocationError
-from rebalance_core.strategies import AllocationStrategy, Sdk, make_strategy, sdk_of
+from rebalance_core.strategies import (
+    AllocationStrategy,
+    Sdk,
+    make_strategy,
+    original_id,
+    sdk_of,
+)
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 from rebalance_core.texts import Text
 
@@ -68,6 +74,11 @@ class ResolvedStrategy:
     unknown: str | None = None
 
 
+#: What decides it: the number of the rule, what was observed of the client and of its group, the
+#: SDK, and whether its order matters.
+_Key: TypeAlias = tuple[int | None, str | None, str | None, Sdk, bool]
+
+
 class StrategyRules:
     """Resolves the strategy of a client. The first rule that matches group and client id counts.
 
@@ -92,9 +103,7 @@ class StrategyRules:
         # The group asked for last and the rules for it: the clients of a group come together.
         self._group: str | None = None
         self._of_group: list[tuple[int, re.Pattern[str]]] = []
-        self._resolved: dict[
-            tuple[int | None, str | None, str | None, Sdk, bool], ResolvedStrategy
-        ] = {}
+        self._resolved: dict[_Key, ResolvedStrategy] = {}
         self._made: dict[tuple[str, int | None, Sdk], AllocationStrategy | str] = {}
         self._bytewise: dict[AllocationStrategy, AllocationStrategy] = {}
 
@@ -104,10 +113,9 @@ class StrategyRules:
         sdk = sdk_of(client.language, client.version)
         bytewise = client.orders_differ and sdk.sorts_bytewise
         key = (rule, client.observed, client.of_group, sdk, bytewise)
-        resolved = self._resolved.get(key)
-        if resolved is None:
-            resolved = self._resolved[key] = self._resolve(*key)
-        return resolved
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(key)
+        return self._resolved[key]
 
     def _matching(self, consumer_group: str, client_id: str) -> int | None:
         if consumer_group != self._group:
@@ -122,24 +130,12 @@ class StrategyRules:
                 return number
         return None
 
-    def _resolve(
-        self,
-        rule_number: int | None,
-        observed: str | None,
-        of_group: str | None,
-        sdk: Sdk,
-        bytewise: bool,
-    ) -> ResolvedStrategy:
+    def _resolve(self, key: _Key) -> ResolvedStrategy:
+        rule_number, observed, of_group, sdk, bytewise = key
         rule = None if rule_number is None else self._rules[rule_number]
-        source: StrategySource
-        if observed:
-            name, source = observed, "observed"
-        elif rule is not None:
-            name, source = rule.name, "configured"
-        elif of_group:
-            name, source = of_group, "group"
-        else:
-            name, source = self._default, "assumed"
+        names = (observed or None, rule.name if rule else None, of_group or None, self._default)
+        by_source = zip(STRATEGY_SOURCES, names, strict=True)
+        source, name = next((source, name) for source, name in by_source if name is not None)
         if rule is not None and name == NEARBY and rule.name.startswith(NEARBY + "-"):
             name = rule.name  # the running info names the class alone, not what it wraps
         name = sdk.strategy_name(name)
@@ -196,8 +192,22 @@ class ChangedRules(StrategyRules):
         return self._answer(client, self.before)
 
 
-def unchanged_rules(rules: StrategyRules) -> StrategyRules:
-    """The rules as the settings have them, under all that was changed."""
-    while isinstance(rules, ChangedRules):
-        rules = rules.before
-    return rules
+def prescribe(
+    rules: StrategyRules, client_id: str | None, strategy: str, given: StrategyRules | None
+) -> StrategyRules:
+    """The rules where a client uses one strategy, as its SDK computes it, whatever is observed or
+    configured; every client where none is named. The parameters are those of the rules ``given``,
+    else those of the settings.
+
+    What is prescribed was not observed, so it is no evidence about the group's other clients.
+    """
+    settings = rules
+    while isinstance(settings, ChangedRules):  # what an earlier change prescribes counts no more
+        settings = settings.before
+
+    def answer(client: KnownClient, before: StrategyRules) -> ResolvedStrategy:
+        if client_id not in (None, client.client_id, original_id(client.client_id)):
+            return before.resolve(client)
+        return (given or settings).resolve(client._replace(observed=strategy))
+
+    return ChangedRules(rules, answer)

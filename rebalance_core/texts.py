@@ -135,7 +135,7 @@ _DEEPEST = 50
 _LONGEST = 1_000_000
 
 
-def from_parts(parts: Any, english: str | None = None) -> Text:
+def from_parts(parts: Any, english: str | None = None, deepest: int = _DEEPEST) -> Text:
     """The text of what ``Text.parts`` gave; ``english`` where it is there.
 
     ValueError: it is not of this form, a slot has no value, or it is nested too deep or too long.
@@ -143,10 +143,6 @@ def from_parts(parts: Any, english: str | None = None) -> Text:
     >>> from_parts(Text("{n:,} queues", n=2).parts())
     '2 queues'
     """
-    return _from_parts(parts, english, _DEEPEST)
-
-
-def _from_parts(parts: Any, english: str | None, deepest: int) -> Text:
     if not deepest:
         raise ValueError(f"expected at most {_DEEPEST} texts within each other, came more")
     if not isinstance(parts, list) or not parts or not isinstance(parts[0], str):
@@ -156,7 +152,7 @@ def _from_parts(parts: Any, english: str | None, deepest: int) -> Text:
     if not isinstance(values, dict) or not values.keys() >= set(of_template):
         raise ValueError(f"expected a value for each slot of {template[:100]!r}")
     filled = {
-        name: _from_parts(value, None, deepest - 1) if isinstance(value, list) else value
+        name: from_parts(value, None, deepest - 1) if isinstance(value, list) else value
         for name, value in values.items()
     }
     if sum(len(str(filled[name])) for name in of_template) > _LONGEST:

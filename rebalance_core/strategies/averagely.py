@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from rebalance_core.strategies.base import (
-    AllocationStrategy,
-    ClientIds,
-    Positions,
-    Queues,
-    by_first_slot,
-)
+from rebalance_core.strategies.base import AllocationStrategy, ClientIds, Positions, Queues
 
 
 class Averagely(AllocationStrategy):
@@ -31,7 +25,7 @@ class Averagely(AllocationStrategy):
         cut = longer_blocks * (size + 1)
         longer = all_positions[:cut].reshape(longer_blocks, size + 1)
         others = all_positions[cut:].reshape(len(client_ids) - longer_blocks, size)
-        return by_first_slot(client_ids, [*longer, *others])
+        return self._by_first_slot(client_ids, [*longer, *others])
 
 
 class AveragelyByCircle(AllocationStrategy):
@@ -53,4 +47,4 @@ class AveragelyByCircle(AllocationStrategy):
         positions = np.arange((size + 1) * len(client_ids), dtype=np.int64)
         rounds = positions.reshape(size + 1, len(client_ids))
         turns = [*rounds.T[:longer_turns], *rounds[:size].T[longer_turns:]]
-        return by_first_slot(client_ids, turns)
+        return self._by_first_slot(client_ids, turns)

@@ -190,16 +190,16 @@ class AllocationStrategy(ABC):
         place_of = np.array(place, dtype=np.int64)
         return {client_id: place_of[taken[client_id]] for client_id in client_ids}
 
+    @staticmethod
+    def _by_first_slot(client_ids: ClientIds, slots: Sequence[Positions]) -> dict[str, Positions]:
+        """For each id the positions of its first slot: a repeated id finds no other (indexOf)."""
+        positions = dict(zip(client_ids, slots, strict=True))
+        if len(positions) < len(client_ids):
+            positions |= zip(reversed(client_ids), reversed(slots), strict=True)
+        return positions
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.full_name}>"
-
-
-def by_first_slot(client_ids: Sequence[str], slots: Sequence[Positions]) -> dict[str, Positions]:
-    """For each id the positions of its first slot: a repeated id finds no other (indexOf)."""
-    positions = dict(zip(client_ids, slots, strict=True))
-    if len(positions) < len(client_ids):
-        positions |= zip(reversed(client_ids), reversed(slots), strict=True)
-    return positions
 
 
 def _bytewise_key(queue: MessageQueue) -> tuple[str, str, int]:

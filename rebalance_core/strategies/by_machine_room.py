@@ -9,13 +9,7 @@ import numpy as np
 
 from rebalance_core.errors import MissingParameterError
 from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.base import (
-    AllocationStrategy,
-    ClientIds,
-    Positions,
-    Queues,
-    by_first_slot,
-)
+from rebalance_core.strategies.base import AllocationStrategy, ClientIds, Positions, Queues
 from rebalance_core.strategies.parameters import Params, is_list, wrong
 from rebalance_core.strategies.sdk import Sdk
 from rebalance_core.texts import Text
@@ -60,7 +54,7 @@ class ByMachineRoom(AllocationStrategy):
         size, rest = divmod(len(eligible), count)
         blocks = self._block_queues(eligible)[: size * count].reshape(count, size)
         with_rest = np.column_stack((blocks[:rest], eligible[size * count :]))
-        return by_first_slot(client_ids, [*with_rest, *blocks[rest:]])
+        return self._by_first_slot(client_ids, [*with_rest, *blocks[rest:]])
 
     @property
     def rooms(self) -> frozenset[str]:
