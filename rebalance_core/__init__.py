@@ -42,7 +42,8 @@ from rebalance_core.message_queue import (
 from rebalance_core.prediction import WhatIf, moves_by_client, what_if, what_if_of_group
 from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
 from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
-from rebalance_core.strategies import AllocationStrategy, make_strategy
+from rebalance_core.strategies.base import AllocationStrategy
+from rebalance_core.strategies.factory import make_strategy
 from rebalance_core.strategy_rules import StrategyRule, StrategyRules
 
 __all__ = [

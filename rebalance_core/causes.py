@@ -57,10 +57,8 @@ def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
     search = _Search(situation, evaluation)
     cures = {finding: search.cures(finding) for finding in findings}
     used = dict.fromkeys(cure for of_finding in cures.values() for cure in of_finding)
-    outcomes = {cure: search.outcome(cure) for cure in used if cure != (UNEXPLAINED,)}
-    return Causes(
-        cures, {cure: outcome.after for cure, outcome in outcomes.items() if outcome.after}
-    )
+    proved = (cure for cure in used if cure != (UNEXPLAINED,))
+    return Causes(cures, {cure: after for cure in proved if (after := search.outcome(cure).after)})
 
 
 #: Sums of the same shares in another order differ by less.

@@ -25,7 +25,8 @@ from rebalance_core.repairs import (
     with_state,
 )
 from rebalance_core.state import BROADCASTING, ClientList, Member, ProcessCount, RouteBroker, State
-from rebalance_core.strategies import copy_id, make_strategy, original_id
+from rebalance_core.strategies.base import copy_id, original_id
+from rebalance_core.strategies.factory import make_strategy
 from rebalance_core.strategy_rules import StrategyRule, StrategyRules, prescribe
 from rebalance_core.texts import Text, for_slots
 

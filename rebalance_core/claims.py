@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import Process
 from rebalance_core.state import MASTER_ID
-from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.strategies.base import AllocationStrategy
 from rebalance_core.views import View
 
 

@@ -17,8 +17,9 @@ from rebalance_core.message_queue import MessageQueue, sort_message_queues
 from rebalance_core.processes import NOT_YET_KNOWN, StackedId, find_processes, silent_members
 from rebalance_core.repairs import Situation, is_stranger, lists_of_topic
 from rebalance_core.state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
-from rebalance_core.strategies import AllocationStrategy, Sdk, sdk_of
+from rebalance_core.strategies.base import AllocationStrategy
 from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
+from rebalance_core.strategies.sdk import Sdk, sdk_of
 from rebalance_core.texts import Text, Value, for_slots
 from rebalance_core.views import asked_brokers
 
@@ -299,11 +300,7 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
         for entry in sorted(situation.state.client_lists, key=attrgetter("broker"))
         if entry.broker in asked
     }
-    short = {
-        broker: missing
-        for broker, times in listed.items()
-        if (missing := sorted(most.keys() - times.keys()))
-    }
+    short = {of: lacks for of, has in listed.items() if (lacks := sorted(most.keys() - has.keys()))}
     fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
     differences = joined(
         Text(
@@ -481,15 +478,11 @@ def _update(in_use: Iterable[AllocationStrategy]) -> str:
 
 
 def _of_queues(what: str, remedy: str) -> Callable[[Situation, list[Finding]], Description]:
-    def describe(situation: Situation, findings: list[Finding]) -> Description:
-        del situation
-        return Description(
-            evidence=Text("{what}: {queues}", what=what, queues=_effect(findings)),
-            remedy=remedy,
-            broker_names=tuple(sorted({finding.queue.broker_name for finding in findings})),
-        )
-
-    return describe
+    return lambda _, findings: Description(
+        evidence=Text("{what}: {queues}", what=what, queues=_effect(findings)),
+        remedy=remedy,
+        broker_names=tuple(sorted({finding.queue.broker_name for finding in findings})),
+    )
 
 
 @lru_cache(maxsize=1_024)

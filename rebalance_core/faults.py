@@ -18,7 +18,7 @@ from rebalance_core.moves import Move, find_moves
 from rebalance_core.processes import find_stacked_ids
 from rebalance_core.repairs import Situation, most_copies, part_copies
 from rebalance_core.state import State
-from rebalance_core.strategies import original_and_copy
+from rebalance_core.strategies.base import original_and_copy
 from rebalance_core.views import readable_queues
 
 

@@ -16,8 +16,7 @@ from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.processes import Process, StackedId, find_processes, find_stacked_ids
 from rebalance_core.state import POP, PULL, SUBSCRIPTION_SOURCES, State
-from rebalance_core.strategies import AllocationStrategy, copy_id
-from rebalance_core.strategies.base import Positions
+from rebalance_core.strategies.base import AllocationStrategy, Positions, copy_id
 from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
 from rebalance_core.texts import Text
 from rebalance_core.views import (

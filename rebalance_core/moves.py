@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rebalance_core.findings import Evaluation
 from rebalance_core.message_queue import MessageQueue, sort_message_queues
-from rebalance_core.strategies import original_and_copy
+from rebalance_core.strategies.base import original_and_copy
 from rebalance_core.texts import Text
 
 
@@ -60,7 +60,7 @@ def _takers(evaluation: Evaluation) -> dict[MessageQueue, tuple[str, ...]]:
 def shown_id(client_id: str) -> str:
     """A client id as a person reads it; the id that a process would get, by the process's number.
 
-    >>> from rebalance_core.strategies import copy_id
+    >>> from rebalance_core.strategies.base import copy_id
     >>> shown_id("10.0.0.1@app"), shown_id(copy_id("10.0.0.1@app", 1))
     ('10.0.0.1@app', '10.0.0.1@app (process 2)')
     """

@@ -23,7 +23,7 @@ from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, evaluate
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.moves import Move, find_moves, shown_id
 from rebalance_core.repairs import Situation
-from rebalance_core.strategies import copy_id, original_and_copy
+from rebalance_core.strategies.base import copy_id, original_and_copy
 from rebalance_core.views import readable_by_some
 
 #: Why a change is not safe, in the order in which it is shown.

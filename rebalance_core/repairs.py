@@ -23,7 +23,7 @@ from rebalance_core.state import (
     RouteBroker,
     State,
 )
-from rebalance_core.strategies import AllocationStrategy, copy_id
+from rebalance_core.strategies.base import AllocationStrategy, copy_id
 from rebalance_core.strategies.by_config import ByConfig
 from rebalance_core.strategies.by_machine_room import ByMachineRoom
 from rebalance_core.strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
@@ -84,11 +84,6 @@ def with_brokers(
         for route in situation.state.topic_routes
     )
     return with_state(situation, topic_routes=routes)
-
-
-def _keep(situation: Situation, stays: Callable[[Member], bool]) -> Situation:
-    """The members that stay keep their places in every list."""
-    return with_members(situation, lambda entry: filter(stays, entry.members))
 
 
 def _rename_copies(situation: Situation, copy_of: Callable[[str, int], int]) -> Situation:
@@ -173,15 +168,16 @@ def unlist_non_subscribers(situation: Situation) -> Situation:
 
 def unlist_choosers(situation: Situation) -> Situation:
     """Members that choose their queues themselves are in a separate group."""
-    return _keep(situation, lambda member: not member.chooses_queues)
+    return with_members(situation, lambda entry: (m for m in entry.members if not m.chooses_queues))
 
 
 def unlist_broadcasters(situation: Situation) -> Situation:
     """Broadcasting members are in a separate group."""
-    models = {m.message_model for m in situation.state.members}
-    if models != {BROADCASTING, CLUSTERING}:
+    if {m.message_model for m in situation.state.members} != {BROADCASTING, CLUSTERING}:
         return situation
-    return _keep(situation, lambda member: member.message_model != BROADCASTING)
+    return with_members(
+        situation, lambda entry: (m for m in entry.members if m.message_model != BROADCASTING)
+    )
 
 
 def lists_of_topic(state: State) -> list[ClientList]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from rebalance_core.state import BROADCASTING
-from rebalance_core.strategies import JAVA_CLASSES
+from rebalance_core.strategies.factory import JAVA_CLASSES
 
 from .client_log import ClientLogError, parse_rebalance_line
 from .fastjson import FastjsonError

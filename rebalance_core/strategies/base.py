@@ -84,7 +84,8 @@ class AllocationStrategy(ABC):
     def full_name(self) -> str:
         """The name with the variant: of one name, each variant computes something else.
 
-        >>> from rebalance_core.strategies import Sdk, make_strategy
+        >>> from rebalance_core.strategies.factory import make_strategy
+        >>> from rebalance_core.strategies.sdk import Sdk
         >>> make_strategy("CONSISTENT_HASH", sdk=Sdk.GO).full_name
         'CONSISTENT_HASH of client-go'
         """

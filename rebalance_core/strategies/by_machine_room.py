@@ -77,7 +77,15 @@ class ByMachineRoom(AllocationStrategy):
         return eligible
 
     def _room_of(self, broker_name: str) -> str | None:
-        return room_of(broker_name)
+        """The first of exactly two parts around an ``@``, as ``String.split("@")`` makes them.
+
+        Java drops empty parts at the end, but none at the start.
+
+        >>> names = ("IDC1@b", "IDC1@b@@", "@b", "IDC1@", "IDC1@b@c", "b")
+        >>> [ByMachineRoom(())._room_of(name) for name in names]
+        ['IDC1', 'IDC1', '', None, None, None]
+        """
+        return _first_of_two(broker_name.rstrip("@"))
 
     def _eligible(self, queues: Sequence[MessageQueue]) -> Positions:
         takes_part: dict[str, bool] = {}
@@ -130,17 +138,9 @@ class GoMachineRoom(MachineRoomUnfiltered):
         super().__init__(consumeridcs or ())
 
     def _room_of(self, broker_name: str) -> str | None:
-        parts = broker_name.split("@")
-        return parts[0] if len(parts) == 2 else None
+        return _first_of_two(broker_name)
 
 
-def room_of(broker_name: str) -> str | None:
-    """The first of exactly two parts around an ``@``, as ``String.split("@")`` makes them.
-
-    Java drops empty parts at the end, but none at the start.
-
-    >>> [room_of(name) for name in ("IDC1@b", "IDC1@b@@", "@b", "IDC1@", "IDC1@b@c", "b")]
-    ['IDC1', 'IDC1', '', None, None, None]
-    """
-    parts = broker_name.rstrip("@").split("@")
+def _first_of_two(broker_name: str) -> str | None:
+    parts = broker_name.split("@")
     return parts[0] if len(parts) == 2 else None

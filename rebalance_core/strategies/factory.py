@@ -1,7 +1,6 @@
 """From a name and parameters, as settings hold them, to a strategy."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from rebalance_core.errors import InvalidParameterError, MissingParameterError, UnknownStrategyError
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
@@ -74,7 +73,18 @@ def make_strategy(
     """
     if (other := sdk.strategy_name(name)) != name:
         return make_strategy(other)
-    given = _checked_params(name, params)
+    if not isinstance(name, str) or name.removeprefix(f"{NEARBY}-") not in STRATEGIES:
+        raise UnknownStrategyError(
+            Text(
+                "unknown strategy {name}: expected one of {names}, or {prefix} before one of them",
+                name=repr(name),
+                names=", ".join(STRATEGIES),
+                prefix=f"{NEARBY}-",
+            )
+        )
+    given = {} if params is None else params
+    if not isinstance(given, Mapping):
+        raise wrong(name, "params", "a table of parameters", params)
     inner_name = name.removeprefix(f"{NEARBY}-")
     strategy = _VARIANTS.get((sdk, inner_name), STRATEGIES[inner_name])
     is_nearby = inner_name != name
@@ -94,20 +104,3 @@ def make_strategy(
             Text("{strategy} needs consumeridcs: expected a list, got none", strategy=name)
         )
     return nearby
-
-
-def _checked_params(name: str, params: Params | None) -> Mapping[str, Any]:
-    if not isinstance(name, str) or name.removeprefix(f"{NEARBY}-") not in STRATEGIES:
-        raise UnknownStrategyError(
-            Text(
-                "unknown strategy {name}: expected one of {names}, or {prefix} before one of them",
-                name=repr(name),
-                names=", ".join(STRATEGIES),
-                prefix=f"{NEARBY}-",
-            )
-        )
-    if params is None:
-        return {}
-    if not isinstance(params, Mapping):
-        raise wrong(name, "params", "a table of parameters", params)
-    return params

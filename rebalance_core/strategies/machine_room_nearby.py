@@ -145,7 +145,10 @@ class MachineRoomNearby(AllocationStrategy):
             positions = np.array(numbers, dtype=np.int64)
             for client_id, within in self._inner._positions(room_queues, room_clients).items():
                 taken[client_id].append(positions[within])
-        return {client_id: _joined(parts) for client_id, parts in taken.items()}
+        return {
+            client_id: np.concatenate(parts) if parts else NOTHING
+            for client_id, parts in taken.items()
+        }
 
     def _results(self, queues: Queues, client_ids: ClientIds) -> dict[str, list[MessageQueue]]:
         if isinstance(self._inner, ByConfig):
@@ -195,9 +198,3 @@ def _by_room(
             raise AllocationError(f"Machine room is null for {kind} {named[number]}")
         members[room].append(number)
     return members
-
-
-def _joined(parts: list[Positions]) -> Positions:
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts) if parts else NOTHING

@@ -35,7 +35,7 @@ from rebalance_core.changes import make_plan
 from rebalance_core.errors import near_names
 from rebalance_core.processes import find_processes
 from rebalance_core.repairs import give_separate_ids, unify_lists
-from rebalance_core.strategies import copy_id
+from rebalance_core.strategies.base import copy_id
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import (
     client_list,

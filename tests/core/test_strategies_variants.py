@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core import MessageQueue, make_strategy, sort_client_ids, sort_message_queues
-from rebalance_core.strategies import Sdk, sdk_of
+from rebalance_core.strategies.sdk import Sdk, sdk_of
 from tests.support.generators import (
     ROOMS,
     distinct_client_ids,
