@@ -151,7 +151,7 @@ def leave(client_id: str, processes: int = 1) -> Change:
 
     ``leave(client_id)`` is undone by ``join(client_id)``.
     """
-    _check_number("processes to leave", processes, 1, MOST_QUEUES)
+    _check_number("processes to leave", processes, 1)
 
     def targets(situation: Situation) -> list[dict[str, str]]:
         there = processes_behind(situation.state).get(client_id, 0)
@@ -178,7 +178,7 @@ def join(client_id: str, processes: int = 1) -> Change:
     """
     if not client_id:
         raise ChangeError("expected the id of the client that joins, came an empty one")
-    _check_number("processes to join", processes, 1, MOST_QUEUES)
+    _check_number("processes to join", processes, 1)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
         return [{"client": client_id, "model": _model(situation.state, client_id)}] * processes
@@ -276,7 +276,7 @@ def subscribe_all() -> Change:
 
 def add_broker(broker_name: str, queues: int) -> Change:
     """A master with so many queues of the topic; every member heartbeats to it as well."""
-    _check_number("queues", queues, 1, MOST_QUEUES)
+    _check_number("queues", queues, 1)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
         if broker_name in _brokers(situation.state):
@@ -316,7 +316,7 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
 
     What lies in queues that go is read by nobody until they come back.
     """
-    _check_number("queues", queues, 0, MOST_QUEUES)
+    _check_number("queues", queues, 0)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
         if broker_name is not None:
@@ -539,6 +539,6 @@ def _require(what: str, came: str, there: Collection[str]) -> None:
         raise ChangeError(f"expected {what}, came {came!r}: {near_names(came, there)}")
 
 
-def _check_number(what: str, came: int, least: int, most: int) -> None:
-    if not least <= came <= most:
-        raise ChangeError(f"expected {least} to {most} {what}, came {came}")
+def _check_number(what: str, came: int, least: int) -> None:
+    if not least <= came <= MOST_QUEUES:
+        raise ChangeError(f"expected {least} to {MOST_QUEUES} {what}, came {came}")

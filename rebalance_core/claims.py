@@ -111,10 +111,7 @@ def compute_claims(
 
 
 def _positions(
-    view: View,
-    processes: Sequence[Process],
-    replicas: _Replicas,
-    without_master: Collection[str],
+    view: View, processes: Sequence[Process], replicas: _Replicas, without_master: Collection[str]
 ) -> Iterator[NDArray[np.int64]]:
     """What each process takes under a view, as positions in its queues."""
     every = np.arange(len(view.queues))
@@ -258,9 +255,7 @@ def _with_shares(
 
 
 def _entries(
-    of_view: Sequence[NDArray[np.int64]],
-    sharing: Sequence[int],
-    columns: NDArray[np.int64] | None,
+    of_view: Sequence[NDArray[np.int64]], sharing: Sequence[int], columns: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row and column of all that the sharing processes claim under one view."""
     taken = [of_view[row] for row in sharing]

@@ -372,19 +372,14 @@ def _who_did_not_answer(state: State) -> str:
 
 
 def _without_claims(
-    verdict: Callable[..., Evaluation],
-    state: State,
-    views: Views,
-    refusal: tuple[str, str] | None,
+    verdict: Callable[..., Evaluation], state: State, views: Views, refusal: tuple[str, str] | None
 ) -> Evaluation:
     """A state that was not recomputed, or one in which the group has no member at all."""
     queues = sort_message_queues(readable_by_some(state))
     if refusal is not None:
         coverage, reason = refusal
-        completeness = views.completeness
-        return verdict(
-            coverage=coverage, reason=reason, completeness=completeness, queues=len(queues)
-        )
+        verdict = partial(verdict, coverage=coverage, reason=reason)
+        return verdict(completeness=views.completeness, queues=len(queues))
     share = offline_share(state)
     return verdict(
         coverage=AUDITED,

@@ -145,10 +145,7 @@ class MachineRoomNearby(AllocationStrategy):
             positions = np.array(numbers, dtype=np.int64)
             for client_id, within in self._inner._positions(room_queues, room_clients).items():
                 taken[client_id].append(positions[within])
-        return {
-            client_id: np.concatenate(parts) if parts else NOTHING
-            for client_id, parts in taken.items()
-        }
+        return {each: np.concatenate((NOTHING, *parts)) for each, parts in taken.items()}
 
     def _results(self, queues: Queues, client_ids: ClientIds) -> dict[str, list[MessageQueue]]:
         if isinstance(self._inner, ByConfig):
