@@ -7,6 +7,7 @@ that one is the cause. Only states with findings pay for it.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
 from rebalance_core.findings import AUDITED, Evaluation, Finding, FindingKind, evaluate
@@ -48,17 +49,44 @@ class Causes:
 
 
 def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
-    """The causes of every finding of an evaluated situation."""
+    """The causes of every finding of an evaluated situation.
+
+    Each set of repairs is evaluated at most once, and only those that change something.
+    """
     findings = [key_of(finding) for finding in evaluation.findings]
     if not findings:
         return Causes({}, {})
     if evaluation.processes == 0:
         return Causes(dict.fromkeys(findings, ((GROUP_OFFLINE,),)), {})
-    search = _Search(situation, evaluation)
-    cures = {finding: search.cures(finding) for finding in findings}
+    before = _probabilities(evaluation)
+    applicable = [fault for fault, repair in REPAIRS.items() if repair(situation) is not situation]
+
+    @cache
+    def outcome(cure: Cure) -> _Outcome:
+        repaired = apply_repairs(situation, cure)
+        after = evaluate(repaired.state, repaired.rules)
+        left = _probabilities(after)
+        # A repair after which nothing can be recomputed has not shown that anything is mended.
+        shown = after.coverage == AUDITED and after.processes > 0
+        cleared = frozenset(before.keys() - left.keys()) if shown else frozenset()
+        mends = all(p <= before.get(key, 0.0) + _ROUNDING for key, p in left.items())
+        return _Outcome(cleared, mends, after if cleared else None)
+
+    def cures_of(finding: FindingKey) -> tuple[Cure, ...]:
+        single = [(fault,) for fault in applicable]
+        alone = tuple(cure for cure in single if finding in outcome(cure).cleared)
+        if alone:
+            return tuple(cure for cure in alone if outcome(cure).mends) or alone
+        for size in range(2, len(applicable) + 1):
+            for together in combinations(applicable, size):
+                if finding in outcome(together).cleared:
+                    return (together,)
+        return ((UNEXPLAINED,),)
+
+    cures = {finding: cures_of(finding) for finding in findings}
     used = dict.fromkeys(cure for of_finding in cures.values() for cure in of_finding)
     proved = (cure for cure in used if cure != (UNEXPLAINED,))
-    return Causes(cures, {cure: after for cure in proved if (after := search.outcome(cure).after)})
+    return Causes(cures, {cure: after for cure in proved if (after := outcome(cure).after)})
 
 
 #: Sums of the same shares in another order differ by less.
@@ -79,38 +107,3 @@ class _Outcome:
     cleared: frozenset[FindingKey]
     mends: bool
     after: Evaluation | None
-
-
-class _Search:
-    """Evaluates sets of repairs, each at most once, and only those that change something."""
-
-    def __init__(self, situation: Situation, before: Evaluation) -> None:
-        self._situation = situation
-        self._before = _probabilities(before)
-        self._applicable = [
-            fault for fault, repair in REPAIRS.items() if repair(situation) is not situation
-        ]
-        self._tried: dict[Cure, _Outcome] = {}
-
-    def outcome(self, cure: Cure) -> _Outcome:
-        if cure not in self._tried:
-            repaired = apply_repairs(self._situation, cure)
-            after = evaluate(repaired.state, repaired.rules)
-            left = _probabilities(after)
-            # A repair after which nothing can be recomputed has not shown that anything is mended.
-            shown = after.coverage == AUDITED and after.processes > 0
-            cleared = frozenset(self._before.keys() - left.keys()) if shown else frozenset()
-            mends = all(p <= self._before.get(key, 0.0) + _ROUNDING for key, p in left.items())
-            self._tried[cure] = _Outcome(cleared, mends, after if cleared else None)
-        return self._tried[cure]
-
-    def cures(self, finding: FindingKey) -> tuple[Cure, ...]:
-        single = [(fault,) for fault in self._applicable]
-        alone = tuple(cure for cure in single if finding in self.outcome(cure).cleared)
-        if alone:
-            return tuple(cure for cure in alone if self.outcome(cure).mends) or alone
-        for size in range(2, len(self._applicable) + 1):
-            for together in combinations(self._applicable, size):
-                if finding in self.outcome(together).cleared:
-                    return (together,)
-        return ((UNEXPLAINED,),)

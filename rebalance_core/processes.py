@@ -7,7 +7,7 @@ many processes use a client id; where it does not, the id itself and what two li
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -147,23 +147,25 @@ def count_processes(
 
 def processes_behind(state: State) -> dict[str, int]:
     """By client id how many processes use it."""
-    shown = _shown_counts(state)
-    return {
-        client_id: _count(client_id, lists, shown)[0] for client_id, lists in _copies(state).items()
-    }
+    return {client_id: count for client_id, _, count, _ in _counted_ids(state)}
 
 
-def _shown_counts(state: State) -> dict[str, ProcessCount]:
-    return {counted.client_id: counted for counted in state.process_counts if counted.processes}
-
-
-def _count(
-    client_id: str, lists: CopiesPerList, shown: Mapping[str, ProcessCount]
-) -> tuple[int, str]:
-    copies = [len(members) for _, members in lists]
-    if max(copies) == 1:
-        return 1, ""
-    return count_processes(client_id, copies, shown.get(client_id), _spoken(lists)[0])
+def _counted_ids(state: State) -> Iterator[tuple[str, CopiesPerList, int, str]]:
+    """Every client id, in order, with its members by list, and how many processes use it, with
+    what shows that in words.
+    """
+    copies: dict[str, CopiesPerList] = defaultdict(list)
+    for client_list in sorted(state.client_lists, key=attrgetter("broker")):
+        for client_id, members in client_list.by_id.items():
+            copies[client_id].append((client_list.broker, members))
+    shown = {counted.client_id: counted for counted in state.process_counts if counted.processes}
+    for client_id, lists in sorted(copies.items()):
+        times = [len(members) for _, members in lists]
+        counted = 1, ""
+        if max(times) > 1:
+            language, _ = _spoken(lists)
+            counted = count_processes(client_id, times, shown.get(client_id), language)
+        yield client_id, lists, *counted
 
 
 def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
@@ -200,15 +202,6 @@ def silent_members(state: State) -> frozenset[tuple[str, int, str]]:
 
 def _ids_of_nobody(state: State) -> Iterator[str]:
     return (counted.client_id for counted in state.process_counts if not counted.processes)
-
-
-def _copies(state: State) -> dict[str, CopiesPerList]:
-    """For each client id its members, a list for each broker's list that has it."""
-    copies: dict[str, CopiesPerList] = defaultdict(list)
-    for client_list in sorted(state.client_lists, key=attrgetter("broker")):
-        for client_id, members in client_list.by_id.items():
-            copies[client_id].append((client_list.broker, members))
-    return copies
 
 
 def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
@@ -269,9 +262,7 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     silent = silent_members(state)
     process_of = _processes_by(state, rules, (member.strategy for member in state.members))
     processes: list[Process] = []
-    shown = _shown_counts(state)
-    for client_id, lists in sorted(_copies(state).items()):
-        count, _ = _count(client_id, lists, shown)
+    for client_id, lists, count, _ in _counted_ids(state):
         traits = [
             [_Traits._make((*_facts_of(m), (*broker, m.client_addr) in silent)) for m in members]
             for broker, members in lists
@@ -399,10 +390,8 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     if all(member.message_model == BROADCASTING for member in state.members):
         return ()
     stacked = []
-    shown = _shown_counts(state)
-    for client_id, lists in sorted(_copies(state).items()):
+    for client_id, lists, processes, because in _counted_ids(state):
         if any(len(members) > 1 for _, members in lists):
-            processes, because = _count(client_id, lists, shown)
             addresses = {m.client_addr for _, members in lists for m in members if len(members) > 1}
             stacked.append(
                 StackedId(
