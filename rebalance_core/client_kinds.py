@@ -117,8 +117,8 @@ def kind_of(client_id: str, language: str | None = None, version: int | None = N
         return ClientKind.PYTHON
     if by_format is not None:
         return by_format
-    if spoken in _OF_LANGUAGE:
-        return _OF_LANGUAGE[spoken]
+    if spoken in _LANGUAGES:
+        return ClientKind[spoken]
     if parsed.format is ClientIdFormat.DEFAULT:
         old_cpp = _OLD_CPP_ADDRESS.fullmatch(parsed.address)
         return ClientKind.CPP if old_cpp else ClientKind.BROADCASTING
@@ -134,12 +134,8 @@ _OF_FORMAT = {
     ClientIdFormat.GRPC: ClientKind.GRPC,
     ClientIdFormat.CPP: ClientKind.CPP,
 }
-_OF_LANGUAGE = {
-    "GO": ClientKind.GO,
-    "CPP": ClientKind.CPP,
-    "PYTHON": ClientKind.PYTHON,
-    "DOTNET": ClientKind.DOTNET,
-}
+#: Languages of which a connection shows the kind, by its name.
+_LANGUAGES = ("GO", "CPP", "PYTHON", "DOTNET")
 
 
 def _java(parsed: ClientId, version: int | None) -> ClientKind:

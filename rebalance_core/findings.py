@@ -16,17 +16,10 @@ from rebalance_core.errors import AllocationError
 from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from rebalance_core.processes import Process, StackedId, find_processes, find_stacked_ids
 from rebalance_core.state import POP, PULL, SUBSCRIPTION_SOURCES, State
-from rebalance_core.strategies.base import AllocationStrategy, Positions, copy_id
+from rebalance_core.strategies.base import AllocationStrategy, ClientIds, Positions, Queues, copy_id
 from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
 from rebalance_core.texts import Text
-from rebalance_core.views import (
-    View,
-    Views,
-    asked_brokers,
-    possible_views,
-    readable_by_some,
-    unreadable_queues,
-)
+from rebalance_core.views import asked_brokers, possible_views, readable_by_some, unreadable_queues
 
 FindingKind = Literal["ORPHANED", "DUPLICATE"]
 ORPHANED: FindingKind = "ORPHANED"
@@ -210,8 +203,8 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         queues = min(queues, _MOST_INT)
         return verdict(coverage=TOO_MANY_QUEUES, reason=reason, completeness=0.0, queues=queues)
     views = possible_views(state)
-    verdict = partial(verdict, unreadable=_unreadable(state))
-    refusal = _why_not_audited(state, views, processes)
+    verdict = partial(verdict, completeness=views.completeness, unreadable=_unreadable(state))
+    refusal = _why_not_audited(state, processes, bool(views.views))
     claims: Claims | None = None
     if views.views and (refusal is None or refusal[0] == BROADCASTING_GROUP):
         try:
@@ -220,7 +213,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
             keeps = Text("{error}; a client that fails keeps the queues it has", error=error.text)
             refusal = (ALLOCATION_FAILS, keeps)
     if claims is None:
-        return _without_claims(verdict, state, views, refusal)
+        return _without_claims(verdict, state, refusal)
     by_process = np.bincount(claims.row, claims.share, minlength=len(processes)).tolist()
     sharing = [process.claims and not process.broadcasting for process in processes]
     shares = list(compress(by_process, sharing))
@@ -228,7 +221,6 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     return verdict(
         coverage=coverage,
         reason=why,
-        completeness=views.completeness,
         queues=len(claims.queues),
         idle_clients=shares.count(0),
         most_queues=_whole(max(shares, default=0.0)),
@@ -263,7 +255,7 @@ def _unreadable(state: State) -> tuple[MessageQueue, ...]:
 
 
 def _why_not_audited(
-    state: State, views: Views, processes: tuple[Process, ...]
+    state: State, processes: tuple[Process, ...], has_view: bool
 ) -> tuple[str, str] | None:
     if not state.topic:
         if processes:
@@ -288,7 +280,7 @@ def _why_not_audited(
         )
     if (shared := _shared_by_broker(state)) is not None:
         return SHARED_BY_BROKER, shared
-    if processes and not views.views:
+    if processes and not has_view:
         return NO_BROKER_ANSWERED, Text("no broker of the route gave a list of the group's members")
     for process in processes:
         if process.claims and not process.broadcasting and process.strategy.unknown is not None:
@@ -372,14 +364,13 @@ def _who_did_not_answer(state: State) -> str:
 
 
 def _without_claims(
-    verdict: Callable[..., Evaluation], state: State, views: Views, refusal: tuple[str, str] | None
+    verdict: Callable[..., Evaluation], state: State, refusal: tuple[str, str] | None
 ) -> Evaluation:
     """A state that was not recomputed, or one in which the group has no member at all."""
     queues = sort_message_queues(readable_by_some(state))
     if refusal is not None:
         coverage, reason = refusal
-        verdict = partial(verdict, coverage=coverage, reason=reason)
-        return verdict(completeness=views.completeness, queues=len(queues))
+        return verdict(coverage=coverage, reason=reason, queues=len(queues))
     share = offline_share(state)
     return verdict(
         coverage=AUDITED,
@@ -472,7 +463,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
             taken = strategy.claims(view.queues, view.client_ids)
             several = (each for each in client_ids if behind[each] > 1)
             duplicated |= Counter({each: len(taken.get(each, ())) for each in several})
-            later = _in_later_slots(strategy, view, taken)
+            later = _in_later_slots(strategy, view.queues, view.client_ids, taken)
             orphaned |= Counter({each: later[each] for each in client_ids})
     return tuple(
         StackedEffect(each, *(counts[each.client_id] for counts in (wasted, duplicated, orphaned)))
@@ -481,7 +472,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
 
 
 def _in_later_slots(
-    strategy: AllocationStrategy, view: View, taken: dict[str, Positions]
+    strategy: AllocationStrategy, queues: Queues, client_ids: ClientIds, taken: dict[str, Positions]
 ) -> Counter[str]:
     """By client id how many queues its later copies would take if they had separate ids, of those
     that nobody takes as it is.
@@ -489,7 +480,7 @@ def _in_later_slots(
     All copies are parted at once. Where slots decide, that moves no other's; on a ring it does,
     but there every queue is somebody's as it is.
     """
-    orphaned = np.ones(len(view.queues), dtype=np.bool_)
+    orphaned = np.ones(len(queues), dtype=np.bool_)
     for positions in taken.values():
         orphaned[positions] = False
     of_later: Counter[str] = Counter()
@@ -497,10 +488,10 @@ def _in_later_slots(
         return of_later
     seen: Counter[str] = Counter()
     parted = []
-    for client_id in view.client_ids:
+    for client_id in client_ids:
         parted.append((client_id, copy_id(client_id, seen[client_id])))
         seen[client_id] += 1
-    apart = strategy.claims(view.queues, [separate for _, separate in parted])
+    apart = strategy.claims(queues, [separate for _, separate in parted])
     for client_id, separate in parted:
         if separate != client_id:
             of_later[client_id] += int(orphaned[apart[separate]].sum())
