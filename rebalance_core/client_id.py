@@ -68,7 +68,7 @@ _PID_HASHES_NANO = re.compile(r"-?[0-9]+(?:#-?[0-9]+){2,}")
 #: base 36: ``group|pid|time`` (``RocketMQUtils.getInstanceName``).
 _KEYS_AND_PID = re.compile(r"[^|]+(?:\|[^|]+)*\|-?[0-9]+|(?:LTAI|AKID|AKIA)[^|]*\|[^|]+\|[^|]+")
 _PID_AND_TIME_36 = re.compile(r"(?:[^|]+\|)+-?[0-9]+\|-?[0-9a-z]{6,}")
-#: The first that matches the whole instance name tells how it was made.
+#: The first that matches the whole instance name shows how it was made.
 _WHOLE_NAMES = (
     (re.compile("DEFAULT"), ClientIdFormat.DEFAULT),
     (re.compile(r"[0-9]+#[0-9]+_[0-9]+"), ClientIdFormat.GRPC),  # process id, sequence, time
