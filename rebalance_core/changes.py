@@ -279,7 +279,7 @@ def add_broker(broker_name: str, queues: int) -> Change:
     _check_number("queues", queues, 1)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
-        if broker_name in _brokers(situation.state):
+        if any(broker.broker_name == broker_name for broker in situation.state.brokers):
             raise ChangeError(f"expected the name of a new broker, came {broker_name!r}")
         if not situation.state.topic_routes:
             topic = situation.state.topic
@@ -526,12 +526,8 @@ def _strategies(situation: Situation) -> dict[str, list[object]]:
     return found
 
 
-def _brokers(state: State) -> set[str]:
-    return {broker.broker_name for broker in state.brokers}
-
-
 def _require_broker(state: State, broker_name: str) -> None:
-    _require(f"a broker of {state.topic}", broker_name, _brokers(state))
+    _require(f"a broker of {state.topic}", broker_name, {b.broker_name for b in state.brokers})
 
 
 def _require(what: str, came: str, there: Collection[str]) -> None:

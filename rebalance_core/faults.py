@@ -5,7 +5,7 @@ differently lose messages with no orphan and no lag.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -58,7 +58,7 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     for fault, found in findings_of.items():
         effect = _effect(evaluation, causes.after.get(cure_of[fault]))
         if fault in descriptions.DESCRIBE:
-            effect["queues_affected"] = _queues(found)
+            effect["queues_affected"] = len({finding.queue for finding in found})
             described = descriptions.DESCRIBE[fault](situation, found)
             faults.append(Fault(fault, **described._asdict(), **effect))
         else:
@@ -108,10 +108,6 @@ def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
     return {"cleared": len(gone), "left": len(remaining), "moves": find_moves(before, after)}
 
 
-def _queues(found: Iterable[Finding]) -> int:
-    return len({finding.queue for finding in found})
-
-
 #: Of more client ids than this the first alone has the moves: they are the same for all.
 _MOST_PREVIEWS = 10
 
@@ -137,7 +133,7 @@ def _of_each_id(
             stacked[client_id].remedy,
             client_ids=(client_id,),
             client_addrs=stacked[client_id].client_addrs,
-            queues_affected=_queues(of_id),
+            queues_affected=len({finding.queue for finding in of_id}),
             **effect,
         )
         if len(harmful) > _MOST_PREVIEWS:

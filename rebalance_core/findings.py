@@ -298,8 +298,7 @@ def _why_no_queue(state: State) -> tuple[str, str] | None:
         return ROUTE_NOT_KNOWN, Text("the dumps have no route of the topic at that time")
     if not any(route.brokers for route in state.topic_routes):
         return ROUTE_NOT_KNOWN, Text("no nameserver knows the topic")
-    brokers = list(state.brokers)
-    if not any(broker.is_readable and broker.read_queue_nums > 0 for broker in brokers):
+    if not any(broker.is_readable and broker.read_queue_nums > 0 for broker in state.brokers):
         return NO_READABLE_QUEUE, Text("no broker of the route lets consumers read the topic")
     return None
 

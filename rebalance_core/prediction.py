@@ -144,7 +144,7 @@ class WhatIf:
     @property
     def comparable(self) -> bool:
         """Whether owners can be computed before and after."""
-        return self.before.coverage == findings.AUDITED and self.after.coverage == findings.AUDITED
+        return self.before.coverage == self.after.coverage == findings.AUDITED
 
 
 def what_if(
@@ -177,7 +177,7 @@ def what_if(
     steps = plan.steps
     before = evaluate(situation.state, situation.rules)
     after = evaluate(plan.after.state, plan.after.rules)
-    comparable = before.coverage == findings.AUDITED and after.coverage == findings.AUDITED
+    comparable = before.coverage == after.coverage == findings.AUDITED
     gone = set[MessageQueue]()  # what some route lets consumers read before and no route after
     if findings.TOO_MANY_QUEUES not in (before.coverage, after.coverage):
         gone = readable_by_some(situation.state) - readable_by_some(plan.after.state)
@@ -259,8 +259,7 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
     keys_before = _keys(before)
     looked_at = harmed = 0
     worst: Between | None = None
-    members = max(before.members, 1)
-    most = max(_FEWEST_STATES, min(MOST_STATES, _MEMBERS_IN_ALL // members))
+    most = max(_FEWEST_STATES, min(MOST_STATES, _MEMBERS_IN_ALL // max(before.members, 1)))
     for subset in _subsets(len(steps), most):
         on_the_way = situation
         for number in subset:
