@@ -138,10 +138,15 @@ client_count int?: the length of the client list it used
 }
 
 
+#: Every table, in the order of the declarations below.
+_DECLARED: list[Table] = []
+
+
 def _table(declaration: str) -> Table:
     title, *columns = _lines(declaration)
     name, _, grain = title.partition(": ")
-    return Table(name, grain, pa.schema(_columns(columns, _SHARED)))
+    _DECLARED.append(Table(name, grain, pa.schema(_columns(columns, _SHARED))))
+    return _DECLARED[-1]
 
 
 # ---------------------------------------------------------------- snapshot tables
@@ -284,17 +289,7 @@ line string: the line; bytes that are no UTF-8 are shown as U+FFFD
 line_bytes binary?: the exact bytes where they are no UTF-8
 """)
 
-SNAPSHOT_TABLES = (
-    HEARTBEATS,
-    BROKER_POLLS,
-    MEMBER_LISTS,
-    TOPIC_ROUTES,
-    ROUTE_POLLS,
-    ROUTE_CONTENTS,
-    CLIENT_STATES,
-    QUEUE_OFFSETS,
-    QUARANTINE,
-)
+SNAPSHOT_TABLES = tuple(_DECLARED)
 
 # ---------------------------------------------------------------- report tables
 
@@ -549,20 +544,4 @@ finding_ids strings: the first 100 of them, as in the tables of findings
 texts
 """)
 
-REPORT_TABLES = (
-    DUPLICATE_QUEUES,
-    ORPHANED_QUEUES,
-    FORMER_FINDINGS,
-    STALLED_QUEUES,
-    STACKED_CLIENT_IDS,
-    GROUP_FAULTS,
-    UNREADABLE_QUEUES,
-    ALLOCATIONS,
-    STATE_RUNS,
-    REASSIGNMENTS,
-    ALLOCATION_DRIFT,
-    GROUP_HEALTH,
-    GROUP_LOAD,
-    EVENTS,
-    QUARANTINE,
-)
+REPORT_TABLES = (*_DECLARED[len(SNAPSHOT_TABLES) :], QUARANTINE)
