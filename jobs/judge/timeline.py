@@ -71,12 +71,11 @@ class Timeline:
     @cached_property
     def runs(self) -> Sequence[Run]:
         """Of each phase its run, as episodes count them."""
-        return runs_of(
-            [
-                Part(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
-                for each in self.phases
-            ]
-        )
+        parts = [
+            Part(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
+            for each in self.phases
+        ]
+        return runs_of(parts)
 
 
 def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
@@ -89,14 +88,12 @@ def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
     is computed, as the members' strategy was not found.
     """
     informed = [each for each in phases if each.verdict.shows_owners or not each.is_computed]
-    blind = _blind(informed)
-    return Timeline(
-        topic,
-        tuple(
-            phase._replace(position=position, is_blind=is_blind)
-            for position, (phase, is_blind) in enumerate(zip(informed, blind, strict=True), start=1)
-        ),
+    numbered = enumerate(zip(informed, _blind(informed), strict=True), start=1)
+    phases = (
+        each._replace(position=position, is_blind=is_blind)
+        for position, (each, is_blind) in numbered
     )
+    return Timeline(topic, tuple(phases))
 
 
 def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
@@ -110,11 +107,8 @@ def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
         for each in phases
         if (is_routeless := each.verdict.coverage == ROUTE_NOT_KNOWN) or each.verdict.shows_owners
     ]
-    if not any(each.verdict.coverage == ROUTE_NOT_KNOWN for each in found):
-        found = []
-    return Timeline(
-        topic, tuple(each._replace(position=place) for place, each in enumerate(found, start=1))
-    )
+    is_any = any(each.verdict.coverage == ROUTE_NOT_KNOWN for each in found)
+    return Timeline(topic, tuple(found) if is_any else ())
 
 
 def phases_of(
@@ -167,11 +161,8 @@ def _blind(phases: Sequence[Phase]) -> list[bool]:
         each.verdict.completeness * each.evaluated.nameservers * each.verdict.shows_owners
         for each in phases
     ]
-    differing = [
-        number
-        for number, each in enumerate(phases)
-        if any(finding.certainty == POSSIBLE for finding in each.evaluated.findings)
-    ]
+    certainties = ({found.certainty for found in each.evaluated.findings} for each in phases)
+    differing = [number for number, each in enumerate(certainties) if POSSIBLE in each]
     blind = [not each.verdict.shows_owners for each in phases]
     for before, after in pairwise(differing):
         most = max(lists[before + 1 : after], default=0.0)
