@@ -44,12 +44,8 @@ TIMESTAMP = pa.timestamp("us", "UTC")
 _STRINGS = pa.list_(STRING)
 
 QUEUES = _structs(broker_name=STRING, queue_id=INT)
-MOVES = _structs(broker_name=STRING, queue_id=INT, before=_STRINGS, after=_STRINGS)
-CLAIMANTS = _structs(client_id=STRING, processes=INT, probability=DOUBLE)
 #: A member of a broker's list, without the broker and the time.
 MEMBERS = _structs(**dict(MEMBER_FACTS))
-#: A broker of a route, without the nameserver and the time.
-ROUTE_BROKERS = _structs(**dict(ROUTE_FACTS))
 
 _TYPES = {
     "string": STRING,
@@ -66,10 +62,11 @@ _TYPES = {
     "HELD_QUEUES": _structs(
         topic=STRING, broker_name=STRING, queue_id=INT, dropped=BOOLEAN, last_pull_at=TIMESTAMP
     ),
-    "MOVES": MOVES,
-    "CLAIMANTS": CLAIMANTS,
+    "MOVES": _structs(broker_name=STRING, queue_id=INT, before=_STRINGS, after=_STRINGS),
+    "CLAIMANTS": _structs(client_id=STRING, processes=INT, probability=DOUBLE),
     "MEMBERS": MEMBERS,
-    "ROUTE_BROKERS": ROUTE_BROKERS,
+    # A broker of a route, without the nameserver and the time.
+    "ROUTE_BROKERS": _structs(**dict(ROUTE_FACTS)),
     "SUBSCRIPTIONS": SUBSCRIPTIONS,
     "DOUBTFUL_TOPICS": DOUBTFUL_TOPICS,
 }

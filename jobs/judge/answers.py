@@ -22,6 +22,7 @@ from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
 from .dossier import Broker, ClientRun, ListedMembers, PollRun, RouteRun
 from .extents import usual_gap
+from .grouping import grouped
 
 Witness = TypeVar("Witness")
 Numbers = NDArray[np.int64]
@@ -97,9 +98,7 @@ _Run: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant, ...]]
 
 
 def _by_witness(runs: Iterable[_Run[Witness]]) -> list[Answers[Witness]]:
-    of_witnesses: dict[Witness, list[_Run[Witness]]] = defaultdict(list)
-    for run in runs:
-        of_witnesses[run[0]].append(run)
+    of_witnesses = grouped((run[0], run) for run in runs)
     return [_of_witness(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
 
 

@@ -1,6 +1,6 @@
 """timeline -> episodes: when, and for how much of the time, a fault was there."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -18,6 +18,7 @@ from .case import Case
 from .evaluated import FoundQueue, FoundStacked, QueueKey
 from .extents import Episode, Part, Run, Sighting
 from .findings import Fault, Found, QueueFinding, StackedEpisode
+from .grouping import grouped
 from .timeline import Phase, Timeline
 
 Value = TypeVar("Value", str, int)
@@ -116,10 +117,7 @@ def _causes(
 
     What was to blame for a moment, as while the clients started, is none of what lasts.
     """
-    runs: dict[str, list[Run]] = defaultdict(list)
-    for _, run, (_, finding) in sightings:
-        for cause in finding.causes:
-            runs[cause].append(run)
+    runs = grouped((cause, run) for _, run, (_, found) in sightings for cause in found.causes)
     lasting = (each for each in runs if extents.extent_of(runs[each], 0, persistence_seconds).lasts)
     return tuple(sorted(lasting) or sorted(runs))
 
@@ -167,11 +165,13 @@ def stacked_episodes(
     The id's copies are the group's, whatever the topic: the timelines are put together by the
     group's runs, and the queues of all topics are added up.
     """
-    by_run: dict[tuple[int, int], list[Phase]] = defaultdict(list)
-    for phase in chain.from_iterable(timeline.phases for timeline in timelines):
-        # Runs without owners end no episode: no stacked id is found in them.
-        if phase.verdict.shows_owners:
-            by_run[phase.group_run, phase.watch].append(phase)
+    # Runs without owners end no episode: no stacked id is found in them.
+    by_run = grouped(
+        ((phase.group_run, phase.watch), phase)
+        for timeline in timelines
+        for phase in timeline.phases
+        if phase.verdict.shows_owners
+    )
     in_time = [phases for _, phases in sorted(by_run.items())]
     runs = extents.runs_of(list(map(_part, in_time)))
     for episode in extents.episodes_of(runs, map(_shown_ids, in_time), persistence_seconds):
@@ -181,11 +181,11 @@ def stacked_episodes(
 
 def _shown_ids(phases: Iterable[Phase]) -> Iterable[tuple[str, Sequence[_ShownId]]]:
     """The stacked ids of a run of the group's lists, each with all that the run shows of it."""
-    of_ids: dict[str, list[_ShownId]] = defaultdict(list)
-    for phase in phases:
-        for stacked in phase.evaluated.stacked:
-            of_ids[stacked.client_id].append((phase, stacked))
-    return of_ids.items()
+    return grouped(
+        (stacked.client_id, (phase, stacked))
+        for phase in phases
+        for stacked in phase.evaluated.stacked
+    ).items()
 
 
 def _part(phases: Sequence[Phase]) -> Part:

@@ -5,9 +5,9 @@ the lists that they name, each once. The states are made there. On Spark a panda
 any core; in one process the same function is called.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import rebalance_core as core
@@ -20,6 +20,7 @@ from ..schemas import NO_ANSWER, NOT_ONLINE
 from .allocations import AllocationRows, allocation_rows
 from .dossier import Broker, RouteBrokerRow
 from .evaluated import Evaluated, FoundQueue, FoundStacked, QueueKey
+from .grouping import grouped
 from .situations import Situation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
@@ -29,18 +30,16 @@ MemberFacts = tuple[Any, ...]
 
 
 class ListPart(NamedTuple):
-    """Of a broker's list the members of ``only`` these clients, or all ``without`` these."""
+    """Of a broker's list the members of ``only`` these clients, or all but for them."""
 
     broker: Broker
     list_id: str
-    only: tuple[str, ...] | None = None
-    without: tuple[str, ...] | None = None
+    client_ids: tuple[str, ...] = ()
+    only: bool = False
 
     def has(self, client_id: str) -> bool:
         """Whether the members of the client belong to the part."""
-        if self.only is not None:
-            return client_id in self.only
-        return self.without is None or client_id not in self.without
+        return (client_id in self.client_ids) == self.only
 
 
 def listed(situation: Situation) -> list[ListPart]:
@@ -51,9 +50,9 @@ def listed(situation: Situation) -> list[ListPart]:
         if any(patch.later == NOT_ONLINE for patch in patches):
             continue
         if answer not in (NOT_ONLINE, NO_ANSWER):
-            replaced = [client_id for patch in patches for client_id in patch.client_ids]
-            parts.append(ListPart(broker, answer, None, tuple(replaced) or None))
-        parts += [ListPart(broker, patch.later, patch.client_ids) for patch in patches]
+            replaced = chain.from_iterable(patch.client_ids for patch in patches)
+            parts.append(ListPart(broker, answer, tuple(replaced)))
+        parts += [ListPart(broker, patch.later, patch.client_ids, only=True) for patch in patches]
     return parts
 
 
@@ -281,11 +280,9 @@ def _key(queue: core.MessageQueue) -> QueueKey:
 
 
 def _found_stacked(effects: Sequence[core.StackedEffect], state: State) -> Iterator[FoundStacked]:
-    copies: dict[str, list[Member]] = defaultdict(list)
     wanted = {effect.stacked.client_id for effect in effects}
-    for member in state.members if wanted else ():
-        if member.client_id in wanted:
-            copies[member.client_id].append(member)
+    members = state.members if wanted else ()
+    copies = grouped((each.client_id, each) for each in members if each.client_id in wanted)
     for effect in effects:
         stacked = effect.stacked
         client_id, of_id = stacked.client_id, copies[stacked.client_id]

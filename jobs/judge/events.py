@@ -30,6 +30,7 @@ from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier, RouteBrokerRow
 from .extents import together, usual_gap, usual_gap_but_for_one
+from .grouping import grouped
 from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
@@ -374,9 +375,7 @@ def merged(rows: Iterable[Row]) -> list[Row]:
 
     Sightings of one kind and subject are one event where their times touch each other.
     """
-    by_subject: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        by_subject[row["cluster"], row["kind"], row["subject"]].append(row)
+    by_subject = grouped(((row["cluster"], row["kind"], row["subject"]), row) for row in rows)
     events = [_event(same) for each in by_subject.values() for same in together(each, _span)]
     return sorted(events, key=_place)
 

@@ -11,7 +11,6 @@ by turns it is the long one, and of ten gaps one or two that are twice as long d
 """
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from statistics import median_low
@@ -19,6 +18,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ..instants import SECOND, Instant
 from ..kinds import PERSISTENT, TRANSIENT
+from .grouping import grouped
 
 Key = TypeVar("Key")
 Shown = TypeVar("Shown")
@@ -141,9 +141,7 @@ def find_episodes(
 
     ``sightings`` of one key are in time: see ``join_episodes`` and ``extent_of``.
     """
-    of_keys: dict[Key, list[Sighting[Key, Shown]]] = defaultdict(list)
-    for sighting in sightings:
-        of_keys[sighting.key].append(sighting)
+    of_keys = grouped((sighting.key, sighting) for sighting in sightings)
     for key, of_key in of_keys.items():
         for joined in join_episodes(of_key, counted):
             runs = [each.run for each in joined]

@@ -7,7 +7,7 @@ nameserver gave last, at most ``route_max_age_seconds`` before.
 
 import hashlib
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
@@ -37,6 +37,7 @@ from .answers import (
 )
 from .channels import Channel, ProcessCounts, channels_of
 from .dossier import Broker, Dossier, RouteBrokerRow, RouteRun
+from .grouping import grouped
 from .membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
 from .terms import Terms
 
@@ -308,9 +309,9 @@ def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBrokerRow]) -> tuple
     answered = [broker for broker, answer in of_lists.answers if answer != NO_ANSWER]
     of_names = Counter(broker[0] for broker in asked.intersection(answered))
     missing = Counter(each for each in of_lists.shown.unreachable if each[1] in asked)
-    fewest: dict[Unreachable, list[int]] = defaultdict(list)
-    for (client_id, broker), processes in missing.items():
-        fewest[client_id, broker[0]].append(processes)
+    fewest = grouped(
+        ((client_id, name), number) for (client_id, (name, _)), number in missing.items()
+    )
     found = [
         each
         for each, processes in fewest.items()
