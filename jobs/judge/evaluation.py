@@ -8,6 +8,7 @@ any core; in one process the same function is called.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import rebalance_core as core
@@ -18,7 +19,7 @@ from rebalance_core.texts import Text
 from ..contents import MEMBER_FACTS
 from ..schemas import NO_ANSWER, NOT_ONLINE
 from .allocations import AllocationRows, allocation_rows
-from .dossier import Broker, RouteBrokerRow
+from .dossier import Broker
 from .evaluated import Evaluated, FoundQueue, FoundStacked, QueueKey
 from .grouping import grouped
 from .situations import Situation
@@ -109,8 +110,9 @@ def state_of(
             for broker, of_list in sorted(lists.items())
         ),
         topic_routes=tuple(
-            core.TopicRoute(namesrv_addr, _each_name_once(brokers))
-            for namesrv_addr, brokers in sorted(situation.routes)
+            # Each name once.
+            core.TopicRoute(addr, tuple({each.broker_name: each for each in brokers}.values()))
+            for addr, brokers in sorted(situation.routes, key=itemgetter(0))
         ),
         offline_brokers=tuple(offline(situation)),
         process_counts=tuple(
@@ -177,12 +179,6 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
         addr = Text("(address {number} not known)", number=number)
         found[member.client_id, addr] = member._replace(client_addr=addr)
     return tuple([found[key] for key in sorted(found)])
-
-
-def _each_name_once(brokers: Iterable[RouteBrokerRow]) -> tuple[core.RouteBroker, ...]:
-    """The brokers of a route."""
-    by_name = {broker.broker_name: core.RouteBroker(*broker) for broker in brokers}
-    return tuple(by_name.values())
 
 
 # ---------------------------------------------------------------- states to verdicts

@@ -20,6 +20,7 @@ from rebalance_core import repairs
 from rebalance_core.english import count, joined, named_broker
 from rebalance_core.findings import CERTAIN
 from rebalance_core.message_queue import RETRY_PREFIX
+from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text
 
 from .. import kinds
@@ -28,7 +29,7 @@ from ..instants import SECOND, Instant
 from ..schemas import NO_ANSWER, RUNNING_INFO
 from .brokers import address_changes, topics_by_broker
 from .case import Case
-from .dossier import ClientRun, Dossier, RouteBrokerRow
+from .dossier import ClientRun, Dossier
 from .extents import together, usual_gap, usual_gap_but_for_one
 from .grouping import grouped
 from .routes import RouteChange, readable_queues
@@ -145,7 +146,7 @@ def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterato
                 yield from _differed(topic, addr, periods[start:end], ends)
 
 
-_Routes = Sequence[tuple[str, Sequence[RouteBrokerRow]]]
+_Routes = Sequence[tuple[str, Sequence[RouteBroker]]]
 
 
 def _that_differ(routes: _Routes) -> list[str]:

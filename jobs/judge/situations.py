@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rebalance_core.state import ProcessCount, Unreachable
+from rebalance_core.state import ProcessCount, RouteBroker, Unreachable
 from rebalance_core.texts import Text
 from rebalance_core.views import candidate_ids
 
@@ -36,7 +36,7 @@ from .answers import (
     times_of,
 )
 from .channels import Channel, ProcessCounts, channels_of
-from .dossier import Broker, Dossier, RouteBrokerRow, RouteRun
+from .dossier import Broker, Dossier, RouteRun
 from .grouping import grouped
 from .membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
 from .terms import Terms
@@ -61,7 +61,7 @@ class Situation(NamedTuple):
     patches: tuple[Patch, ...]
     process_counts: tuple[ProcessCount, ...]
     unreachable: tuple[Unreachable, ...]
-    routes: tuple[tuple[str, tuple[RouteBrokerRow, ...]], ...]
+    routes: tuple[tuple[str, tuple[RouteBroker, ...]], ...]
     #: PULL or POP, as the brokers report; None: they were not asked, or have no mode for the group.
     request_mode: str | None = None
 
@@ -282,7 +282,7 @@ def _situation(
     topic: str,
     of_lists: _OfLists,
     given: GivenRoutes | None,
-    brokers: Mapping[tuple[str, str], tuple[RouteBrokerRow, ...]],
+    brokers: Mapping[tuple[str, str], tuple[RouteBroker, ...]],
     mode: str | None,
 ) -> Situation:
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
@@ -294,7 +294,7 @@ def _situation(
     return Situation(id_, *seen, routes, mode)
 
 
-def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBrokerRow]) -> tuple[Unreachable, ...]:
+def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:
     """Who does not reach which broker name of the topic's route: see the core's ``State``.
 
     The route decides whom clients ask, and read from: the master, or its slaves where there is none
