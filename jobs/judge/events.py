@@ -146,10 +146,7 @@ def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterato
                 yield from _differed(topic, addr, periods[start:end], ends)
 
 
-_Routes = Sequence[tuple[str, Sequence[RouteBroker]]]
-
-
-def _that_differ(routes: _Routes) -> list[str]:
+def _that_differ(routes: Sequence[tuple[str, Sequence[RouteBroker]]]) -> list[str]:
     """The nameservers whose routes have other readable queues than the one that counts."""
     if len({brokers for _, brokers in routes}) < 2:
         return []
@@ -240,17 +237,13 @@ class Members(NamedTuple):
 
 def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]]) -> list[Members]:
     """The group's members, each time that they change: all its topics have the same lists."""
-    of_lists: dict[str, frozenset[str]] = {}
+    of_lists = {name: frozenset(each().client_ids) for name, each in dossier.list_members.items()}
     found: list[Members] = []
     for period in next(iter(by_topic.values()), ()):
         lists = [answer for _, answer in period.situation.answers if answer != NO_ANSWER]
-        if not lists:
-            continue  # nobody knows
-        for each in lists:
-            if each not in of_lists and each in dossier.list_members:
-                of_lists[each] = frozenset(dossier.list_members[each]().client_ids)
         members: frozenset[str] = frozenset().union(*[of_lists.get(each, ()) for each in lists])
-        if not found or found[-1].client_ids != members:
+        # Without a list nobody knows.
+        if lists and (not found or found[-1].client_ids != members):
             found.append(Members(period.first_seen, members))
     return found
 
@@ -260,17 +253,19 @@ def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
 
     Two processes that share an id are reported by turns, which is no restart.
     """
-    seen: dict[str, dict[Instant, list[Instant]]] = defaultdict(lambda: defaultdict(list))
-    for run in clients:
-        if run.source == RUNNING_INFO and run.start_timestamp is not None:
-            times = [each for each, _ in run.times if each is not None]
-            seen[run.client_id][run.start_timestamp] += times
-    found = []
-    for client_id, by_start in seen.items():
-        in_time = [(min(times), max(times)) for _, times in sorted(by_start.items()) if times]
-        steps = pairwise(in_time)
-        found += [(since, client_id) for (_, until), (since, _) in steps if until < since]
-    return found
+    shown = grouped(
+        ((run.client_id, run.start_timestamp), each)
+        for run in clients
+        if run.source == RUNNING_INFO and run.start_timestamp is not None
+        for each, _ in run.times
+        if each is not None
+    )
+    in_time = [(client_id, min(each), max(each)) for (client_id, _), each in sorted(shown.items())]
+    return [
+        (since, client_id)
+        for (before, _, until), (client_id, since, _) in pairwise(in_time)
+        if before == client_id and until < since
+    ]
 
 
 def members_that_changed(

@@ -121,8 +121,7 @@ def find_moments(
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):
         rows = {
-            table: [row for row in judged.get(table, []) if row["topic"] == each]
-            for table in GRADED_TABLES
+            table: [row for row in judged[table] if row["topic"] == each] for table in GRADED_TABLES
         }
         backlog, backlog_at = _backlog(dossier, each, snapshot_time)
         moments += [

@@ -32,9 +32,9 @@ class Phase(NamedTuple):
     snapshots: int
     evaluated: Evaluated
     #: 1, 2, ... in time within the topic.
-    position: int
+    position: int = 0
     #: It does not show whether what was found before has ended: see ``build_timeline``.
-    is_blind: bool
+    is_blind: bool = False
     #: The number of the watch that it is in: see ``extents.watches``.
     watch: int = 0
     #: Who does not reach which broker: see the core's ``State``.
@@ -129,8 +129,6 @@ def phases_of(
             situation.situation_id,
             *period[1:],
             evaluated[situation.situation_id],
-            position=0,
-            is_blind=False,
             watch=watch,
             unreachable=situation.unreachable,
         )

@@ -124,13 +124,11 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     if reported:
         return set().union(*reported)
     began = [each for each in case.timelines[topic].phases if each.first_seen <= time.last_seen]
-    if not began:
-        return set()
-    mine: set[QueueKey] = set()
-    others: set[QueueKey] = set()
-    for each in began[-1].evaluated.allocations():
-        (mine if each.client_id == client_id else others).update(each.queues)
-    return mine - others
+    allocated = began[-1].evaluated.allocations() if began else ()
+    mine = [each.queues for each in allocated if each.client_id == client_id]
+    others = [each.queues for each in allocated if each.client_id != client_id]
+    found: set[QueueKey] = set().union(*mine)
+    return found.difference(*others)
 
 
 def _moved(case: Case, topic: str, queue: QueueKey, time: Extent) -> bool:
