@@ -87,7 +87,7 @@ def _when_answered(answers: Answers[Broker], rounds: Numbers) -> Answers[Broker]
     order = np.argsort(answers.collected_at, kind="stable")
     collected, contents = answers.collected_at[order], answers.contents[order]
     snapshots = rounds[np.maximum(np.searchsorted(rounds, collected, side="right") - 1, 0)]
-    is_last = np.append(snapshots[1:] != snapshots[:-1], True)[: len(snapshots)]
+    is_last = np.append(snapshots[1:] != snapshots[:-1], True)
     return Answers(
         answers.witness, snapshots[is_last], collected[is_last], contents[is_last], answers.names
     )
@@ -111,16 +111,14 @@ def _of_witness(runs: Sequence[_Run[Witness]]) -> Answers[Witness]:
     # Of one snapshot lists come last: they are what counts.
     ranks = np.array([_rank(name) for name in names])[contents]
     order = np.lexsort([collected, ranks, snapshots])
-    snapshots, collected, contents = snapshots[order], collected[order], contents[order]
-    ranks = ranks[order]
-    if len(snapshots):
-        starts = np.flatnonzero(np.append(True, snapshots[1:] != snapshots[:-1]))
-        ends = np.append(starts[1:], len(snapshots))
-        # The time of the answer that counts, or of the row that has nothing but the time.
-        counts = (ranks == np.repeat(ranks[ends - 1], ends - starts)) | (ranks == _rank(ANSWERED))
-        latest = np.maximum.reduceat(np.where(counts, collected, _LONG_AGO), starts)
-        snapshots, collected, contents = snapshots[ends - 1], latest, contents[ends - 1]
-    return Answers(runs[0][0], snapshots, collected, contents, names)
+    snapshots, collected = snapshots[order], collected[order]
+    contents, ranks = contents[order], ranks[order]
+    starts = np.flatnonzero(np.append(True, snapshots[1:] != snapshots[:-1]))
+    ends = np.append(starts[1:], len(snapshots))
+    # The time of the answer that counts, or of the row that has nothing but the time.
+    counts = (ranks == np.repeat(ranks[ends - 1], ends - starts)) | (ranks == _rank(ANSWERED))
+    latest = np.maximum.reduceat(np.where(counts, collected, _LONG_AGO), starts)
+    return Answers(runs[0][0], snapshots[ends - 1], latest, contents[ends - 1], names)
 
 
 def _rank(name: str) -> int:
@@ -162,8 +160,6 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     both. Where there is none, a poll without an answer counts as what it is.
     """
     places = answers.at(snapshots)
-    if not len(answers.snapshots):
-        return places
     is_own = (places >= 0) & (answers.snapshots[np.maximum(places, 0)] == snapshots)
     # ANSWERED without a list shows as little as no answer: NO_ANSWER is what is published of both.
     silent = np.array([name in (ANSWERED, NO_ANSWER) for name in answers.names])
@@ -178,9 +174,8 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     following = answered[np.minimum(after, len(answered) - 1)]
     bridged &= answers.collected_at[following] - answers.collected_at[last] <= longest
     says_something = is_own & ~silent[answers.contents[np.maximum(places, 0)]]
-    found: Numbers = np.where(
-        says_something, places, np.where(bridged, last, np.where(is_own, places, NOTHING))
-    )
+    counting = [says_something, bridged, is_own]
+    found: Numbers = np.select(counting, [places, last, places], NOTHING)
     return found
 
 
