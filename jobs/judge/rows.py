@@ -4,17 +4,10 @@ from itertools import chain
 
 from ..finding_ids import fault_id, finding_id, stall_id
 from ..kinds import QUEUE_FINDINGS
+from . import health
 from .case import Case
 from .findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
 from .grouping import grouped
-from .health import (
-    find_rounds,
-    group_health,
-    state_runs,
-    topic_without_group,
-    unreadable_queues,
-    with_rounds,
-)
 from .held import CAUSES
 from .known_issues import entries_of, known_issue
 from .load import group_load, with_load
@@ -36,21 +29,23 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
     }
     tables["group_faults"] = [marked.row(each) for each in found.faults]
     tables["stacked_client_ids"] = [marked.row_of_id(each) for each in found.stacked]
-    health = _health(case, found)
+    of_topics = _health(case, found)
     tables["former_findings"] = former_findings(
         dossier.earlier,
         marked.there,
-        audited={row["topic"] for row in health if row["audited_snapshots"]},
+        audited={row["topic"] for row in of_topics if row["audited_snapshots"]},
         polled={topic for topic, offsets in dossier.offsets.items() if offsets},
     )
-    load, rounds = group_load(dossier.consumer_group, by_topic, evaluated), find_rounds(dossier)
+    load = group_load(dossier.consumer_group, by_topic, evaluated)
+    rounds = health.find_rounds(dossier)
     tables["group_load"] = load.rows()
     tables["group_health"] = [
-        with_rounds(with_load(row, load), rounds, case.persistence_seconds) for row in health
+        health.with_rounds(with_load(row, load), rounds, case.persistence_seconds)
+        for row in of_topics
     ]
     periods = list(chain.from_iterable(by_topic.values()))
-    tables["state_runs"] = state_runs(periods)
-    tables["unreadable_queues"] = unreadable_queues(periods, evaluated)
+    tables["state_runs"] = health.state_runs(periods)
+    tables["unreadable_queues"] = health.unreadable_queues(periods, evaluated)
     tables["reassignments"] = [
         each._asdict() for changes in case.reassignments.values() for each in changes
     ]
@@ -64,11 +59,13 @@ def _health(case: Case, found: Found) -> list[Row]:
     queues = grouped((each.topic, each) for each in found.queues)
     stalls = grouped((each.topic, each) for each in found.stalls)
     rows = [
-        group_health(topic, periods, case.evaluated, queues.get(topic, ()), stalls.get(topic, ()))
+        health.group_health(
+            topic, periods, case.evaluated, queues.get(topic, ()), stalls.get(topic, ())
+        )
         for topic, periods in by_topic.items()
     ]
     return rows + [
-        topic_without_group(topic, routes)
+        health.topic_without_group(topic, routes)
         for topic, routes in dossier.routes.items()
         # Where no list has it, it may have come by the offsets: other groups may have members.
         if topic not in by_topic and (dossier.list_topics or topic not in dossier.offsets)

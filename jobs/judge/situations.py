@@ -22,19 +22,8 @@ from rebalance_core.views import candidate_ids
 from ..contents import value_text
 from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER
-from .answers import (
-    NOTHING,
-    Answers,
-    Gone,
-    Numbers,
-    Witness,
-    broker_answers,
-    gone_clients,
-    in_force,
-    nameserver_answers,
-    snapshots_of,
-    times_of,
-)
+from . import answers
+from .answers import NOTHING, Answers, Gone, Numbers, Witness
 from .channels import Channel, ProcessCounts, channels_of
 from .dossier import Broker, Dossier, RouteRun
 from .grouping import grouped
@@ -132,27 +121,27 @@ class _GroupInTime:
 
 
 def _in_time(dossier: Dossier, heartbeat_expiry_seconds: int) -> _GroupInTime:
-    answers = broker_answers(dossier.polls)
-    snapshots = snapshots_of(answers)
-    polls = {each.witness: in_force(each, snapshots) for each in answers}
-    ends = times_of(answers, polls, snapshots)
-    shown = find_membership(Lists(dossier), answers, polls, ends)
-    channels = channels_of(dossier, answers)
+    brokers = answers.broker_answers(dossier.polls)
+    snapshots = answers.snapshots_of(brokers)
+    polls = {each.witness: answers.in_force(each, snapshots) for each in brokers}
+    ends = answers.times_of(brokers, polls, snapshots)
+    shown = find_membership(Lists(dossier), brokers, polls, ends)
+    channels = channels_of(dossier, brokers)
     counts = ProcessCounts(channels, dossier.clients, heartbeat_expiry_seconds)
     expiry = heartbeat_expiry_seconds * SECOND
-    gone = gone_clients(dossier.clients, answers, dossier.list_members, expiry)
+    gone = answers.gone_clients(dossier.clients, brokers, dossier.list_members, expiry)
     # What the brokers gave repeats itself, and so do its channels: changes alone count. What is
     # shown of lists that differ is of its snapshot; a client that is gone, of its time.
     cuts: Iterable[int] = range(len(snapshots))
     if not gone:
-        changes = _changes(answers, polls.values(), len(snapshots))
+        changes = _changes(brokers, polls.values(), len(snapshots))
         behind = {number + 1 for number in shown} - {len(snapshots)}
         cuts = sorted({*changes, *shown, *behind})
     contents: dict[_OfLists, _OfLists] = {}
     runs: dict[int, _OfLists] = {}
     last: _OfLists | None = None
     for number in cuts:
-        held = _held(answers, polls.values(), number)
+        held = _held(brokers, polls.values(), number)
         given = ((each.witness, each.name_of(poll)) for each, poll in held)
         counted = counts.at({each.witness: int(each.collected_at[poll]) for each, poll in held})
         content = _OfLists(
@@ -166,24 +155,24 @@ def _in_time(dossier: Dossier, heartbeat_expiry_seconds: int) -> _GroupInTime:
 
 
 def _changes(
-    answers: Iterable[Answers[Witness]], polls: Iterable[Numbers], snapshots: int
+    witnesses: Iterable[Answers[Witness]], polls: Iterable[Numbers], snapshots: int
 ) -> list[int]:
     """The numbers of the snapshots at which a witness gives something else, the first among them;
     ``polls``: of each witness by snapshot the poll that counts, or NOTHING.
     """
     changed = np.zeros(snapshots, np.bool_)
     changed[:1] = True
-    for each, row in zip(answers, polls, strict=True):
+    for each, row in zip(witnesses, polls, strict=True):
         contents = np.where(row >= 0, each.contents[np.maximum(row, 0)], NOTHING)
         changed[1:] |= contents[1:] != contents[:-1]
     return np.flatnonzero(changed).tolist()
 
 
 def _held(
-    answers: Iterable[Answers[Witness]], polls: Iterable[Numbers], number: int
+    witnesses: Iterable[Answers[Witness]], polls: Iterable[Numbers], number: int
 ) -> list[tuple[Answers[Witness], int]]:
     """The polls that count at a snapshot, each with its witness."""
-    found = zip(answers, [int(row[number]) for row in polls], strict=True)
+    found = zip(witnesses, [int(row[number]) for row in polls], strict=True)
     return [(each, poll) for each, poll in found if poll != NOTHING]
 
 
@@ -214,7 +203,7 @@ def routes_in_force(
     was asked before the route changed, and another nameserver after it, the new one counts: its
     next answer shows it.
     """
-    nameservers = nameserver_answers(routes)
+    nameservers = answers.nameserver_answers(routes)
     rows = []
     for each in nameservers:
         places = each.at(snapshots)
@@ -286,9 +275,9 @@ def _situation(
     mode: str | None,
 ) -> Situation:
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
-    answers, process_counts, (patches, _) = of_lists
+    given_lists, process_counts, (patches, _) = of_lists
     unreachable = _unreachable(of_lists, chain.from_iterable(of_route for _, of_route in routes))
-    seen = (topic, answers, patches, process_counts, unreachable)
+    seen = (topic, given_lists, patches, process_counts, unreachable)
     text = value_text((dossier.cluster, dossier.consumer_group, *seen, given, mode))
     id_ = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
     return Situation(id_, *seen, routes, mode)
