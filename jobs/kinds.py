@@ -162,16 +162,14 @@ GROUP_DEPLOYED: A group was deployed. Members were replaced or restarted, and it
 """
 
 
-def _kind(declared: str) -> Kind:
-    name, text = declared.split(": ", 1)
-    title, meaning = text.split(". ", 1)
-    return Kind(name, Text(title), Text(meaning), name in _PASSING)
-
-
 def _kinds(declared: str) -> dict[str, Kind]:
     """Declared as ``name: title. meaning``; what is indented goes on with the line before."""
     lines = re.sub(r"\n +", " ", declared).strip().splitlines()
-    return {kind.name: kind for kind in map(_kind, lines)}
+    parts = (re.split(r": |\. ", line, maxsplit=2) for line in lines)
+    return {
+        name: Kind(name, Text(title), Text(meaning), name in _PASSING)
+        for name, title, meaning in parts
+    }
 
 
 #: All there is a page on, findings before faults, in the order in which they are listed.

@@ -122,34 +122,26 @@ def phases_of(
     ``snapshots`` are those of the group, ascending: a period in which nobody looked for a time
     becomes several phases, one in each watch.
     """
-    for period, watch in _in_watches(periods, snapshots):
+    cuts = watches(snapshots)[1:]
+    for period in periods:
         situation = period.situation
-        yield Phase(
+        phase = Phase(
             situation.topic,
             situation.situation_id,
             *period[1:],
             evaluated[situation.situation_id],
-            watch=watch,
             unreachable=situation.unreachable,
         )
-
-
-def _in_watches(
-    periods: Sequence[Period], snapshots: Sequence[Instant]
-) -> Iterator[tuple[Period, int]]:
-    """The periods, cut where a watch begins, each with the number of its watch."""
-    cuts = watches(snapshots)[1:]
-    for period in periods:
         first, end = bisect_right(cuts, period.first_seen), bisect_right(cuts, period.last_seen)
         if first == end:
-            yield period, first
+            yield phase._replace(watch=first)
             continue
         start = bisect_left(snapshots, period.first_seen)
         own = snapshots[start : bisect_right(snapshots, period.last_seen)]
         places = [0, *[bisect_left(own, cut) for cut in cuts[first:end]], len(own)]
         for watch, (since, until) in enumerate(pairwise(places), start=first):
-            part = period._replace(first_seen=own[since], last_seen=own[until - 1])
-            yield part._replace(snapshots=until - since), watch
+            part = phase._replace(first_seen=own[since], last_seen=own[until - 1])
+            yield part._replace(snapshots=until - since, watch=watch)
 
 
 def _blind(phases: Sequence[Phase]) -> list[bool]:
