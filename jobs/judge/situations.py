@@ -301,10 +301,5 @@ def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Un
     fewest = grouped(
         ((client_id, name), number) for (client_id, (name, _)), number in missing.items()
     )
-    found = [
-        each
-        for each, processes in fewest.items()
-        if len(processes) == of_names[each[1]]
-        for _ in range(min(processes))
-    ]
-    return tuple(sorted(found, key=lambda each: (each[1], each[0] or "")))
+    found = Counter({each: min(of) for each, of in fewest.items() if len(of) == of_names[each[1]]})
+    return tuple(sorted(found.elements(), key=lambda each: (each[1], each[0] or "")))
