@@ -150,7 +150,9 @@ def explain(
         for each in of_topic.holders(stall.queue)
         if not each.process.is_log and time.those_of(each.moments)
     ]
-    held = True if holders else False if of_topic.unheld(stall.queue, time) else None
+    held = True if holders else None
+    if not holders and of_topic.unheld(stall.queue, time):
+        held = False
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
     if stall.queue[0] in _refusing(case, time):
