@@ -47,13 +47,8 @@ def _fits(came: Any, expected: pa.DataType) -> bool:
         return all(
             field.name in there and _fits(there[field.name], field.type) for field in expected
         )
-    of_kind = (
-        pa.types.is_integer,
-        pa.types.is_timestamp,
-        lambda type_: pa.types.is_string(type_) or pa.types.is_large_string(type_),
-        lambda type_: pa.types.is_binary(type_) or pa.types.is_large_binary(type_),
-    )
-    return bool(came == expected or any(is_kind(came) and is_kind(expected) for is_kind in of_kind))
+    are_integers = pa.types.is_integer(came) and pa.types.is_integer(expected)
+    return bool(are_integers or type_name(came) == type_name(expected))
 
 
 def _is_list(type_: pa.DataType) -> bool:

@@ -98,11 +98,8 @@ def _silent_brokers(polls: ds.Dataset, window: Window) -> Iterator[Text]:
 
 def _first(texts: Iterable[Text]) -> list[Text]:
     every = list(texts)
-    more = len(every) - _MOST
-    return [
-        *every[:_MOST],
-        *([Text("and {number:,} more of these", number=more)] if more > 0 else []),
-    ]
+    more = [Text("and {number:,} more of these", number=len(every) - _MOST)]
+    return every[:_MOST] + (more if len(every) > _MOST else [])
 
 
 def packed(texts: Sequence[Text]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class Kind:
 
 #: These pass by themselves, however long they are seen.
 _PASSING = (STALE_CHANNEL, ROUTE_CHANGED)
-_DECLARED = """
+_FINDINGS = """
 ORPHANED: Orphaned queue. Nobody consumes the queue: its messages wait until somebody does.
 DUPLICATE: Duplicate queue. Several processes consume the queue: every message is handled more than
     once.
@@ -85,6 +85,8 @@ UNREADABLE: Unreadable queue. Producers write the queue and no consumer can read
 HELD_NOT_COMPUTED: A queue is held and not computed. A client holds a queue that is not in its
     share.
 COMPUTED_NOT_HELD: A queue is computed and not held. A client does not hold a queue of its share.
+"""
+_FAULTS = """
 DUPLICATE_CLIENT_ID: Several processes share one client id. All of them compute the share of the
     first; the shares of the others have no owner.
 STALE_CHANNEL: An old connection is still listed. One process reconnected and its old
@@ -160,20 +162,18 @@ GROUP_DEPLOYED: A group was deployed. Members were replaced or restarted, and it
 """
 
 
-def _kind(declared: str) -> Kind:
-    name, text = declared.split(": ", 1)
-    title, meaning = text.split(". ", 1)
-    return Kind(name, Text(title), Text(meaning), name in _PASSING)
-
-
 def _kinds(declared: str) -> dict[str, Kind]:
     """Declared as ``name: title. meaning``; what is indented goes on with the line before."""
     lines = re.sub(r"\n +", " ", declared).strip().splitlines()
-    return {kind.name: kind for kind in map(_kind, lines)}
+    parts = (re.split(r": |\. ", line, maxsplit=2) for line in lines)
+    return {
+        name: Kind(name, Text(title), Text(meaning), name in _PASSING)
+        for name, title, meaning in parts
+    }
 
 
 #: All there is a page on, findings before faults, in the order in which they are listed.
-KINDS = _kinds(_DECLARED)
+KINDS = _kinds(_FINDINGS) | _kinds(_FAULTS)
 #: The kinds of events; docs/events.md is about all of them.
 EVENT_KINDS = _kinds(_EVENTS)
 
@@ -195,21 +195,8 @@ TOPIC_RESIZED = "TOPIC_RESIZED"
 GROUP_SCALED = "GROUP_SCALED"
 GROUP_DEPLOYED = "GROUP_DEPLOYED"
 
-FAULTS = (
-    *FAULTS_OF_A_STATE,
-    ROUTE_CHANGED,
-    FROZEN_PROCESS,
-    RECONNECTING,
-    FLAPPING,
-    QUEUE_NOT_HELD,
-    ALLOCATES_OTHERWISE,
-    UNLISTED_CONSUMER,
-    QUEUES_LEFT_ROUTE,
-    CLIENT_NOT_ANSWERING,
-    GROUP_NOT_CONSUMING,
-    OFFSETS_WENT_BACK,
-    SECRET_IN_CLIENT_ID,
-)
+#: Those of a state first, in the core's order.
+FAULTS = tuple(dict.fromkeys((*FAULTS_OF_A_STATE, *_kinds(_FAULTS))))
 #: The faults of which a row is about one client id: the page and the alerts keep them apart.
 OF_ONE_CLIENT = frozenset(
     {DUPLICATE_CLIENT_ID, STALE_CHANNEL, FROZEN_PROCESS, RECONNECTING, CLIENT_NOT_ANSWERING}

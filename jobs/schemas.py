@@ -44,12 +44,8 @@ TIMESTAMP = pa.timestamp("us", "UTC")
 _STRINGS = pa.list_(STRING)
 
 QUEUES = _structs(broker_name=STRING, queue_id=INT)
-MOVES = _structs(broker_name=STRING, queue_id=INT, before=_STRINGS, after=_STRINGS)
-CLAIMANTS = _structs(client_id=STRING, processes=INT, probability=DOUBLE)
 #: A member of a broker's list, without the broker and the time.
 MEMBERS = _structs(**dict(MEMBER_FACTS))
-#: A broker of a route, without the nameserver and the time.
-ROUTE_BROKERS = _structs(**dict(ROUTE_FACTS))
 
 _TYPES = {
     "string": STRING,
@@ -66,10 +62,11 @@ _TYPES = {
     "HELD_QUEUES": _structs(
         topic=STRING, broker_name=STRING, queue_id=INT, dropped=BOOLEAN, last_pull_at=TIMESTAMP
     ),
-    "MOVES": MOVES,
-    "CLAIMANTS": CLAIMANTS,
+    "MOVES": _structs(broker_name=STRING, queue_id=INT, before=_STRINGS, after=_STRINGS),
+    "CLAIMANTS": _structs(client_id=STRING, processes=INT, probability=DOUBLE),
     "MEMBERS": MEMBERS,
-    "ROUTE_BROKERS": ROUTE_BROKERS,
+    # A broker of a route, without the nameserver and the time.
+    "ROUTE_BROKERS": _structs(**dict(ROUTE_FACTS)),
     "SUBSCRIPTIONS": SUBSCRIPTIONS,
     "DOUBTFUL_TOPICS": DOUBTFUL_TOPICS,
 }
@@ -138,10 +135,15 @@ client_count int?: the length of the client list it used
 }
 
 
+#: Every table, in the order of the declarations below.
+_DECLARED: list[Table] = []
+
+
 def _table(declaration: str) -> Table:
     title, *columns = _lines(declaration)
     name, _, grain = title.partition(": ")
-    return Table(name, grain, pa.schema(_columns(columns, _SHARED)))
+    _DECLARED.append(Table(name, grain, pa.schema(_columns(columns, _SHARED))))
+    return _DECLARED[-1]
 
 
 # ---------------------------------------------------------------- snapshot tables
@@ -284,17 +286,7 @@ line string: the line; bytes that are no UTF-8 are shown as U+FFFD
 line_bytes binary?: the exact bytes where they are no UTF-8
 """)
 
-SNAPSHOT_TABLES = (
-    HEARTBEATS,
-    BROKER_POLLS,
-    MEMBER_LISTS,
-    TOPIC_ROUTES,
-    ROUTE_POLLS,
-    ROUTE_CONTENTS,
-    CLIENT_STATES,
-    QUEUE_OFFSETS,
-    QUARANTINE,
-)
+SNAPSHOT_TABLES = tuple(_DECLARED)
 
 # ---------------------------------------------------------------- report tables
 
@@ -549,20 +541,4 @@ finding_ids strings: the first 100 of them, as in the tables of findings
 texts
 """)
 
-REPORT_TABLES = (
-    DUPLICATE_QUEUES,
-    ORPHANED_QUEUES,
-    FORMER_FINDINGS,
-    STALLED_QUEUES,
-    STACKED_CLIENT_IDS,
-    GROUP_FAULTS,
-    UNREADABLE_QUEUES,
-    ALLOCATIONS,
-    STATE_RUNS,
-    REASSIGNMENTS,
-    ALLOCATION_DRIFT,
-    GROUP_HEALTH,
-    GROUP_LOAD,
-    EVENTS,
-    QUARANTINE,
-)
+REPORT_TABLES = (*_DECLARED[len(SNAPSHOT_TABLES) :], QUARANTINE)

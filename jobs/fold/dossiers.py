@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rebalance_core.message_queue import RETRY_PREFIX
-from rebalance_core.state import POP, PULL
+from rebalance_core.state import POP, PULL, RouteBroker
 
 from ..contents import MEMBER_FACTS, ROUTE_FACTS
 from ..instants import Instant
@@ -20,7 +20,6 @@ from ..judge.dossier import (
     ListedMembers,
     PollRun,
     QueueOffsets,
-    RouteBrokerRow,
     RouteRun,
 )
 from ..schemas import CONSUME_DISABLED, REQUEST_MODE
@@ -153,7 +152,7 @@ def _parts(lists: Array) -> Iterator[slice]:
 
 def _routes(routes: Contents) -> Iterator[tuple[str, str, RouteRun]]:
     brokers = {
-        id_: tuple(RouteBrokerRow(*_with_sorted_ids(record)) for record in records)
+        id_: tuple(RouteBroker(*_with_sorted_ids(record)) for record in records)
         for id_, records in routes.records.items()
     }
     columns = [routes.runs[name].to_pylist() for name in ROUTE_RUNS.names[:-1]]

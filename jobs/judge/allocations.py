@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -52,46 +52,26 @@ class AllocationRows:
         """The rows as they are published: with what their ids hold of secrets masked."""
         place = _SCHEMA.get_field_index("client_id")
         column: Any = self.rows.column(place)
-        masked = [masking.mask_column(chunk) for chunk in column.chunks]
-        return self.rows.set_column(place, _SCHEMA.field(place), pa.chunked_array(masked, STRING))
+        masked = masking.mask_column(column.combine_chunks())
+        return self.rows.set_column(place, _SCHEMA.field(place), masked)
 
 
-class AllocationBuilder:
-    """Adds situations one by one."""
-
-    def __init__(self) -> None:
-        #: Of each situation what its rows begin with, and how many it has.
-        self._places: list[tuple[str, str, str, str]] = []
-        self._lengths: list[int] = []
-        self._allocations: list[Allocation] = []
-
-    def add(self, place: tuple[str, str, str, str], allocations: Sequence[Allocation]) -> None:
-        """Those of one situation; ``place``: cluster, group, topic and state id."""
-        self._places.append(place)
-        self._lengths.append(len(allocations))
-        self._allocations += allocations
-
-    def rows(self) -> AllocationRows:
-        """All of them."""
-        every = self._allocations
-        of_rows: Any = pa.array(np.repeat(np.arange(len(self._lengths)), self._lengths))
-        places = zip(*self._places, strict=True) if self._places else [()] * len(_PLACE)
-        columns = {
-            name: pa.array(values, _SCHEMA.field(name).type).take(of_rows)
-            for name, values in zip(_PLACE, places, strict=True)
-        }
-        for name in _SCALARS:
-            values = list(map(attrgetter(name), every))
-            columns[name] = pa.array(values, _SCHEMA.field(name).type)
-        columns["queues"] = _queues(every)
-        table = pa.table({name: columns[name] for name in _SCHEMA.names}, schema=_SCHEMA)
-        return AllocationRows(table, np.cumsum(self._lengths).tolist())
+def allocation_rows(
+    places: Sequence[tuple[str, str, str, str]], allocations: Sequence[Sequence[Allocation]]
+) -> AllocationRows:
+    """The rows of some situations; ``places``: of each its cluster, group, topic and state id."""
+    lengths = [len(of_situation) for of_situation in allocations]
+    every = list(chain.from_iterable(allocations))
+    of_rows: Any = pa.array(np.repeat(np.arange(len(lengths)), lengths))
+    columns: dict[str, Any] = {name: list(map(attrgetter(name), every)) for name in _SCALARS}
+    for number, name in enumerate(_PLACE):
+        columns[name] = pa.array([place[number] for place in places], STRING).take(of_rows)
+    columns["queues"] = _queues(every)
+    return AllocationRows(pa.table(columns, schema=_SCHEMA), np.cumsum(lengths).tolist())
 
 
 def _queues(allocations: Sequence[Allocation]) -> pa.Array[Any]:
-    ends = [0]
-    for each in allocations:
-        ends.append(ends[-1] + len(each.queues))
+    ends = np.cumsum([0, *[len(each.queues) for each in allocations]])
     queues = [queue for each in allocations for queue in each.queues]
     names, numbers = QUEUES.value_type
     structs = pa.StructArray.from_arrays(

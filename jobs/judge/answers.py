@@ -12,7 +12,8 @@ nobody's. Where no heartbeats are collected, its running infos show it: they cam
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from operator import itemgetter
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
 from .dossier import Broker, ClientRun, ListedMembers, PollRun, RouteRun
 from .extents import usual_gap
+from .grouping import grouped
 
 Witness = TypeVar("Witness")
 Numbers = NDArray[np.int64]
@@ -73,10 +75,7 @@ def asked_answers(polls: Iterable[PollRun]) -> list[Answers[Broker]]:
     Of a broker that was asked twice in a round a list counts over another answer. The time of an
     answer may come in another run than its list: see ``PollRun``.
     """
-    of_brokers: dict[Broker, list[PollRun]] = {}
-    for run in polls:
-        of_brokers.setdefault(run.broker, []).append(run)
-    return [_of_witness(broker, runs) for broker, runs in sorted(of_brokers.items())]
+    return _by_witness(run[:4] for run in polls)
 
 
 def _when_answered(answers: Answers[Broker], rounds: Numbers) -> Answers[Broker]:
@@ -88,33 +87,38 @@ def _when_answered(answers: Answers[Broker], rounds: Numbers) -> Answers[Broker]
     order = np.argsort(answers.collected_at, kind="stable")
     collected, contents = answers.collected_at[order], answers.contents[order]
     snapshots = rounds[np.maximum(np.searchsorted(rounds, collected, side="right") - 1, 0)]
-    is_last = np.append(snapshots[1:] != snapshots[:-1], True)[: len(snapshots)]
+    is_last = np.append(snapshots[1:] != snapshots[:-1], True)
     return Answers(
         answers.witness, snapshots[is_last], collected[is_last], contents[is_last], answers.names
     )
 
 
-def _of_witness(broker: Broker, runs: Sequence[PollRun]) -> Answers[Broker]:
-    names = sorted({run.answer for run in runs})
+#: Who gave what (a list, an outcome, a route), in which snapshots, and when.
+_Run: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant, ...]]
+
+
+def _by_witness(runs: Iterable[_Run[Witness]]) -> list[Answers[Witness]]:
+    of_witnesses = grouped((run[0], run) for run in runs)
+    return [_of_witness(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
+
+
+def _of_witness(runs: Sequence[_Run[Witness]]) -> Answers[Witness]:
+    names = sorted({name for _, name, _, _ in runs})
     place_of = {name: place for place, name in enumerate(names)}
+    snapshots = np.concatenate([np.array(times, np.int64) for _, _, times, _ in runs])
+    collected = np.concatenate([np.array(times, np.int64) for _, _, _, times in runs])
+    contents = np.repeat([place_of[run[1]] for run in runs], [len(run[2]) for run in runs])
     # Of one snapshot lists come last: they are what counts.
-    rank = {name: _rank(name) for name in names}
-    rank_of_time = _rank(ANSWERED)
-    snapshots = np.concatenate([np.array(run.times, np.int64) for run in runs])
-    collected = np.concatenate([np.array(run.answered_at, np.int64) for run in runs])
-    contents = np.concatenate([np.full(len(run.times), place_of[run.answer]) for run in runs])
-    ranks = np.concatenate([np.full(len(run.times), rank[run.answer]) for run in runs])
+    ranks = np.array([_rank(name) for name in names])[contents]
     order = np.lexsort([collected, ranks, snapshots])
-    snapshots, collected, contents = snapshots[order], collected[order], contents[order]
-    ranks = ranks[order]
-    if len(snapshots):
-        starts = np.flatnonzero(np.append(True, snapshots[1:] != snapshots[:-1]))
-        ends = np.append(starts[1:], len(snapshots))
-        # The time of the answer that counts, or of the row that has nothing but the time.
-        counts = (ranks == np.repeat(ranks[ends - 1], ends - starts)) | (ranks == rank_of_time)
-        latest = np.maximum.reduceat(np.where(counts, collected, _LONG_AGO), starts)
-        snapshots, collected, contents = snapshots[ends - 1], latest, contents[ends - 1]
-    return Answers(broker, snapshots, collected, contents, names)
+    snapshots, collected = snapshots[order], collected[order]
+    contents, ranks = contents[order], ranks[order]
+    starts = np.flatnonzero(np.append(True, snapshots[1:] != snapshots[:-1]))
+    ends = np.append(starts[1:], len(snapshots))
+    # The time of the answer that counts, or of the row that has nothing but the time.
+    counts = (ranks == np.repeat(ranks[ends - 1], ends - starts)) | (ranks == _rank(ANSWERED))
+    latest = np.maximum.reduceat(np.where(counts, collected, _LONG_AGO), starts)
+    return Answers(runs[0][0], snapshots[ends - 1], latest, contents[ends - 1], names)
 
 
 def _rank(name: str) -> int:
@@ -128,17 +132,9 @@ _LONG_AGO = np.iinfo(np.int64).min
 
 def nameserver_answers(routes: Iterable[RouteRun]) -> list[Answers[str]]:
     """The routes of a topic that each nameserver gave, one for each snapshot."""
-    of_nameservers: dict[str, list[RouteRun]] = {}
-    for run in routes:
-        of_nameservers.setdefault(run.namesrv_addr, []).append(run)
-    found = []
-    for name, runs in sorted(of_nameservers.items()):
-        polls = [PollRun((name, 0), run.route_id, run.times, run.answered_at) for run in runs]
-        answers = _of_witness((name, 0), polls)
-        found.append(
-            Answers(name, answers.snapshots, answers.collected_at, answers.contents, answers.names)
-        )
-    return found
+    return _by_witness(
+        (run.namesrv_addr, run.route_id, run.times, run.answered_at) for run in routes
+    )
 
 
 def snapshots_of(answers: Iterable[Answers[Witness]]) -> Numbers:
@@ -164,8 +160,6 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     both. Where there is none, a poll without an answer counts as what it is.
     """
     places = answers.at(snapshots)
-    if not len(answers.snapshots):
-        return places
     is_own = (places >= 0) & (answers.snapshots[np.maximum(places, 0)] == snapshots)
     # ANSWERED without a list shows as little as no answer: NO_ANSWER is what is published of both.
     silent = np.array([name in (ANSWERED, NO_ANSWER) for name in answers.names])
@@ -180,9 +174,8 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     following = answered[np.minimum(after, len(answered) - 1)]
     bridged &= answers.collected_at[following] - answers.collected_at[last] <= longest
     says_something = is_own & ~silent[answers.contents[np.maximum(places, 0)]]
-    found: Numbers = np.where(
-        says_something, places, np.where(bridged, last, np.where(is_own, places, NOTHING))
-    )
+    counting = [says_something, bridged, is_own]
+    found: Numbers = np.select(counting, [places, last, places], NOTHING)
     return found
 
 

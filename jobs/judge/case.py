@@ -123,11 +123,8 @@ class Case:
     @cached_property
     def offsets(self) -> Mapping[tuple[str, str, int], QueueOffsets]:
         """By (topic, broker name, queue id)."""
-        return {
-            (each.topic, each.broker_name, each.queue_id): each
-            for queues in self.dossier.offsets.values()
-            for each in queues
-        }
+        every = chain.from_iterable(self.dossier.offsets.values())
+        return {(each.topic, each.broker_name, each.queue_id): each for each in every}
 
     @cached_property
     def readable(self) -> Mapping[str, Collection[QueueKey]]:

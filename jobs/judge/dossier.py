@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.state import PULL
+from rebalance_core.state import PULL, RouteBroker
 
 from ..instants import Instant
 from ..schemas import RUNNING_INFO
@@ -41,23 +41,12 @@ class ListedMembers(NamedTuple):
     client_addrs: tuple[str, ...]
 
 
-class RouteBrokerRow(NamedTuple):
-    """One broker of a route, as in ``contents.ROUTE_FACTS``."""
-
-    broker_name: str
-    broker_ids: tuple[int, ...] | None
-    perm: int
-    read_queue_nums: int
-    write_queue_nums: int
-    zone_name: str | None
-
-
 class RouteRun(NamedTuple):
     """What one nameserver gave as the route of a topic, and in which snapshots (ascending)."""
 
     namesrv_addr: str
     route_id: str
-    brokers: tuple[RouteBrokerRow, ...]
+    brokers: tuple[RouteBroker, ...]
     times: tuple[Instant, ...]
     #: When the nameserver answered, in the same order; where that was not collected, the snapshot.
     answered_at: tuple[Instant, ...]

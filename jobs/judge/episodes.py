@@ -1,11 +1,10 @@
 """timeline -> episodes: when, and for how much of the time, a fault was there."""
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import fsum
-from operator import itemgetter
 from typing import TypeVar
 
 from rebalance_core.faults import Fault as FoundFault
@@ -14,19 +13,12 @@ from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
 
 from ..instants import SECOND
 from ..kinds import OF_ONE_CLIENT, TRANSIENT
+from . import extents
 from .case import Case
 from .evaluated import FoundQueue, FoundStacked, QueueKey
-from .extents import (
-    Episode,
-    Part,
-    Run,
-    Sighting,
-    episodes_of,
-    extent_of,
-    find_episodes,
-    runs_of,
-)
+from .extents import Episode, Part, Run, Sighting
 from .findings import Fault, Found, QueueFinding, StackedEpisode
+from .grouping import grouped
 from .timeline import Phase, Timeline
 
 Value = TypeVar("Value", str, int)
@@ -62,7 +54,7 @@ def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFi
     )
     return [
         _queue_finding(timeline.topic, episode, persistence_seconds)
-        for episode in episodes_of(timeline.runs, shown, persistence_seconds)
+        for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds)
     ]
 
 
@@ -109,12 +101,13 @@ def _differs_for_long(
     apart differ in one after the other, and in none for long. So do old connections of one client
     and then of another. Where nobody is named all count.
     """
-    sightings = [
+    sightings = (
         Sighting(client_id, run, None)
         for run, client_ids in shown
         for client_id in client_ids or ("",)
-    ]
-    return any(each.extent.lasts for each in find_episodes(sightings, 0, persistence_seconds))
+    )
+    episodes = extents.find_episodes(sightings, 0, persistence_seconds)
+    return any(each.extent.lasts for each in episodes)
 
 
 def _causes(
@@ -124,13 +117,9 @@ def _causes(
 
     What was to blame for a moment, as while the clients started, is none of what lasts.
     """
-    runs: dict[str, list[Run]] = defaultdict(list)
-    for _, run, (_, finding) in sightings:
-        for cause in finding.causes:
-            runs[cause].append(run)
-    every = sorted(runs)
-    lasting = [each for each in every if extent_of(runs[each], 0, persistence_seconds).lasts]
-    return tuple(lasting or every)
+    runs = grouped((cause, run) for _, run, (_, found) in sightings for cause in found.causes)
+    lasting = (each for each in runs if extents.extent_of(runs[each], 0, persistence_seconds).lasts)
+    return tuple(sorted(lasting) or sorted(runs))
 
 
 def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fault]:
@@ -145,7 +134,7 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
         return fault.queues_affected > 0, fault.fault, client_ids
 
     shown = ([(key_of(each), each) for each in phase.evaluated.faults] for phase in timeline.phases)
-    for episode in episodes_of(timeline.runs, shown, persistence_seconds):
+    for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds):
         extent, last = episode.extent, episode.shown[-1]
         if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
             [(run, fault.client_ids) for _, run, fault in episode.sightings], persistence_seconds
@@ -176,42 +165,42 @@ def stacked_episodes(
     The id's copies are the group's, whatever the topic: the timelines are put together by the
     group's runs, and the queues of all topics are added up.
     """
-    by_run: dict[tuple[int, int], dict[str, list[Phase]]] = defaultdict(lambda: defaultdict(list))
-    for timeline in timelines:
-        for phase in timeline.phases:
-            # Runs without owners end no episode: no stacked id is found in them.
-            if phase.verdict.shows_owners:
-                by_run[phase.group_run, phase.watch][timeline.topic].append(phase)
-    in_time = [by_topic for _, by_topic in sorted(by_run.items(), key=itemgetter(0))]
-    runs = runs_of([_part(by_topic.values()) for by_topic in in_time])
-    for episode in episodes_of(runs, map(_shown_ids, in_time), persistence_seconds):
+    # Runs without owners end no episode: no stacked id is found in them.
+    by_run = grouped(
+        ((phase.group_run, phase.watch), phase)
+        for timeline in timelines
+        for phase in timeline.phases
+        if phase.verdict.shows_owners
+    )
+    in_time = [phases for _, phases in sorted(by_run.items())]
+    runs = extents.runs_of(list(map(_part, in_time)))
+    for episode in extents.episodes_of(runs, map(_shown_ids, in_time), persistence_seconds):
         topics = _union([phase.topic for phase, _ in shown] for shown in episode.shown)
         yield StackedEpisode(topics, episode.extent, _whole(episode.shown))
 
 
-def _shown_ids(
-    by_topic: Mapping[str, Sequence[Phase]],
-) -> Iterable[tuple[str, Sequence[_ShownId]]]:
+def _shown_ids(phases: Iterable[Phase]) -> Iterable[tuple[str, Sequence[_ShownId]]]:
     """The stacked ids of a run of the group's lists, each with all that the run shows of it."""
-    of_ids: dict[str, list[_ShownId]] = defaultdict(list)
-    for phase in chain.from_iterable(by_topic.values()):
-        for stacked in phase.evaluated.stacked:
-            of_ids[stacked.client_id].append((phase, stacked))
-    return of_ids.items()
+    return grouped(
+        (stacked.client_id, (phase, stacked))
+        for phase in phases
+        for stacked in phase.evaluated.stacked
+    ).items()
 
 
-def _part(of_topics: Iterable[Sequence[Phase]]) -> Part:
+def _part(phases: Sequence[Phase]) -> Part:
     """The part of the window in which the group's lists stayed so, from the phases of its topics.
 
     It has the snapshots of the topic with most: another had no route for a time.
     """
-    by_topic = list(of_topics)
-    every = list(chain.from_iterable(by_topic))
+    snapshots: Counter[str] = Counter()
+    for phase in phases:
+        snapshots[phase.topic] += phase.snapshots
     return Part(
-        min(phase.first_seen for phase in every),
-        max(phase.last_seen for phase in every),
-        max(sum(phase.snapshots for phase in of_topic) for of_topic in by_topic),
-        watch=every[0].watch,
+        min(phase.first_seen for phase in phases),
+        max(phase.last_seen for phase in phases),
+        max(snapshots.values()),
+        watch=phases[0].watch,
     )
 
 

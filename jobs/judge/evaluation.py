@@ -7,33 +7,21 @@ any core; in one process the same function is called.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from rebalance_core import (
-    ClientList,
-    Evaluation,
-    Member,
-    MessageQueue,
-    RouteBroker,
-    StackedEffect,
-    State,
-    StrategyRules,
-    TopicRoute,
-    evaluate,
-    find_causes,
-    find_faults,
-    normalise_expression,
-    parse_client_id,
-)
-from rebalance_core import Situation as CoreSituation
+import rebalance_core as core
+from rebalance_core import Member, State
 from rebalance_core.state import CLUSTERING, SURE, ProcessCount
 from rebalance_core.texts import Text
 
 from ..contents import MEMBER_FACTS
 from ..schemas import NO_ANSWER, NOT_ONLINE
-from .allocations import AllocationBuilder, AllocationRows
-from .dossier import Broker, RouteBrokerRow
+from .allocations import AllocationRows, allocation_rows
+from .dossier import Broker
 from .evaluated import Evaluated, FoundQueue, FoundStacked, QueueKey
+from .grouping import grouped
 from .situations import Situation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
@@ -43,18 +31,16 @@ MemberFacts = tuple[Any, ...]
 
 
 class ListPart(NamedTuple):
-    """Of a broker's list the members of ``only`` these clients, or all ``without`` these."""
+    """Of a broker's list the members of ``only`` these clients, or all but for them."""
 
     broker: Broker
     list_id: str
-    only: tuple[str, ...] | None = None
-    without: tuple[str, ...] | None = None
+    client_ids: tuple[str, ...] = ()
+    only: bool = False
 
     def has(self, client_id: str) -> bool:
         """Whether the members of the client belong to the part."""
-        if self.only is not None:
-            return client_id in self.only
-        return self.without is None or client_id not in self.without
+        return (client_id in self.client_ids) == self.only
 
 
 def listed(situation: Situation) -> list[ListPart]:
@@ -65,9 +51,9 @@ def listed(situation: Situation) -> list[ListPart]:
         if any(patch.later == NOT_ONLINE for patch in patches):
             continue
         if answer not in (NOT_ONLINE, NO_ANSWER):
-            replaced = [client_id for patch in patches for client_id in patch.client_ids]
-            parts.append(ListPart(broker, answer, None, tuple(replaced) or None))
-        parts += [ListPart(broker, patch.later, patch.client_ids) for patch in patches]
+            replaced = chain.from_iterable(patch.client_ids for patch in patches)
+            parts.append(ListPart(broker, answer, tuple(replaced)))
+        parts += [ListPart(broker, patch.later, patch.client_ids, only=True) for patch in patches]
     return parts
 
 
@@ -96,7 +82,7 @@ class Subscribed:
         expression = found[1].get(topic)
         if expression is None:
             return False, SURE, None
-        return True, dict(doubtful or ()).get(topic, SURE), normalise_expression(*expression)
+        return True, dict(doubtful or ()).get(topic, SURE), core.normalise_expression(*expression)
 
 
 def state_of(
@@ -120,11 +106,13 @@ def state_of(
         topic=topic,
         # In order, for the order in which rows come, or a broker prints a set, has no meaning.
         client_lists=tuple(
-            ClientList(*broker, _each_once(of_list)) for broker, of_list in sorted(lists.items())
+            core.ClientList(*broker, _each_once(of_list))
+            for broker, of_list in sorted(lists.items())
         ),
         topic_routes=tuple(
-            TopicRoute(namesrv_addr, tuple(_by_name(brokers).values()))
-            for namesrv_addr, brokers in sorted(situation.routes)
+            # Each name once.
+            core.TopicRoute(addr, tuple({each.broker_name: each for each in brokers}.values()))
+            for addr, brokers in sorted(situation.routes, key=itemgetter(0))
         ),
         offline_brokers=tuple(offline(situation)),
         process_counts=tuple(
@@ -132,7 +120,7 @@ def state_of(
             ProcessCount(client_id, processes, Text(because))
             for client_id, processes, because in situation.process_counts
         ),
-        unreachable=tuple((client_id, name) for client_id, name in situation.unreachable),
+        unreachable=situation.unreachable,
         request_mode=situation.request_mode,
     )
 
@@ -148,20 +136,9 @@ def _of_topic(
     There are millions of them, and equal subscriptions are one object as a rule.
     """
     found: dict[tuple[int, int], tuple[bool, int, str | None]] = {}
-    for (
-        client_id,
-        client_addr,
-        language,
-        version,
-        message_model,
-        strategy,
-        client_rebalance,
-        is_expired,
-        chooses_queues,
-        subscription_source,
-        doubtful_topics,
-        subscriptions,
-    ) in records:
+    for record in records:
+        client_id, addr, language, version, message_model, strategy, rebalances = record[:7]
+        is_expired, chooses_queues, source, doubtful_topics, subscriptions = record[7:]
         key = id(subscriptions), id(doubtful_topics)
         of_topic = found.get(key)
         if of_topic is None:
@@ -169,18 +146,18 @@ def _of_topic(
         is_subscribed, percent, expression = of_topic
         yield Member(
             client_id,
-            client_addr,
+            addr,
             is_subscribed,
             message_model or CLUSTERING,
             strategy,
-            client_rebalance,
+            rebalances,
             language,
             # -1: the list has none.
             None if version is None or version < 0 else version,
             expression,
             is_expired,
             chooses_queues,
-            subscription_source,
+            source,
             percent,
         )
 
@@ -202,11 +179,6 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
         addr = Text("(address {number} not known)", number=number)
         found[member.client_id, addr] = member._replace(client_addr=addr)
     return tuple([found[key] for key in sorted(found)])
-
-
-def _by_name(brokers: Iterable[RouteBrokerRow]) -> dict[str, RouteBroker]:
-    """The brokers of a route, each name once."""
-    return {broker.broker_name: RouteBroker(*broker) for broker in brokers}
 
 
 # ---------------------------------------------------------------- states to verdicts
@@ -266,71 +238,61 @@ def questions(
         yield Question(tuple(chosen), lists)
 
 
-def answer(question: Question, rules: StrategyRules) -> Verdicts:
+def answer(question: Question, rules: core.StrategyRules) -> Verdicts:
     """The core's verdicts on the situations of a question."""
     found: list[tuple[str, Evaluated]] = []
-    allocations = AllocationBuilder()
+    places, allocations = [], []
     subscribed = Subscribed()
     for cluster, consumer_group, situation in question.situations:
         state = state_of(consumer_group, situation, question.members, subscribed)
-        evaluation = evaluate(state, rules)
+        evaluation = core.evaluate(state, rules)
         state_id = situation.situation_id
-        found.append((state_id, to_evaluated(evaluation, CoreSituation(state, rules))))
-        place = (cluster, consumer_group, situation.topic, state_id)
-        allocations.add(place, evaluation.allocations)
-    return Verdicts(found, allocations.rows())
+        found.append((state_id, to_evaluated(evaluation, core.Situation(state, rules))))
+        places.append((cluster, consumer_group, situation.topic, state_id))
+        allocations.append(evaluation.allocations)
+    return Verdicts(found, allocation_rows(places, allocations))
 
 
-def to_evaluated(evaluation: Evaluation, situation: CoreSituation) -> Evaluated:
+def to_evaluated(evaluation: core.Evaluation, situation: core.Situation) -> Evaluated:
     """The verdict without its allocations; only a state with findings pays for their causes."""
-    causes = find_causes(situation, evaluation)
+    causes = core.find_causes(situation, evaluation)
     return Evaluated(
         verdict=replace(evaluation, findings=(), allocations=(), stacked=(), unreadable=()),
         nameservers=len(situation.state.topic_routes),
-        findings=tuple(
-            FoundQueue(
-                each.kind,
-                _key(each.queue),
-                each.certainty,
-                each.probability,
-                each.claimants,
-                tuple(causes.names(each)),
-            )
-            for each in evaluation.findings
-        ),
-        faults=find_faults(situation, evaluation, causes),
-        stacked=_stacked(evaluation.stacked, situation.state),
+        findings=tuple(_found_queue(each, causes.names(each)) for each in evaluation.findings),
+        faults=core.find_faults(situation, evaluation, causes),
+        stacked=tuple(_found_stacked(evaluation.stacked, situation.state)),
         unreadable=tuple(map(_key, evaluation.unreadable)),
     )
 
 
-def _key(queue: MessageQueue) -> QueueKey:
+def _found_queue(found: core.Finding, causes: tuple[str, ...]) -> FoundQueue:
+    key, claimants = _key(found.queue), found.claimants
+    return FoundQueue(found.kind, key, found.certainty, found.probability, claimants, causes)
+
+
+def _key(queue: core.MessageQueue) -> QueueKey:
     return queue.broker_name, queue.queue_id
 
 
-def _stacked(effects: tuple[StackedEffect, ...], state: State) -> tuple[FoundStacked, ...]:
-    copies: dict[str, list[Member]] = {effect.stacked.client_id: [] for effect in effects}
-    if copies:
-        for entry in state.client_lists:
-            for member in entry.members:
-                if member.client_id in copies:
-                    copies[member.client_id].append(member)
-    return tuple(_stacked_id(effect, copies[effect.stacked.client_id]) for effect in effects)
-
-
-def _stacked_id(effect: StackedEffect, copies: list[Member]) -> FoundStacked:
-    stacked = effect.stacked
-    return FoundStacked(
-        stacked.client_id,
-        parse_client_id(stacked.client_id).format.name,
-        effect.evidence,
-        effect.remedy,
-        stacked.copies,
-        stacked.processes,
-        tuple(stacked.client_addrs),
-        tuple(sorted({each.version for each in copies if each.version is not None})),
-        tuple(sorted({each.language for each in copies if each.language is not None})),
-        effect.slots_wasted,
-        effect.queues_duplicated,
-        effect.queues_orphaned,
-    )
+def _found_stacked(effects: Sequence[core.StackedEffect], state: State) -> Iterator[FoundStacked]:
+    wanted = {effect.stacked.client_id for effect in effects}
+    members = state.members if wanted else ()
+    copies = grouped((each.client_id, each) for each in members if each.client_id in wanted)
+    for effect in effects:
+        stacked = effect.stacked
+        client_id, of_id = stacked.client_id, copies[stacked.client_id]
+        yield FoundStacked(
+            client_id,
+            core.parse_client_id(client_id).format.name,
+            effect.evidence,
+            effect.remedy,
+            stacked.copies,
+            stacked.processes,
+            tuple(stacked.client_addrs),
+            tuple(sorted({each.version for each in of_id if each.version is not None})),
+            tuple(sorted({each.language for each in of_id if each.language is not None})),
+            effect.slots_wasted,
+            effect.queues_duplicated,
+            effect.queues_orphaned,
+        )

@@ -11,45 +11,27 @@ An event is no finding: it has no severity, and what it costs is in the findings
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from rebalance_core import repairs
 from rebalance_core.english import count, joined, named_broker
 from rebalance_core.findings import CERTAIN
 from rebalance_core.message_queue import RETRY_PREFIX
-from rebalance_core.repairs import (
-    BROKER_VIEW_DIVERGENCE,
-    GROUP_NOT_ON_BROKER,
-    MASTER_AWAY,
-    ROUTE_DIVERGENCE,
-)
+from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text
 
+from .. import kinds
 from ..finding_ids import event_id
 from ..instants import SECOND, Instant
-from ..kinds import (
-    BROKER_ADDRESS_CHANGED,
-    COLLECTOR_AWAY,
-    EVENT_KINDS,
-    FLAPPING,
-    GRADED_TABLES,
-    GROUP_DEPLOYED,
-    GROUP_SCALED,
-    MASTER_LEFT,
-    NAMESERVERS_DIFFER,
-    PERSISTENT,
-    QUEUES_LEFT_ROUTE,
-    RECONNECTING,
-    ROUTE_CHANGED,
-    TOPIC_RESIZED,
-)
 from ..schemas import NO_ANSWER, RUNNING_INFO
-from .brokers import Absence, address_changes, topics_by_broker
+from .brokers import address_changes, topics_by_broker
 from .case import Case
-from .dossier import ClientRun, Dossier, RouteBrokerRow
+from .dossier import ClientRun, Dossier
 from .extents import together, usual_gap, usual_gap_but_for_one
+from .grouping import grouped
 from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
@@ -73,17 +55,22 @@ MOST_GROUPS, MOST_FINDINGS = 1_000, 100
 
 #: By kind the causes and faults that it explains however long it lasts; the first kind that does
 #: is the event of a finding.
-_EXPLAINS: Mapping[str, frozenset[str]] = {
-    NAMESERVERS_DIFFER: frozenset({ROUTE_DIVERGENCE}),
-    MASTER_LEFT: frozenset(
-        {MASTER_AWAY, ROUTE_DIVERGENCE, ROUTE_CHANGED, QUEUES_LEFT_ROUTE, BROKER_VIEW_DIVERGENCE}
-    ),
-    BROKER_ADDRESS_CHANGED: frozenset({BROKER_VIEW_DIVERGENCE, GROUP_NOT_ON_BROKER}),
+_EXPLAINS: Mapping[str, set[str]] = {
+    kinds.NAMESERVERS_DIFFER: {repairs.ROUTE_DIVERGENCE},
+    kinds.MASTER_LEFT: {
+        repairs.MASTER_AWAY,
+        repairs.ROUTE_DIVERGENCE,
+        kinds.ROUTE_CHANGED,
+        kinds.QUEUES_LEFT_ROUTE,
+        repairs.BROKER_VIEW_DIVERGENCE,
+    },
+    kinds.BROKER_ADDRESS_CHANGED: {repairs.BROKER_VIEW_DIVERGENCE, repairs.GROUP_NOT_ON_BROKER},
 }
-_OF_BROKERS = (MASTER_LEFT, BROKER_ADDRESS_CHANGED)
-_OF_THE_GROUP = (GROUP_DEPLOYED, GROUP_SCALED)
-_RANK = {kind: place for place, kind in enumerate(EVENT_KINDS)}
-_EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *EVENT_KINDS)))
+_OF_BROKERS = (kinds.MASTER_LEFT, kinds.BROKER_ADDRESS_CHANGED)
+_OF_THE_GROUP = (kinds.GROUP_DEPLOYED, kinds.GROUP_SCALED)
+_RANKS = list(kinds.EVENT_KINDS)
+_EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *kinds.EVENT_KINDS)))
+_COMMA = "{before}, {next}"
 
 
 class Event(NamedTuple):
@@ -111,31 +98,20 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     ``tables``: the group's rows, the findings among them.
     """
     dossier, group = case.dossier, case.dossier.consumer_group
-    by_topic = case.situations.by_topic
+    by_topic, snapshots = case.situations.by_topic, case.snapshots
     away = [*masters_that_left(case)]
+    began = [*snapshots[:1], *[event.ends for event in away if event.ends is not None]]
     unsteady = [
         (row["first_seen"], row["last_seen"])
         for row in tables["group_faults"]
-        if row["fault"] in (FLAPPING, RECONNECTING)
+        if row["fault"] in (kinds.FLAPPING, kinds.RECONNECTING)
     ]
-    found = [
-        *away,
-        *nameservers_that_differ(by_topic),
-        *addresses_that_changed(dossier),
-        *chain.from_iterable(
-            topic_resized(topic, changes)
-            for topic, changes in case.route_changes.items()
-            if not topic.startswith(RETRY_PREFIX)
-        ),
-        *members_that_changed(
-            group,
-            _members_in_time(dossier, by_topic),
-            case.snapshots,
-            restarts(dossier.clients),
-            [*case.snapshots[:1], *[event.ends for event in away if event.ends is not None]],
-            unsteady,
-        ),
-    ]
+    members, restarted = _members_in_time(dossier, by_topic), restarts(dossier.clients)
+    found = [*away, *nameservers_that_differ(by_topic), *addresses_that_changed(dossier)]
+    for topic, changes in case.route_changes.items():
+        if not topic.startswith(RETRY_PREFIX):
+            found += topic_resized(topic, changes)
+    found += members_that_changed(group, members, snapshots, restarted, began, unsteady)
     rows = merged(_row(dossier.cluster, each, [group]) for each in found)
     _explain(rows, tables)
     return [row | {"headline": headline(row)} for row in rows]
@@ -147,24 +123,13 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
 def masters_that_left(case: Case) -> Iterator[Event]:
     """The times in which a broker of the group had no master."""
     topics = topics_by_broker(case.dossier)
-    for away in case.masters_away:
-        yield Event(
-            MASTER_LEFT,
-            away.broker_name,
-            away.begins,
-            away.last_seen,
-            away.ends,
-            Text("the master of {broker} left", broker=away.broker_name),
-            _why_away(away),
-            (away.broker_name,),
-            frozenset(topics[away.broker_name]),
-        )
-
-
-def _why_away(away: Absence) -> Text:
-    if away.unrouted and away.silent:
-        return Text("the master does not answer, and no route names it")
-    return Text("no route names the master" if away.unrouted else "the master does not answer")
+    for name, begins, last_seen, ends, unrouted, silent in case.masters_away:
+        what = Text("the master of {broker} left", broker=name)
+        why = Text("no route names the master" if unrouted else "the master does not answer")
+        if unrouted and silent:
+            why = Text("the master does not answer, and no route names it")
+        about = (name,), frozenset(topics[name])
+        yield Event(kinds.MASTER_LEFT, name, begins, last_seen, ends, what, why, *about)
 
 
 def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterator[Event]:
@@ -181,10 +146,7 @@ def nameservers_that_differ(by_topic: Mapping[str, Sequence[Period]]) -> Iterato
                 yield from _differed(topic, addr, periods[start:end], ends)
 
 
-_Routes = Sequence[tuple[str, Sequence[RouteBrokerRow]]]
-
-
-def _that_differ(routes: _Routes) -> list[str]:
+def _that_differ(routes: Sequence[tuple[str, Sequence[RouteBroker]]]) -> list[str]:
     """The nameservers whose routes have other readable queues than the one that counts."""
     if len({brokers for _, brokers in routes}) < 2:
         return []
@@ -200,46 +162,30 @@ def _differed(
     begins, last_seen = periods[0].first_seen, periods[-1].last_seen
     if last_seen - begins < _LASTS:
         return  # the others follow within seconds
-    of_each = {
-        each: {broker.broker_name for broker in brokers}
-        for each, brokers in periods[-1].situation.routes
-    }
-    lacks = sorted(set().union(*of_each.values()) - of_each[addr])
-    yield Event(
-        NAMESERVERS_DIFFER,
-        addr,
-        begins,
-        last_seen,
-        ends,
-        Text("nameserver {namesrv} gave other routes than the others", namesrv=addr),
-        Text("its routes lack {brokers}", brokers=joined(lacks, "{before}, {next}"))
-        if lacks
-        else Text("its routes have other queues"),
-        tuple(lacks),
-        frozenset({topic}),
-    )
+    routes = periods[-1].situation.routes
+    names = {each: {broker.broker_name for broker in brokers} for each, brokers in routes}
+    lacks = sorted(set().union(*names.values()) - names[addr])
+    what = Text("nameserver {namesrv} gave other routes than the others", namesrv=addr)
+    why = Text("its routes have other queues")
+    if lacks:
+        why = Text("its routes lack {brokers}", brokers=joined(lacks, _COMMA))
+    about = tuple(lacks), frozenset({topic})
+    yield Event(kinds.NAMESERVERS_DIFFER, addr, begins, last_seen, ends, what, why, *about)
 
 
 def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
     """Each time that a broker was asked at another address from then on."""
     topics = topics_by_broker(dossier)
     for (name, broker_id), since, before, now in address_changes(dossier):
-        yield Event(
-            BROKER_ADDRESS_CHANGED,
-            name,
-            since,
-            since,
-            since,
-            Text("the address of {broker} changed", broker=named_broker(name, broker_id)),
-            Text(
-                "it was asked at {before}, and is now at {now}: a client that holds the "
-                "old address finds the new one at its next route, within 30 s",
-                before=before,
-                now=now,
-            ),
-            (name,),
-            frozenset(topics[name]),
+        what = Text("the address of {broker} changed", broker=named_broker(name, broker_id))
+        why = Text(
+            "it was asked at {before}, and is now at {now}: a client that holds the old address "
+            "finds the new one at its next route, within 30 s",
+            before=before,
+            now=now,
         )
+        about = (name,), frozenset(topics[name])
+        yield Event(kinds.BROKER_ADDRESS_CHANGED, name, since, since, since, what, why, *about)
 
 
 # ---------------------------------------------------------------- topics and members
@@ -268,26 +214,18 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         known = now
     for of_one in together(steps, _time, _SETTLED):
         (begins, before, _), (ends, _, now) = of_one[0], of_one[-1]
-        was, is_ = sum(before.values()), sum(now.values())
         if before == now:
             continue
-        template = _RESIZED[(is_ > was) - (is_ < was)]
-        what = Text(template, topic=topic, before=was, now=is_)
-        differ = sorted({name for name, _ in before.items() ^ now.items()})
-        evidence = joined(
-            [
-                Text(
-                    "{broker} {before} to {now}",
-                    broker=name,
-                    before=before.get(name, 0),
-                    now=now.get(name, 0),
-                )
-                for name in differ
-            ],
-            "{before}, {next}",
+        was, is_ = sum(before.values()), sum(now.values())
+        what = Text(_RESIZED[(is_ > was) - (is_ < was)], topic=topic, before=was, now=is_)
+        names = sorted({name for name, _ in before.items() ^ now.items()})
+        numbers = {each: {"before": before.get(each, 0), "now": now.get(each, 0)} for each in names}
+        why = joined(
+            [Text("{broker} {before} to {now}", broker=each, **numbers[each]) for each in names],
+            _COMMA,
         )
-        topics = frozenset({topic})
-        yield Event(TOPIC_RESIZED, topic, begins, ends, ends, what, evidence, tuple(differ), topics)
+        about = tuple(names), frozenset({topic})
+        yield Event(kinds.TOPIC_RESIZED, topic, begins, ends, ends, what, why, *about)
 
 
 class Members(NamedTuple):
@@ -299,17 +237,13 @@ class Members(NamedTuple):
 
 def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]]) -> list[Members]:
     """The group's members, each time that they change: all its topics have the same lists."""
-    of_lists: dict[str, frozenset[str]] = {}
+    of_lists = {name: frozenset(each().client_ids) for name, each in dossier.list_members.items()}
     found: list[Members] = []
     for period in next(iter(by_topic.values()), ()):
         lists = [answer for _, answer in period.situation.answers if answer != NO_ANSWER]
-        if not lists:
-            continue  # nobody knows
-        for each in lists:
-            if each not in of_lists and each in dossier.list_members:
-                of_lists[each] = frozenset(dossier.list_members[each]().client_ids)
         members: frozenset[str] = frozenset().union(*[of_lists.get(each, ()) for each in lists])
-        if not found or found[-1].client_ids != members:
+        # Without a list nobody knows.
+        if lists and (not found or found[-1].client_ids != members):
             found.append(Members(period.first_seen, members))
     return found
 
@@ -319,24 +253,19 @@ def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
 
     Two processes that share an id are reported by turns, which is no restart.
     """
-    seen: dict[str, dict[Instant, list[Instant]]] = defaultdict(lambda: defaultdict(list))
-    for run in clients:
-        if run.source == RUNNING_INFO and run.start_timestamp is not None:
-            times = [each for each, _ in run.times if each is not None]
-            seen[run.client_id][run.start_timestamp] += times
-    found = []
-    for client_id, by_start in seen.items():
-        in_time = [(min(times), max(times)) for _, times in sorted(by_start.items()) if times]
-        found += [
-            (since, client_id) for (_, until), (since, _) in pairwise(in_time) if until < since
-        ]
-    return found
-
-
-_CHANGED = {
-    GROUP_DEPLOYED: "{replaced:,} of {before:,} members of {group} were replaced or restarted",
-    GROUP_SCALED: "group {group} was scaled from {before:,} to {now:,} members",
-}
+    shown = grouped(
+        ((run.client_id, run.start_timestamp), each)
+        for run in clients
+        if run.source == RUNNING_INFO and run.start_timestamp is not None
+        for each, _ in run.times
+        if each is not None
+    )
+    in_time = [(client_id, min(each), max(each)) for (client_id, _), each in sorted(shown.items())]
+    return [
+        (since, client_id)
+        for (before, _, until), (client_id, since, _) in pairwise(in_time)
+        if before == client_id and until < since
+    ]
 
 
 def members_that_changed(
@@ -379,16 +308,20 @@ def members_that_changed(
             first <= ends and begins <= last for first, last in unsteady
         ):
             continue
-        kind = GROUP_DEPLOYED if is_deploy else GROUP_SCALED
+        kind = kinds.GROUP_SCALED
+        template = "group {group} was scaled from {before:,} to {now:,} members"
+        if is_deploy:
+            kind = kinds.GROUP_DEPLOYED
+            template = "{replaced:,} of {before:,} members of {group} were replaced or restarted"
         numbers = {"replaced": replaced, "before": len(before), "now": len(now)}
-        what = Text(_CHANGED[kind], group=group, **numbers)
-        evidence = Text(
+        what = Text(template, group=group, **numbers)
+        why = Text(
             "of its members {came:,} came, {left:,} left and {back:,} came back",
             came=len(now - before),
             left=len(before - now),
             back=len(came_back),
         )
-        yield Event(kind, group, begins, ends, ends, what, evidence)
+        yield Event(kind, group, begins, ends, ends, what, why)
 
 
 def _time(step: tuple[Instant, *tuple[object, ...]]) -> tuple[Instant, Instant]:
@@ -410,12 +343,10 @@ def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str
     usual = usual_gap_but_for_one((later - one, 1) for one, later in pairwise(in_time))
     for one, later in pairwise(in_time):
         if later - one >= max(_MISSED_ROUNDS * usual, _LEAST_AWAY):
-            evidence = Text(
-                "rounds come each {seconds:,.0f} s, and none came meanwhile",
-                seconds=usual / SECOND,
-            )
+            template = "rounds come each {seconds:,.0f} s, and none came meanwhile"
+            why = Text(template, seconds=usual / SECOND)
             what = Text("the collector was away")
-            away = Event(COLLECTOR_AWAY, cluster, one, one, later, what, evidence)
+            away = Event(kinds.COLLECTOR_AWAY, cluster, one, one, later, what, why)
             yield from merged([_row(cluster, away, groups)])
 
 
@@ -440,14 +371,13 @@ def merged(rows: Iterable[Row]) -> list[Row]:
 
     Sightings of one kind and subject are one event where their times touch each other.
     """
-    by_subject: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        by_subject[row["cluster"], row["kind"], row["subject"]].append(row)
+    by_subject = grouped(((row["cluster"], row["kind"], row["subject"]), row) for row in rows)
     events = [_event(same) for each in by_subject.values() for same in together(each, _span)]
-    return sorted(
-        events,
-        key=lambda row: (row["begins"], row["cluster"], _RANK[row["kind"]], row["subject"]),
-    )
+    return sorted(events, key=_place)
+
+
+def _place(row: Row) -> tuple[Instant, str, int, str]:
+    return row["begins"], row["cluster"], _RANKS.index(row["kind"]), row["subject"]
 
 
 def _span(row: Row) -> tuple[Instant, Instant]:
@@ -491,9 +421,9 @@ def bounded(row: Row) -> Row:
 
 
 _UNTIL = {
-    MASTER_LEFT: "{what}, back at {time}",
-    NAMESERVERS_DIFFER: "{what} until {time}",
-    COLLECTOR_AWAY: "{what} until {time}",
+    kinds.MASTER_LEFT: "{what}, back at {time}",
+    kinds.NAMESERVERS_DIFFER: "{what} until {time}",
+    kinds.COLLECTOR_AWAY: "{what} until {time}",
 }
 
 
@@ -506,12 +436,13 @@ def headline(row: Row) -> Text:
     cost: list[str] = []
     if row["kind"] not in _OF_THE_GROUP:
         cost.append(count(row["groups_touched"], "group touched", "groups touched"))
-    if row["kind"] != COLLECTOR_AWAY:
+    if row["kind"] != kinds.COLLECTOR_AWAY:
         cost.append(count(lost, "queue lost", "queues lost") if lost else Text("no queue lost"))
     if twice:
         cost.append(count(twice, "queue read twice", "queues read twice"))
-    in_words = joined(cost, "{before}, {next}")
-    return Text("{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=in_words)
+    return Text(
+        "{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=joined(cost, _COMMA)
+    )
 
 
 # ---------------------------------------------------------------- what it explains
@@ -521,7 +452,7 @@ def _explain(events: Sequence[Row], tables: Mapping[str, Sequence[Row]]) -> None
     """Names in each finding the first event that explains it, and counts there what it cost."""
     in_order = sorted(events, key=lambda event: _EXPLAINING.index(event["kind"]))
     queues: dict[tuple[int, str], set[tuple[str, str, int]]] = defaultdict(set)
-    for table in GRADED_TABLES:
+    for table in kinds.GRADED_TABLES:
         for row in tables[table]:
             event = next((each for each in in_order if _explains(each, row)), None)
             row["event_id"] = event and event["event_id"]
@@ -546,20 +477,20 @@ def _explains(event: Row, finding: Row) -> bool:
     if kind in _OF_THE_GROUP:
         return True
     causes = {*finding.get("causes", ()), finding.get("fault")}
-    if not _EXPLAINS.get(kind, frozenset()).isdisjoint(causes):
+    if not _EXPLAINS.get(kind, set()).isdisjoint(causes):
         return finding["topic"] in event["topics"]
     if kind in _OF_BROKERS:
         brokers = {finding.get("broker_name"), *finding.get("broker_names", ())}
         is_stall = "owners" in finding
         followed = first_seen <= begins + _SETTLED or (ends is not None and first_seen >= ends)
         return event["subject"] in brokers and (is_stall or followed)
-    return kind == TOPIC_RESIZED and finding["topic"] in event["topics"]
+    return kind == kinds.TOPIC_RESIZED and finding["topic"] in event["topics"]
 
 
 def _is_sure(finding: Row) -> bool:
     """Whether the queue was without an owner, or had several, for longer than a change takes: not
     where what was held or what moved refutes it, nor where it is possible alone."""
     seen = (finding["confirmed"], finding["moved"])
-    if finding["persistence"] != PERSISTENT:
+    if finding["persistence"] != kinds.PERSISTENT:
         return False
     return True in seen or (finding["certainty"] == CERTAIN and False not in seen)

@@ -11,14 +11,14 @@ by turns it is the long one, and of ten gaps one or two that are twice as long d
 """
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise, zip_longest
 from statistics import median_low
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ..instants import SECOND, Instant
 from ..kinds import PERSISTENT, TRANSIENT
+from .grouping import grouped
 
 Key = TypeVar("Key")
 Shown = TypeVar("Shown")
@@ -141,9 +141,7 @@ def find_episodes(
 
     ``sightings`` of one key are in time: see ``join_episodes`` and ``extent_of``.
     """
-    of_keys: dict[Key, list[Sighting[Key, Shown]]] = defaultdict(list)
-    for sighting in sightings:
-        of_keys[sighting.key].append(sighting)
+    of_keys = grouped((sighting.key, sighting) for sighting in sightings)
     for key, of_key in of_keys.items():
         for joined in join_episodes(of_key, counted):
             runs = [each.run for each in joined]
@@ -193,11 +191,17 @@ def runs_of(parts: Sequence[Part]) -> list[Run]:
     >>> [run.covers for run in runs_of([Part(0, 120, 3), Part(300, 300, 1)])]
     [180, 60]
     """
-    gap = _usual_gap(parts)
+    within = (
+        ((part.last_seen - part.first_seen) // (part.snapshots - 1), part.snapshots - 1)
+        for part in parts
+        if part.snapshots > 1
+    )
+    between = ((after.first_seen - before.last_seen, 1) for before, after in pairwise(parts))
+    gap = usual_gap_but_for_one([*within, *between])
     runs: list[Run] = []
     counted = 0
-    for number, part in enumerate(parts):
-        end = parts[number + 1].first_seen if number + 1 < len(parts) else part.last_seen + gap
+    for part, following in zip_longest(parts, parts[1:]):
+        end = following.first_seen if following else part.last_seen + gap
         after = counted + part.snapshots * part.counts
         covers = min(end - part.first_seen, part.snapshots * gap)
         runs.append(
@@ -205,20 +209,6 @@ def runs_of(parts: Sequence[Part]) -> list[Run]:
         )
         counted = after
     return runs
-
-
-def _usual_gap(parts: Sequence[Part]) -> Instant:
-    """The usual time between two snapshots that follow each other; 0 of a single one."""
-    return usual_gap_but_for_one(
-        chain(
-            (
-                ((part.last_seen - part.first_seen) // (part.snapshots - 1), part.snapshots - 1)
-                for part in parts
-                if part.snapshots > 1
-            ),
-            ((after.first_seen - before.last_seen, 1) for before, after in pairwise(parts)),
-        )
-    )
 
 
 def join_episodes(
@@ -265,21 +255,21 @@ def join_episodes(
     latest = _outweighing(sightings[start:])
     if len(latest) > 1:
         before, last = ([each.run for each in episode] for episode in latest[-2:])
-        if _came_again(before, last, counted):
+        if last[-1].after == counted and _came_again(before, last):
             latest[-2:] = [latest[-2] + latest[-1]]
     return episodes + latest
 
 
-def _came_again(before: Sequence[Run], last: Sequence[Run], counted: int | None) -> bool:
-    """Whether what ``last`` shows, up to the window's end, is what came again ``before``."""
+def _came_again(before: Sequence[Run], last: Sequence[Run]) -> bool:
+    """Whether what ``last`` shows is what came again ``before``."""
     gap = last[0].before - before[-1].after
-    in_all = [*before, *last]
-    shown = sum(run.after - run.before for run in in_all)
-    return (
-        last[-1].after == counted
-        and gap <= max(_gaps(before), default=0)
-        and 2 * shown >= last[-1].after - before[0].before
-    )
+    shown, in_all = _weight([*before, *last])
+    return gap <= max(_gaps(before), default=0) and 2 * shown >= in_all
+
+
+def _weight(runs: Sequence[Run]) -> tuple[int, int]:
+    """In how many snapshots that count the runs are, of how many from the first to the last."""
+    return sum(run.after - run.before for run in runs), runs[-1].after - runs[0].before
 
 
 def _gaps(runs: Sequence[Run]) -> list[int]:
@@ -339,15 +329,13 @@ def extent_of(runs: Sequence[Run], counted: int, persistence_seconds: int) -> Ex
     first, last = runs[0], runs[-1]
     lasts = persistence(first.first_seen, last.last_seen, persistence_seconds) == PERSISTENT
     covers = sum(run.covers for run in runs)
-    usual_gap = median_low(_gaps(runs) or [0])
-    in_all = last.after - first.before
-    shown = sum(run.after - run.before for run in runs)
+    shown, in_all = _weight(runs)
     return Extent(
         first_seen=first.first_seen,
         last_seen=last.last_seen,
         snapshots=sum(run.snapshots for run in runs),
         persistence=PERSISTENT if lasts and covers >= persistence_seconds * SECOND else TRANSIENT,
-        ongoing=counted - last.after <= usual_gap,
+        ongoing=counted - last.after <= median_low(_gaps(runs) or [0]),
         share_of_time=shown / in_all if in_all else 1.0,
     )
 

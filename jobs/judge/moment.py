@@ -13,15 +13,9 @@ from rebalance_core import MessageQueue, State, StrategyRules, near_names
 
 from ..errors import InputError
 from ..instants import Instant, to_datetime
-from ..kinds import QUEUE_FINDINGS, SEVERITIES
+from ..kinds import GRADED_TABLES, QUEUE_FINDINGS, SEVERITIES
 from ..masking import Masking
-from ..schemas import (
-    DUPLICATE_QUEUES,
-    GROUP_FAULTS,
-    ORPHANED_QUEUES,
-    RUNNING_INFO,
-    STALLED_QUEUES,
-)
+from ..schemas import RUNNING_INFO
 from ..text import iso
 from .backlog import last_up_to, waiting_at
 from .dossier import Dossier
@@ -29,7 +23,7 @@ from .evaluated import Evaluated, QueueKey
 from .evaluation import Asked, MemberFacts, answer, questions, state_of
 from .history import Row, judge
 from .holdings import Report
-from .situations import Period, find_situations
+from .situations import find_situations
 from .terms import Terms
 
 
@@ -89,10 +83,6 @@ class Moment:
         return {MessageQueue(topic, *queue): number for queue, number in self.backlog.items()}
 
 
-#: The tables that have since when something is so.
-_EPISODES = (ORPHANED_QUEUES, DUPLICATE_QUEUES, STALLED_QUEUES, GROUP_FAULTS)
-
-
 def find_moments(
     dossier: Dossier,
     members: Mapping[str, Sequence[MemberFacts]],
@@ -128,66 +118,55 @@ def find_moments(
     for question in questions(asked, members):
         evaluated |= answer(question, rules).by_id()
     judged = judge(dossier, found, evaluated, terms)
-    return [
-        _moment(dossier, members, period, times, snapshot_time, judged, terms)
-        for each in ([topic] if topic is not None else sorted(topics))
-        for period in found.by_topic[each]
-        if period.first_seen <= snapshot_time <= period.last_seen
-    ]
+    moments: list[Moment] = []
+    for each in [topic] if topic is not None else sorted(topics):
+        rows = {
+            table: [row for row in judged[table] if row["topic"] == each] for table in GRADED_TABLES
+        }
+        backlog, backlog_at = _backlog(dossier, each, snapshot_time)
+        moments += [
+            Moment(
+                cluster=dossier.cluster,
+                state=state_of(group, period.situation, members),
+                snapshot_time=snapshot_time,
+                first_seen=period.first_seen,
+                last_seen=period.last_seen,
+                episodes={
+                    table: [
+                        row for row in of if row["first_seen"] <= snapshot_time <= row["last_seen"]
+                    ]
+                    for table, of in rows.items()
+                },
+                held=_held(dossier, each, period.first_seen, snapshot_time),
+                backlog=backlog,
+                backlog_at=backlog_at,
+                snapshots=(times[0], times[-1]),
+                at_any_time=_at_any_time(rows),
+                masking=terms.masking,
+            )
+            for period in found.by_topic[each]
+            if period.first_seen <= snapshot_time <= period.last_seen
+        ]
+    return moments
 
 
-def _at_any_time(judged: Mapping[str, Sequence[Row]], topic: str) -> AtAnyTime | None:
+def _at_any_time(tables: Mapping[str, Sequence[Row]]) -> AtAnyTime | None:
     """What the tables of episodes have of a topic; of rows that are equally bad the longest."""
-    rows = [
-        (QUEUE_FINDINGS.get(table.name) or row["fault"], row)
-        for table in _EPISODES
-        for row in judged.get(table.name, [])
-        if row["topic"] == topic
+    found = [
+        (QUEUE_FINDINGS.get(table) or row["fault"], row)
+        for table, rows in tables.items()
+        for row in rows
     ]
-    rows.sort(key=lambda each: _badness(each[1]), reverse=True)
-    if not rows:
+    if not found:
         return None
-    worst = rows[0][1]
-    kinds = tuple(dict.fromkeys(kind for kind, _ in rows))
+    found.sort(key=lambda each: _badness(each[1]), reverse=True)
+    worst = found[0][1]
+    kinds = tuple(dict.fromkeys(kind for kind, _ in found))
     return AtAnyTime(kinds, worst["first_seen"], worst["last_seen"])
 
 
 def _badness(row: Row) -> tuple[int, Instant]:
     return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
-
-
-def _moment(
-    dossier: Dossier,
-    members: Mapping[str, Sequence[MemberFacts]],
-    period: Period,
-    times: Sequence[Instant],
-    snapshot_time: Instant,
-    judged: Mapping[str, Sequence[Row]],
-    terms: Terms,
-) -> Moment:
-    topic = period.situation.topic
-    backlog, backlog_at = _backlog(dossier, topic, snapshot_time)
-    return Moment(
-        cluster=dossier.cluster,
-        state=state_of(dossier.consumer_group, period.situation, members),
-        snapshot_time=snapshot_time,
-        first_seen=period.first_seen,
-        last_seen=period.last_seen,
-        episodes={
-            table.name: [
-                row
-                for row in judged.get(table.name, [])
-                if row["topic"] == topic and row["first_seen"] <= snapshot_time <= row["last_seen"]
-            ]
-            for table in _EPISODES
-        },
-        held=_held(dossier, topic, period.first_seen, snapshot_time),
-        backlog=backlog,
-        backlog_at=backlog_at,
-        snapshots=(times[0], times[-1]),
-        at_any_time=_at_any_time(judged, topic),
-        masking=terms.masking,
-    )
 
 
 def _shown(time: Instant | None) -> str:

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from rebalance_core.state import RouteBroker
 from rebalance_core.strategy_rules import MOST_QUEUES
 
 from ..instants import Instant
-from .dossier import RouteBrokerRow, RouteRun
+from .dossier import RouteRun
 from .evaluated import QueueKey
 
 _PERM_READ = 4
@@ -86,7 +87,7 @@ def _given(
         last = number
 
 
-def readable(brokers: Iterable[RouteBrokerRow]) -> Sequence[Readable]:
+def readable(brokers: Iterable[RouteBroker]) -> Sequence[Readable]:
     """The brokers of a route of which queues can be read, sorted."""
     return sorted(
         (broker.broker_name, broker.read_queue_nums)
@@ -100,7 +101,7 @@ def _union(current: Mapping[str, Sequence[Readable]]) -> Sequence[Readable]:
 
 
 def readable_queues(
-    routes: Iterable[tuple[str, Sequence[RouteBrokerRow]]],
+    routes: Iterable[tuple[str, Sequence[RouteBroker]]],
 ) -> frozenset[QueueKey]:
     """The queues that every nameserver's route has; ``routes`` by nameserver."""
     of_each = [queues_of(readable(brokers)) for _, brokers in routes]

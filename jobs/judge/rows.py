@@ -1,20 +1,13 @@
 """what was found -> the rows of every report table of a group: the one place that makes them."""
 
-from collections import defaultdict
 from itertools import chain
 
 from ..finding_ids import fault_id, finding_id, stall_id
 from ..kinds import QUEUE_FINDINGS
+from . import health
 from .case import Case
 from .findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
-from .health import (
-    find_rounds,
-    group_health,
-    state_runs,
-    topic_without_group,
-    unreadable_queues,
-    with_rounds,
-)
+from .grouping import grouped
 from .held import CAUSES
 from .known_issues import entries_of, known_issue
 from .load import group_load, with_load
@@ -36,21 +29,23 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
     }
     tables["group_faults"] = [marked.row(each) for each in found.faults]
     tables["stacked_client_ids"] = [marked.row_of_id(each) for each in found.stacked]
-    health = _health(case, found)
+    of_topics = _health(case, found)
     tables["former_findings"] = former_findings(
         dossier.earlier,
         marked.there,
-        audited={row["topic"] for row in health if row["audited_snapshots"]},
+        audited={row["topic"] for row in of_topics if row["audited_snapshots"]},
         polled={topic for topic, offsets in dossier.offsets.items() if offsets},
     )
-    load, rounds = group_load(dossier.consumer_group, by_topic, evaluated), find_rounds(dossier)
+    load = group_load(dossier.consumer_group, by_topic, evaluated)
+    rounds = health.find_rounds(dossier)
     tables["group_load"] = load.rows()
     tables["group_health"] = [
-        with_rounds(with_load(row, load), rounds, case.persistence_seconds) for row in health
+        health.with_rounds(with_load(row, load), rounds, case.persistence_seconds)
+        for row in of_topics
     ]
     periods = list(chain.from_iterable(by_topic.values()))
-    tables["state_runs"] = state_runs(periods)
-    tables["unreadable_queues"] = unreadable_queues(periods, evaluated)
+    tables["state_runs"] = health.state_runs(periods)
+    tables["unreadable_queues"] = health.unreadable_queues(periods, evaluated)
     tables["reassignments"] = [
         each._asdict() for changes in case.reassignments.values() for each in changes
     ]
@@ -61,18 +56,16 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
 
 def _health(case: Case, found: Found) -> list[Row]:
     dossier, by_topic = case.dossier, case.situations.by_topic
-    queues: dict[str, list[QueueFinding]] = defaultdict(list)
-    stalls: dict[str, list[Stall]] = defaultdict(list)
-    for queue in found.queues:
-        queues[queue.topic].append(queue)
-    for stall in found.stalls:
-        stalls[stall.topic].append(stall)
+    queues = grouped((each.topic, each) for each in found.queues)
+    stalls = grouped((each.topic, each) for each in found.stalls)
     rows = [
-        group_health(topic, periods, case.evaluated, queues[topic], stalls[topic])
+        health.group_health(
+            topic, periods, case.evaluated, queues.get(topic, ()), stalls.get(topic, ())
+        )
         for topic, periods in by_topic.items()
     ]
     return rows + [
-        topic_without_group(topic, routes)
+        health.topic_without_group(topic, routes)
         for topic, routes in dossier.routes.items()
         # Where no list has it, it may have come by the offsets: other groups may have members.
         if topic not in by_topic and (dossier.list_topics or topic not in dossier.offsets)
@@ -94,18 +87,41 @@ class _Marked:
 
     def row(self, finding: Finding) -> Row:
         """The row of a finding, but for its group."""
-        id_, columns = self._made(finding)
+        topic, extent = finding.topic, finding.extent
+        columns = vars(finding) | extent._asdict()
         if not isinstance(finding, Fault):
             columns["broker_name"], columns["queue_id"] = finding.queue
-        if is_there(finding.extent):
+        match finding:
+            case Fault():
+                shown = self._masking.mask_all(finding.client_ids)
+                id_ = fault_id(*self._group, topic, finding.fault, shown)
+                columns |= {
+                    "findings_cleared": finding.cleared,
+                    "findings_left": finding.left,
+                    "moves": [each._asdict() for each in finding.moves],
+                }
+            case Stall():
+                id_ = stall_id(*self._group, topic, *finding.queue)
+                columns |= {"polls": extent.snapshots}
+            case QueueFinding():
+                id_ = finding_id(*self._group, topic, *finding.queue, finding.kind)
+                columns |= {
+                    # They once were those of one certainty.
+                    "episode_first_seen": finding.first_seen,
+                    "episode_last_seen": finding.last_seen,
+                    "claimants": [each._asdict() for each in finding.claimants],
+                    "backlog": finding.left.messages,
+                    "backlog_growth": finding.left.growth,
+                    "orderly": self._orderly,
+                    "confirmed": finding.held,
+                    "computed": CAUSES.isdisjoint(finding.causes),
+                }
+        if is_there(extent):
             self.there.add(id_)
         return {
             **columns,
-            "topic": finding.topic,
-            **finding.extent._asdict(),
-            "severity": finding.severity,
             "finding_id": id_,
-            **openness(id_, finding.extent, self._before)._asdict(),
+            **openness(id_, extent, self._before)._asdict(),
             KNOWN_ISSUE: known_issue(finding, self._entries, self._masking),
         }
 
@@ -119,40 +135,3 @@ class _Marked:
             "verdict": found.kind,
             KNOWN_ISSUE: known_issue(found, self._entries, self._masking),
         }
-
-    def _made(self, finding: Finding) -> tuple[str, Row]:
-        """The id of a finding, and the columns that others do not have."""
-        topic = finding.topic
-        match finding:
-            case Fault():
-                shown = self._masking.mask_all(finding.client_ids)
-                return (
-                    fault_id(*self._group, topic, finding.fault, shown),
-                    {
-                        **vars(finding),
-                        "findings_cleared": finding.cleared,
-                        "findings_left": finding.left,
-                        "moves": [each._asdict() for each in finding.moves],
-                    },
-                )
-            case Stall():
-                return (
-                    stall_id(*self._group, topic, *finding.queue),
-                    {**vars(finding), "polls": finding.extent.snapshots},
-                )
-            case QueueFinding():
-                return (
-                    finding_id(*self._group, topic, *finding.queue, finding.kind),
-                    {
-                        **vars(finding),
-                        # They once were those of one certainty.
-                        "episode_first_seen": finding.first_seen,
-                        "episode_last_seen": finding.last_seen,
-                        "claimants": [each._asdict() for each in finding.claimants],
-                        "backlog": finding.left.messages,
-                        "backlog_growth": finding.left.growth,
-                        "orderly": self._orderly,
-                        "confirmed": finding.held,
-                        "computed": CAUSES.isdisjoint(finding.causes),
-                    },
-                )

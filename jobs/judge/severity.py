@@ -5,26 +5,19 @@ in their order. Page, gate, alerts and summary read the column.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.english import joined
-from rebalance_core.findings import DUPLICATE, ORPHANED
+from rebalance_core.findings import ORPHANED
 from rebalance_core.texts import Text
 
+from .. import kinds
 from ..instants import Instant
-from ..kinds import (
-    CRITICAL,
-    FROZEN_PROCESS,
-    GROUP_NOT_CONSUMING,
-    INFO,
-    QUEUES_LEFT_ROUTE,
-    SEVERITIES,
-    WARNING,
-    lasts,
-)
+from ..kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
 from .findings import Fault, Found, QueueFinding, Stall
 from .terms import Terms
@@ -84,11 +77,9 @@ def finding_severity(
     unread = finding.left.unread_share
     piles_up = unread is not None and unread >= _PILED_UP_SHARE
     harms = most_likely and not is_read
-    if finding.kind == ORPHANED and (harms or piles_up):
-        return CRITICAL
-    if finding.kind == DUPLICATE and most_likely and orderly:
-        return CRITICAL
-    return WARNING
+    if finding.kind == ORPHANED:
+        return CRITICAL if harms or piles_up else WARNING
+    return CRITICAL if most_likely and orderly else WARNING
 
 
 def stall_severity(stall: Stall) -> str:
@@ -130,21 +121,18 @@ class Harms:
                 self._harms[queue.topic, cause].add(harm)
         for stall in stalls:
             for client_id in stall.owners:
-                self._harms[stall.topic, FROZEN_PROCESS, client_id].add(_harm(stall))
+                self._harms[stall.topic, kinds.FROZEN_PROCESS, client_id].add(_harm(stall))
             if stall.why == OTHER_FILTER:
                 self._harms[stall.topic, EXPRESSION_MISMATCH].add(_harm(stall))
 
     def _of(self, fault: Fault) -> list[_Harm]:
         """Those that name the fault as a cause and overlap it in time."""
-        culprits: Sequence[_Culprit] = [(fault.topic, fault.fault)]
-        if fault.fault == FROZEN_PROCESS:
-            culprits = [(fault.topic, FROZEN_PROCESS, client_id) for client_id in fault.client_ids]
-        return [
-            harm
-            for culprit in culprits
-            for harm in self._harms.get(culprit, ())
-            if fault.overlaps(harm)
-        ]
+        culprit: _Culprit = (fault.topic, fault.fault)
+        culprits = [culprit]
+        if fault.fault == kinds.FROZEN_PROCESS:
+            culprits = [(*culprit, client_id) for client_id in fault.client_ids]
+        harms = chain.from_iterable(self._harms.get(each, ()) for each in culprits)
+        return [harm for harm in harms if fault.overlaps(harm)]
 
     def are_doubtful(self, fault: Fault) -> bool:
         """Whether a lasting fault has findings of which nothing shows that they happen."""
@@ -160,17 +148,15 @@ class Harms:
         """
         if not fault.extent.lasts:
             return INFO
-        if fault.fault == QUEUES_LEFT_ROUTE:
+        if fault.fault == kinds.QUEUES_LEFT_ROUTE:
             # While they are gone nobody can read what lies there, and no row of a queue shows it;
             # once they are back the group reads it.
             return CRITICAL if fault.extent.ongoing else INFO
-        if fault.fault == GROUP_NOT_CONSUMING:
+        if fault.fault == kinds.GROUP_NOT_CONSUMING:
             # Messages pile up in all queues, and every one of them has its owner.
             return CRITICAL
         harms = self._of(fault)
         if harms:
             return SEVERITIES[max(harms).severity]
-        shows_on_no_queue = fault.queues_affected == 0 and lasts(
-            fault.fault, fault.extent.persistence
-        )
-        return WARNING if shows_on_no_queue else INFO
+        lasts = kinds.lasts(fault.fault, fault.extent.persistence)
+        return WARNING if lasts and fault.queues_affected == 0 else INFO

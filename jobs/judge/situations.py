@@ -6,35 +6,27 @@ nameserver gave last, at most ``route_max_age_seconds`` before.
 """
 
 import hashlib
-from collections import Counter, defaultdict
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from itertools import chain, pairwise
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rebalance_core.state import ProcessCount, Unreachable
+from rebalance_core.state import ProcessCount, RouteBroker, Unreachable
 from rebalance_core.texts import Text
 from rebalance_core.views import candidate_ids
 
 from ..contents import value_text
 from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER
-from .answers import (
-    NOTHING,
-    Answers,
-    Gone,
-    Numbers,
-    broker_answers,
-    gone_clients,
-    in_force,
-    nameserver_answers,
-    snapshots_of,
-    times_of,
-)
+from . import answers
+from .answers import NOTHING, Answers, Gone, Numbers, Witness
 from .channels import Channel, ProcessCounts, channels_of
-from .dossier import Broker, Dossier, RouteBrokerRow, RouteRun
+from .dossier import Broker, Dossier, RouteRun
+from .grouping import grouped
 from .membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
 from .terms import Terms
 
@@ -58,7 +50,7 @@ class Situation(NamedTuple):
     patches: tuple[Patch, ...]
     process_counts: tuple[ProcessCount, ...]
     unreachable: tuple[Unreachable, ...]
-    routes: tuple[tuple[str, tuple[RouteBrokerRow, ...]], ...]
+    routes: tuple[tuple[str, tuple[RouteBroker, ...]], ...]
     #: PULL or POP, as the brokers report; None: they were not asked, or have no mode for the group.
     request_mode: str | None = None
 
@@ -98,7 +90,7 @@ def find_situations(dossier: Dossier, terms: Terms) -> Situations:
 
     A topic stays with its group for the whole window, also when no member subscribes any more.
     """
-    group = _GroupInTime.of(dossier, terms.heartbeat_expiry_seconds)
+    group = _in_time(dossier, terms.heartbeat_expiry_seconds)
     return Situations(
         {
             topic: _of_topic(dossier, topic, group, terms.route_max_age_seconds * SECOND)
@@ -118,90 +110,70 @@ class _OfLists(NamedTuple):
 
 @dataclass(frozen=True)
 class _GroupInTime:
-    """By snapshot of the group when its round ended, and by run what its lists come to."""
+    """By snapshot of the group when its round ended, and what its lists come to."""
 
     snapshots: Numbers
     ends: Numbers
-    #: The numbers of the snapshots at which another run begins, the first one among them.
-    starts: Numbers
-    #: By run; equal ones are one object.
-    contents: Sequence[_OfLists]
+    #: By the number of the snapshot at which another run begins, the first one among them; equal
+    #: ones are one object.
+    runs: Mapping[int, _OfLists]
     channels: Mapping[str, Sequence[Channel]]
 
-    @classmethod
-    def of(cls, dossier: Dossier, heartbeat_expiry_seconds: int) -> "_GroupInTime":
-        answers = broker_answers(dossier.polls)
-        snapshots = snapshots_of(answers)
-        polls = {each.witness: in_force(each, snapshots) for each in answers}
-        ends = times_of(answers, polls, snapshots)
-        lists = Lists(dossier)
-        shown = find_membership(lists, answers, polls, ends)
-        channels = channels_of(dossier, answers)
-        counts = ProcessCounts(channels, dossier.clients, heartbeat_expiry_seconds)
-        expiry = heartbeat_expiry_seconds * SECOND
-        gone = gone_clients(dossier.clients, answers, dossier.list_members, expiry)
-        rows = [_contents(each, polls[each.witness]) for each in answers]
-        # What the brokers gave repeats itself, and so do its channels: changes alone count. What is
-        # shown of lists that differ is of its snapshot; a client that is gone, of its time.
-        cuts = _changes(rows, len(snapshots))
-        if gone:
-            cuts = np.arange(len(snapshots))
-        elif shown:
-            alone = np.array(sorted(shown), np.int64)
-            cuts = np.union1d(cuts, np.union1d(alone, alone + 1))
-            cuts = cuts[cuts < len(snapshots)]
-        contents: dict[_OfLists, _OfLists] = {}
-        starts: dict[int, _OfLists] = {}
-        last: _OfLists | None = None
-        for number in cuts.tolist():
-            content = _OfLists(
-                _given(answers, [int(row[number]) for row in rows]),
-                _process_counts(counts, answers, polls, number)
-                + _none_of(gone, int(snapshots[number]), int(ends[number])),
-                shown.get(number, NOTHING_SHOWN),
-            )
-            if content != last:
-                last = starts[number] = contents.setdefault(content, content)
-        numbers = np.array(list(starts), np.int64)
-        return cls(snapshots, ends, numbers, list(starts.values()), channels)
+
+def _in_time(dossier: Dossier, heartbeat_expiry_seconds: int) -> _GroupInTime:
+    brokers = answers.broker_answers(dossier.polls)
+    snapshots = answers.snapshots_of(brokers)
+    polls = {each.witness: answers.in_force(each, snapshots) for each in brokers}
+    ends = answers.times_of(brokers, polls, snapshots)
+    shown = find_membership(Lists(dossier), brokers, polls, ends)
+    channels = channels_of(dossier, brokers)
+    counts = ProcessCounts(channels, dossier.clients, heartbeat_expiry_seconds)
+    expiry = heartbeat_expiry_seconds * SECOND
+    gone = answers.gone_clients(dossier.clients, brokers, dossier.list_members, expiry)
+    # What the brokers gave repeats itself, and so do its channels: changes alone count. What is
+    # shown of lists that differ is of its snapshot; a client that is gone, of its time.
+    cuts: Iterable[int] = range(len(snapshots))
+    if not gone:
+        changes = _changes(brokers, polls.values(), len(snapshots))
+        behind = {number + 1 for number in shown} - {len(snapshots)}
+        cuts = sorted({*changes, *shown, *behind})
+    contents: dict[_OfLists, _OfLists] = {}
+    runs: dict[int, _OfLists] = {}
+    last: _OfLists | None = None
+    for number in cuts:
+        held = _held(brokers, polls.values(), number)
+        given = ((each.witness, each.name_of(poll)) for each, poll in held)
+        counted = counts.at({each.witness: int(each.collected_at[poll]) for each, poll in held})
+        content = _OfLists(
+            tuple(each for each in given if each[1] != ANSWERED),
+            counted + _none_of(gone, int(snapshots[number]), int(ends[number])),
+            shown.get(number, NOTHING_SHOWN),
+        )
+        if content != last:
+            last = runs[number] = contents.setdefault(content, content)
+    return _GroupInTime(snapshots, ends, runs, channels)
 
 
-def _contents(answers: Answers[Any], polls: Numbers) -> Numbers:
-    """By snapshot the place of what the witness gave, or NOTHING."""
-    contents: Numbers = np.where(polls >= 0, answers.contents[np.maximum(polls, 0)], NOTHING)
-    return contents
-
-
-def _changes(rows: Sequence[Numbers], snapshots: int) -> Numbers:
-    """The numbers of the snapshots at which a row changes, the first one among them."""
+def _changes(
+    witnesses: Iterable[Answers[Witness]], polls: Iterable[Numbers], snapshots: int
+) -> list[int]:
+    """The numbers of the snapshots at which a witness gives something else, the first among them;
+    ``polls``: of each witness by snapshot the poll that counts, or NOTHING.
+    """
     changed = np.zeros(snapshots, np.bool_)
     changed[:1] = True
-    for row in rows:
-        changed[1:] |= row[1:] != row[:-1]
-    return np.flatnonzero(changed)
+    for each, row in zip(witnesses, polls, strict=True):
+        contents = np.where(row >= 0, each.contents[np.maximum(row, 0)], NOTHING)
+        changed[1:] |= contents[1:] != contents[:-1]
+    return np.flatnonzero(changed).tolist()
 
 
-def _given(answers: Sequence[Answers[Broker]], contents: Sequence[int]) -> Given:
-    return tuple(
-        (each.witness, each.names[place])
-        for each, place in zip(answers, contents, strict=True)
-        if place != NOTHING and each.names[place] != ANSWERED
-    )
-
-
-def _process_counts(
-    counts: ProcessCounts,
-    answers: Sequence[Answers[Broker]],
-    polls: Mapping[Broker, Numbers],
-    number: int,
-) -> tuple[ProcessCount, ...]:
-    return counts.at(
-        {
-            each.witness: int(each.collected_at[polls[each.witness][number]])
-            for each in answers
-            if polls[each.witness][number] != NOTHING
-        }
-    )
+def _held(
+    witnesses: Iterable[Answers[Witness]], polls: Iterable[Numbers], number: int
+) -> list[tuple[Answers[Witness], int]]:
+    """The polls that count at a snapshot, each with its witness."""
+    found = zip(witnesses, [int(row[number]) for row in polls], strict=True)
+    return [(each, poll) for each, poll in found if poll != NOTHING]
 
 
 def _none_of(gone: Mapping[str, Gone], since: Instant, until: Instant) -> tuple[ProcessCount, ...]:
@@ -222,8 +194,8 @@ _ANSWERS_NO_MORE = Text("it answers no question for its running info any more")
 
 def routes_in_force(
     routes: Sequence[RouteRun], snapshots: Numbers, ends: Numbers, max_age: Instant
-) -> tuple[Numbers, list[GivenRoutes | None]]:
-    """What the nameservers gave, and the snapshots from which on they gave it, ascending.
+) -> dict[int, GivenRoutes | None]:
+    """By the number of the snapshot from which on they gave it, what the nameservers gave.
 
     None where there is no route: the period stays in the history all the same (ROUTE_NOT_KNOWN).
 
@@ -231,51 +203,42 @@ def routes_in_force(
     was asked before the route changed, and another nameserver after it, the new one counts: its
     next answer shows it.
     """
-    nameservers = nameserver_answers(routes)
+    nameservers = answers.nameserver_answers(routes)
     rows = []
     for each in nameservers:
         places = each.at(snapshots)
         polled = each.snapshots[np.maximum(places, 0)]
         is_held = (places >= 0) & (snapshots - polled < max_age)
         rows.append(np.where(is_held, places, NOTHING))
-    contents = [_contents(each, row) for each, row in zip(nameservers, rows, strict=True)]
-    cuts = _changes(contents, len(snapshots)).tolist()
-    since: list[int] = []
-    found: list[GivenRoutes | None] = []
+    cuts = _changes(nameservers, rows, len(snapshots))
+    found: dict[int, GivenRoutes | None] = {}
+    last: GivenRoutes | None = None
     for cut, next_cut in pairwise([*cuts, len(snapshots)]):
         for number in range(cut, next_cut):
-            held = [
-                (each, int(row[number]))
-                for each, row in zip(nameservers, rows, strict=True)
-                if row[number] != NOTHING
-            ]
+            held = _held(nameservers, rows, number)
             names = {each.witness: each.name_of(poll) for each, poll in held}
             agree = len(set(names.values())) <= 1
             if not agree:
                 names |= _caught_up(held, int(ends[number]))
-            since.append(number)
-            found.append(tuple(names.items()) or None)
+            given = tuple(names.items()) or None
+            if not found or given != last:
+                last = found[number] = given
             if agree:
                 break
-    return np.array(since, np.int64), found
+    return found
 
 
 def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[str, str]:
     """The nameservers that were asked too early to give the route that another one gives."""
     found: dict[str, str] = {}
     for one, poll in held:
-        if poll + 1 >= len(one.contents):
-            continue
-        later, at = one.name_of(poll + 1), int(one.collected_at[poll])
-        if later == one.name_of(poll):
-            continue
-        for other, other_poll in held:
-            if (
-                other is not one
-                and at < int(other.collected_at[other_poll]) <= end
-                and other.name_of(other_poll) == later
-            ):
-                found[one.witness] = later
+        later = one.name_of(min(poll + 1, len(one.contents) - 1))
+        since = int(one.collected_at[poll])
+        if later != one.name_of(poll) and any(
+            since < int(other.collected_at[of_other]) <= end and other.name_of(of_other) == later
+            for other, of_other in held
+        ):
+            found[one.witness] = later
     return found
 
 
@@ -287,31 +250,19 @@ def _of_topic(
 ) -> list[Period]:
     routes = dossier.routes.get(topic, [])
     brokers = {(run.namesrv_addr, run.route_id): run.brokers for run in routes}
-    by_id = {run.route_id: run.brokers for run in routes}
-    since, given = routes_in_force(routes, group.snapshots, group.ends, route_max_age)
-    cuts = np.union1d(group.starts, since)
-    mode = dossier.request_mode(topic)
+    given = routes_in_force(routes, group.snapshots, group.ends, route_max_age)
+    starts, since, mode = list(group.runs), list(given), dossier.request_mode(topic)
     made: dict[tuple[int, GivenRoutes | None], Situation] = {}
     periods: list[Period] = []
-    for start, end in pairwise([*cuts.tolist(), len(group.snapshots)]):
-        run = int(np.searchsorted(group.starts, start, side="right")) - 1
-        of_nameservers = given[int(np.searchsorted(since, start, side="right")) - 1]
-        of_lists = group.contents[run]
+    for start, end in pairwise([*sorted({*starts, *since}), len(group.snapshots)]):
+        run = bisect_right(starts, start) - 1
+        of_lists = group.runs[starts[run]]
+        of_nameservers = given[since[bisect_right(since, start) - 1]]
         key = (id(of_lists), of_nameservers)
         if key not in made:
-            of_routes = {
-                (name, route_id): brokers.get((name, route_id), by_id[route_id])
-                for name, route_id in of_nameservers or ()
-            }
-            made[key] = _situation(dossier, topic, of_lists, of_nameservers, of_routes, mode)
-        last_seen = int(group.snapshots[end - 1])
-        last = periods[-1] if periods else None
-        if last is not None and last.situation is made[key] and last.group_run == run:
-            more = last.snapshots + end - start
-            periods[-1] = last._replace(last_seen=last_seen, snapshots=more)
-        else:
-            first_seen = int(group.snapshots[start])
-            periods.append(Period(made[key], run, first_seen, last_seen, end - start))
+            made[key] = _situation(dossier, topic, of_lists, of_nameservers, brokers, mode)
+        first_seen, last_seen = group.snapshots[[start, end - 1]].tolist()
+        periods.append(Period(made[key], run, first_seen, last_seen, end - start))
     return periods
 
 
@@ -320,38 +271,19 @@ def _situation(
     topic: str,
     of_lists: _OfLists,
     given: GivenRoutes | None,
-    brokers: Mapping[tuple[str, str], tuple[RouteBrokerRow, ...]],
-    request_mode: str | None,
+    brokers: Mapping[tuple[str, str], tuple[RouteBroker, ...]],
+    mode: str | None,
 ) -> Situation:
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
-    unreachable = _unreachable(of_lists, (each for _, of_route in routes for each in of_route))
-    patches = of_lists.shown.patches
-    text = value_text(
-        (
-            dossier.cluster,
-            dossier.consumer_group,
-            topic,
-            of_lists.answers,
-            tuple(map(tuple, patches)),
-            tuple(map(tuple, of_lists.process_counts)),
-            unreachable,
-            given,
-            request_mode,
-        )
-    )
-    return Situation(
-        hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
-        topic,
-        of_lists.answers,
-        patches,
-        of_lists.process_counts,
-        unreachable,
-        routes,
-        request_mode,
-    )
+    given_lists, process_counts, (patches, _) = of_lists
+    unreachable = _unreachable(of_lists, chain.from_iterable(of_route for _, of_route in routes))
+    seen = (topic, given_lists, patches, process_counts, unreachable)
+    text = value_text((dossier.cluster, dossier.consumer_group, *seen, given, mode))
+    id_ = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    return Situation(id_, *seen, routes, mode)
 
 
-def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBrokerRow]) -> tuple[Unreachable, ...]:
+def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:
     """Who does not reach which broker name of the topic's route: see the core's ``State``.
 
     The route decides whom clients ask, and read from: the master, or its slaves where there is none
@@ -366,13 +298,8 @@ def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBrokerRow]) -> tuple
     answered = [broker for broker, answer in of_lists.answers if answer != NO_ANSWER]
     of_names = Counter(broker[0] for broker in asked.intersection(answered))
     missing = Counter(each for each in of_lists.shown.unreachable if each[1] in asked)
-    fewest: dict[Unreachable, list[int]] = defaultdict(list)
-    for (client_id, broker), processes in missing.items():
-        fewest[client_id, broker[0]].append(processes)
-    found = [
-        each
-        for each, processes in fewest.items()
-        if len(processes) == of_names[each[1]]
-        for _ in range(min(processes))
-    ]
-    return tuple(sorted(found, key=lambda each: (each[1], each[0] or "")))
+    fewest = grouped(
+        ((client_id, name), number) for (client_id, (name, _)), number in missing.items()
+    )
+    found = Counter({each: min(of) for each, of in fewest.items() if len(of) == of_names[each[1]]})
+    return tuple(sorted(found.elements(), key=lambda each: (each[1], each[0] or "")))

@@ -32,9 +32,9 @@ class Phase(NamedTuple):
     snapshots: int
     evaluated: Evaluated
     #: 1, 2, ... in time within the topic.
-    position: int
+    position: int = 0
     #: It does not show whether what was found before has ended: see ``build_timeline``.
-    is_blind: bool
+    is_blind: bool = False
     #: The number of the watch that it is in: see ``extents.watches``.
     watch: int = 0
     #: Who does not reach which broker: see the core's ``State``.
@@ -71,12 +71,11 @@ class Timeline:
     @cached_property
     def runs(self) -> Sequence[Run]:
         """Of each phase its run, as episodes count them."""
-        return runs_of(
-            [
-                Part(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
-                for each in self.phases
-            ]
-        )
+        parts = [
+            Part(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
+            for each in self.phases
+        ]
+        return runs_of(parts)
 
 
 def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
@@ -89,14 +88,12 @@ def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
     is computed, as the members' strategy was not found.
     """
     informed = [each for each in phases if each.verdict.shows_owners or not each.is_computed]
-    blind = _blind(informed)
-    return Timeline(
-        topic,
-        tuple(
-            phase._replace(position=position, is_blind=is_blind)
-            for position, (phase, is_blind) in enumerate(zip(informed, blind, strict=True), start=1)
-        ),
+    numbered = enumerate(zip(informed, _blind(informed), strict=True), start=1)
+    phases = (
+        each._replace(position=position, is_blind=is_blind)
+        for position, (each, is_blind) in numbered
     )
+    return Timeline(topic, tuple(phases))
 
 
 def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
@@ -110,11 +107,8 @@ def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
         for each in phases
         if (is_routeless := each.verdict.coverage == ROUTE_NOT_KNOWN) or each.verdict.shows_owners
     ]
-    if not any(each.verdict.coverage == ROUTE_NOT_KNOWN for each in found):
-        found = []
-    return Timeline(
-        topic, tuple(each._replace(position=place) for place, each in enumerate(found, start=1))
-    )
+    is_any = any(each.verdict.coverage == ROUTE_NOT_KNOWN for each in found)
+    return Timeline(topic, tuple(found) if is_any else ())
 
 
 def phases_of(
@@ -128,36 +122,26 @@ def phases_of(
     ``snapshots`` are those of the group, ascending: a period in which nobody looked for a time
     becomes several phases, one in each watch.
     """
-    for period, watch in _in_watches(periods, snapshots):
+    cuts = watches(snapshots)[1:]
+    for period in periods:
         situation = period.situation
-        yield Phase(
+        phase = Phase(
             situation.topic,
             situation.situation_id,
             *period[1:],
             evaluated[situation.situation_id],
-            position=0,
-            is_blind=False,
-            watch=watch,
             unreachable=situation.unreachable,
         )
-
-
-def _in_watches(
-    periods: Sequence[Period], snapshots: Sequence[Instant]
-) -> Iterator[tuple[Period, int]]:
-    """The periods, cut where a watch begins, each with the number of its watch."""
-    cuts = watches(snapshots)[1:]
-    for period in periods:
         first, end = bisect_right(cuts, period.first_seen), bisect_right(cuts, period.last_seen)
         if first == end:
-            yield period, first
+            yield phase._replace(watch=first)
             continue
         start = bisect_left(snapshots, period.first_seen)
         own = snapshots[start : bisect_right(snapshots, period.last_seen)]
         places = [0, *[bisect_left(own, cut) for cut in cuts[first:end]], len(own)]
         for watch, (since, until) in enumerate(pairwise(places), start=first):
-            part = period._replace(first_seen=own[since], last_seen=own[until - 1])
-            yield part._replace(snapshots=until - since), watch
+            part = phase._replace(first_seen=own[since], last_seen=own[until - 1])
+            yield part._replace(snapshots=until - since, watch=watch)
 
 
 def _blind(phases: Sequence[Phase]) -> list[bool]:
@@ -167,11 +151,8 @@ def _blind(phases: Sequence[Phase]) -> list[bool]:
         each.verdict.completeness * each.evaluated.nameservers * each.verdict.shows_owners
         for each in phases
     ]
-    differing = [
-        number
-        for number, each in enumerate(phases)
-        if any(finding.certainty == POSSIBLE for finding in each.evaluated.findings)
-    ]
+    certainties = ({found.certainty for found in each.evaluated.findings} for each in phases)
+    differing = [number for number, each in enumerate(certainties) if POSSIBLE in each]
     blind = [not each.verdict.shows_owners for each in phases]
     for before, after in pairwise(differing):
         most = max(lists[before + 1 : after], default=0.0)

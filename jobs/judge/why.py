@@ -12,6 +12,7 @@ from ..kinds import FROZEN_PROCESS
 from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
 from .brokers import refusals
 from .case import Case
+from .confirmation import HoldingsOfTopic
 from .evaluated import QueueKey
 from .extents import Extent
 from .findings import Fault, Found, Stall
@@ -51,9 +52,8 @@ def explained(case: Case, found: Found) -> Found:
     """The stalls with what the processes show of them."""
     mismatches = _filters_that_differ(found.faults)
     frozen = [each for each in found.faults if each.fault == FROZEN_PROCESS]
-    return replace(
-        found, stalls=tuple(explain(case, each, mismatches, frozen) for each in found.stalls)
-    )
+    stalls = tuple(explain(case, each, mismatches, frozen) for each in found.stalls)
+    return replace(found, stalls=stalls)
 
 
 def without_refused(case: Case, found: Found) -> Found:
@@ -63,19 +63,14 @@ def without_refused(case: Case, found: Found) -> Found:
     One whose listener hangs in its running info is frozen all the same.
     """
     mismatches = _filters_that_differ(found.faults)
-    return replace(
-        found,
-        faults=tuple(
-            each
-            for each in found.faults
-            if each.fault != FROZEN_PROCESS
-            or not (
-                _is_at_once(each, mismatches)
-                or _refusing(case, each.extent).issuperset(each.broker_names)
-            )
-            or _hangs(case, each)
-        ),
-    )
+
+    def is_well(fault: Fault) -> bool:
+        refusing = _refusing(case, fault.extent)
+        is_refused = _is_at_once(fault, mismatches) or refusing.issuperset(fault.broker_names)
+        return is_refused and not _hangs(case, fault)
+
+    kept = (each for each in found.faults if each.fault != FROZEN_PROCESS or not is_well(each))
+    return replace(found, faults=tuple(kept))
 
 
 def _refusing(case: Case, time: Extent) -> set[str]:
@@ -95,12 +90,12 @@ def _hangs(case: Case, fault: Fault) -> bool:
         each.process.client_id in fault.client_ids
         and NOT_CONSUMING in each.held.values()
         and fault.extent.those_of(each.moments)
-        for each in _holdings(case, fault.topic)
+        for each in _of_topic(case, fault.topic).holdings
     )
 
 
-def _holdings(case: Case, topic: str) -> Sequence[Holding]:
-    return case.holdings[topic].holdings if topic in case.holdings else ()
+def _of_topic(case: Case, topic: str) -> HoldingsOfTopic:
+    return case.holdings.get(topic) or HoldingsOfTopic(())
 
 
 def moves(
@@ -123,19 +118,17 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     """What the client reported to hold, else what is computed for it alone."""
     reported = [
         each.held
-        for each in _holdings(case, topic)
+        for each in _of_topic(case, topic).holdings
         if each.process.client_id == client_id and time.those_of(each.moments)
     ]
     if reported:
         return set().union(*reported)
     began = [each for each in case.timelines[topic].phases if each.first_seen <= time.last_seen]
-    if not began:
-        return set()
-    mine: set[QueueKey] = set()
-    others: set[QueueKey] = set()
-    for each in began[-1].evaluated.allocations():
-        (mine if each.client_id == client_id else others).update(each.queues)
-    return mine - others
+    allocated = began[-1].evaluated.allocations() if began else ()
+    mine = [each.queues for each in allocated if each.client_id == client_id]
+    others = [each.queues for each in allocated if each.client_id != client_id]
+    found: set[QueueKey] = set().union(*mine)
+    return found.difference(*others)
 
 
 def _moved(case: Case, topic: str, queue: QueueKey, time: Extent) -> bool:
@@ -151,16 +144,14 @@ def explain(
     case: Case, stall: Stall, mismatches: Sequence[Fault], frozen: Sequence[Fault]
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
-    of_topic, time = case.holdings.get(stall.topic), stall.extent
-    held: bool | None = None
+    of_topic, time = _of_topic(case, stall.topic), stall.extent
     holders = [
         each
-        for each in (of_topic.holders(stall.queue) if of_topic else ())
+        for each in of_topic.holders(stall.queue)
         if not each.process.is_log and time.those_of(each.moments)
     ]
-    if holders:
-        held = True
-    elif of_topic and of_topic.unheld(stall.queue, time):
+    held = True if holders else None
+    if not holders and of_topic.unheld(stall.queue, time):
         held = False
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None

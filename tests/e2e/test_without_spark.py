@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jobs.instants import to_datetime
-from jobs.judge.allocations import AllocationBuilder
+from jobs.judge.allocations import allocation_rows
 from jobs.judge.moment import Moment
 from jobs.judge.tables import to_table
 from jobs.pipeline.moments import Question, moments_of_dumps, moments_of_tables
@@ -138,10 +138,9 @@ def test_every_moment_is_answered_with_what_was_published_of_it(
             times = (moment.snapshot_time, moment.first_seen, moment.last_seen)
             assert [*map(to_datetime, times)] == [at, run["first_seen"], run["last_seen"]]
             evaluated = evaluate(moment.state, strategy_rules(settings))
-            made = AllocationBuilder()
             place = (run["cluster"], group, topic, run["state_id"])
-            made.add(place, evaluated.allocations)
-            taken = sorted(map(str, made.rows().rows.to_pylist()))
+            made = allocation_rows([place], [evaluated.allocations])
+            taken = sorted(map(str, made.rows.to_pylist()))
             assert taken == sorted(allocations[run["state_id"]])
             for table, rows in moment.episodes.items():
                 told = to_table(TABLES[table], rows).to_pylist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import astuple
 from datetime import datetime
 from typing import Any
 
@@ -81,7 +82,7 @@ def _contents(dossier: Dossier) -> Iterator[Any]:
         yield "member_list", (list_id, tuple(sorted(topics, key=repr)), tuple(connections))
     for topic, runs in dossier.routes.items():
         for run in runs:
-            brokers = tuple(sorted(map(tuple, run.brokers), key=repr))
+            brokers = tuple(sorted(map(astuple, run.brokers), key=repr))
             yield "route", (topic, run.namesrv_addr, run.route_id, brokers, run.times)
 
 

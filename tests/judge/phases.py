@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from jobs.instants import SECOND, Instant
-from jobs.judge.dossier import Dossier, RouteBrokerRow, RouteRun
+from jobs.judge.dossier import Dossier, RouteRun
 from jobs.judge.evaluated import Allocated, Evaluated, FoundQueue, FoundStacked
 from jobs.judge.extents import Extent
 from jobs.judge.findings import QueueFinding, Stall
@@ -18,6 +18,7 @@ from jobs.masking import Masking
 from rebalance_core.faults import Fault
 from rebalance_core.findings import AUDITED, Claimant, Evaluation
 from rebalance_core.moves import Move
+from rebalance_core.state import RouteBroker
 
 TOPIC = "T"
 TERMS = Terms(
@@ -196,7 +197,7 @@ def timeline(*phases: Phase, topic: str = TOPIC) -> Timeline:
     return Timeline(topic, tuple(each._replace(topic=topic) for each in phases))
 
 
-def broker(name: str = "broker-a", queues: int = 4, **overrides: Any) -> RouteBrokerRow:
+def broker(name: str = "broker-a", queues: int = 4, **overrides: Any) -> RouteBroker:
     """A broker of a route with so many queues to read."""
     values: dict[str, Any] = {
         "broker_name": name,
@@ -206,12 +207,10 @@ def broker(name: str = "broker-a", queues: int = 4, **overrides: Any) -> RouteBr
         "write_queue_nums": queues,
         "zone_name": None,
     }
-    return RouteBrokerRow(**values | overrides)
+    return RouteBroker(**values | overrides)
 
 
-def route(
-    brokers: Sequence[RouteBrokerRow], *seconds: float, namesrv_addr: str = "ns-1"
-) -> RouteRun:
+def route(brokers: Sequence[RouteBroker], *seconds: float, namesrv_addr: str = "ns-1") -> RouteRun:
     """What a nameserver gave at these seconds."""
     times = tuple(map(at, seconds))
     return RouteRun(namesrv_addr, repr(brokers), tuple(brokers), times, times)

@@ -12,10 +12,10 @@ from jobs.judge.dossier import (
     ListedMembers,
     PollRun,
     QueueOffsets,
-    RouteBrokerRow,
     RouteRun,
 )
 from jobs.judge.findings import Found
+from rebalance_core.state import RouteBroker
 from tests.judge.phases import at, case
 from tests.judge.test_severity import fault_of
 
@@ -25,7 +25,7 @@ MISSING = fault_of("GROUP_NOT_ON_BROKER", broker_names=("broker-b",), remedy="up
 def remedy(*, listed_before=False, broker_ids=(0, 1), addresses=()):
     first_seen = MISSING.first_seen
     dossier = Dossier("C", "G")
-    broker = RouteBrokerRow("broker-b", broker_ids, 6, 4, 4, None)
+    broker = RouteBroker("broker-b", broker_ids, 6, 4, 4, None)
     dossier.routes[MISSING.topic] = [RouteRun("ns", "r", (broker,), (first_seen,), (first_seen,))]
     if listed_before:
         dossier.list_members["l"] = lambda: ListedMembers(("a",), ("h:1",))
