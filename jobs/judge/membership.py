@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -68,36 +68,27 @@ class Lists:
 
     def __init__(self, dossier: Dossier) -> None:
         self._members = dossier.list_members
-        self._numbers: dict[frozenset[tuple[str, int]], int] = {}
-        #: By client id how often a list has it; none of an outcome.
-        self.counts = cache(self._counts)
-        #: See ``_number``.
-        self.number = cache(self._number)
-        self._odd = cache(self._differing)
+        self._counts: dict[str, Counter[str]] = {}
+        self._differing: dict[tuple[str, str], frozenset[str]] = {}
 
     def is_list(self, name: str) -> bool:
         """Whether it is a list whose members are at hand, and not an outcome."""
         return name in self._members
 
+    def counts(self, name: str) -> Counter[str]:
+        """By client id how often the list has it; none of an outcome."""
+        if name not in self._counts:
+            listed = self._members[name]().client_ids if self.is_list(name) else ()
+            self._counts[name] = Counter(listed)
+        return self._counts[name]
+
     def differing(self, one: str, other: str) -> frozenset[str]:
         """The client ids that two lists do not have equally often."""
-        return self._odd(min(one, other), max(one, other))
-
-    def _counts(self, name: str) -> Counter[str]:
-        return Counter(self._members[name]().client_ids if self.is_list(name) else ())
-
-    def _number(self, name: str) -> int:
-        """A number that two lists share where they have the same client ids equally often; of a
-        broker that has no member another one; -1 of no answer.
-        """
-        if self.is_list(name):
-            members = frozenset(self.counts(name).items())
-            return self._numbers.setdefault(members, len(self._numbers) + 1)
-        return 0 if name == NOT_ONLINE else -1
-
-    def _differing(self, one: str, other: str) -> frozenset[str]:
-        odd = self.counts(one).items() ^ self.counts(other).items()
-        return frozenset(client_id for client_id, _ in odd)
+        key = (min(one, other), max(one, other))
+        if key not in self._differing:
+            odd = self.counts(one).items() ^ self.counts(other).items()
+            self._differing[key] = frozenset(client_id for client_id, _ in odd)
+        return self._differing[key]
 
 
 def find_membership(
@@ -145,10 +136,16 @@ def _snapshots_that_differ(
     """
     if not answers:
         return []
+    # Lists share a number where they have the same client ids equally often; no answer has -1.
+    distinct: dict[frozenset[tuple[str, int]], int] = {}
+    number_of = {NOT_ONLINE: 0}
+    for name in filter(lists.is_list, {name for each in answers for name in each.names}):
+        members = frozenset(lists.counts(name).items())
+        number_of[name] = distinct.setdefault(members, len(distinct) + 1)
     rows = []
     for each in answers:
         # The last one is of no poll: -1 finds it.
-        numbers = np.array([*map(lists.number, each.names), -1], np.int64)
+        numbers = np.array([*(number_of.get(name, -1) for name in each.names), -1], np.int64)
         polls = places[each.witness]
         rows.append(numbers[np.where(polls >= 0, each.contents[np.maximum(polls, 0)], -1)])
     given = np.array(rows)

@@ -5,7 +5,6 @@ and clients. That does not pass when the client leaves: the fault lasts, however
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 from rebalance_core.client_kinds import without_secret
 from rebalance_core.english import agreeing, joined, list_of
@@ -26,37 +25,31 @@ def secrets(case: Case, found: Found) -> Found:
 
     ``client_ids`` are shown masked in all that leaves the judgement; here they are the true ones.
     """
-    dossier, masking = case.dossier, case.terms.masking
-    shown = _shown(dossier, masking)
-    topics = sorted(topic for topic in dossier.topics() if topic)
+    masking, every = case.terms.masking, case.snapshots
+    shown = _shown(case.dossier, masking)
+    topics = sorted(topic for topic in case.dossier.topics() if topic)
     if not shown or not topics:
         return found
-    times = sorted({time for of_id in shown.values() for time in of_id})
-    every = case.snapshots
+    times, client_ids = sorted(set().union(*shown.values())), tuple(sorted(shown))
     between = [time for time in every if times[0] <= time <= times[-1]]
     share, ongoing = len(times) / len(between), times[-1] == every[-1]
-    client_ids = tuple(sorted(shown))
     fault = Fault(
         next((each for each in topics if not each.startswith("%")), topics[0]),
         Extent(times[0], times[-1], len(times), PERSISTENT, ongoing, share),
         SECRET_IN_CLIENT_ID,
-        evidence=_evidence(client_ids, masking),
+        evidence=agreeing(
+            len(client_ids),
+            "the client [id|ids] {clients} [holds|hold] a secret, which is masked here: whoever "
+            "lists the members of the group, or reads a log of a broker or of a client, can read "
+            "it",
+            clients=list_of(map(masking.mask, client_ids), MOST_NAMES),
+        ),
         remedy=joined(
             [without_secret(client_ids), Text("then replace the secret, for the logs have it")]
         ),
         client_ids=client_ids,
     )
     return found.plus([fault])
-
-
-def _evidence(client_ids: Sequence[str], masking: Masking) -> Text:
-    masked = list_of((masking.mask(each) for each in client_ids), MOST_NAMES)
-    return agreeing(
-        len(client_ids),
-        "the client [id|ids] {clients} [holds|hold] a secret, which is masked here: whoever lists "
-        "the members of the group, or reads a log of a broker or of a client, can read it",
-        clients=masked,
-    )
 
 
 def _shown(dossier: Dossier, masking: Masking) -> dict[str, set[Instant]]:
