@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -89,9 +89,7 @@ class AllocationBuilder:
 
 
 def _queues(allocations: Sequence[Allocation]) -> pa.Array[Any]:
-    ends = [0]
-    for each in allocations:
-        ends.append(ends[-1] + len(each.queues))
+    ends = [0, *accumulate(len(each.queues) for each in allocations)]
     queues = [queue for each in allocations for queue in each.queues]
     names, numbers = QUEUES.value_type
     structs = pa.StructArray.from_arrays(

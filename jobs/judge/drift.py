@@ -45,6 +45,11 @@ class Drift(NamedTuple):
         return self.process.client_id
 
     @property
+    def is_extra(self) -> bool:
+        """Whether the queue is held and not computed; else it is computed and not held."""
+        return self.drift == HELD_NOT_COMPUTED
+
+    @property
     def lasts(self) -> bool:
         """Whether it is more than a moment."""
         return self.persistence == PERSISTENT

@@ -40,17 +40,9 @@ _MOST_INT = 2**31 - 1
 
 #: The columns of a topic of which nothing was recomputed.
 _NOTHING: Row = {
-    "audited_snapshots": 0,
-    "completeness": 0.0,
-    "members": 0,
-    "processes": 0,
-    "idle_clients": 0,
-    "imbalance": 0,
-    "strategy_source": None,
-    "subscription_source": None,
-    "orphan_queue_minutes": 0.0,
-    "duplicate_queue_minutes": 0.0,
-    "worst_severity": None,
+    **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
+    **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
+    **dict.fromkeys(("strategy_source", "subscription_source", "worst_severity")),
 }
 
 

@@ -15,13 +15,7 @@ from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
 from rebalance_core.texts import Text
 
 from ..instants import Instant
-from ..kinds import (
-    ALLOCATES_OTHERWISE,
-    COMPUTED_NOT_HELD,
-    HELD_NOT_COMPUTED,
-    PERSISTENT,
-    QUEUE_NOT_HELD,
-)
+from ..kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
 from ..schemas import NOT_LOCKED
 from .backlog import is_read
 from .case import Case
@@ -98,12 +92,12 @@ class _OfTopic:
         One process drifts so without a break for long enough: where members flap from poll to poll,
         a queue may be missing here and there in many rounds.
         """
-        extra = [each for each in drift if each.drift == HELD_NOT_COMPUTED]
+        extra = [each for each in drift if each.is_extra]
         lasting = {each.queue for each in extra if each.lasts}.union(*self._undivided.values())
         duplicates = [found for queue in sorted(lasting) for found in self._duplicates(queue)]
         shared = {each.queue for each in duplicates}
         odd = {each.client_id for each in extra if each.queue in shared}
-        lacking = {each.queue for each in drift if each.drift == COMPUTED_NOT_HELD and each.lasts}
+        lacking = {each.queue for each in drift if not each.is_extra and each.lasts}
         orphans = [
             found
             for queue, owners in sorted(self._owners(lacking).items())
@@ -271,7 +265,7 @@ def _not_held_in_words(
     case: Case, findings: Sequence[QueueFinding], time: str, drift: Sequence[Drift]
 ) -> _Words:
     queues = {each.queue for each in findings}
-    lacking = [each for each in drift if each.drift == COMPUTED_NOT_HELD]
+    lacking = [each for each in drift if not each.is_extra]
     owners = {each.client_id for each in lacking if each.queue in queues}
     client_ids = sorted(owners.union(each.client_id for each in lacking if each.lasts))
     languages = case.dossier.languages
@@ -312,11 +306,7 @@ def _otherwise_in_words(
 ) -> _Words:
     twice = {each.queue for each in findings if each.kind == DUPLICATE}
     nobody = {each.queue for each in findings if each.kind == ORPHANED}
-    odd = {
-        each.client_id
-        for each in drift
-        if each.drift == HELD_NOT_COMPUTED and (not twice or each.queue in twice)
-    }
+    odd = {each.client_id for each in drift if each.is_extra and (not twice or each.queue in twice)}
     # Where nothing is computed, either of two that hold a queue may be the odd one.
     clients = odd or {claimant.client_id for each in findings for claimant in each.claimants}
     languages = case.dossier.languages

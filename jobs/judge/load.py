@@ -128,13 +128,12 @@ class GroupLoad:
         return joined([*self._of_idle(), *self._of_uneven()])
 
     def _of_idle(self) -> Iterator[Text]:
-        idle = len(self.idle)
-        if not idle:
+        if not self.idle:
             return
         yield agreeing(
-            idle,
+            len(self.idle),
             "{idle} of {clients} [has|have] no queue of any topic ({names})",
-            idle=idle,
+            idle=len(self.idle),
             clients=count(len(self.sharing), "client"),
             names=names([shown_id(each.client_id) for each in self.idle], 3),
         )
@@ -186,9 +185,7 @@ def _number(queues: float) -> Text:
 
 
 def group_load(
-    group: str,
-    by_topic: Mapping[str, Sequence[Period]],
-    evaluated: Mapping[str, Evaluated],
+    group: str, by_topic: Mapping[str, Sequence[Period]], evaluated: Mapping[str, Evaluated]
 ) -> GroupLoad:
     """The load at the end of the window: of each topic, its last situation that was recomputed.
 
@@ -196,8 +193,8 @@ def group_load(
     """
     at_end: dict[str, Evaluated] = {}
     for topic, periods in by_topic.items():
-        found = [evaluated[each.situation.situation_id] for each in periods]
-        last = next((each for each in reversed(found) if each.verdict.shows_owners), None)
+        found = (evaluated[each.situation.situation_id] for each in reversed(periods))
+        last = next((each for each in found if each.verdict.shows_owners), None)
         if last is not None and last.verdict.coverage == AUDITED:
             at_end[topic] = last
     allocations = {topic: each.allocations() for topic, each in at_end.items()}

@@ -213,14 +213,16 @@ class _Disagreements:
         A change that a broker shows at its next poll counts as done where another broker showed
         it by the end of the round, after this one answered, unless the two disagreed before.
         """
-        for one in self._answers:
-            number = one.number_of(polls.get(one.broker, NOTHING))
-            if number is None or number + 1 >= len(one.polls):
+        in_force = [
+            (each, number)
+            for each in self._answers
+            if (number := each.number_of(polls.get(each.broker, NOTHING))) is not None
+        ]
+        for one, number in in_force:
+            if number + 1 >= len(one.polls):
                 continue
             now, later = one.names[number], one.names[number + 1]
             changed = self._lists.differing(now, later)
-            if not changed and not one.is_gap[number]:
-                continue
             at = one.times[number]
             done = sorted(
                 client_id
@@ -234,34 +236,25 @@ class _Disagreements:
             if done:
                 yield Patch(one.broker, tuple(done), later)
             if one.is_gap[number] and not (done and later == NOT_ONLINE):
-                since_then = self._meanwhile(one, number, polls, end, done)
-                if since_then is not None:
-                    yield since_then
+                given = [(other.times[place], other.names[place]) for other, place in in_force]
+                fresh = [each for each in given if at < each[0] <= end]
+                yield from self._meanwhile(one, number, fresh, done)
 
     def _meanwhile(
         self,
         one: "_Answered",
         number: int,
-        polls: Mapping[Broker, int],
-        end: Instant,
+        fresh: Sequence[tuple[Instant, str]],
         done: Sequence[str],
-    ) -> Patch | None:
+    ) -> Iterator[Patch]:
         """What the others show of other clients while the answers of a broker are missing.
 
         A list that is bridged hides who left and came back. Of the clients of which all others that
         were asked since show the same, their list counts, unless they disagreed when the broker
-        answered last.
+        answered last. ``fresh``: when the others answered since, and with which list.
         """
-        now, at = one.names[number], one.times[number]
-        fresh = [
-            (other.times[place], other.names[place])
-            for other in self._answers
-            if (place := other.number_of(polls.get(other.broker, NOTHING))) is not None
-            and at < other.times[place] <= end
-        ]
-        if not fresh:
-            return None
-        latest, counts = max(fresh)[1], self._lists.counts
+        counts, now, at = self._lists.counts, one.names[number], one.times[number]
+        _, latest = max(fresh, default=(at, now))
         changed = [
             client_id
             for client_id in sorted(self._lists.differing(now, latest))
@@ -269,7 +262,8 @@ class _Disagreements:
             and len({counts(name)[client_id] for _, name in fresh}) == 1
             and not self._disagrees(one, client_id, now, at)
         ]
-        return Patch(one.broker, tuple(changed), latest) if changed else None
+        if changed:
+            yield Patch(one.broker, tuple(changed), latest)
 
     def _is_seen(
         self, one: "_Answered", client_id: str, later: str, since: Instant, until: Instant

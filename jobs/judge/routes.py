@@ -98,9 +98,7 @@ def _union(current: Mapping[str, Sequence[Readable]]) -> Sequence[Readable]:
     return sorted({each for queues in current.values() for each in queues})
 
 
-def readable_queues(
-    routes: Iterable[tuple[str, Sequence[RouteBrokerRow]]],
-) -> frozenset[QueueKey]:
+def readable_queues(routes: Iterable[tuple[str, Sequence[RouteBrokerRow]]]) -> frozenset[QueueKey]:
     """The queues that every nameserver's route has; ``routes`` by nameserver."""
     of_each = [queues_of(readable(brokers)) for _, brokers in routes]
     return frozenset(of_each[0].intersection(*of_each[1:])) if of_each else frozenset()

@@ -4,7 +4,7 @@ A secret in a list of members can be read by whoever may list them, and is in th
 and clients. That does not pass when the client leaves: the fault lasts, however short it was seen.
 """
 
-from collections import defaultdict
+from collections.abc import Sequence
 
 from rebalance_core.client_kinds import without_secret
 from rebalance_core.english import agreeing, joined, list_of
@@ -30,7 +30,8 @@ def secrets(case: Case, found: Found) -> Found:
     topics = sorted(topic for topic in case.dossier.topics() if topic)
     if not shown or not topics:
         return found
-    times, client_ids = sorted(set().union(*shown.values())), tuple(sorted(shown))
+    times = sorted({time for _, of_run in shown for time in of_run})
+    client_ids = tuple(sorted({client_id for client_id, _ in shown}))
     between = [time for time in every if times[0] <= time <= times[-1]]
     share, ongoing = len(times) / len(between), times[-1] == every[-1]
     fault = Fault(
@@ -52,14 +53,14 @@ def secrets(case: Case, found: Found) -> Found:
     return found.plus([fault])
 
 
-def _shown(dossier: Dossier, masking: Masking) -> dict[str, set[Instant]]:
-    """By client id with a secret the snapshots in which some broker listed it."""
+def _shown(dossier: Dossier, masking: Masking) -> list[tuple[str, Sequence[Instant]]]:
+    """The client ids with a secret, and the snapshots in which some broker listed them."""
+    lists = dossier.list_members
     # Nearly no group has one: then each of its ids is looked at once, and no list a second time.
-    every = {each for listed in dossier.list_members.values() for each in listed().client_ids}
-    secret = set(masking.with_secret(every))
-    shown: dict[str, set[Instant]] = defaultdict(set)
-    for run in dossier.polls if secret else ():
-        listed = dossier.list_members.get(run.answer)
-        for client_id in secret.intersection(listed().client_ids) if listed else ():
-            shown[client_id].update(run.times)
-    return shown
+    secret = set(masking.with_secret({each for of in lists.values() for each in of().client_ids}))
+    return [
+        (client_id, run.times)
+        for run in (dossier.polls if secret else ())
+        if run.answer in lists
+        for client_id in secret.intersection(lists[run.answer]().client_ids)
+    ]

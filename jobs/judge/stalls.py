@@ -458,16 +458,10 @@ def _evidence(
     client_id: str, queues: Sequence[QueueKey], time: Extent, waiting: int, *, answered: bool
 ) -> Text:
     """``answered``: the client itself reports to hold them; else they are computed for it."""
-    named = queues_in_words(queues)
+    named = {"client": client_id, "queues": queues_in_words(queues)}
+    owned = agreeing(len(queues), "{queues} [is|are] computed for {client}", **named)
     if answered:
-        owned = Text("{client} holds {queues}", client=client_id, queues=named)
-    else:
-        owned = agreeing(
-            len(queues),
-            "{queues} [is|are] computed for {client}",
-            client=client_id,
-            queues=named,
-        )
+        owned = Text("{client} holds {queues}", **named)
     moved = agreeing(len(queues), "[it did not move|none of them moved]")
     return Text(
         "{owned}; {moved} {time} while other clients' queues did; {waiting}",

@@ -63,10 +63,7 @@ def former_findings(
     """
     decided = {kind: polled if kind == STALLED else audited for kind in QUEUE_FINDINGS.values()}
     return [
-        {
-            **each._asdict(),
-            "status": RESOLVED if each.topic in decided[each.kind] else NOT_AUDITED,
-        }
+        {**each._asdict(), "status": RESOLVED if each.topic in decided[each.kind] else NOT_AUDITED}
         for each in earlier
         if each.kind in decided and each.finding_id not in there
     ]
