@@ -18,6 +18,10 @@ _SILENT_ROUNDS = 3
 _TWO_COPIES: Instant = 60 * SECOND
 
 
+#: By broker.
+_Times = defaultdict[str, list[Sequence[Instant]]]
+
+
 class Absence(NamedTuple):
     """A time in which a broker had no master.
 
@@ -87,7 +91,7 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
     for run in dossier.polls:
         if run.broker[1]:
             of_slaves[run.broker[0]].add(run.broker_addr)
-    answered, silent, with_master, without = (_times_by_name() for _ in range(4))
+    answered, silent, with_master, without = (_Times(list) for _ in range(4))
     for run in dossier.polls:
         name, broker_id = run.broker
         if not broker_id:
@@ -111,13 +115,6 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
                 ends = runs[number + 1][1][0] if number + 1 < len(runs) else None
                 is_silent = not silences.isdisjoint(times)
                 yield Absence(name, times[0], times[-1], ends, unrouted, is_silent)
-
-
-_Times = dict[str, list[Sequence[Instant]]]
-
-
-def _times_by_name() -> _Times:
-    return defaultdict(list)
 
 
 def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Times) -> None:

@@ -98,8 +98,9 @@ def _of_topic(case: Case, topic: str, offsets: Iterable[QueueOffsets]) -> Iterat
     times: list[tuple[Instant, Instant]] = []
     again = 0
     for each in offsets:
+        absences = [away for away in case.masters_away if away.broker_name == each.broker_name]
         for poll in _went_back(each, case.persistence_seconds * SECOND):
-            if not _is_of_two_brokers(case, each, poll):
+            if not any(away.is_within(*each.times[poll : poll + 2]) for away in absences):
                 queues.add((each.broker_name, each.queue_id))
                 times.append((int(each.times[poll]), int(each.times[poll + 1])))
                 again += int(each.consumer_offsets[poll] - each.consumer_offsets[poll + 1])
@@ -124,13 +125,6 @@ def _of_topic(case: Case, topic: str, offsets: Iterable[QueueOffsets]) -> Iterat
             "processes that consume the same queue and commit in turn"
         ),
         broker_names=tuple(sorted({name for name, _ in queues})),
-    )
-
-
-def _is_of_two_brokers(case: Case, offsets: QueueOffsets, poll: int) -> bool:
-    return any(
-        each.broker_name == offsets.broker_name and each.is_within(*offsets.times[poll : poll + 2])
-        for each in case.masters_away
     )
 
 

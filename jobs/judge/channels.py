@@ -121,19 +121,18 @@ class ProcessCounts:
     ) -> None:
         expiry = heartbeat_expiry_seconds * SECOND
         starts = starts_of(clients)
-        self._of_id = {
-            client_id: _OfId(client_id, of_id, starts.get(client_id, ()), expiry)
-            for client_id, of_id in channels.items()
+        self._of_ids = [
+            _OfId(client_id, of_id, starts.get(client_id, ()), expiry)
+            for client_id, of_id in sorted(channels.items())
             if _overlap(of_id)
-        }
+        ]
 
     def at(self, polls: Mapping[Broker, Instant]) -> tuple[ProcessCount, ...]:
         """What is shown of the ids that a broker lists more than once at these polls.
 
         ``polls`` has by broker when it was asked.
         """
-        found = (of_id.at(polls) for _, of_id in sorted(self._of_id.items()))
-        return tuple(each for each in found if each is not None)
+        return tuple(found for each in self._of_ids if (found := each.at(polls)) is not None)
 
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:

@@ -234,16 +234,15 @@ def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]
 
 def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
     extent, topic = widest([each.extent for each in findings]), findings[0].topic
-    queues = sorted({each.queue for each in findings})
+    queues = {each.queue for each in findings}
     drift = [
         each
         for each in case.drift
         if each.topic == topic and not each.process.is_log and extent.overlaps(each)
     ]
     words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
-    client_ids, evidence, remedy = words(
-        case, findings, between(extent.first_seen, extent.last_seen), drift
-    )
+    time = between(extent.first_seen, extent.last_seen)
+    client_ids, evidence, remedy = words(case, findings, time, drift)
     return Fault(
         topic,
         extent._replace(persistence=PERSISTENT),
@@ -251,7 +250,7 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
         evidence,
         remedy,
         client_ids=tuple(client_ids),
-        broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
+        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
         cleared=len(findings),
     )

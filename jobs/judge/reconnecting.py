@@ -84,6 +84,8 @@ class Reconnecting(NamedTuple):
 
 #: A broker, and when it saw a client connect anew, each time after the time before.
 _Row: TypeAlias = tuple[Broker, Sequence[Instant]]
+#: At which brokers and when connections were seen first.
+_Connected: TypeAlias = frozenset[tuple[Broker, Instant]]
 
 
 def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnecting]:
@@ -125,9 +127,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnectin
     return found
 
 
-def _of_new_processes(
-    channels: Sequence[Channel], starts: Starts
-) -> frozenset[tuple[Broker, Instant]]:
+def _of_new_processes(channels: Sequence[Channel], starts: Starts) -> _Connected:
     """Where and when the first connections of processes were seen whose start times are known."""
     first_seen = sorted((each.broker, each.first_seen) for each in channels)
     return frozenset(
@@ -155,9 +155,9 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
 
 def _restarts_of_brokers(
     channels: Mapping[str, Sequence[Channel]],
-    of_processes: Mapping[str, frozenset[tuple[Broker, Instant]]],
+    of_processes: Mapping[str, _Connected],
     members_at: Callable[[Instant], int],
-) -> frozenset[tuple[Broker, Instant]]:
+) -> _Connected:
     """The brokers and times at which nearly all members came anew; not where that is so again and
     again, as with a load balancer that drops all connections.
     """
@@ -191,11 +191,10 @@ def _of_nearly_all(
     return times
 
 
-def _rows(
-    case: Case, channels: Iterable[Channel], expected: Collection[tuple[Broker, Instant]]
-) -> list[list[_Row]]:
+def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list[list[_Row]]:
     """The rows of all brokers without what is ``expected``, those that overlap in time together."""
-    rows, at_least = list[_Row](), case.persistence_seconds * SECOND
+    rows: list[_Row] = []
+    at_least = case.persistence_seconds * SECOND
     for broker, of_broker in by_broker(channels).items():
         lives = [
             Life(each.client_addr, each.first_seen, each.gone_by and each.last_seen)
