@@ -36,7 +36,7 @@ _ROUTE_LAG: Instant = 50 * SECOND
 #: ... and rebalances every 20 s (``RebalanceService``).
 _REBALANCE: Instant = 20 * SECOND
 
-#: When what never was changed: before all moments.
+#: When a route changed that never did: before all moments.
 _NEVER: Instant = -(2**63)
 
 #: ``mqTable`` is filled in by these for sure; a client in no list has no language.
@@ -500,16 +500,16 @@ def _periods(
                 (follows, min(segment.changed_at + _ROUTE_LAG, ends), ROUTE_CHANGED),
                 (counts_from, ends, OTHER_LIST if is_other_list else None),
             ):
-                period = segment.holding(
-                    process,
-                    line.report,
-                    since,
-                    until,
-                    is_settled=explained_by != ROUTE_CHANGED,
-                    explained_by=explained_by,
-                    has_lengths_of_phase=line.logged_at >= segment.settled_at,
-                )
                 if since < until:
+                    period = segment.holding(
+                        process,
+                        line.report,
+                        since,
+                        until,
+                        is_settled=explained_by != ROUTE_CHANGED,
+                        explained_by=explained_by,
+                        has_lengths_of_phase=line.logged_at >= segment.settled_at,
+                    )
                     yield period, segment.shares.copies[process.client_id]
 
 

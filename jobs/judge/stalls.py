@@ -374,10 +374,10 @@ def frozen_processes(
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
     Its queues are those that it reports to hold, if it answered between the two polls, else those
-    that are computed for it. Where one of its queues moves, of whatever topic, the process lives:
-    that is a message that cannot be consumed, or a lock. A client that shares a queue is left out:
-    either may be the one that does not move. When nobody at all moved, that this client did not
-    is no evidence against it.
+    that are computed for it. Where one of its queues moves, the process lives: that is a message
+    that cannot be consumed, or a lock (``stalled_queues`` looks at its other topics). A client that
+    shares a queue is left out: either may be the one that does not move. When nobody at all moved,
+    that this client did not is no evidence against it.
     """
     every = intervals.polls
     for client_id, computed in _suspects(intervals).items():
