@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..instants import SECOND, Instant
 from ..schemas import NO_ANSWER
@@ -14,6 +14,12 @@ from .extents import Extent
 _LASTS: Instant = 60 * SECOND
 #: ... and a silence that no route shows takes so many rounds: two are bad luck.
 _SILENT_ROUNDS = 3
+#: So long after a master is back its own offsets and those of its slave may still differ.
+_TWO_COPIES: Instant = 60 * SECOND
+
+
+#: By broker.
+_Times = defaultdict[str, list[Sequence[Instant]]]
 
 
 class Absence(NamedTuple):
@@ -30,6 +36,14 @@ class Absence(NamedTuple):
     ends: Instant | None
     unrouted: bool
     silent: bool
+
+    def is_within(self, since: Any, until: Any) -> Any:
+        """Whether two polls, or each two of several, are of its time or of the minute after it.
+
+        Two copies of an offset are those of two brokers until clients have committed to the new
+        one. What the round before saw of the master was over when it left.
+        """
+        return (until >= self.begins) & (self.ends is None or since <= self.ends + _TWO_COPIES)
 
 
 class Refusal(NamedTuple):
@@ -77,7 +91,7 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
     for run in dossier.polls:
         if run.broker[1]:
             of_slaves[run.broker[0]].add(run.broker_addr)
-    answered, silent, with_master, without = (_times_by_name() for _ in range(4))
+    answered, silent, with_master, without = (_Times(list) for _ in range(4))
     for run in dossier.polls:
         name, broker_id = run.broker
         if not broker_id:
@@ -103,13 +117,6 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
                 yield Absence(name, times[0], times[-1], ends, unrouted, is_silent)
 
 
-_Times = dict[str, list[Sequence[Instant]]]
-
-
-def _times_by_name() -> _Times:
-    return defaultdict(list)
-
-
 def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Times) -> None:
     """By broker when a topic's routes named its master, and when they lacked it."""
     since: dict[tuple[str, str], Instant] = {}
@@ -120,12 +127,11 @@ def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Time
     for run in routes:
         ids = {broker.broker_name: broker.broker_ids for broker in run.brokers}
         for (addr, name), first in since.items():
-            if addr != run.namesrv_addr:
-                continue
-            named = name in ids and (ids[name] is None or 0 in (ids[name] or ()))
-            # Before it came it was not away.
-            times = run.times if name in ids else [each for each in run.times if each > first]
-            (with_master if named else without)[name].append(times)
+            if addr == run.namesrv_addr:
+                named = name in ids and (ids[name] is None or 0 in (ids[name] or ()))
+                # Before it came it was not away.
+                times = run.times if name in ids else [each for each in run.times if each > first]
+                (with_master if named else without)[name].append(times)
 
 
 def address_changes(dossier: Dossier) -> Iterator[AddressChange]:

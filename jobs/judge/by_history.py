@@ -16,12 +16,10 @@ from ..kinds import OFFSETS_WENT_BACK, PERSISTENT
 from .brokers import address_changes
 from .case import Case
 from .dossier import Dossier, QueueOffsets
+from .evaluated import QueueKey
 from .extents import Extent
 from .findings import Fault, Found
 from .words import MOST_NAMES, clock, queues_in_words
-
-#: So long after a master is back its own offsets and those of its slave may still differ.
-_TWO_COPIES: Instant = 60 * SECOND
 
 
 def with_history(case: Case, found: Found) -> Found:
@@ -30,16 +28,13 @@ def with_history(case: Case, found: Found) -> Found:
     One whose master is away needs that. One that listed members of the group before has the group:
     its clients are to come back, and ``updateSubGroup`` changes nothing.
     """
-    faults = (
-        replace(each, remedy=_remedy(each, case.dossier) or each.remedy)
-        if each.fault == GROUP_NOT_ON_BROKER
-        else each
-        for each in found.faults
-    )
+    faults = (replace(each, remedy=_remedy(each, case.dossier)) for each in found.faults)
     return replace(found, faults=tuple(faults))
 
 
-def _remedy(fault: Fault, dossier: Dossier) -> Text | None:
+def _remedy(fault: Fault, dossier: Dossier) -> str:
+    if fault.fault != GROUP_NOT_ON_BROKER:
+        return fault.remedy
     names = set(fault.broker_names)
     away = names - {
         each.broker_name
@@ -78,7 +73,7 @@ def _remedy(fault: Fault, dossier: Dossier) -> Text | None:
             "the broker, by its present address too, and restart those that do not",
             brokers=list_of(sorted(names), MOST_NAMES),
         )
-    return None
+    return fault.remedy
 
 
 def went_back(case: Case, found: Found) -> Found:
@@ -99,48 +94,37 @@ def went_back(case: Case, found: Found) -> Found:
 
 
 def _of_topic(case: Case, topic: str, offsets: Iterable[QueueOffsets]) -> Iterator[Fault]:
-    found: dict[tuple[str, int], int] = {}
+    queues: set[QueueKey] = set()
     times: list[tuple[Instant, Instant]] = []
+    again = 0
     for each in offsets:
+        absences = [away for away in case.masters_away if away.broker_name == each.broker_name]
         for poll in _went_back(each, case.persistence_seconds * SECOND):
-            if _is_of_two_brokers(case, each, poll):
-                continue
-            again = int(each.consumer_offsets[poll] - each.consumer_offsets[poll + 1])
-            queue = (each.broker_name, each.queue_id)
-            found[queue] = found.get(queue, 0) + again
-            times.append((int(each.times[poll]), int(each.times[poll + 1])))
-    if not found:
+            if not any(away.is_within(*each.times[poll : poll + 2]) for away in absences):
+                queues.add((each.broker_name, each.queue_id))
+                times.append((int(each.times[poll]), int(each.times[poll + 1])))
+                again += int(each.consumer_offsets[poll] - each.consumer_offsets[poll + 1])
+    if not queues:
         return
-    first_seen, last_seen = min(times)[0], max(later for _, later in times)
-    polls = len({later for _, later in times})
+    last_seen, polls = max(later for _, later in times), len({later for _, later in times})
     yield Fault(
         topic,
-        Extent(first_seen, last_seen, polls, PERSISTENT, ongoing=False),
+        Extent(min(times)[0], last_seen, polls, PERSISTENT, ongoing=False),
         OFFSETS_WENT_BACK,
         evidence=agreeing(
-            sum(found.values()),
+            again,
             "the offsets of {queues} went back, last between {before} and {after} UTC: {number:,} "
             "[message that was|messages that were] consumed [is|are] consumed again",
-            queues=queues_in_words(found),
+            queues=queues_in_words(queues),
             before=clock(max(times)[0]),
             after=clock(last_seen),
-            number=sum(found.values()),
+            number=again,
         ),
         remedy=Text(
             "see who set them back: mqadmin resetOffsetByTime, the dashboard, or one of two "
             "processes that consume the same queue and commit in turn"
         ),
-        broker_names=tuple(sorted({name for name, _ in found})),
-    )
-
-
-def _is_of_two_brokers(case: Case, offsets: QueueOffsets, poll: int) -> bool:
-    before, after = int(offsets.times[poll]), int(offsets.times[poll + 1])
-    return any(
-        each.broker_name == offsets.broker_name
-        and after >= each.begins
-        and (each.ends is None or before <= each.ends + _TWO_COPIES)
-        for each in case.masters_away
+        broker_names=tuple(sorted({name for name, _ in queues})),
     )
 
 

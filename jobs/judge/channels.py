@@ -9,9 +9,9 @@ one that disappears in time was left behind by the process that has the new one.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, groupby
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -22,7 +22,8 @@ from rebalance_core.texts import Text
 from ..instants import SECOND, Instant
 from ..schemas import NOT_ONLINE, RUNNING_INFO
 from .answers import Answers
-from .dossier import Broker, ClientRun, Dossier, ListedMembers
+from .dossier import Broker, ClientRun, Dossier
+from .grouping import grouped
 
 # Why a client id is used by so many processes; without slots: see ``evaluation.state_of``.
 _SIDE_BY_SIDE = Text(
@@ -61,45 +62,30 @@ def channels_of(
     """By client id its channels, of the ids that some broker lists more than once, or under several
     addresses over time.
     """
-    listed: dict[str, ListedMembers] = {}
-    for name in {name for each in answers for name in each.names}:
-        if name in dossier.list_members:
-            listed[name] = dossier.list_members[name]()
-    client_ids = _worth_a_look(answers, listed)
+    names = {name for each in answers for name in each.names}
+    listed = {name: dossier.list_members[name]() for name in names & dossier.list_members.keys()}
+    client_ids: set[str] = set()
+    # The ids with more than one address at a broker. Of most groups there is none.
+    for each in answers:
+        lists = [listed[name] for name in each.names if name in listed]
+        connections = {connection for members in lists for connection in zip(*members, strict=True)}
+        addresses = Counter(client_id for client_id, _ in connections)
+        client_ids.update(client_id for client_id, number in addresses.items() if number > 1)
     if not client_ids:
         return {}
-    found: dict[str, list[Channel]] = defaultdict(list)
-    for each in answers:
-        for channel in _of_broker(each, listed, client_ids):
-            found[channel.client_id].append(channel)
-    return dict(found)
-
-
-def _worth_a_look(
-    answers: Sequence[Answers[Broker]], listed: Mapping[str, ListedMembers]
-) -> set[str]:
-    """The ids with more than one address at a broker. Of most groups there is none."""
-    found: set[str] = set()
-    for each in answers:
-        connections = {
-            connection
-            for name in each.names
-            if name in listed
-            for connection in zip(*listed[name], strict=True)
-        }
-        addresses = Counter(client_id for client_id, _ in connections)
-        found.update(client_id for client_id, number in addresses.items() if number > 1)
-    return found
+    of_ids = {
+        name: [each for each in zip(*members, strict=True) if each[0] in client_ids]
+        for name, members in listed.items()
+    }
+    return grouped(
+        (channel.client_id, channel) for each in answers for channel in _of_broker(each, of_ids)
+    )
 
 
 def _of_broker(
-    answers: Answers[Broker], listed: Mapping[str, ListedMembers], client_ids: Collection[str]
+    answers: Answers[Broker], of_list: Mapping[str, Sequence[tuple[str, str]]]
 ) -> Iterable[Channel]:
-    of_list = {
-        name: [each for each in zip(*members, strict=True) if each[0] in client_ids]
-        for name, members in listed.items()
-        if name in answers.names
-    }
+    """``of_list``: by list the client ids and addresses that are worth a look."""
     open_: dict[tuple[str, str], Channel] = {}
     for first, last, name in _runs(answers):
         if name not in of_list and name != NOT_ONLINE:
@@ -135,49 +121,40 @@ class ProcessCounts:
     ) -> None:
         expiry = heartbeat_expiry_seconds * SECOND
         starts = starts_of(clients)
-        self._of_id = {
-            client_id: _OfId(client_id, of_id, starts.get(client_id, ()), expiry)
-            for client_id, of_id in channels.items()
+        self._of_ids = [
+            _OfId(client_id, of_id, starts.get(client_id, ()), expiry)
+            for client_id, of_id in sorted(channels.items())
             if _overlap(of_id)
-        }
+        ]
 
     def at(self, polls: Mapping[Broker, Instant]) -> tuple[ProcessCount, ...]:
         """What is shown of the ids that a broker lists more than once at these polls.
 
         ``polls`` has by broker when it was asked.
         """
-        found = (of_id.at(polls) for _, of_id in sorted(self._of_id.items()))
-        return tuple(each for each in found if each is not None)
+        return tuple(found for each in self._of_ids if (found := each.at(polls)) is not None)
 
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
     """The channels of each broker, in the order in which they began."""
-    found: dict[Broker, list[Channel]] = defaultdict(list)
-    for each in sorted(channels, key=attrgetter("first_seen")):
-        found[each.broker].append(each)
-    return found
+    in_order = sorted(channels, key=attrgetter("first_seen"))
+    return grouped((each.broker, each) for each in in_order)
 
 
 def _overlap(channels: Sequence[Channel]) -> bool:
-    """Whether a broker ever lists two of them at once."""
-    for of_broker in by_broker(channels).values():
-        last = None
-        for each in of_broker:
-            if last is not None and each.first_seen <= last:
-                return True
-            last = each.last_seen if last is None else max(last, each.last_seen)
-    return False
+    """Whether a broker ever lists two of them at once: two that follow each other, then."""
+    return any(
+        later.first_seen <= one.last_seen
+        for of_broker in by_broker(channels).values()
+        for one, later in pairwise(of_broker)
+    )
 
 
 class _OfId:
     """The channels of one client id."""
 
     def __init__(
-        self,
-        client_id: str,
-        channels: Sequence[Channel],
-        starts: Starts,
-        expiry: Instant,
+        self, client_id: str, channels: Sequence[Channel], starts: Starts, expiry: Instant
     ) -> None:
         self._client_id = client_id
         self._by_broker = {
@@ -185,8 +162,9 @@ class _OfId:
             for broker, of_broker in by_broker(channels).items()
         }
         self._at_once = _started_at_once(starts)
-        self._ever_several = max(each.ever_together for each in self._by_broker.values())
-        self._ever_replaced = any(each.ever_replaced for each in self._by_broker.values())
+        ever = [each.ever for each in self._by_broker.values()]
+        self._ever_several = max(each.together for each in ever)
+        self._ever_replaced = any(each.not_left_behind < each.listed for each in ever)
 
     def at(self, polls: Mapping[Broker, Instant]) -> ProcessCount | None:
         """How many processes there are then; None where time does not show it."""
@@ -206,14 +184,13 @@ class _OfId:
             confirmed = confirmed_processes([each.listed for each in there if each.listed])
             several = max(self._at_once, confirmed)
             return ProcessCount(self._client_id, several, _SEVERAL_STARTS)
-        if all(each.not_left_behind <= 1 for each in crowded):
-            return ProcessCount(self._client_id, 1, _REPLACED)
         # One start time in all answers proves nothing: a broker passes the question to the first
         # channel of the id that it has, and every broker's may be that of the same process.
         # At the edge of the window it is not seen how long they stay: as it was at other times.
-        if self._ever_several > 1:
+        are_replaced = all(each.not_left_behind <= 1 for each in crowded)
+        if self._ever_several > 1 and not are_replaced:
             return ProcessCount(self._client_id, self._ever_several, _SIDE_BY_SIDE)
-        if self._ever_replaced:
+        if self._ever_replaced or are_replaced:
             return ProcessCount(self._client_id, 1, _REPLACED)
         return None
 
@@ -233,15 +210,12 @@ class _AtBroker:
 
     def __init__(self, channels: Sequence[Channel], expiry: Instant) -> None:
         self._channels = channels
-        self._expiry = expiry
-        self._first_seen = [each.first_seen for each in self._channels]
+        self._first_seen = [each.first_seen for each in channels]
         self._last_seen = sorted(each.last_seen for each in channels)
+        self._expiry = expiry
         self._crowds: dict[tuple[int, int], _Crowd] = {}
-        # Those that stay together are all listed when the first of them is listed last.
-        self.ever_together = _together(channels, expiry)
-        self.ever_replaced = any(
-            _is_left_behind(each, self._first_seen, expiry) for each in channels
-        )
+        #: All of them: those that stay together are listed when the first of them is listed last.
+        self.ever = self._crowd(channels)
 
     def at(self, moment: Instant) -> _Crowd:
         """The channels that are listed then."""
@@ -250,13 +224,13 @@ class _AtBroker:
         went = bisect_left(self._last_seen, moment)
         if (came, went) not in self._crowds:
             there = [each for each in self._channels[:came] if each.last_seen >= moment]
-            first_seen = [each.first_seen for each in there]
-            self._crowds[came, went] = _Crowd(
-                len(there),
-                _together(there, self._expiry),
-                sum(not _is_left_behind(each, first_seen, self._expiry) for each in there),
-            )
+            self._crowds[came, went] = self._crowd(there)
         return self._crowds[came, went]
+
+    def _crowd(self, there: Sequence[Channel]) -> _Crowd:
+        first_seen = [each.first_seen for each in there]
+        left_behind = sum(_is_left_behind(each, first_seen, self._expiry) for each in there)
+        return _Crowd(len(there), _together(there, self._expiry), len(there) - left_behind)
 
 
 def _together(channels: Iterable[Channel], expiry: Instant) -> int:
@@ -289,11 +263,15 @@ def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant
 
 def starts_of(clients: Sequence[ClientRun]) -> Mapping[str, Starts]:
     """By client id."""
-    found: dict[str, list[tuple[Instant, Instant]]] = defaultdict(list)
-    for run in clients:
-        if run.source == RUNNING_INFO and run.start_timestamp is not None:
-            found[run.client_id] += [(at, run.start_timestamp) for _, at in run.times]
-    return {client_id: sorted(of_id) for client_id, of_id in found.items()}
+    found = grouped(
+        (run.client_id, (run.start_timestamp, run.times))
+        for run in clients
+        if run.source == RUNNING_INFO and run.start_timestamp is not None
+    )
+    return {
+        client_id: sorted((at, start) for start, times in of_id for _, at in times)
+        for client_id, of_id in found.items()
+    }
 
 
 def _started_at_once(starts: Starts) -> int:
@@ -302,11 +280,6 @@ def _started_at_once(starts: Starts) -> int:
     >>> _started_at_once([(1, 10), (2, 20), (3, 10)]), _started_at_once([(1, 10), (2, 20)])
     (2, 1)
     """
-    seen: dict[Instant, list[Instant]] = defaultdict(list)
-    for at, start in starts:
-        seen[start].append(at)
+    seen = grouped((start, at) for at, start in starts)
     spans = [(min(times), max(times)) for times in seen.values()]
-    return max(
-        (sum(first <= at <= last for first, last in spans) for at, _ in spans),
-        default=1,
-    )
+    return max((sum(first <= at <= last for first, last in spans) for at, _ in spans), default=1)

@@ -1,7 +1,7 @@
 """episodes and holdings -> confirmation: whether what the processes held shows the finding."""
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +14,7 @@ from ..instants import Instant
 from .evaluated import QueueKey
 from .extents import Extent
 from .findings import QueueFinding
+from .grouping import grouped
 from .holdings import Holding
 
 
@@ -36,6 +37,12 @@ class Round:
     def is_of_one_phase(self) -> bool:
         """Whether the answers are of one moment, as far as the lists and routes show."""
         return len(self.positions) == 1
+
+    @property
+    def position(self) -> int:
+        """Of the one phase in which they came."""
+        (position,) = self.positions
+        return position
 
     @property
     def is_complete(self) -> bool:
@@ -103,13 +110,13 @@ class HoldingsOfTopic:
 
     @cached_property
     def _holders(self) -> Mapping[QueueKey, Sequence[Holding]]:
-        holders: dict[QueueKey, list[Holding]] = defaultdict(list)
-        for each in self.holdings:
-            if not each.broadcasts:
-                for queue in each.held:
-                    if queue[0] not in each.beyond_reach:
-                        holders[queue].append(each)
-        return holders
+        return grouped(
+            (queue, each)
+            for each in self.holdings
+            if not each.broadcasts
+            for queue in each.held
+            if queue[0] not in each.beyond_reach
+        )
 
 
 def _moment(of_round: tuple[Instant, Round]) -> Instant:
@@ -122,9 +129,7 @@ HoldingsIndex: TypeAlias = Mapping[str, HoldingsOfTopic]
 
 def index_holdings(holdings: Iterable[Holding]) -> HoldingsIndex:
     """The holdings by topic, as ``confirm`` looks them up."""
-    by_topic: dict[str, list[Holding]] = defaultdict(list)
-    for each in holdings:
-        by_topic[each.topic].append(each)
+    by_topic = grouped((each.topic, each) for each in holdings)
     return {topic: HoldingsOfTopic(of_topic) for topic, of_topic in by_topic.items()}
 
 

@@ -9,7 +9,7 @@ which lengths. A result that no view gives comes from lists that no broker has, 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..instants import Instant
 from ..kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED, PERSISTENT
@@ -45,6 +45,11 @@ class Drift(NamedTuple):
         return self.process.client_id
 
     @property
+    def is_extra(self) -> bool:
+        """Whether the queue is held and not computed; else it is computed and not held."""
+        return self.drift == HELD_NOT_COMPUTED
+
+    @property
     def lasts(self) -> bool:
         """Whether it is more than a moment."""
         return self.persistence == PERSISTENT
@@ -62,12 +67,8 @@ class Drift(NamedTuple):
         }
 
 
-class _Shown(NamedTuple):
-    """A holding that shows a queue drift, its number among the process's, and what explains it."""
-
-    number: int
-    holding: Holding
-    attributed_to: str | None
+#: A holding that shows a queue drift, and what explains it.
+_Shown: TypeAlias = tuple[Holding, str | None]
 
 
 def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Drift]:
@@ -93,23 +94,23 @@ def _unbroken(in_time: Iterable[Holding]) -> list[tuple[str, QueueKey, list[_Sho
     runs: list[tuple[str, QueueKey, list[_Shown]]] = []
     open_: dict[tuple[str, QueueKey], list[_Shown]] = {}
     share: frozenset[QueueKey] | None = None
-    for number, holding in enumerate(in_time):
+    for holding in in_time:
         held = frozenset(holding.held)
         follows = any(view.queues == held for view in holding.computed)
         attributed_to = holding.explained_by
-        if not holding.process.is_log:
-            if follows:
-                share = held
-            elif attributed_to is None and held == share:
-                # Still what it last had by the computation: it is suspended, or its rebalance
-                # fails.
-                attributed_to = SHARE_KEPT
+        if follows and not holding.process.is_log:
+            share = held
+        elif attributed_to is None and held == share:
+            # Still what it last had by the computation: it is suspended, or its rebalance fails.
+            attributed_to = SHARE_KEPT
+        before, open_ = open_, {}
         for drift, queue in _drifts(holding, held):
-            shown = open_.get((drift, queue))
-            if shown is None or shown[-1].number < number - 1:
-                shown = open_[drift, queue] = []
+            shown = before.get((drift, queue))
+            if shown is None:
+                shown = []
                 runs.append((drift, queue, shown))
-            shown.append(_Shown(number, holding, attributed_to))
+            shown.append((holding, attributed_to))
+            open_[drift, queue] = shown
     return runs
 
 
@@ -123,38 +124,33 @@ def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, 
     if holding.has_lengths_of_phase:
         lengths = holding.run.queue_count, holding.run.client_count
         fitting = [
-            view.queues
-            for view in holding.computed
-            if (view.view_queues, view.view_clients) == lengths
+            of.queues for of in holding.computed if (of.view_queues, of.view_clients) == lengths
         ]
         views = fitting or views
     possible = frozenset[QueueKey]().union(*views)
-    due = possible
-    if holding.process.is_log:
-        due = possible.intersection(*views)
+    due = possible.intersection(*views) if holding.process.is_log else possible
     for queue in sorted(held - possible):
         yield HELD_NOT_COMPUTED, queue
     for queue in sorted(due - held):
         yield COMPUTED_NOT_HELD, queue
 
 
-def _probability(holding: Holding, queue: QueueKey) -> float:
-    weights = (view.view_weight for view in holding.computed if queue in view.queues)
-    return min(1.0, sum(weights, start=0.0))
-
-
 def _drift(drift: str, queue: QueueKey, shown: list[_Shown], persistence_seconds: int) -> Drift:
-    first_seen, last = shown[0].holding.first_seen, shown[-1].holding
+    (first, _), (last, attributed_to) = shown[0], shown[-1]
+    probabilities = (
+        sum((of.view_weight for of in each.computed if queue in of.queues), start=0.0)
+        for each, _ in shown
+    )
     return Drift(
         last.topic,
         last.process,
         queue,
         drift,
-        max(_probability(each.holding, queue) for each in shown),
-        first_seen,
+        min(1.0, max(probabilities)),
+        first.first_seen,
         last.last_seen,
-        sum(each.holding.observations for each in shown),
-        persistence(first_seen, last.last_seen, persistence_seconds),
-        shown[-1].attributed_to,
+        sum(each.observations for each, _ in shown),
+        persistence(first.first_seen, last.last_seen, persistence_seconds),
+        attributed_to,
         last.run,
     )

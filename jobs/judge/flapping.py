@@ -9,9 +9,9 @@ that is replaced as well. So the longest row of lives that follow one another di
 where the number of those that came does not.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 from rebalance_core.client_id import parse_client_id
@@ -23,6 +23,7 @@ from ..kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence, together
 from .findings import Fault, Found
+from .grouping import grouped
 from .reassignments import Reassignment
 from .words import MOST_NAMES
 
@@ -50,9 +51,7 @@ class Life(NamedTuple):
     end: Instant | None
 
 
-def successions(
-    lives: Iterable[Life], overlap: Instant, most_apart: Instant
-) -> list[tuple[Life, ...]]:
+def successions(lives: Iterable[Life], overlap: Instant, most_apart: Instant) -> list[list[Life]]:
     """The rows of lives that follow one another, the longest that there are.
 
     A life follows another that began before it and ended by its start; an end counts ``overlap``
@@ -68,29 +67,26 @@ def successions(
     [2]
     """
     rows: list[list[Life]] = []
-    until: Instant | None = None
-    ended = ((_ended(life, overlap), life) for life in lives)
-    in_order = sorted(ended, key=lambda each: (each[0] is None, each[0] or 0, each[1]))
+    until = -inf
+    in_order = sorted(
+        (inf if life.end is None else max(life.start, life.end - overlap), life) for life in lives
+    )
     for end, life in in_order:
-        if rows and (until is None or life.start < until or life.start <= rows[-1][-1].start):
+        if rows and (life.start < until or life.start <= rows[-1][-1].start):
             continue
         if not rows or life.start - rows[-1][-1].start > most_apart:
             rows.append([])
         rows[-1].append(life)
         until = end
-    return [tuple(row) for row in rows]
-
-
-def _ended(life: Life, overlap: Instant) -> Instant | None:
-    return None if life.end is None else max(life.start, life.end - overlap)
+    return rows
 
 
 class _Flapper(NamedTuple):
     """Who comes and goes, in words, with the lives of all its client ids at that time."""
 
     who: str
-    row: tuple[Life, ...]
-    lives: tuple[Life, ...]
+    row: Sequence[Life]
+    lives: Sequence[Life]
 
 
 def flapping_members(case: Case, found: Found) -> Found:
@@ -108,19 +104,16 @@ def flapping_members(case: Case, found: Found) -> Found:
         return found
     reassignments = case.reassignments[case.main_topic]
     lives = _lives(reassignments)
-    hosts: dict[str, list[Life]] = defaultdict(list)
-    for life in lives:
-        hosts[parse_client_id(life.name).address or life.name].append(life)
-    flappers = [
-        flapper
-        for host, of_host in sorted(hosts.items())
-        for flapper in _flappers(case, _called(host, of_host), of_host)
-    ]
+    hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in lives)
+    flappers: list[_Flapper] = []
+    for host, of_host in sorted(hosts.items()):
+        (first, *others) = sorted({life.name for life in of_host})
+        flappers += _flappers(case, host if others else first, of_host)
     if not flappers:
         members_at = case.timelines[case.main_topic].members_at
         released = _released(reassignments, case.expiry, members_at)
-        others = [life for life in lives if (life.name, life.start) not in released]
-        flappers = _flappers(case, Text("processes of several hosts"), others)
+        kept = [life for life in lives if (life.name, life.start) not in released]
+        flappers = _flappers(case, Text("processes of several hosts"), kept)
     return found.plus([_fault(case, case.main_topic, flappers)] if flappers else ())
 
 
@@ -155,18 +148,9 @@ def _released(
     return released
 
 
-def _called(host: str, lives: Sequence[Life]) -> str:
-    names = {life.name for life in lives}
-    return min(names) if len(names) == 1 else host
-
-
 def _flappers(case: Case, who: str, lives: Sequence[Life]) -> list[_Flapper]:
     return [
-        _Flapper(
-            who,
-            row,
-            tuple(life for life in lives if row[0].start <= life.start <= row[-1].start),
-        )
+        _Flapper(who, row, [life for life in lives if row[0].start <= life.start <= row[-1].start])
         for row in successions(lives, case.expiry, _MOST_APART)
         if len(row) >= _FEWEST_LIVES
         and persistence(row[0].start, row[-1].start, case.persistence_seconds) == PERSISTENT
@@ -214,9 +198,7 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
 
 def _most_often(flappers: Sequence[_Flapper]) -> dict[str, list[Life]]:
     """Who joined when, those that did most often first."""
-    lives_of: dict[str, list[Life]] = defaultdict(list)
-    for flapper in flappers:
-        lives_of[flapper.who] += flapper.lives
+    lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
     return dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
 
 

@@ -5,7 +5,6 @@ Brokers that are asked a minute apart are compared as they were a minute apart. 
 between is followed (see ``membership``), but nothing shorter than a round can be seen.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import chain
@@ -20,11 +19,12 @@ from rebalance_core.texts import Text
 
 from ..instants import SECOND
 from ..kinds import worst
-from .answers import Answers, Numbers, asked_answers, snapshots_of
-from .dossier import Broker, Dossier, RouteRun
-from .evaluated import Evaluated, QueueKey
+from .answers import asked_answers
+from .dossier import Dossier, RouteRun
+from .evaluated import Evaluated
 from .extents import usual_gap
 from .findings import QueueFinding, Stall
+from .grouping import grouped
 from .routes import readable
 from .situations import Period
 from .tables import Row
@@ -40,17 +40,9 @@ _MOST_INT = 2**31 - 1
 
 #: The columns of a topic of which nothing was recomputed.
 _NOTHING: Row = {
-    "audited_snapshots": 0,
-    "completeness": 0.0,
-    "members": 0,
-    "processes": 0,
-    "idle_clients": 0,
-    "imbalance": 0,
-    "strategy_source": None,
-    "subscription_source": None,
-    "orphan_queue_minutes": 0.0,
-    "duplicate_queue_minutes": 0.0,
-    "worst_severity": None,
+    **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
+    **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
+    **dict.fromkeys(("strategy_source", "subscription_source", "worst_severity")),
 }
 
 
@@ -132,10 +124,11 @@ def state_runs(periods: Iterable[Period]) -> list[Row]:
 
 def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Evaluated]) -> list[Row]:
     """The rows of ``unreadable_queues``: from the first to the last period that shows a queue."""
-    shown: dict[tuple[str, QueueKey], list[Period]] = defaultdict(list)
-    for period in periods:
-        for queue in evaluated[period.situation.situation_id].unreadable:
-            shown[period.situation.topic, queue].append(period)
+    shown = grouped(
+        ((period.situation.topic, queue), period)
+        for period in periods
+        for queue in evaluated[period.situation.situation_id].unreadable
+    )
     return [
         {
             "topic": topic,
@@ -164,29 +157,24 @@ class Rounds(NamedTuple):
     interval_seconds: float | None
 
 
-def is_too_wide(round_seconds: float, persistence_seconds: int) -> bool:
-    """Whether a round takes longer than what is to be found has to last.
-
-    One second is not wide, whatever has to last.
-
-    >>> is_too_wide(240.0, 180), is_too_wide(0.4, 0)
-    (True, False)
-    """
-    return round_seconds > max(persistence_seconds, 1)
-
-
 def find_rounds(dossier: Dossier) -> Rounds | None:
     """The usual round; None of a group that was not asked for."""
     answers = asked_answers(dossier.polls)
-    snapshots = snapshots_of(answers)
-    if not len(snapshots):
+    if not answers:
         return None
-    first, last = _edges(answers, snapshots)
+    answered_at = np.concatenate([each.collected_at for each in answers])
+    rounds = np.concatenate([each.snapshots for each in answers])
+    in_time = answered_at[np.lexsort([answered_at, rounds])]
+    _, answers_of_each = np.unique(rounds, return_counts=True)
+    ends = np.cumsum(answers_of_each)
+    widths = in_time[ends - 1] - in_time[ends - answers_of_each]
     gaps = [(gap, 1) for each in answers for gap in np.diff(each.snapshots).tolist()]
-    return Rounds(
-        float(np.median(last - first)) / SECOND,
-        usual_gap(gaps) / SECOND if gaps else None,
-    )
+    interval = usual_gap(gaps) / SECOND if gaps else None
+    return Rounds(float(np.median(widths)) / SECOND, interval)
+
+
+#: The columns of a group's rounds.
+_OF_ROUNDS = ("rounds_too_wide", "round_seconds", "round_interval_seconds")
 
 
 def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Row:
@@ -194,32 +182,15 @@ def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Ro
 
     The reason says so where rounds are too wide to compare what brokers list.
     """
-    reason = row["reason"]
-    too_wide = rounds and is_too_wide(rounds.seconds, persistence_seconds)
-    if rounds is not None and too_wide:
-        reason = joined(part for part in (reason, _too_wide(rounds.seconds)) if part)
-    return row | {
-        "reason": reason,
-        "rounds_too_wide": too_wide,
-        "round_seconds": rounds and rounds.seconds,
-        "round_interval_seconds": rounds and rounds.interval_seconds,
-    }
-
-
-def _too_wide(seconds: float) -> Text:
-    return Text(
-        "a round of questions takes {seconds} s, longer than a fault has to last: brokers that "
-        "are asked so far apart can hardly be compared, so ask them closer together",
-        seconds=round(seconds),
-    )
-
-
-def _edges(answers: Sequence[Answers[Broker]], snapshots: Numbers) -> tuple[Numbers, Numbers]:
-    """By snapshot when the first and the last answer came."""
-    first = np.full(len(snapshots), np.iinfo(np.int64).max)
-    last = np.full(len(snapshots), np.iinfo(np.int64).min)
-    for each in answers:
-        places = np.searchsorted(snapshots, each.snapshots)
-        np.minimum.at(first, places, each.collected_at)
-        np.maximum.at(last, places, each.collected_at)
-    return first, last
+    if rounds is None:
+        return row | dict.fromkeys(_OF_ROUNDS)
+    # One second is not wide, whatever has to last.
+    reason, too_wide = row["reason"], rounds.seconds > max(persistence_seconds, 1)
+    if too_wide:
+        wide = Text(
+            "a round of questions takes {seconds} s, longer than a fault has to last: brokers that "
+            "are asked so far apart can hardly be compared, so ask them closer together",
+            seconds=round(rounds.seconds),
+        )
+        reason = joined(part for part in (reason, wide) if part)
+    return row | {"reason": reason} | dict(zip(_OF_ROUNDS, (too_wide, *rounds), strict=True))

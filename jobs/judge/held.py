@@ -7,6 +7,7 @@ processes of the group answered, and no change explains what they hold, the seco
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from rebalance_core.client_kinds import restart_of
 from rebalance_core.english import agreeing, joined
@@ -14,13 +15,7 @@ from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
 from rebalance_core.texts import Text
 
 from ..instants import Instant
-from ..kinds import (
-    ALLOCATES_OTHERWISE,
-    COMPUTED_NOT_HELD,
-    HELD_NOT_COMPUTED,
-    PERSISTENT,
-    QUEUE_NOT_HELD,
-)
+from ..kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
 from ..schemas import NOT_LOCKED
 from .backlog import is_read
 from .case import Case
@@ -29,6 +24,7 @@ from .drift import SHARE_KEPT, Drift
 from .evaluated import QueueKey
 from .extents import Episode, Part, episodes_of, runs_of, together, widest
 from .findings import Fault, Found, QueueFinding
+from .grouping import grouped
 from .holdings import Process
 from .unlisted import witnessed
 from .words import between, clients_in_words, queues_in_words, waiting_in_words
@@ -61,25 +57,28 @@ def held_findings(case: Case) -> list[QueueFinding]:
     and the offset does not move, no other process reads it either. Where it moves again and again,
     somebody reads the queue, whatever the answers show.
     """
-    drift: dict[str, list[Drift]] = {
-        topic: []
+    drift = grouped((each.topic, each) for each in case.drift if not each.process.is_log)
+    undivided = {
+        topic: drift.get(topic, [])
         for topic, held in case.holdings.items()
         if not all(each.phase.is_computed for each in held.holdings)
     }
-    for each in case.drift:
-        if not each.process.is_log:
-            drift.setdefault(each.topic, []).append(each)
     return [
         finding
-        for topic, of_topic in drift.items()
+        for topic, of_topic in (undivided | drift).items()
         for finding in _OfTopic(case, topic).findings(of_topic)
     ]
 
 
 class _OfTopic:
     def __init__(self, case: Case, topic: str) -> None:
-        self._case, self._timeline = case, case.timelines[topic]
-        self._held = case.holdings[topic]
+        self._case, self._timeline, self._held = case, case.timelines[topic], case.holdings[topic]
+        #: What no change explains, of one phase.
+        self._settled = {
+            round_: each
+            for round_, each in self._held.rounds.items()
+            if each.is_settled and each.is_of_one_phase
+        }
         #: The readable queues by phase, of those in which nothing is computed.
         self._undivided = {
             each.phase.position: case.readable[each.phase.situation_id]
@@ -93,12 +92,12 @@ class _OfTopic:
         One process drifts so without a break for long enough: where members flap from poll to poll,
         a queue may be missing here and there in many rounds.
         """
-        extra = [each for each in drift if each.drift == HELD_NOT_COMPUTED]
+        extra = [each for each in drift if each.is_extra]
         lasting = {each.queue for each in extra if each.lasts}.union(*self._undivided.values())
         duplicates = [found for queue in sorted(lasting) for found in self._duplicates(queue)]
         shared = {each.queue for each in duplicates}
         odd = {each.client_id for each in extra if each.queue in shared}
-        lacking = {each.queue for each in drift if each.drift == COMPUTED_NOT_HELD and each.lasts}
+        lacking = {each.queue for each in drift if not each.is_extra and each.lasts}
         orphans = [
             found
             for queue, owners in sorted(self._owners(lacking).items())
@@ -124,41 +123,40 @@ class _OfTopic:
     ) -> list[QueueFinding]:
         offsets = self._case.offsets.get((self._timeline.topic, *queue))
         held = {round_ for each in self._held.holders(queue) for round_ in each.rounds}
-        settled = {
-            round_: each
-            for round_, each in self._held.rounds.items()
-            if each.is_settled and each.is_of_one_phase and each.positions <= owners.keys()
-        }
+        settled = {r: each for r, each in self._settled.items() if each.position in owners}
 
         def findings(rounds: Mapping[Instant, Round]) -> Iterator[QueueFinding]:
             for episode in self._lasting(queue, rounds, rounds.keys() - held):
-                due = {each for one in episode.shown for p in one.positions for each in owners[p]}
+                due = set().union(*[owners[each.position] for each in episode.shown])
                 cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
                 yield self._finding(ORPHANED, cause, episode)
 
         complete = {round_: each for round_, each in settled.items() if each.is_complete}
-        found = [each for each in findings(complete) if is_read(offsets, each.times) is not True]
+        found = [
+            each for each in findings(complete) if is_read(offsets, each.all_times) is not True
+        ]
         if found or offsets is None:
             return found
+        # The rounds in which all of the queue's owners answered, if not every process did.
+        of_owners = {
+            round_: each
+            for round_, each in settled.items()
+            if owners[each.position] and owners[each.position] <= self._answered[round_]
+        }
         return [
             each
-            for each in findings(self._answered_by_owners(settled, owners))
+            for each in findings(of_owners)
             if is_read(offsets, [(each.first_seen, each.last_seen)]) is False
         ]
 
-    def _answered_by_owners(
-        self, rounds: Mapping[Instant, Round], owners: Mapping[int, set[str]]
-    ) -> dict[Instant, Round]:
-        """The rounds in which all of a queue's owners answered, if not every process did."""
+    @cached_property
+    def _answered(self) -> Mapping[Instant, set[str]]:
+        """By round the client ids that answered."""
         answered: dict[Instant, set[str]] = defaultdict(set)
         for each in self._held.holdings:
             for round_ in each.rounds:
                 answered[round_].add(each.process.client_id)
-        return {
-            round_: each
-            for round_, each in rounds.items()
-            if all(owners[p] and owners[p] <= answered[round_] for p in each.positions)
-        }
+        return answered
 
     def _duplicates(self, queue: QueueKey) -> Iterator[QueueFinding]:
         holders: dict[Instant, set[Process]] = defaultdict(set)
@@ -175,11 +173,8 @@ class _OfTopic:
         shared = {round_ for round_, processes in holders.items() if len(processes) >= _SEVERAL}
         rounds = {
             round_: each
-            for round_, each in self._held.rounds.items()
-            if each.is_settled
-            and each.is_of_one_phase
-            and (each.is_complete or round_ in shared)
-            and computed.isdisjoint(each.positions)
+            for round_, each in self._settled.items()
+            if (each.is_complete or round_ in shared) and each.position not in computed
         }
         holders_at = {each.moment: holders[round_] for round_, each in rounds.items()}
         for episode in self._lasting(queue, rounds, shared):
@@ -196,7 +191,7 @@ class _OfTopic:
         """The lasting episodes over the rounds that count, of those that show it."""
         phases = self._timeline.phases
         parts = [
-            Part(each.moment, each.moment, 1, watch=phases[max(each.positions) - 1].watch)
+            Part(each.moment, each.moment, 1, watch=phases[each.position - 1].watch)
             for each in rounds.values()
         ]
         at_rounds = [[(queue, each)] if round_ in shown else [] for round_, each in rounds.items()]
@@ -207,10 +202,8 @@ class _OfTopic:
         self, kind: str, cause: str, episode: _Rounds, claimants: Sequence[Claimant] = ()
     ) -> QueueFinding:
         extent, shown = episode.extent, episode.shown
-        phases = [self._timeline.phases[p - 1].verdict for each in shown for p in each.positions]
-        times = [(extent.first_seen, extent.last_seen)]
-        if extent.share_of_time < 1:
-            times = [(each.moment, each.moment) for each in shown]
+        phases = [self._timeline.phases[each.position - 1].verdict for each in shown]
+        moments = tuple((each.moment, each.moment) for each in shown)
         return QueueFinding(
             self._timeline.topic,
             extent,
@@ -222,7 +215,8 @@ class _OfTopic:
             claimants=tuple(claimants),
             strategy_source=phases[-1].strategy_source,
             causes=(cause,),
-            times=tuple(times),
+            # Without a gap these are all of its time.
+            times=moments if extent.share_of_time < 1 else (),
         )
 
 
@@ -231,9 +225,8 @@ class _OfTopic:
 
 def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]:
     """One fault for each cause and topic, over the findings of ``held_findings`` that overlap."""
-    by_cause: dict[tuple[str, str], list[QueueFinding]] = defaultdict(list)
-    for finding in sorted(findings, key=lambda each: each.first_seen):
-        by_cause[finding.topic, finding.causes[0]].append(finding)
+    in_time = sorted(findings, key=lambda each: each.first_seen)
+    by_cause = grouped(((each.topic, each.causes[0]), each) for each in in_time)
     for (_, cause), of_cause in by_cause.items():
         for overlapping in together(of_cause, lambda each: (each.first_seen, each.last_seen)):
             yield _fault(case, cause, overlapping)
@@ -241,16 +234,15 @@ def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]
 
 def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
     extent, topic = widest([each.extent for each in findings]), findings[0].topic
-    queues = sorted({each.queue for each in findings})
+    queues = {each.queue for each in findings}
     drift = [
         each
         for each in case.drift
         if each.topic == topic and not each.process.is_log and extent.overlaps(each)
     ]
     words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
-    client_ids, evidence, remedy = words(
-        case, findings, between(extent.first_seen, extent.last_seen), drift
-    )
+    time = between(extent.first_seen, extent.last_seen)
+    client_ids, evidence, remedy = words(case, findings, time, drift)
     return Fault(
         topic,
         extent._replace(persistence=PERSISTENT),
@@ -258,7 +250,7 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
         evidence,
         remedy,
         client_ids=tuple(client_ids),
-        broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
+        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
         cleared=len(findings),
     )
@@ -272,13 +264,9 @@ def _not_held_in_words(
     case: Case, findings: Sequence[QueueFinding], time: str, drift: Sequence[Drift]
 ) -> _Words:
     queues = {each.queue for each in findings}
-    lacking = [
-        each
-        for each in drift
-        if each.drift == COMPUTED_NOT_HELD and (each.lasts or each.queue in queues)
-    ]
-    client_ids = sorted({each.client_id for each in lacking})
+    lacking = [each for each in drift if not each.is_extra]
     owners = {each.client_id for each in lacking if each.queue in queues}
+    client_ids = sorted(owners.union(each.client_id for each in lacking if each.lasts))
     languages = case.dossier.languages
     whose = Text("readable")
     if owners:
@@ -317,11 +305,7 @@ def _otherwise_in_words(
 ) -> _Words:
     twice = {each.queue for each in findings if each.kind == DUPLICATE}
     nobody = {each.queue for each in findings if each.kind == ORPHANED}
-    odd = {
-        each.client_id
-        for each in drift
-        if each.drift == HELD_NOT_COMPUTED and (not twice or each.queue in twice)
-    }
+    odd = {each.client_id for each in drift if each.is_extra and (not twice or each.queue in twice)}
     # Where nothing is computed, either of two that hold a queue may be the odd one.
     clients = odd or {claimant.client_id for each in findings for claimant in each.claimants}
     languages = case.dossier.languages

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, groupby, pairwise, zip_longest
 from math import floor
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .answers import longest_bridge
 from .dossier import ClientRun, Dossier
 from .evaluated import Allocated, QueueKey
+from .grouping import grouped
 from .timeline import Phase, Timeline
 
 STATE_CHANGED = "STATE_CHANGED"
@@ -34,6 +35,9 @@ OTHER_LIST = "OTHER_LIST"
 _ROUTE_LAG: Instant = 50 * SECOND
 #: ... and rebalances every 20 s (``RebalanceService``).
 _REBALANCE: Instant = 20 * SECOND
+
+#: When a route changed that never did: before all moments.
+_NEVER: Instant = -(2**63)
 
 #: ``mqTable`` is filled in by these for sure; a client in no list has no language.
 _FILL_IN_THEIR_TABLE = (None, "JAVA", "GO")
@@ -124,9 +128,7 @@ class Holding:
 
 
 def find_holdings(
-    dossier: Dossier,
-    timelines: Mapping[str, Timeline],
-    changes: Mapping[str, Sequence[Instant]],
+    dossier: Dossier, timelines: Mapping[str, Timeline], changes: Mapping[str, Sequence[Instant]]
 ) -> list[Holding]:
     """What each process had of each topic, in the phases that have its client id.
 
@@ -169,18 +171,18 @@ class _Shares(NamedTuple):
 
 
 def _shares(allocations: Sequence[Allocated], client_ids: Collection[str]) -> _Shares:
-    by_client: dict[str, list[Share]] = {}
+    by_client: dict[str, tuple[Share, ...]] = defaultdict(tuple)
     copies: dict[str, float] = defaultdict(float)
     for each in allocations:
         if each.client_id in client_ids:
             # Each view counts the processes once, and the weights add up to 1.
             copies[each.client_id] += each.processes * each.view_weight
-            views = by_client.setdefault(each.client_id, [])
-            if each.subscribed:
-                queues = frozenset(each.queues)
-                views.append(Share(queues, each.view_weight, each.view_queues, each.view_clients))
+            share = Share(
+                frozenset(each.queues), each.view_weight, each.view_queues, each.view_clients
+            )
+            by_client[each.client_id] += (share,) if each.subscribed else ()
     return _Shares(
-        {client_id: tuple(views) for client_id, views in by_client.items()},
+        dict(by_client),
         # A half counts as one: nothing shows that the process is not there.
         {client_id: floor(number + 0.5) for client_id, number in copies.items()},
         frozenset((each.view_queues, each.view_clients) for each in allocations),
@@ -194,7 +196,7 @@ class _Segment(NamedTuple):
     shares: _Shares
     is_first: bool
     #: When the route last changed by then.
-    changed_at: Instant | None
+    changed_at: Instant
     settled_at: Instant
     #: Up to when it is sure to hold.
     holds_until: Instant
@@ -206,7 +208,7 @@ class _Segment(NamedTuple):
         """
         if moment > self.holds_until:
             return STATE_CHANGED
-        if self.changed_at is not None and moment <= self.changed_at + _ROUTE_LAG:
+        if moment <= self.changed_at + _ROUTE_LAG:
             return ROUTE_CHANGED
         if not self.is_first and moment < self.phase.first_seen + _REBALANCE:
             return STATE_CHANGED
@@ -214,9 +216,7 @@ class _Segment(NamedTuple):
 
     def cut(self, moments: Sequence[Instant], start: int, end: int) -> Iterator[tuple[int, int]]:
         """The places from start to end, cut where another reason explains a difference, or none."""
-        edges = [self.settled_at, self.holds_until + 1]
-        if self.changed_at is not None:
-            edges.append(self.changed_at + _ROUTE_LAG + 1)
+        edges = [self.settled_at, self.holds_until + 1, self.changed_at + _ROUTE_LAG + 1]
         places = {start, end, *[bisect_left(moments, edge, start, end) for edge in edges]}
         yield from pairwise(sorted(places))
 
@@ -240,7 +240,8 @@ class _Segments:
         self._client_ids = client_ids
         self._first_seen = [phase.first_seen for phase in phases]
         self._last_seen = [phase.last_seen for phase in phases]
-        self._shares: dict[str, _Shares] = {}
+        self._situations = {phase.situation_id: phase for phase in phases}
+        self._shares = cache(self._shares_of)
         self._segment = cache(self._make)
 
     def within(self, since: Instant, until: Instant | None) -> Iterator[_Segment]:
@@ -256,10 +257,9 @@ class _Segments:
         first = max(bisect_right(self._first_seen, moments[0]) - 1, 0)
         for place in range(first, bisect_right(self._first_seen, moments[-1])):
             start = bisect_left(moments, self._first_seen[place])
-            if place + 1 < len(self._phases):
-                end = bisect_left(moments, self._first_seen[place + 1])
-            else:
-                end = bisect_right(moments, self._holds_until(place))
+            is_last = place + 1 == len(self._phases)
+            until = self._holds_until(place) + 1 if is_last else self._first_seen[place + 1]
+            end = bisect_left(moments, until)
             if start < end:
                 yield self._segment(place), start, end
 
@@ -272,24 +272,22 @@ class _Segments:
         end = bisect_right(self._last_seen, moment + _ROUTE_LAG) + 1
         return map(self._segment, range(start, min(end, len(self._phases))))
 
+    def _shares_of(self, situation_id: str) -> _Shares:
+        phase = self._situations[situation_id]
+        if phase.is_computed:
+            return _shares(phase.evaluated.allocations(), self._client_ids)
+        return _Shares(dict.fromkeys(self._client_ids, ()), {}, frozenset())
+
     def _make(self, place: int) -> _Segment:
         phase = self._phases[place]
-        if phase.situation_id not in self._shares:
-            self._shares[phase.situation_id] = (
-                _Shares(dict.fromkeys(self._client_ids, ()), {}, frozenset())
-                if not phase.is_computed
-                else _shares(phase.evaluated.allocations(), self._client_ids)
-            )
         # The change that began a phase was collected in its first round, after that one began.
         until = phase.last_seen
         if until == phase.first_seen and place + 1 < len(self._phases):
             until = self._first_seen[place + 1] - 1
         changed = bisect_right(self._changes, until)
-        changed_at = self._changes[changed - 1] if changed else None
-        settled_at = phase.first_seen + _REBALANCE
-        if changed_at is not None:
-            settled_at = max(settled_at, changed_at + _ROUTE_LAG)
-        shares = self._shares[phase.situation_id]
+        changed_at = self._changes[changed - 1] if changed else _NEVER
+        settled_at = max(phase.first_seen + _REBALANCE, changed_at + _ROUTE_LAG)
+        shares = self._shares(phase.situation_id)
         return _Segment(phase, shares, place == 0, changed_at, settled_at, self._holds_until(place))
 
     def _holds_until(self, place: int) -> Instant:
@@ -337,10 +335,11 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_An
     In a round in which its answer is missing a process holds what it held before, where its next
     answer is the same and comes soon enough (``answers.longest_bridge``).
     """
-    by_process: dict[Process, list[ClientRun]] = defaultdict(list)
-    for run in clients:
-        if run.source == RUNNING_INFO and _shows_its_queues(run):
-            by_process[Process(RUNNING_INFO, run.client_id, run.start_timestamp, None)].append(run)
+    by_process = grouped(
+        (Process(RUNNING_INFO, run.client_id, run.start_timestamp, None), run)
+        for run in clients
+        if run.source == RUNNING_INFO and _shows_its_queues(run)
+    )
     latest: dict[Instant, Instant] = {}
     for round_, moment in chain.from_iterable(run.times for run in chain(*by_process.values())):
         if round_ is not None:
@@ -350,15 +349,10 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_An
     return [
         (process, list(_in_time(runs, rounds, longest)))
         for process, runs in by_process.items()
-        if not _leaves_its_table_empty(runs)
+        # Else it never shows a queue and need not: an SDK that may not fill in the table.
+        if any(run.queues for run in runs)
+        or all(run.language in _FILL_IN_THEIR_TABLE for run in runs)
     ]
-
-
-def _leaves_its_table_empty(runs: Sequence[ClientRun]) -> bool:
-    """Whether it never shows a queue and need not: an SDK that may not fill in the table."""
-    return not any(run.queues for run in runs) and any(
-        run.language not in _FILL_IN_THEIR_TABLE for run in runs
-    )
 
 
 def _in_time(
@@ -394,13 +388,9 @@ def _shows_its_queues(run: ClientRun) -> bool:
     Pull consumers leave the table of their queues empty whatever they pull, and
     ``DefaultMQPullConsumer`` pulls whatever its application likes.
     """
-    is_silent = run.consume_type == "CONSUME_ACTIVELY" and not run.queues
-    return (
-        run.error_code is None
-        and run.queues is not None
-        and run.pull_consumer is not True
-        and not is_silent
-    )
+    if run.error_code is not None or run.queues is None or run.pull_consumer is True:
+        return False
+    return bool(run.queues) or run.consume_type != "CONSUME_ACTIVELY"
 
 
 def _of_answers(
@@ -431,10 +421,6 @@ def _of_answers(
 # ---------------------------------------------------------------- client logs
 
 
-#: When a line was written, when it was collected, and the number of its client run.
-_Printed: TypeAlias = tuple[Instant, Instant, int]
-
-
 class _Line(NamedTuple):
     """A log line, in force until another of its log replaces it (None: none does)."""
 
@@ -448,19 +434,23 @@ def _logs(clients: Sequence[ClientRun]) -> list[tuple[Process, str | None, list[
 
     What the broker assigned is no result of the client, but it replaces one.
     """
-    by_log: dict[tuple[Process, str | None], list[_Printed]] = defaultdict(list)
-    for number, run in enumerate(clients):
-        if run.source == CLIENT_LOG:
-            log = Process(CLIENT_LOG, run.client_id, None, run.process), run.topic
-            by_log[log] += [
-                (logged_at, observed_at, number)
-                for logged_at, observed_at in run.times
-                if logged_at is not None
-            ]
+    by_log = grouped(
+        (
+            (Process(CLIENT_LOG, run.client_id, None, run.process), run.topic),
+            (logged_at, observed_at, number),
+        )
+        for number, run in enumerate(clients)
+        if run.source == CLIENT_LOG
+        for logged_at, observed_at in run.times
+        if logged_at is not None
+    )
     return [(*log, list(_lines(sorted(printed), clients))) for log, printed in by_log.items()]
 
 
-def _lines(printed: Sequence[_Printed], clients: Sequence[ClientRun]) -> Iterator[_Line]:
+def _lines(
+    printed: Sequence[tuple[Instant, Instant, int]], clients: Sequence[ClientRun]
+) -> Iterator[_Line]:
+    """``printed``: when a line was written, when it was collected, and of which client run."""
     for (logged_at, _, number), following in zip_longest(printed, printed[1:]):
         run = clients[number]
         if run.client_rebalance is not False and run.queues is not None:
@@ -475,18 +465,15 @@ def _of_logs(
     A log outlives its process, and its last line stays in force: where more logs than processes
     have the id, nothing shows which of them still run, and none counts.
     """
-    found = [(process, list(_periods(process, lines, segments))) for process, lines in logs]
+    found = [each for process, lines in logs for each in _periods(process, lines, segments)]
     of_id: dict[tuple[str, int], set[str]] = defaultdict(set)
-    for process, periods in found:
+    for each, _ in found:
         # Logs without a label cannot be counted.
-        if process.process is not None:
-            for each, _ in periods:
-                of_id[process.client_id, each.phase.position].add(process.process)
-    for process, periods in found:
-        client_id = process.client_id
-        for each, copies in periods:
-            if len(of_id[client_id, each.phase.position]) <= copies:
-                yield each
+        if each.process.process is not None:
+            of_id[each.process.client_id, each.phase.position].add(each.process.process)
+    for each, copies in found:
+        if len(of_id[each.process.client_id, each.phase.position]) <= copies:
+            yield each
 
 
 def _periods(
@@ -503,18 +490,16 @@ def _periods(
         for segment in segments.within(line.logged_at, line.replaced_at):
             if not segment.shares.by_client.get(process.client_id):
                 continue
-            ends = segment.phase.last_seen
-            if line.replaced_at is not None:
-                ends = min(ends, line.replaced_at)
+            last_seen = segment.phase.last_seen
+            ends = last_seen if line.replaced_at is None else min(last_seen, line.replaced_at)
             counts_from = max(line.logged_at + _REBALANCE, segment.settled_at)
-            periods = [(counts_from, ends, OTHER_LIST if is_other_list else None)]
-            if segment.changed_at is not None:
-                # Who joins or leaves is followed in a moment; clients have a route only once they
-                # have polled it.
-                since = max(line.logged_at, segment.phase.first_seen)
-                until = min(segment.changed_at + _ROUTE_LAG, ends)
-                periods.insert(0, (since, until, ROUTE_CHANGED))
-            for since, until, explained_by in periods:
+            # Who joins or leaves is followed in a moment; clients have a route only once they have
+            # polled it.
+            follows = max(line.logged_at, segment.phase.first_seen)
+            for since, until, explained_by in (
+                (follows, min(segment.changed_at + _ROUTE_LAG, ends), ROUTE_CHANGED),
+                (counts_from, ends, OTHER_LIST if is_other_list else None),
+            ):
                 if since < until:
                     period = segment.holding(
                         process,

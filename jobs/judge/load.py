@@ -85,10 +85,9 @@ class GroupLoad:
         return tuple(each for each in self.sharing if each.idle)
 
     @property
-    def mean(self) -> float:
-        """The queues that a process has on the average."""
-        processes = sum(each.processes for each in self.sharing)
-        return sum(each.queues * each.processes for each in self.sharing) / max(processes, 1)
+    def processes(self) -> int:
+        """How many share the queues."""
+        return sum(each.processes for each in self.sharing)
 
     @property
     def uneven(self) -> bool:
@@ -96,22 +95,20 @@ class GroupLoad:
         if len(self.sharing) < 2:
             return False
         most, fewest = self.sharing[0].queues, self.sharing[-1].queues
-        return most - fewest >= _UNEVEN_QUEUES and most > _UNEVEN_SHARE * self.mean
+        mean = sum(each.queues * each.processes for each in self.sharing) / max(self.processes, 1)
+        return most - fewest >= _UNEVEN_QUEUES and most > _UNEVEN_SHARE * mean
 
-    @cached_property
+    @property
     def most_clients(self) -> int:
         """So many clients at most get a queue: one queue has one client."""
         return max(self.queues.values(), default=0)
 
     def rows(self) -> list[Row]:
         """The rows of ``group_load``."""
-        in_all = sum(self.queues.values())
+        # Without a queue each has none of one.
+        in_all = sum(self.queues.values()) or 1
         return [
-            {
-                **vars(each),
-                "share": each.queues / in_all if in_all else 0.0,
-                "idle": each.idle,
-            }
+            {**vars(each), "share": each.queues / in_all, "idle": each.idle}
             for each in self.clients
         ]
 
@@ -131,19 +128,16 @@ class GroupLoad:
         return joined([*self._of_idle(), *self._of_uneven()])
 
     def _of_idle(self) -> Iterator[Text]:
-        idle = len(self.idle)
-        if not idle:
+        if not self.idle:
             return
-        every = count(len(self.sharing), "client")
-        listed = names([shown_id(each.client_id) for each in self.idle], 3)
         yield agreeing(
-            idle,
+            len(self.idle),
             "{idle} of {clients} [has|have] no queue of any topic ({names})",
-            idle=idle,
-            clients=every,
-            names=listed,
+            idle=len(self.idle),
+            clients=count(len(self.sharing), "client"),
+            names=names([shown_id(each.client_id) for each in self.idle], 3),
         )
-        if self.most_clients <= sum(each.processes for each in self.sharing):
+        if self.most_clients <= self.processes:
             yield Text(
                 "more clients would not help, for the largest topic has {queues}: more queues "
                 "would",
@@ -163,9 +157,10 @@ class GroupLoad:
             fewest=_number(fewest.queues),
         )
         if len(self.queues) > 1:
-            topics = len(self.queues)
             shares = Text(
-                "over the {topics} topics of the group {shares}", topics=topics, shares=shares
+                "over the {topics} topics of the group {shares}",
+                topics=len(self.queues),
+                shares=shares,
             )
         yield shares
         if self.fairer is not None:
@@ -180,7 +175,7 @@ class GroupLoad:
             yield Text(
                 "what is left over of each topic goes to the first clients: numbers of queues "
                 "that {processes:,} divides would be even",
-                processes=sum(each.processes for each in self.sharing),
+                processes=self.processes,
             )
 
 
@@ -190,9 +185,7 @@ def _number(queues: float) -> Text:
 
 
 def group_load(
-    group: str,
-    by_topic: Mapping[str, Sequence[Period]],
-    evaluated: Mapping[str, Evaluated],
+    group: str, by_topic: Mapping[str, Sequence[Period]], evaluated: Mapping[str, Evaluated]
 ) -> GroupLoad:
     """The load at the end of the window: of each topic, its last situation that was recomputed.
 
@@ -200,8 +193,8 @@ def group_load(
     """
     at_end: dict[str, Evaluated] = {}
     for topic, periods in by_topic.items():
-        found = [evaluated[each.situation.situation_id] for each in periods]
-        last = next((each for each in reversed(found) if each.verdict.shows_owners), None)
+        found = (evaluated[each.situation.situation_id] for each in reversed(periods))
+        last = next((each for each in found if each.verdict.shows_owners), None)
         if last is not None and last.verdict.coverage == AUDITED:
             at_end[topic] = last
     allocations = {topic: each.allocations() for topic, each in at_end.items()}
@@ -229,26 +222,26 @@ def group_load(
 def _clients(
     allocations: Mapping[str, Sequence[Allocated]], no_part: set[str]
 ) -> tuple[ClientLoad, ...]:
-    queues: dict[str, float] = defaultdict(float)
-    retry_queues: dict[str, float] = defaultdict(float)
+    #: By client id, and whether of the retry topic.
+    queues: dict[tuple[str, bool], float] = defaultdict(float)
     topics: Counter[str] = Counter()
     processes: Counter[str] = Counter()
     for topic, of_topic in allocations.items():
+        is_retry = is_retry_topic(topic)
         processes |= Counter(processes_by_client(of_topic))  # the larger of the two
-        of_kind = retry_queues if is_retry_topic(topic) else queues
         for client_id, taken in queues_by_client(of_topic).items():
-            of_kind[client_id] += taken
-        if not is_retry_topic(topic):
+            queues[client_id, is_retry] += taken
+        if not is_retry:
             topics.update({each.client_id for each in of_topic if each.subscribed} - no_part)
     return tuple(
         ClientLoad(
-            client_id,
+            each,
             number,
-            topics[client_id],
-            round(queues[client_id], 9),
-            round(retry_queues[client_id], 9),
+            topics[each],
+            queues=round(queues[each, False], 9),
+            retry_queues=round(queues[each, True], 9),
         )
-        for client_id, number in sorted(processes.items())
+        for each, number in sorted(processes.items())
     )
 
 
@@ -272,18 +265,16 @@ def _fairer(
         return None
     tried: list[tuple[int, int, str]] = []
     for name in _FREE_STRATEGIES:
-        loads = Counter({each.client_id: 0 for each in load.sharing})
-        strategy = make_strategy(name)
+        strategy, loads = make_strategy(name), Counter({each.client_id: 0 for each in load.sharing})
         for topic, of_topic in allocations.items():
             queues = [MessageQueue(topic, *queue) for each in of_topic for queue in each.queues]
             client_ids = [each.client_id for each in of_topic]
             for client_id, taken in strategy.allocate_all(group, queues, client_ids).items():
                 loads[client_id] += len(taken)
         tried.append((max(loads.values()), -min(loads.values()), name))
-    then_most, then_fewest, name = min(tried, key=lambda each: each[:2])
-    if then_most + then_fewest > _CLEARLY_FAIRER * (most - fewest) + 1e-9:
-        return None
-    return name, then_most, -then_fewest
+    then_most, then_fewest, name = min(tried)
+    is_fairer = then_most + then_fewest <= _CLEARLY_FAIRER * (most - fewest) + 1e-9
+    return (name, then_most, -then_fewest) if is_fairer else None
 
 
 def with_load(health: Row, load: GroupLoad) -> Row:

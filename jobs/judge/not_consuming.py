@@ -14,26 +14,15 @@ from rebalance_core.english import agreeing, count, joined, list_of
 from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.texts import Text
 
-from ..instants import Instant
 from ..kinds import GROUP_NOT_CONSUMING
 from ..schemas import NOT_CONSUMING
 from ..text import shell_word
 from .brokers import Refusal, refusals
 from .case import Case
-from .confirmation import HoldingsOfTopic
-from .dossier import Dossier, PollRun, RouteRun
+from .dossier import Dossier
 from .extents import Extent
 from .findings import Fault, Found, QueueFinding
-from .stalls import (
-    Flags,
-    Longs,
-    Polls,
-    away_at,
-    keeps_up_at,
-    orphaned_at,
-    orphans_by_topic,
-    spans,
-)
+from .stalls import Flags, Longs, Polls, away_at, keeps_up_at, orphaned_at, orphans_by_topic, spans
 from .words import MOST_NAMES, between, clients_in_words, waiting_in_words
 
 #: Two polls show one interval alone.
@@ -76,7 +65,11 @@ def not_consuming(case: Case, found: Found) -> Found:
 def _of_topic(
     case: Case, topic: str, polls: Polls, orphans: Sequence[QueueFinding]
 ) -> Iterator[Fault]:
-    has_members = _has_members(case, topic, polls.times)
+    # The group then has members among which the topic is or would be divided.
+    has_members = [
+        each is not None and each.processes > 0 and each.coverage in _SHOW_MEMBERS
+        for each in _verdicts(case, topic, polls.times)
+    ]
     waits = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, orphans) & has_members
     asked = np.flatnonzero(polls.paired.any(axis=0))
     is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~keeps_up_at(polls).any(axis=0)
@@ -97,19 +90,7 @@ def _may_move(polls: Polls) -> Flags:
     np.add.at(edges, ends + (polls.step[rows, ends] != 0), -1)
     last = len(polls.times) - 1 - np.argmax(polls.present[:, ::-1], axis=1)
     np.add.at(edges, last + 1, 1)
-    flags: Flags = np.cumsum(edges)[:-1] > 0
-    return flags
-
-
-def _has_members(case: Case, topic: str, times: Longs) -> Flags:
-    """By poll whether the group then has members among which the topic is or would be divided."""
-    flags: Flags = np.array(
-        [
-            each is not None and each.processes > 0 and each.coverage in _SHOW_MEMBERS
-            for each in _verdicts(case, topic, times)
-        ]
-    )
-    return flags
+    return np.asarray(np.cumsum(edges)[:-1] > 0)
 
 
 def _verdicts(case: Case, topic: str, times: Longs) -> list[Evaluation | None]:
@@ -129,30 +110,34 @@ def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fau
     waiting, before = (_waiting(polls, rows, column) for column in (last, first))
     if not extent.lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
         return
-    queues = [polls.queues[row] for row in rows.tolist()]
-    (verdict,) = _verdicts(case, topic, np.array([extent.last_seen]))
-    is_subscribed = verdict is None or verdict.coverage != NOT_SUBSCRIBED
-    broker_names = tuple(sorted({broker_name for broker_name, _ in queues}))
+    broker_names = sorted({polls.queues[row][0] for row in rows.tolist()})
     refused = [each for each in refusals(case.dossier, extent) if each.broker_name in broker_names]
     # What was read at neither of the last two polls is over, and explains no more why they wait.
     since = polls.times[columns[-2]]
     refusing = {each.broker_name for each in refused if each.last_seen >= since}
+    what = Text(
+        "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} more "
+        "than at the start",
+        time=between(extent.first_seen, extent.last_seen),
+        waiting=waiting_in_words(waiting),
+        growth=waiting - before,
+    )
+    (verdict,) = _verdicts(case, topic, np.array([extent.last_seen]))
+    if verdict is not None and verdict.coverage == NOT_SUBSCRIBED:
+        evidence: list[str] = [what, Text("no member subscribes to the topic any more")]
+        remedies: list[str] = [_SUBSCRIBE]
+    else:
+        is_explained = refusing.issuperset(broker_names)
+        evidence, remedies = _why(case, topic, extent, refused, is_explained=is_explained)
+        evidence = [what, *evidence]
     yield Fault(
         topic,
         extent,
         GROUP_NOT_CONSUMING,
-        *_words(
-            case,
-            topic,
-            extent,
-            waiting,
-            waiting - before,
-            is_subscribed=is_subscribed,
-            refused=refused,
-            is_explained=refusing.issuperset(broker_names),
-        ),
-        broker_names=broker_names,
-        queues_affected=len(queues),
+        joined(evidence),
+        joined(remedies),
+        broker_names=tuple(broker_names),
+        queues_affected=len(rows),
     )
 
 
@@ -162,36 +147,24 @@ def _waiting(polls: Polls, rows: Longs, column: int) -> int:
     return int(polls.backlog[rows, latest].sum())
 
 
-def _words(
-    case: Case,
-    topic: str,
-    extent: Extent,
-    waiting: int,
-    growth: int,
-    *,
-    is_subscribed: bool,
-    refused: Sequence[Refusal],
-    is_explained: bool,
-) -> tuple[str, str]:
-    """Evidence and remedy: the brokers' flags explain it, where all brokers of the queues refuse
+def _why(
+    case: Case, topic: str, extent: Extent, refused: Sequence[Refusal], *, is_explained: bool
+) -> tuple[list[str], list[str]]:
+    """Evidence and remedies: the brokers' flags explain it, where all brokers of the queues refuse
     until its end; running infos show whether the clients have messages at all."""
-    evidence: list[str] = [
-        Text(
-            "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} "
-            "more than at the start",
-            time=between(extent.first_seen, extent.last_seen),
-            waiting=waiting_in_words(waiting),
-            growth=growth,
-        )
-    ]
-    if not is_subscribed:
-        evidence.append(Text("no member subscribes to the topic any more"))
-        return joined(evidence), _SUBSCRIBE
+    evidence: list[str] = []
     remedies: list[str] = []
     if refused:
         evidence.append(_refused(refused))
         remedies.append(_enable(case.dossier, topic, refused))
-    answered, blocked = _answers(case.holdings.get(topic), extent)
+    of_topic = case.holdings.get(topic)
+    answers = [
+        each
+        for each in (of_topic.holdings if of_topic else ())
+        if not each.process.is_log and extent.overlaps(each)
+    ]
+    answered = {each.process.client_id for each in answers}
+    blocked = {e.process.client_id for e in answers if NOT_CONSUMING in e.held.values()}
     if blocked:
         evidence.append(
             agreeing(
@@ -212,7 +185,7 @@ def _words(
         )
     if not (blocked or is_explained):
         remedies += [_LET_CONSUME] if answered else [_LET_CONSUME, _SEE_LISTENERS]
-    return joined(evidence), joined(remedies)
+    return evidence, remedies
 
 
 def _refused(refused: Sequence[Refusal]) -> Text:
@@ -233,31 +206,16 @@ def _enable(dossier: Dossier, topic: str, refused: Sequence[Refusal]) -> Text:
     names = {each.broker_name for each in refused}
     masters = [run for run in dossier.polls if run.broker[0] in names and not run.broker[1]]
     routes = dossier.routes.get(topic)
-    address = max(masters, key=_last).broker_addr if masters else None
+    address = max(masters, key=lambda run: run.times[-1]).broker_addr if masters else None
     where = f"-c {shell_word(dossier.cluster)}"
     if len(names) == 1 and address is not None:
         where = f"-b {shell_word(address)}"
+    namesrv = max(routes, key=lambda run: run.times[-1]).namesrv_addr if routes else "NAMESRV_ADDR"
     return Text(
         "let the group consume again: mqadmin updateSubGroup -n {namesrv} {where} -g {group} "
         "-s true, and with it the options of the group that are not mqadmin's defaults: it sets "
         "them all",
-        namesrv=shell_word(max(routes, key=_last).namesrv_addr) if routes else "NAMESRV_ADDR",
+        namesrv=shell_word(namesrv),
         where=where,
         group=shell_word(dossier.consumer_group),
     )
-
-
-def _last(run: PollRun | RouteRun) -> Instant:
-    return run.times[-1]
-
-
-def _answers(holdings: HoldingsOfTopic | None, extent: Extent) -> tuple[list[str], list[str]]:
-    """The clients that answered in that time, and those of them that consume nothing they have."""
-    answered: set[str] = set()
-    blocked: set[str] = set()
-    for each in holdings.holdings if holdings else ():
-        if not each.process.is_log and extent.overlaps(each):
-            answered.add(each.process.client_id)
-            if NOT_CONSUMING in each.held.values():
-                blocked.add(each.process.client_id)
-    return sorted(answered), sorted(blocked)

@@ -13,21 +13,13 @@ from .evaluated import QueueKey
 from .timeline import Phase, Timeline
 
 
-class _Taker(NamedTuple):
-    """Who takes a queue, and how likely: doubt counts as a change too."""
-
-    queue: QueueKey
-    client_id: str
-    processes: int
-    view_weight: float
-
-
 class _Shares(NamedTuple):
     """Who takes what in a phase."""
 
     phase: Phase
     clients: frozenset[str]
-    takers: frozenset[_Taker]
+    #: Of each queue who takes it, with its processes and how likely: doubt is a change too.
+    takers: frozenset[tuple[QueueKey, str, int, float]]
     lists_agree: bool
 
 
@@ -80,7 +72,7 @@ def _shares(phase: Phase) -> _Shares:
         phase,
         frozenset(each.client_id for each in allocations),
         frozenset(
-            _Taker(queue, each.client_id, each.processes, each.view_weight)
+            (queue, each.client_id, each.processes, each.view_weight)
             for each in allocations
             for queue in each.queues
         ),
@@ -90,11 +82,8 @@ def _shares(phase: Phase) -> _Shares:
 
 def _reassignment(before: _Shares, now: _Shares) -> Reassignment | None:
     joined, left = now.clients - before.clients, before.clients - now.clients
-    moved = {taker.queue for taker in now.takers ^ before.takers}
-    queues_before, queues = (
-        before.phase.verdict.queues,
-        now.phase.verdict.queues,
-    )
+    moved = {queue for queue, *_ in now.takers ^ before.takers}
+    queues_before, queues = before.phase.verdict.queues, now.phase.verdict.queues
     if not (moved or joined or left or queues_before != queues):
         return None
     return Reassignment(

@@ -6,11 +6,11 @@ there is always an old connection, and always a slot without an owner.
 """
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import chain, pairwise
+from typing import NamedTuple, TypeAlias
 
 from rebalance_core.english import count, joined, list_of
 from rebalance_core.findings import POSSIBLE
@@ -25,6 +25,7 @@ from .dossier import Broker
 from .extents import Extent, together
 from .findings import Fault, Found, QueueFinding
 from .flapping import Life, successions
+from .grouping import grouped
 from .words import MOST_NAMES
 
 #: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
@@ -58,13 +59,9 @@ def reconnecting_clients(case: Case, found: Found) -> Found:
     They are reported once: for its main topic, or for the one in which old connections cost most
     queues. An old connection of a client that reconnects again and again has its remedy.
     """
-    flapping = {
-        client_id
-        for fault in found.faults
-        if fault.fault == FLAPPING
-        for client_id in fault.client_ids
-    }
-    faults = reconnecting_faults(case, find_reconnecting(case, flapping), found.faults)
+    flapping = [fault.client_ids for fault in found.faults if fault.fault == FLAPPING]
+    reconnecting = find_reconnecting(case, frozenset(chain.from_iterable(flapping)))
+    faults = reconnecting_faults(case, reconnecting, found.faults)
     return replace(found, faults=(*with_remedies(found.faults, faults), *faults))
 
 
@@ -85,11 +82,10 @@ class Reconnecting(NamedTuple):
     restarts: bool
 
 
-class _Row(NamedTuple):
-    """When one broker saw a client connect anew, each time after the time before."""
-
-    broker: Broker
-    times: tuple[Instant, ...]
+#: A broker, and when it saw a client connect anew, each time after the time before.
+_Row: TypeAlias = tuple[Broker, Sequence[Instant]]
+#: At which brokers and when connections were seen first.
+_Connected: TypeAlias = frozenset[tuple[Broker, Instant]]
 
 
 def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnecting]:
@@ -117,22 +113,21 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnectin
     members_at = case.timelines[case.main_topic].members_at
     of_brokers = _restarts_of_brokers(channels, of_processes, members_at)
     for client_id, of_id in sorted(channels.items()):
-        if client_id not in flapping:
-            away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
-            for each in _rows(case, of_id, of_brokers.union(away)):
-                whole = _taken_together(case, of_id, each, starts.get(client_id, ()))
-                if whole.restarts or any(
-                    sum((row.broker, at) not in of_processes[client_id] for at in row.times)
-                    >= _FEWEST
-                    for row in each
-                ):
-                    found.append(whole)
+        if client_id in flapping:
+            continue
+        away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
+        for rows in _rows(case, of_id, of_brokers.union(away)):
+            whole = _taken_together(case, of_id, rows, starts.get(client_id, ()))
+            of_one_process = (
+                sum((broker, at) not in of_processes[client_id] for at in times)
+                for broker, times in rows
+            )
+            if whole.restarts or max(of_one_process) >= _FEWEST:
+                found.append(whole)
     return found
 
 
-def _of_new_processes(
-    channels: Sequence[Channel], starts: Starts
-) -> frozenset[tuple[Broker, Instant]]:
+def _of_new_processes(channels: Sequence[Channel], starts: Starts) -> _Connected:
     """Where and when the first connections of processes were seen whose start times are known."""
     first_seen = sorted((each.broker, each.first_seen) for each in channels)
     return frozenset(
@@ -160,26 +155,26 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
 
 def _restarts_of_brokers(
     channels: Mapping[str, Sequence[Channel]],
-    of_processes: Mapping[str, frozenset[tuple[Broker, Instant]]],
+    of_processes: Mapping[str, _Connected],
     members_at: Callable[[Instant], int],
-) -> frozenset[tuple[Broker, Instant]]:
+) -> _Connected:
     """The brokers and times at which nearly all members came anew; not where that is so again and
     again, as with a load balancer that drops all connections.
     """
-    came: dict[Broker, list[tuple[Instant, str]]] = defaultdict(list)
-    for client_id, of_id in channels.items():
-        for broker, of_broker in by_broker(of_id).items():
-            came[broker] += [
-                (each.first_seen, client_id)
-                for each in of_broker[1:]
-                if (broker, each.first_seen) not in of_processes[client_id]
-            ]
-    found: set[tuple[Broker, Instant]] = set()
-    for broker, of_members in came.items():
-        times = _of_nearly_all(sorted(of_members), members_at)
-        if len(together(times, lambda each: (each, each), _AT_ONCE)) < _FEWEST:
-            found.update((broker, time) for time in times)
-    return frozenset(found)
+    came = grouped(
+        (broker, (each.first_seen, client_id))
+        for client_id, of_id in channels.items()
+        for broker, of_broker in by_broker(of_id).items()
+        for each in of_broker[1:]
+        if (broker, each.first_seen) not in of_processes[client_id]
+    )
+    times = {broker: _of_nearly_all(sorted(each), members_at) for broker, each in came.items()}
+    return frozenset(
+        (broker, time)
+        for broker, of_broker in times.items()
+        if len(together(of_broker, lambda each: (each, each), _AT_ONCE)) < _FEWEST
+        for time in of_broker
+    )
 
 
 def _of_nearly_all(
@@ -196,65 +191,55 @@ def _of_nearly_all(
     return times
 
 
-def _rows(
-    case: Case, channels: Iterable[Channel], expected: Collection[tuple[Broker, Instant]]
-) -> list[list[_Row]]:
+def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list[list[_Row]]:
     """The rows of all brokers without what is ``expected``, those that overlap in time together."""
     rows: list[_Row] = []
+    at_least = case.persistence_seconds * SECOND
     for broker, of_broker in by_broker(channels).items():
-        ends = [None if each.gone_by is None else each.last_seen for each in of_broker]
         lives = [
-            Life(each.client_addr, each.first_seen, end)
-            for each, end in zip(of_broker, ends, strict=True)
+            Life(each.client_addr, each.first_seen, each.gone_by and each.last_seen)
+            for each in of_broker
         ]
         # The first connection of all replaces none.
         first = lives[0].start
         for in_turn in successions(lives, case.expiry, _MOST_APART):
-            times = tuple(
-                life.start
-                for life in in_turn
-                if life.start > first and (broker, life.start) not in expected
-            )
-            if len(times) < _FEWEST or times[-1] - times[0] < case.persistence_seconds * SECOND:
-                continue
-            rows.append(_Row(broker, times))
-    return together(rows, lambda row: (row.times[0], row.times[-1]))
+            starts = (life.start for life in in_turn if life.start > first)
+            times = [start for start in starts if (broker, start) not in expected]
+            if len(times) >= _FEWEST and times[-1] - times[0] >= at_least:
+                rows.append((broker, times))
+    return together(rows, lambda row: (row[1][0], row[1][-1]))
 
 
 def _taken_together(
     case: Case, channels: Sequence[Channel], rows: Sequence[_Row], starts: Starts
 ) -> Reconnecting:
     end = case.asked_until
-    first_seen = min(row.times[0] for row in rows)
-    last_seen = max(row.times[-1] for row in rows)
-    brokers = {row.broker for row in rows}
-    times = max(sum(len(row.times) for row in rows if row.broker == broker) for broker in brokers)
+    first_seen = min(times[0] for _, times in rows)
+    last_seen = max(times[-1] for _, times in rows)
+    connections = Counter(broker for broker, times in rows for _ in times)
+    most = max(connections.values())
     addresses = {
         each.client_addr
         for each in channels
-        if each.broker in brokers
+        if each.broker in connections
         and each.first_seen <= last_seen
         and first_seen <= (each.gone_by or end)
     }
-    longest = max(later - one for row in rows for one, later in pairwise(row.times))
+    longest = max(later - one for _, times in rows for one, later in pairwise(times))
     return Reconnecting(
         channels[0].client_id,
         first_seen,
         last_seen,
-        times,
-        tuple(sorted({name for name, _ in brokers})),
+        most,
+        tuple(sorted({name for name, _ in connections})),
         tuple(sorted(addresses)),
-        end - last_seen <= longest,
-        _left_behind(channels),
-        _restarts(starts, first_seen, last_seen, times),
-    )
-
-
-def _left_behind(channels: Iterable[Channel]) -> bool:
-    return any(
-        one.first_seen < later.first_seen <= one.last_seen
-        for of_broker in by_broker(channels).values()
-        for one, later in pairwise(of_broker)
+        ongoing=end - last_seen <= longest,
+        left_behind=any(
+            one.first_seen < later.first_seen <= one.last_seen
+            for of_broker in by_broker(channels).values()
+            for one, later in pairwise(of_broker)
+        ),
+        restarts=_restarts(starts, first_seen, last_seen, most),
     )
 
 
@@ -278,21 +263,22 @@ def reconnecting_faults(
     A process that restarts under the same id has a new connection each time, too. That is a member
     that comes and goes, so fast that no list shows it gone: FLAPPING.
     """
-    stale: dict[str, list[Fault]] = {}
-    for fault in faults:
-        if fault.fault == STALE_CHANNEL:
-            for client_id in fault.client_ids:
-                stale.setdefault(client_id, []).append(fault)
+    stale = grouped(
+        (client_id, fault)
+        for fault in faults
+        if fault.fault == STALE_CHANNEL
+        for client_id in fault.client_ids
+    )
     others = sum(not each.restarts for each in found) - 1
     made: list[Fault] = []
     for each in found:
         plain = _fault(case, each, others)
-        worst = max(
-            (fault for fault in stale.get(each.client_id, ()) if fault.overlaps(plain)),
-            key=lambda fault: (fault.queues_affected, fault.topic == plain.topic, fault.topic),
-            default=None,
-        )
-        if worst is not None and not each.restarts:
+        costs = [fault for fault in stale.get(each.client_id, ()) if fault.overlaps(plain)]
+        if costs and not each.restarts:
+            worst = max(
+                costs,
+                key=lambda fault: (fault.queues_affected, fault.topic == plain.topic, fault.topic),
+            )
             plain = replace(plain, topic=worst.topic, queues_affected=worst.queues_affected)
         made.append(plain)
     return made
@@ -303,29 +289,26 @@ def _fault(case: Case, each: Reconnecting, others: int) -> Fault:
     per_hour = round(each.times * _HOUR / max(each.last_seen - each.first_seen, SECOND))
     often = Text("{times}, {per_hour} per hour", times=count(each.times, "time"), per_hour=per_hour)
     brokers = list_of(each.broker_names, MOST_NAMES)
-    remedy = Text(_NETWORK, this_client=each.client_id, these_brokers=brokers)
     if each.restarts:
         remedy = Text(_RESTARTS, this_client=each.client_id)
-        parts = [
-            Text(
-                "{client} restarted {often}: it has other connections to {brokers}, and its "
-                "running infos a new start time, each time",
-                client=each.client_id,
-                often=often,
-                brokers=brokers,
-            )
-        ]
+        what = Text(
+            "{client} restarted {often}: it has other connections to {brokers}, and its running "
+            "infos a new start time, each time",
+            client=each.client_id,
+            often=often,
+            brokers=brokers,
+        )
     else:
-        parts = [
-            Text(
-                "{client} reconnected to {brokers} {often}, from {addresses} of {hosts}",
-                client=each.client_id,
-                brokers=brokers,
-                often=often,
-                addresses=count(len(each.client_addrs), "address", "addresses"),
-                hosts=list_of(hosts, MOST_NAMES),
-            )
-        ]
+        remedy = Text(_NETWORK, this_client=each.client_id, these_brokers=brokers)
+        what = Text(
+            "{client} reconnected to {brokers} {often}, from {addresses} of {hosts}",
+            client=each.client_id,
+            brokers=brokers,
+            often=often,
+            addresses=count(len(each.client_addrs), "address", "addresses"),
+            hosts=list_of(hosts, MOST_NAMES),
+        )
+    parts = [what]
     if each.left_behind:
         parts.append(Text("the broker lists the old connection for up to 130 s beside the new one"))
     if others == 1 and not each.restarts:

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from rebalance_core.english import agreeing, joined
 from rebalance_core.texts import Text
 
@@ -113,21 +115,18 @@ def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread
     """What waits in the queue at its last poll before it is back; None: nothing, or too little."""
     if offsets is None:
         return None
-    polls = offsets.times.size if until is None else int((offsets.times < until).sum())
-    if not polls:
-        return None
+    polls = None if until is None else np.searchsorted(offsets.times, until)
     written, consumed = offsets.broker_offsets[:polls], offsets.consumer_offsets[:polls]
     waiting = written - consumed
-    on_their_way = consumed[-1] - consumed[-2] if polls > 1 else 0
-    came_since = written[-1] - written[-2] if polls > 1 else 0
-    if waiting[-1] <= max(on_their_way, came_since, 0):
+    # What was on its way, and what came since the poll before; of one poll nothing.
+    lately = [int(step) for each in (consumed, written) for step in np.diff(each)[-1:]]
+    if not waiting.size or waiting[-1] <= max([0, *lately]):
         return None
     return _Unread(int(waiting[0]), int(waiting[-1]))
 
 
 def _evidence(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
-    at_first = sum(each.at_first for each in unread.values())
-    messages = sum(each.at_last for each in unread.values())
+    at_first, messages = map(sum, zip(*unread.values(), strict=True))
     left = agreeing(messages, "{messages} [message|messages] unread", messages=messages)
     if at_first != messages:
         left = Text("{unread} ({at_first} at the first poll)", unread=left, at_first=at_first)

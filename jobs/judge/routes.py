@@ -3,8 +3,9 @@
 A nameserver's route holds until the same nameserver gives another one.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from rebalance_core.state import RouteBroker
@@ -13,6 +14,7 @@ from rebalance_core.strategy_rules import MOST_QUEUES
 from ..instants import Instant
 from .dossier import RouteRun
 from .evaluated import QueueKey
+from .grouping import grouped
 
 _PERM_READ = 4
 
@@ -50,16 +52,17 @@ def find_route_changes(
 
     Routes with more queues than ``most_queues`` do not count, and show no change.
     """
-    runs_of: dict[str, list[RouteRun]] = defaultdict(list)
-    for run in routes:
-        if sum(queues for _, queues in readable(run.brokers)) <= most_queues:
-            runs_of[run.namesrv_addr].append(run)
+    runs_of = grouped(
+        (run.namesrv_addr, (run, queues))
+        for run in routes
+        for queues in [readable(run.brokers)]
+        if sum(number for _, number in queues) <= most_queues
+    )
     given = sorted(each for runs in runs_of.values() for each in _given(runs))
     current: dict[str, Sequence[Readable]] = {}
     changes: list[RouteChange] = []
     for snapshot, collected_at, namesrv_addr, queues in given:
-        before = _union(current)
-        is_first = namesrv_addr not in current
+        before, is_first = _union(current), namesrv_addr not in current
         current[namesrv_addr] = queues
         now = _union(current)
         if not is_first and before != now:
@@ -68,23 +71,19 @@ def find_route_changes(
 
 
 def _given(
-    runs: Sequence[RouteRun],
+    runs: Sequence[tuple[RouteRun, Sequence[Readable]]],
 ) -> Iterator[tuple[Instant, Instant, str, Sequence[Readable]]]:
     """What one nameserver gave first, and each time that it gave something else."""
-    if len(runs) == 1:
-        (run,) = runs
-        yield run.times[0], run.answered_at[0], run.namesrv_addr, readable(run.brokers)
-        return
+    # Of a nameserver that gave one route only, its first poll is all that counts.
+    counted = slice(1) if len(runs) == 1 else slice(None)
     polls = sorted(
         (snapshot, collected_at, number)
-        for number, run in enumerate(runs)
-        for snapshot, collected_at in zip(run.times, run.answered_at, strict=True)
+        for number, (run, _) in enumerate(runs)
+        for snapshot, collected_at in zip(run.times[counted], run.answered_at[counted], strict=True)
     )
-    last = None
-    for snapshot, collected_at, number in polls:
-        if number != last:
-            yield snapshot, collected_at, runs[number].namesrv_addr, readable(runs[number].brokers)
-        last = number
+    for number, of_number in groupby(polls, key=itemgetter(2)):
+        (run, queues), (snapshot, collected_at, _) = runs[number], next(of_number)
+        yield snapshot, collected_at, run.namesrv_addr, queues
 
 
 def readable(brokers: Iterable[RouteBroker]) -> Sequence[Readable]:
@@ -100,9 +99,7 @@ def _union(current: Mapping[str, Sequence[Readable]]) -> Sequence[Readable]:
     return sorted({each for queues in current.values() for each in queues})
 
 
-def readable_queues(
-    routes: Iterable[tuple[str, Sequence[RouteBroker]]],
-) -> frozenset[QueueKey]:
+def readable_queues(routes: Iterable[tuple[str, Sequence[RouteBroker]]]) -> frozenset[QueueKey]:
     """The queues that every nameserver's route has; ``routes`` by nameserver."""
     of_each = [queues_of(readable(brokers)) for _, brokers in routes]
     return frozenset(of_each[0].intersection(*of_each[1:])) if of_each else frozenset()

@@ -4,7 +4,6 @@ A secret in a list of members can be read by whoever may list them, and is in th
 and clients. That does not pass when the client leaves: the fault lasts, however short it was seen.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from rebalance_core.client_kinds import without_secret
@@ -26,21 +25,26 @@ def secrets(case: Case, found: Found) -> Found:
 
     ``client_ids`` are shown masked in all that leaves the judgement; here they are the true ones.
     """
-    dossier, masking = case.dossier, case.terms.masking
-    shown = _shown(dossier, masking)
-    topics = sorted(topic for topic in dossier.topics() if topic)
+    masking, every = case.terms.masking, case.snapshots
+    shown = _shown(case.dossier, masking)
+    topics = sorted(topic for topic in case.dossier.topics() if topic)
     if not shown or not topics:
         return found
-    times = sorted({time for of_id in shown.values() for time in of_id})
-    every = case.snapshots
+    times = sorted({time for _, of_run in shown for time in of_run})
+    client_ids = tuple(sorted({client_id for client_id, _ in shown}))
     between = [time for time in every if times[0] <= time <= times[-1]]
     share, ongoing = len(times) / len(between), times[-1] == every[-1]
-    client_ids = tuple(sorted(shown))
     fault = Fault(
         next((each for each in topics if not each.startswith("%")), topics[0]),
         Extent(times[0], times[-1], len(times), PERSISTENT, ongoing, share),
         SECRET_IN_CLIENT_ID,
-        evidence=_evidence(client_ids, masking),
+        evidence=agreeing(
+            len(client_ids),
+            "the client [id|ids] {clients} [holds|hold] a secret, which is masked here: whoever "
+            "lists the members of the group, or reads a log of a broker or of a client, can read "
+            "it",
+            clients=list_of(map(masking.mask, client_ids), MOST_NAMES),
+        ),
         remedy=joined(
             [without_secret(client_ids), Text("then replace the secret, for the logs have it")]
         ),
@@ -49,24 +53,14 @@ def secrets(case: Case, found: Found) -> Found:
     return found.plus([fault])
 
 
-def _evidence(client_ids: Sequence[str], masking: Masking) -> Text:
-    masked = list_of((masking.mask(each) for each in client_ids), MOST_NAMES)
-    return agreeing(
-        len(client_ids),
-        "the client [id|ids] {clients} [holds|hold] a secret, which is masked here: whoever lists "
-        "the members of the group, or reads a log of a broker or of a client, can read it",
-        clients=masked,
-    )
-
-
-def _shown(dossier: Dossier, masking: Masking) -> dict[str, set[Instant]]:
-    """By client id with a secret the snapshots in which some broker listed it."""
+def _shown(dossier: Dossier, masking: Masking) -> list[tuple[str, Sequence[Instant]]]:
+    """The client ids with a secret, and the snapshots in which some broker listed them."""
+    lists = dossier.list_members
     # Nearly no group has one: then each of its ids is looked at once, and no list a second time.
-    every = {each for listed in dossier.list_members.values() for each in listed().client_ids}
-    secret = set(masking.with_secret(every))
-    shown: dict[str, set[Instant]] = defaultdict(set)
-    for run in dossier.polls if secret else ():
-        listed = dossier.list_members.get(run.answer)
-        for client_id in secret.intersection(listed().client_ids) if listed else ():
-            shown[client_id].update(run.times)
-    return shown
+    secret = set(masking.with_secret({each for of in lists.values() for each in of().client_ids}))
+    return [
+        (client_id, run.times)
+        for run in (dossier.polls if secret else ())
+        if run.answer in lists
+        for client_id in secret.intersection(lists[run.answer]().client_ids)
+    ]

@@ -5,12 +5,10 @@ does not answer it again and again, while others do, may hang, or be another pro
 says; what it holds, nobody knows.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from rebalance_core.texts import Text
 
-from ..instants import Instant
 from ..kinds import CLIENT_NOT_ANSWERING
 from .answers import Asked, asked_of
 from .case import Case
@@ -39,22 +37,21 @@ def silent_clients(case: Case, found: Found) -> Found:
     if not any(each.error_code is not None for each in clients):
         return found
     asked = asked_of(clients)
-    answered: dict[str | None, set[Instant]] = defaultdict(set)
-    for client_id, questions in asked.items():
-        answered[sdks.get(client_id)].update(each.round_ for each in questions if each.answered)
-    silent = {
-        client_id: [
-            each
-            for each in questions
-            if each.answered or each.round_ in answered[sdks.get(client_id)]
-        ]
+    answered = {
+        (sdks.get(client_id), each.round_)
         for client_id, questions in asked.items()
-        if not all(each.answered for each in questions)
+        for each in questions
+        if each.answered
     }
     return found.plus(
         fault
-        for client_id, questions in sorted(silent.items())
-        for fault in _faults(case, client_id, questions)
+        for client_id, questions in sorted(asked.items())
+        if not all(each.answered for each in questions)
+        for fault in _faults(
+            case,
+            client_id,
+            [each for each in questions if (sdks.get(client_id), each.round_) in answered],
+        )
     )
 
 

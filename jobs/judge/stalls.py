@@ -9,7 +9,7 @@ A client none of whose queues moves while those of others do is a frozen process
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -29,6 +29,7 @@ from .dossier import QueueOffsets
 from .evaluated import Evaluated, QueueKey
 from .extents import Extent, Run, Sighting, join_episodes, persistence
 from .findings import Fault, Found, QueueFinding, Stall
+from .grouping import grouped
 from .why import moves
 from .words import between, queues_in_words, waiting_in_words
 
@@ -36,8 +37,6 @@ Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
 
 
-#: Two copies of an offset are those of two brokers until clients have committed to the new one.
-_AFTER_ABSENCE: Instant = 60 * SECOND
 #: Clients commit each 5 s (``ClientConfig.persistConsumerOffsetInterval``): what is asked sooner
 #: after another poll, by a second collector, shows nothing.
 _COMMITS: Instant = 5 * SECOND
@@ -76,18 +75,15 @@ class Polls:
         # Nearly always all queues of a topic are asked at the same times.
         schedules = {each.times.tobytes(): each.times for each in offsets}
         times = np.unique(np.concatenate(list(schedules.values())))
-        columns_of = {key: np.searchsorted(times, each) for key, each in schedules.items()}
-        shape = len(offsets), len(times)
-        present = np.zeros(shape, np.bool_)
-        consumed = np.zeros(shape, np.int64)
-        backlog = np.zeros(shape, np.int64)
+        present = np.zeros((len(offsets), len(times)), np.bool_)
+        consumed, backlog = np.zeros_like(present, np.int64), np.zeros_like(present, np.int64)
         for row, each in enumerate(offsets):
-            columns = columns_of[each.times.tobytes()]
+            columns = np.searchsorted(times, each.times)
             present[row, columns] = True
             consumed[row, columns] = each.consumer_offsets
             backlog[row, columns] = np.maximum(each.broker_offsets - each.consumer_offsets, 0)
         # The last poll that the queue has, as of each column; shifted by one, the poll before.
-        latest = np.maximum.accumulate(np.where(present, np.arange(shape[1]), -1), axis=1)
+        latest = np.maximum.accumulate(np.where(present, np.arange(len(times)), -1), axis=1)
         before = np.roll(latest, 1, axis=1)
         before[:, 0] = -1
         paired = present & (before >= 0)
@@ -118,8 +114,7 @@ class Polls:
     @property
     def unmoved(self) -> Flags:
         """Messages wait at both polls, and the offset is the same."""
-        unmoved: Flags = self.waits & (self.backlog_before > 0)
-        return unmoved
+        return self.waits & (self.backlog_before > 0)
 
 
 @dataclass(frozen=True)
@@ -173,11 +168,7 @@ def find_intervals(case: Case, topic: str, orphans: Sequence[QueueFinding]) -> I
 
 def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
     """By topic the queues that were orphaned at some time, whatever the certainty."""
-    orphans: dict[str, list[QueueFinding]] = defaultdict(list)
-    for each in found.queues:
-        if each.kind == ORPHANED:
-            orphans[each.topic].append(each)
-    return orphans
+    return grouped((each.topic, each) for each in found.queues if each.kind == ORPHANED)
 
 
 def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[Stall]:
@@ -228,8 +219,6 @@ def _apart(offsets: QueueOffsets) -> QueueOffsets:
 def _stands_somewhere(offsets: QueueOffsets) -> bool:
     """Whether the queue ever does not move: cheap to see, and in most topics all do."""
     waiting = offsets.broker_offsets > offsets.consumer_offsets
-    if not waiting.any():
-        return False
     still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
     return bool((waiting[1:] & waiting[:-1] & still).any())
 
@@ -268,20 +257,17 @@ def _stalled(
         polls = np.flatnonzero(counts[row])
         for start, end in spans(unmoved[row, polls]):
             run = polls[start:end]
+            at = times[run].tolist()
             shown = [
-                Sighting(row, _run(times[run[since:until]], since, until), None)
+                Run(at[since], at[until - 1], until - since, since, until, covers=0, watch=0)
                 for since, until in spans(owned[row, run])
             ]
-            for episode in join_episodes(shown):
+            for episode in join_episodes([Sighting(row, each, None) for each in shown]):
                 whole = run[episode[0].run.before : episode[-1].run.after]
                 contrasted = np.flatnonzero(owned[row, whole] & any_keeps_up[whole])
                 if contrasted.size:
                     stalled[row, whole[contrasted[0] : contrasted[-1] + 1]] = True
     return stalled
-
-
-def _run(times: Longs, since: int, until: int) -> Run:
-    return Run(int(times[0]), int(times[-1]), until - since, since, until, covers=0, watch=0)
 
 
 def orphaned_at(polls: Polls, orphans: Iterable[QueueFinding]) -> Flags:
@@ -306,12 +292,9 @@ def away_at(polls: Polls, case: Case) -> Flags:
     """
     away = np.zeros_like(polls.present)
     for absence in case.masters_away:
-        until = polls.times[-1] if absence.ends is None else absence.ends + _AFTER_ABSENCE
         for row, (broker_name, _) in enumerate(polls.queues):
             if broker_name == absence.broker_name:
-                since = polls.times[polls.before[row]]
-                # What the round before saw of the master was over when it left.
-                away[row] |= (polls.times >= absence.begins) & (since <= until)
+                away[row] |= absence.is_within(polls.times[polls.before[row]], polls.times)
     return away
 
 
@@ -334,10 +317,9 @@ def _owners(
     situation = np.array([*of_period, len(numbers)], np.int64)[in_force][polls.before]
     owners: list[Mapping[QueueKey, Owners]] = [{}] * (len(numbers) + 1)
     unowned = np.zeros((len(numbers) + 1, len(polls.queues)), np.bool_)
-    is_asked = np.zeros(len(numbers) + 1, np.bool_)
-    is_asked[situation[counts]] = True
+    asked = set(np.unique(situation[counts]).tolist())
     for situation_id, number in numbers.items():
-        if is_asked[number]:
+        if number in asked:
             owners[number] = _owners_of(case.evaluated[situation_id])
             if case.evaluated[situation_id].verdict.coverage == AUDITED:
                 unowned[number] = [queue not in owners[number] for queue in polls.queues]
@@ -375,31 +357,27 @@ def stalled_queues(case: Case, found: Found) -> Found:
     stalls: list[Stall] = []
     for topic in case.dossier.offsets:
         intervals = find_intervals(case, topic, orphans.get(topic, ()))
-        if intervals is None:
-            continue
-
-        def moves_elsewhere(client_id: str, time: Extent, topic: str = topic) -> bool:
-            return moves(case, case.timelines.keys() - {topic}, client_id, time)
-
-        frozen = frozen_processes(intervals, seconds, case.holdings.get(topic), moves_elsewhere)
-        faults += frozen
-        stalls += stall_episodes(intervals, seconds)
+        if intervals is not None:
+            others = case.timelines.keys() - {topic}
+            faults += (
+                each
+                for each in frozen_processes(intervals, seconds, case.holdings.get(topic))
+                if not moves(case, others, each.client_ids[0], each.extent)
+            )
+            stalls += stall_episodes(intervals, seconds)
     return found.plus(faults, stalls=stalls)
 
 
 def frozen_processes(
-    intervals: Intervals,
-    persistence_seconds: int,
-    holdings: HoldingsOfTopic | None = None,
-    moves_elsewhere: Callable[[str, Extent], bool] = lambda *_: False,
+    intervals: Intervals, persistence_seconds: int, holdings: HoldingsOfTopic | None = None
 ) -> Iterator[Fault]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
     Its queues are those that it reports to hold, if it answered between the two polls, else those
-    that are computed for it. Where one of its queues moves, of whatever topic, the process lives:
-    that is a message that cannot be consumed, or a lock. A client that shares a queue is left out:
-    either may be the one that does not move. When nobody at all moved, that this client did not
-    is no evidence against it.
+    that are computed for it. Where one of its queues moves, the process lives: that is a message
+    that cannot be consumed, or a lock (``stalled_queues`` looks at its other topics). A client that
+    shares a queue is left out: either may be the one that does not move. When nobody at all moved,
+    that this client did not is no evidence against it.
     """
     every = intervals.polls
     for client_id, computed in _suspects(intervals).items():
@@ -410,14 +388,11 @@ def frozen_processes(
         polls = np.flatnonzero(held.any(axis=0))
         for start, end in spans(frozen[polls]):
             of_run = polls[start:end]
-            in_run = np.zeros_like(held)
-            in_run[:, of_run] = held[:, of_run]
-            before = every.before[rows][in_run].min()
+            in_run = held[:, of_run]
+            before = every.before[rows][:, of_run][in_run].min()
             extent = every.extent(before, of_run[-1], len(of_run) + 1, persistence_seconds)
-            if moves_elsewhere(client_id, extent):
-                continue
             queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
-            waiting = int(every.backlog[rows, of_run[-1]][held[:, of_run[-1]]].sum())
+            waiting = int(every.backlog[rows, of_run[-1]][in_run[:, -1]].sum())
             was_asked = bool(answered[of_run].any())
             yield Fault(
                 intervals.topic,
@@ -431,25 +406,17 @@ def frozen_processes(
             )
 
 
-class _Had(NamedTuple):
-    """What a client had of a topic, between each poll and the one before."""
-
-    #: The rows of its queues.
-    rows: Longs
-    #: [of these, poll]: it held the queue; and it was computed for it alone.
-    owns: Flags
-    sole: Flags
-    #: By poll whether it answered; else it held what was computed.
-    answered: Flags
-
-
 def _had(
     intervals: Intervals,
     holdings: HoldingsOfTopic | None,
     client_id: str,
     computed: Mapping[tuple[int, int], bool],
-) -> _Had:
-    """``computed``: as in ``_suspects``. Between two equal answers in one phase it holds the same;
+) -> tuple[Longs, Flags, Flags, Flags]:
+    """What a client had of a topic, between each poll and the one before: the rows of its queues;
+    of these, by poll, whether it held the queue, and whether it was computed for it alone; by poll
+    whether it answered, else it held what was computed.
+
+    ``computed``: as in ``_suspects``. Between two equal answers in one phase it holds the same;
     a queue whose lock it waits for is none that it could move.
     """
     times, situations = intervals.polls.times, range(len(intervals.owners))
@@ -468,7 +435,7 @@ def _had(
     sole = np.array([[computed.get((row, number), False) for number in situations] for row in rows])
     then = np.arange(len(rows))[:, np.newaxis], intervals.situation[rows]
     owns = np.where(answered, [holds[row] for row in rows], owner[then])
-    return _Had(np.array(rows, np.int64), owns, sole[then], answered)
+    return np.array(rows, np.int64), owns, sole[then], answered
 
 
 def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], bool]]:
@@ -479,12 +446,11 @@ def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], boo
     owners = {intervals.owners_at(row, poll) for row, poll in stalled}
     suspects = {client_id for each in owners if each.sole for client_id in each.client_ids}
     had: dict[str, dict[tuple[int, int], bool]] = {each: {} for each in sorted(suspects)}
-    if suspects:
-        for number, by_queue in enumerate(intervals.owners):
-            for row, queue in enumerate(intervals.polls.queues):
-                owner = by_queue.get(queue, NOT_KNOWN)
-                for client_id in suspects.intersection(owner.client_ids):
-                    had[client_id][row, number] = owner.sole
+    for number, by_queue in enumerate(intervals.owners if suspects else ()):
+        for row, queue in enumerate(intervals.polls.queues):
+            owner = by_queue.get(queue, NOT_KNOWN)
+            for client_id in suspects.intersection(owner.client_ids):
+                had[client_id][row, number] = owner.sole
     return had
 
 
@@ -492,16 +458,10 @@ def _evidence(
     client_id: str, queues: Sequence[QueueKey], time: Extent, waiting: int, *, answered: bool
 ) -> Text:
     """``answered``: the client itself reports to hold them; else they are computed for it."""
-    named = queues_in_words(queues)
+    named = {"client": client_id, "queues": queues_in_words(queues)}
+    owned = agreeing(len(queues), "{queues} [is|are] computed for {client}", **named)
     if answered:
-        owned = Text("{client} holds {queues}", client=client_id, queues=named)
-    else:
-        owned = agreeing(
-            len(queues),
-            "{queues} [is|are] computed for {client}",
-            client=client_id,
-            queues=named,
-        )
+        owned = Text("{client} holds {queues}", **named)
     moved = agreeing(len(queues), "[it did not move|none of them moved]")
     return Text(
         "{owned}; {moved} {time} while other clients' queues did; {waiting}",

@@ -20,8 +20,6 @@ PERSISTING = "PERSISTING"
 RESOLVED = "RESOLVED"
 NOT_AUDITED = "NOT_AUDITED"
 
-_OF_QUEUES = frozenset(QUEUE_FINDINGS.values())
-
 
 class Openness(NamedTuple):
     """Of a finding, as its columns are called; None for what passed by itself."""
@@ -63,13 +61,9 @@ def former_findings(
     ``polled``. NOT_AUDITED where it does not: then nothing shows it. Faults are not among them: the
     table is one of queues.
     """
+    decided = {kind: polled if kind == STALLED else audited for kind in QUEUE_FINDINGS.values()}
     return [
-        {
-            **each._asdict(),
-            "status": RESOLVED
-            if each.topic in (polled if each.kind == STALLED else audited)
-            else NOT_AUDITED,
-        }
+        {**each._asdict(), "status": RESOLVED if each.topic in decided[each.kind] else NOT_AUDITED}
         for each in earlier
-        if each.kind in _OF_QUEUES and each.finding_id not in there
+        if each.kind in decided and each.finding_id not in there
     ]

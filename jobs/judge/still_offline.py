@@ -4,21 +4,19 @@ Lists have the topics of a group. A group that has had no member all through the
 and where its offsets are not collected either, only the run before has what it should consume.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY
 from rebalance_core.english import agreeing
 from rebalance_core.findings import CERTAIN, ORPHANED
-from rebalance_core.texts import Text
 
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .case import Case
-from .dossier import EarlierFinding
 from .evaluated import QueueKey
 from .extents import Extent, Part, extent_of, runs_of, watches
 from .findings import Fault, Found, QueueFinding
+from .grouping import grouped
 from .unlisted import witnessed
 from .words import queues_in_words
 
@@ -39,53 +37,40 @@ def still_offline(case: Case, found: Found) -> Found:
     since = watches(snapshots)[-1]
     runs = runs_of([Part(time, time, 1) for time in snapshots if time >= since])
     extent = extent_of(runs, runs[-1].after, case.persistence_seconds)
-    by_topic: dict[str, list[EarlierFinding]] = defaultdict(list)
-    for each in dossier.earlier:
-        if (
-            each.kind == ORPHANED
-            and GROUP_OFFLINE in each.causes
-            and each.topic not in case.timelines
-        ):
-            by_topic[each.topic].append(each)
     queues = [
-        witnessed(case, _queue(each, extent)) for of_topic in by_topic.values() for each in of_topic
+        QueueFinding(
+            each.topic,
+            extent,
+            ORPHANED,
+            (each.broker_name, each.queue_id),
+            CERTAIN,
+            probability=1.0,
+            completeness=1.0,
+            claimants=(),
+            strategy_source=None,
+            causes=(GROUP_OFFLINE,),
+        )
+        for each in dossier.earlier
+        if (each.kind == ORPHANED and GROUP_OFFLINE in each.causes)
+        and each.topic not in case.timelines
     ]
-    return found.plus([_fault(*each, extent) for each in by_topic.items()], queues)
+    by_topic = grouped((each.topic, each.queue) for each in queues)
+    faults = [_fault(topic, set(of_topic), extent) for topic, of_topic in by_topic.items()]
+    return found.plus(faults, (witnessed(case, each) for each in queues))
 
 
-def _queue(earlier: EarlierFinding, extent: Extent) -> QueueFinding:
-    return QueueFinding(
-        earlier.topic,
-        extent,
-        ORPHANED,
-        (earlier.broker_name, earlier.queue_id),
-        CERTAIN,
-        probability=1.0,
-        completeness=1.0,
-        claimants=(),
-        strategy_source=None,
-        causes=(GROUP_OFFLINE,),
-        times=((extent.first_seen, extent.last_seen),),
-    )
-
-
-def _fault(topic: str, earlier: Sequence[EarlierFinding], extent: Extent) -> Fault:
-    queues = {(each.broker_name, each.queue_id) for each in earlier}
+def _fault(topic: str, queues: Collection[QueueKey], extent: Extent) -> Fault:
     return Fault(
         topic,
         extent,
         GROUP_OFFLINE,
-        _evidence(queues),
+        agreeing(
+            len(queues),
+            "no broker that answered lists a member of the group, as in the run before: {queues} "
+            "[is|are] taken by nobody",
+            queues=queues_in_words(queues),
+        ),
         GROUP_OFFLINE_REMEDY,
         broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
-    )
-
-
-def _evidence(queues: Collection[QueueKey]) -> Text:
-    return agreeing(
-        len(queues),
-        "no broker that answered lists a member of the group, as in the run before: {queues} "
-        "[is|are] taken by nobody",
-        queues=queues_in_words(queues),
     )

@@ -4,7 +4,6 @@ Lists and routes may show no owner while somebody reads the queue: heartbeats do
 the client goes on with what it had, or the members are behind a proxy. The offsets decide.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
@@ -22,9 +21,9 @@ from .case import Case
 from .confirmation import confirm
 from .dossier import QueueOffsets
 from .episodes import queue_episodes
-from .evaluated import QueueKey
 from .extents import widest
 from .findings import Fault, Found, QueueFinding
+from .grouping import grouped
 from .words import between, queues_in_words
 
 #: By (topic, broker name, queue id).
@@ -53,10 +52,8 @@ def queues_of_states(case: Case, found: Found) -> Found:
         for each in queue_episodes(timeline, case.persistence_seconds)
     ]
     refuted = find_refuted(every)
-    return found.plus(
-        unlisted_consumers(compress(every, refuted)),
-        compress(every, (not is_refuted for is_refuted in refuted)),
-    )
+    kept = (each for each, is_refuted in zip(every, refuted, strict=True) if not is_refuted)
+    return found.plus(unlisted_consumers(compress(every, refuted)), kept)
 
 
 def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
@@ -121,31 +118,29 @@ def unlisted_consumers(refuted: Iterable[QueueFinding]) -> list[Fault]:
     Only where a broker lists nobody at all. Else their reader may be listed: a member that
     chooses its queues itself, or one that the lists show otherwise than it is.
     """
-    of_topic: dict[str, list[QueueFinding]] = defaultdict(list)
-    for episode in refuted:
-        if not _NOBODY_LISTED.isdisjoint(episode.causes) and _is_refuted(episode):
-            of_topic[episode.topic].append(episode)
-    return [_fault(topic, episodes) for topic, episodes in of_topic.items()]
+    of_topics = grouped(
+        (each.topic, each)
+        for each in refuted
+        if not _NOBODY_LISTED.isdisjoint(each.causes) and _is_refuted(each)
+    )
+    return [_fault(topic, of_topic) for topic, of_topic in of_topics.items()]
 
 
 def _fault(topic: str, episodes: Sequence[QueueFinding]) -> Fault:
     extent = widest([each.extent for each in episodes])
-    queues = sorted({each.queue for each in episodes})
+    queues = {each.queue for each in episodes}
     return Fault(
         topic,
         extent._replace(share_of_time=1.0),
         UNLISTED_CONSUMER,
-        _evidence(queues, between(extent.first_seen, extent.last_seen)),
+        agreeing(
+            len(queues),
+            "by the brokers' lists nobody owns {queues} {time}, and [its offset still advances|"
+            "their offsets still advance]: somebody reads [it|them] whom the lists do not show "
+            "there",
+            queues=queues_in_words(queues),
+            time=between(extent.first_seen, extent.last_seen),
+        ),
         _REMEDY,
-        broker_names=tuple(dict.fromkeys(broker_name for broker_name, _ in queues)),
-    )
-
-
-def _evidence(queues: Sequence[QueueKey], time: str) -> Text:
-    return agreeing(
-        len(queues),
-        "by the brokers' lists nobody owns {queues} {time}, and [its offset still advances|their "
-        "offsets still advance]: somebody reads [it|them] whom the lists do not show there",
-        queues=queues_in_words(queues),
-        time=time,
+        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
     )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.judge import stalls
 from jobs.judge.confirmation import index_holdings
+from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
-from jobs.judge.findings import Fault
-from jobs.judge.stalls import frozen_processes
+from jobs.judge.findings import Fault, Found
+from jobs.judge.situations import Situations
+from jobs.judge.stalls import frozen_processes, stalled_queues
+from tests.judge.phases import case
 from tests.judge.witnesses import (
     BROKER,
     OTHER_BROKER,
@@ -16,11 +20,13 @@ from tests.judge.witnesses import (
     allocated,
     at,
     burst,
+    evaluated,
     holdings_of,
     in_seconds,
     info,
     intervals_of,
     offsets,
+    periods,
     steady,
     stuck,
 )
@@ -223,5 +229,15 @@ def test_a_client_that_says_that_it_holds_them_holds_them():
     assert fault.evidence.startswith("b holds queue 3 of broker-a; it did not move")
 
 
-def test_a_client_that_moves_a_queue_of_another_topic_lives():
-    assert not any(frozen_processes(intervals_of(burst()), 60, None, lambda *_: True))
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_client_that_moves_a_queue_of_another_topic_lives(monkeypatch, moves):
+    monkeypatch.setattr(stalls, "moves", lambda *of: of[1] == {"U"} and moves)
+    of = case(
+        dossier=Dossier("C", "G", offsets={TOPIC: burst()}),
+        situations=Situations({TOPIC: periods([("one", -60)])}),
+        evaluated={"one": evaluated(OWNERS)},
+        timelines={TOPIC: None, "U": None},
+        holdings={},
+        persistence_seconds=60,
+    )
+    assert bool(stalled_queues(of, Found()).faults) is not moves

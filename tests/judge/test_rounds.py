@@ -40,6 +40,7 @@ def test_a_round_that_takes_longer_than_a_fault_has_to_last_is_said_to_be_too_wi
     assert wide["reason"].startswith("why; a round of questions takes 240 s, longer than a fault")
     assert (wide["round_seconds"], wide["round_interval_seconds"]) == (240.0, 300.0)
     assert with_rounds(row, Rounds(12.0, 60.0), 180)["reason"] == "why"
+    assert with_rounds(row, Rounds(0.4, 60.0), 0)["reason"] == "why", "whatever has to last"
     assert with_rounds({"reason": ""}, None, 180) == {
         "reason": "",
         "round_seconds": None,
