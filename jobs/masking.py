@@ -52,10 +52,12 @@ class Masking(Secrets):
             changed = {
                 key: masked
                 for key, each in value.items()
-                if (masked := self.mask_all(each)) is not each
+                if type(each) not in _WITHOUT_TEXT and (masked := self.mask_all(each)) is not each
             }
             return value | changed if changed else value
         if isinstance(value, list | tuple):
+            if _WITHOUT_TEXT.issuperset(map(type, value)):
+                return value
             parts = [self.mask_all(each) for each in value]
             if all(part is each for part, each in zip(parts, value, strict=True)):
                 return value

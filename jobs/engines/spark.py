@@ -171,7 +171,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """
         done = self.by_shard(pieces, _whole_or_questions(work))
         asked = done.only(_QUESTION).rows
-        large = [row[0] for row in asked.select("shard").distinct().collect()]
+        # Told apart here: Spark would do it in tasks of its own, by default 200 of them.
+        large = list({row[0] for row in asked.select("shard").collect()})
         if not large:
             return done
         answer: Any = F.pandas_udf(_answers(work), "binary")  # type: ignore[attr-defined]

@@ -4,14 +4,15 @@ A row is of one client under one view. Where the brokers agree there is one view
 they differ, one for each distinct pair of lists, with its brokers and its weight.
 
 Of a large group there are too many to keep each as an object: they are columns from the moment the
-core gives them, and objects again only where a rule compares neighbours in time.
+core gives them, packed as soon as they are written, and objects again only where a rule compares
+neighbours in time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any
@@ -22,6 +23,7 @@ import pyarrow as pa
 from rebalance_core.findings import Allocation
 
 from ..masking import Masking
+from ..pieces import Piece, all_rows, pack_rows
 from ..schemas import ALLOCATIONS, QUEUES, STRING
 from .evaluated import Allocated
 
@@ -43,10 +45,10 @@ class AllocationRows:
     rows: pa.Table
     ends: list[int]
 
-    def of(self, place: int) -> Callable[[], tuple[Allocated, ...]]:
-        """What makes the allocations of a situation, when it is called."""
-        start = self.ends[place - 1] if place else 0
-        return lambda: _read(self)[start : self.ends[place]]
+    def of_each(self) -> list[Callable[[], tuple[Allocated, ...]]]:
+        """Of each situation what makes its allocations, when it is called."""
+        packed = tuple(pack_rows(0, ALLOCATIONS.name, self.rows))
+        return [partial(_part, packed, *edges) for edges in pairwise([0, *self.ends])]
 
     def masked(self, masking: Masking) -> pa.Table:
         """The rows as they are published: with what their ids hold of secrets masked."""
@@ -84,13 +86,18 @@ def _queues(allocations: Sequence[Allocation]) -> pa.Array[Any]:
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, type=QUEUES)
 
 
+def _part(packed: tuple[Piece, ...], start: int, end: int) -> tuple[Allocated, ...]:
+    return _read(packed)[start:end]
+
+
 # A group is judged situation by situation: the next one is mostly of the same question. To take
 # few rows out of columns costs nearly as much as to take all of a question.
 @lru_cache(maxsize=2)
-def _read(every: AllocationRows) -> tuple[Allocated, ...]:
-    columns: dict[str, Any] = {name: every.rows.column(name).to_pylist() for name in _SCALARS}
+def _read(packed: tuple[Piece, ...]) -> tuple[Allocated, ...]:
+    rows = all_rows(packed, ALLOCATIONS.name, _SCHEMA)
+    columns: dict[str, Any] = {name: rows.column(name).to_pylist() for name in _SCALARS}
     columns["view_brokers"] = map(tuple, columns["view_brokers"])
-    queues: Any = every.rows.column("queues").combine_chunks()
+    queues: Any = rows.column("queues").combine_chunks()
     flat = queues.flatten()
     pairs = list(zip(flat.field(0).to_pylist(), flat.field(1).to_pylist(), strict=True))
     ends = np.cumsum(queues.value_lengths()).tolist()

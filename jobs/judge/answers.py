@@ -149,7 +149,8 @@ def longest_bridge(snapshots: Numbers) -> float:
     >>> longest_bridge(np.array([0, 10, 20, 30, 40, 80])) / 10
     3.5
     """
-    return _BRIDGED_INTERVALS * usual_gap((gap, 1) for gap in np.diff(snapshots).tolist())
+    gaps, times = np.unique(np.diff(snapshots), return_counts=True)
+    return _BRIDGED_INTERVALS * usual_gap(zip(gaps.tolist(), times.tolist(), strict=True))
 
 
 def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:

@@ -209,8 +209,10 @@ class Verdicts(NamedTuple):
     def by_id(self) -> dict[str, Evaluated]:
         """By situation, each with its allocations."""
         return {
-            situation_id: replace(each, allocations=self.allocations.of(place))
-            for place, (situation_id, each) in enumerate(self.evaluated)
+            situation_id: replace(each, allocations=allocations)
+            for (situation_id, each), allocations in zip(
+                self.evaluated, self.allocations.of_each(), strict=True
+            )
         }
 
 

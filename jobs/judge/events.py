@@ -237,11 +237,16 @@ class Members(NamedTuple):
 
 def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]]) -> list[Members]:
     """The group's members, each time that they change: all its topics have the same lists."""
-    of_lists = {name: frozenset(each().client_ids) for name, each in dossier.list_members.items()}
+    of_lists: dict[str, frozenset[str]] = {}
     found: list[Members] = []
     for period in next(iter(by_topic.values()), ()):
-        lists = [answer for _, answer in period.situation.answers if answer != NO_ANSWER]
-        members: frozenset[str] = frozenset().union(*[of_lists.get(each, ()) for each in lists])
+        lists = {answer for _, answer in period.situation.answers if answer != NO_ANSWER}
+        # Those of one period are kept: of a giant group each has others, of half a megabyte each.
+        of_lists = {
+            each: of_lists.get(each) or frozenset(dossier.list_members[each]().client_ids)
+            for each in lists & dossier.list_members.keys()
+        }
+        members: frozenset[str] = frozenset().union(*of_lists.values())
         # Without a list nobody knows.
         if lists and (not found or found[-1].client_ids != members):
             found.append(Members(period.first_seen, members))
