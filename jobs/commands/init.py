@@ -6,19 +6,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ..arguments import Options, Parser, add_options
-from ..choices import DEFAULT_SETTINGS, WEBHOOK_SERVICES
+from ..arguments import Options
+from ..choices import DEFAULT_SETTINGS, NOWHERE, WEBHOOK_SERVICES
 from ..errors import SettingsError
 from ..output import say
 from ..terminal import ask, is_terminal
 from ..text import shell_word
 
-EXAMPLE = "init --namesrv 10.0.0.1:9876 --output /data/audit --messages SLACK --schedule cron"
-DETAIL = """
-On a terminal it asks for what no option says. Nothing that is there is replaced without --force."""
-
-_NOWHERE = "NOWHERE"
-_TO = ",".join((*WEBHOOK_SERVICES, _NOWHERE))
+_TO = ",".join((*WEBHOOK_SERVICES, NOWHERE))
 #: By schedule the templates, and the files beside the settings that they become.
 _TEMPLATES: Mapping[str | None, Mapping[str, str]] = {
     None: {},
@@ -33,21 +28,6 @@ _TEMPLATES: Mapping[str | None, Mapping[str, str]] = {
 _COLLECTOR = {"docs/collect/kubernetes.yaml": "collect.yaml"}
 #: They run where no file of this machine is.
 _ELSEWHERE = ("dag", "kubernetes")
-
-
-def add_arguments(command: Parser) -> None:
-    """Adds the options of the command."""
-    table = f"""
-    --namesrv A*  host:port of a nameserver; give the option once for each
-    --dumps PATH  or the dumps that are there already
-    --output DIR  the folder that gets snapshots/ and reports/
-    --messages {{{_TO}}}  where messages go
-    --schedule {{cron,dag,kubernetes}}  what audits each night is written, too: a line of cron,
-            a DAG of Airflow, or a CronJob, with the collector's Deployment for --namesrv
-    --settings FILE  the file that is written; default: {DEFAULT_SETTINGS}
-    --force  replace what is there
-    """
-    add_options(command, table)
 
 
 def run(args: Options) -> int:
@@ -91,7 +71,7 @@ def _ask_what_is_missing(args: Options) -> None:
     if not args.output:
         args.output = (asks and ask("In which folder do reports go?", "out")) or "out"
     if not args.messages:
-        args.messages = (asks and ask(f"Where do messages go ({_TO})?", _NOWHERE)) or _NOWHERE
+        args.messages = (asks and ask(f"Where do messages go ({_TO})?", NOWHERE)) or NOWHERE
         args.messages = args.messages.upper()
         if args.messages not in _TO.split(","):
             raise SettingsError(f"expected one of {_TO}, came {args.messages!r}")
@@ -116,7 +96,7 @@ def _given(args: Options, settings: Path) -> dict[str, str | list[str]]:
         "DUMPS": dumps,
         "NAMESRV": ";".join(namesrvs),
     }
-    if args.messages != _NOWHERE:
+    if args.messages != NOWHERE:
         given["service"] = args.messages
         if args.schedule not in _ELSEWHERE:
             secret = _secret_of(args.messages)[0]
@@ -174,7 +154,7 @@ def _next_here(
     args: Options, settings: Path, given: Mapping[str, str | list[str]]
 ) -> Iterator[str]:
     words = {name: shell_word(str(value)) for name, value in given.items()}
-    if args.messages != _NOWHERE:
+    if args.messages != NOWHERE:
         name, what = _secret_of(args.messages)
         file = given[f"{name}_file"]
         yield f"put the {what} into {file}, which nobody else may read (chmod 600)"
@@ -199,7 +179,7 @@ def _next_on_airflow(
         "snapshots": f"{given['OUTPUT']}/snapshots",
         "reports": given["reports"],
     }
-    if args.messages != _NOWHERE:
+    if args.messages != NOWHERE:
         name, what = _secret_of(args.messages)
         yield (
             f"put the {what} into REBALANCE_AUDIT_{name.upper()} of the environment of Airflow's "
@@ -231,7 +211,7 @@ def _next_on_kubernetes(args: Options, settings: Path) -> Iterator[str]:
         "make two volume claims: rebalance-audit, and rebalance-audit-dumps, which several pods "
         "mount (ReadWriteMany) and which has a folder for each date"
     )
-    if args.messages != _NOWHERE:
+    if args.messages != NOWHERE:
         name, _ = _secret_of(args.messages)
         yield (
             "kubectl create secret generic rebalance-audit-alerts "
