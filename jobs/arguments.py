@@ -1,7 +1,6 @@
 """The parser: argv in, a namespace out; which options there are is in ``commands.options``."""
 
 import argparse
-import platform
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from .choices import STANDARD_OUTPUT
 from .commands.options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES
 from .errors import SettingsError
 from .output import write
-from .text import visible
+from .text import shortened, visible
 
 #: What a command adds its options to, and what comes of them.
 Parser: TypeAlias = argparse.ArgumentParser
@@ -28,15 +27,13 @@ _EXIT_CODES = """\
 exit codes: 0 ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
 2 usage, settings; 3 no input, too much not understood; 4 anything else; 130 Ctrl-C; 143 SIGTERM"""
 
-#: What a message shows of an argument.
-_LONGEST = 500
 #: A site has so many nights at most: a year.
 _MOST_NIGHTS = 366
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{_shown(message)}; {self.prog} --help lists the options")
+        raise SettingsError(f"{shortened(message)}; {self.prog} --help lists the options")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Adds the command or value that was meant, where one is near, to those that there are."""
@@ -56,21 +53,10 @@ class _Versions(argparse.Action):
     """Prints the versions that matter to whoever reads a report of a defect."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - only here
+        from .environment import versions  # noqa: PLC0415 - only here
 
-        others = [f"Python {platform.python_version()}"]
-        for package in ("pyspark", "pyarrow", "numpy"):
-            try:
-                others.append(f"{package} {version(package)}")
-            except PackageNotFoundError:
-                others.append(f"no {package}")
-        write(f"rebalance-audit {__version__} ({', '.join(others)})")
+        write(f"rebalance-audit {__version__} ({', '.join(versions())})")
         parser.exit()
-
-
-def _shown(text: str) -> str:
-    words = visible(text)
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> Options:
@@ -87,7 +73,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> Options:
     args, others = parser.parse_known_args(given)
     if others:
         raise SettingsError(
-            f"unrecognized arguments: {_shown(' '.join(others))}; "
+            f"unrecognized arguments: {shortened(' '.join(others))}; "
             f"rebalance-audit {args.command} --help lists the options"
         )
     return args
