@@ -16,7 +16,7 @@ from ..errors import AuditError, InputError, QuarantineError, SettingsError
 from ..failures import sentence_of
 from ..incomplete import sentences_of
 from ..kinds import QUEUE_FINDINGS
-from ..known_issues import find_known_issues, load_known_issues
+from ..known_issues import load_known_issues
 from ..leading_events import leading_events
 from ..output import say
 from ..pipeline.audit import audit
@@ -82,8 +82,7 @@ class Batch:
             return cls(args, settings, dumps, place, None)
         folder = common.folder_of_reports
         reports = Location(args.output) / "reports" if is_run else folder(args, settings)
-        named = args.known_issues
-        known_issues = load_known_issues(named) if named else find_known_issues()
+        known_issues = load_known_issues(args.known_issues)
         began = now()
         run = Run(new_run_id(began), began)
         since_last, sources = args.since == LAST_RUN, common.sources_of(args)
