@@ -89,14 +89,11 @@ def _check_names(parser: Parser, given: Sequence[str]) -> None:
     for word in takewhile(lambda word: word != "--", given[1:]):
         name = word.partition("=")[0]
         # A word with a blank is a value to argparse, and the beginning of an option the option.
-        if word.startswith("--") and " " not in word and not _begins(name, there):
+        is_option = word.startswith("--") and " " not in word
+        if is_option and not any(each.startswith(name) for each in there):
             near = get_close_matches(name, there)
             meant = f": did you mean {' or '.join(near)}?" if near else ""
             command.error(f"unrecognized arguments: {word}{meant}")
-
-
-def _begins(name: str, options: Sequence[str]) -> bool:
-    return any(option.startswith(name) for option in options)
 
 
 def build_parser(only: str | None = None) -> Parser:
@@ -111,11 +108,7 @@ def build_parser(only: str | None = None) -> Parser:
     )
     parser.add_argument("--version", action=_Versions, nargs=0, help="print the version, and exit")
     subparsers = parser.add_subparsers(
-        dest="command",
-        required=True,
-        metavar="COMMAND",
-        help=argparse.SUPPRESS,
-        prog="rebalance-audit",
+        dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog=parser.prog
     )
     for name, text in COMMANDS.items():
         command = subparsers.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -441,12 +441,8 @@ def _differences(values: dict[str, Any], defaults: dict[str, Any], within: str) 
 def _as_toml(value: Any) -> str:
     """A value as TOML has it; nothing of it is null."""
     if isinstance(value, dict):
-        pairs = (
-            f"{json.dumps(key)} = {_as_toml(each)}"
-            for key, each in value.items()
-            if each is not None
-        )
-        return f"{{{', '.join(pairs)}}}"
+        there = {key: each for key, each in value.items() if each is not None}
+        return f"{{{', '.join(f'{json.dumps(key)} = {_as_toml(there[key])}' for key in there)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_as_toml, value))}]"
     return json.dumps(value)
@@ -465,6 +461,10 @@ _PREFIX = "REBALANCE_AUDIT_"
 _VARIABLE = re.compile(_PREFIX + r"(?!WEBHOOK|SECRET|ACCESS_KEY)([A-Z0-9_]+)")
 
 
+#: What is read where there is no file.
+_BUILT_IN = ("the built-in defaults", "")
+
+
 def load_settings(
     path: str | Path | None,
     overrides: Sequence[str] = (),
@@ -476,17 +476,15 @@ def load_settings(
     is read as TOML, and as text where it is none. Raises SettingsError with every error that was
     found.
     """
-    if path is None:
-        return _settings("the built-in defaults", "", overrides, environment)
-    return _settings(str(path), read_text(path), overrides, environment)
+    source = _BUILT_IN if path is None else (str(path), read_text(path))
+    return _settings(*source, overrides, environment)
 
 
 def find_settings(
     overrides: Sequence[str] = (), environment: Mapping[str, str] = MappingProxyType({})
 ) -> Settings:
     """The settings where none are named: conf/audit.toml here, else the one beside the packages."""
-    found = find_text(DEFAULT_SETTINGS) or ("the built-in defaults", "")
-    return _settings(*found, overrides, environment)
+    return _settings(*(find_text(DEFAULT_SETTINGS) or _BUILT_IN), overrides, environment)
 
 
 def variable_of(setting: str) -> str:
@@ -586,8 +584,7 @@ def _settings(
         key, separator, value = override.partition("=")
         setting = key.strip()
         if not separator or not _KEY.fullmatch(setting):
-            came = _shortened(repr(override))
-            raise SettingsError(f"--set: expected a.b=c, came {came}")
+            raise SettingsError(f"--set: expected a.b=c, came {_shortened(repr(override))}")
         given[setting] = f"--set {setting}"
         _set(values, setting, value, given[setting])
     return checked(Settings, source, values, given)
@@ -747,7 +744,6 @@ def _value(given: str, text: str) -> Any:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        came = _shortened(repr(text))
-        raise SettingsError(f"{given}: expected UTF-8, came {came}") from error
+        raise SettingsError(f"{given}: expected UTF-8, came {_shortened(repr(text))}") from error
     # A text of several lines may be a value and further keys: then it is a text.
     return values["value"] if values.keys() == {"value"} else text

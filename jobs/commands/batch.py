@@ -159,11 +159,9 @@ class Batch:
         ) as engine:
             if self.dumps is None:
                 return None, self._audited(engine, progress, None), None
-            wait = self.settings.publishing.wait_seconds
+            run_id, wait = new_run_id(now()), self.settings.publishing.wait_seconds
             ingested = late = None
-            with SnapshotWriter.open(
-                self.snapshots, new_run_id(now()), wait, progress.say
-            ) as writer:
+            with SnapshotWriter.open(self.snapshots, run_id, wait, progress.say) as writer:
                 try:
                     ingested = ingest(engine, self.dumps, writer, self.settings, progress)
                 except QuarantineError as error:

@@ -13,14 +13,7 @@ from ..choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
 from ..errors import SettingsError
 from ..output import say
 from ..progress import Progress
-from ..settings import (
-    Settings,
-    find_settings,
-    load_settings,
-    source_of,
-    variable_of,
-    variables_of,
-)
+from ..settings import Settings, find_settings, load_settings, source_of, variable_of, variables_of
 from ..storage import Location, Reports
 from ..terminal import console_on, is_terminal
 from ..text import in_utc
