@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 #: That of the package; the zip of spark-submit has no other place for it.
 __version__ = "0.2.0"
 
-__all__ = [
-    "Report",
-    "Settings",
-    "audit",
-    "load_settings",
-    "read_reports",
-    "report_rows",
-]
+__all__ = ["Report", "Settings", "audit", "load_settings", "read_reports", "report_rows"]
 
 _HOMES = {
     "Report": ".api",

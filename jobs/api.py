@@ -24,12 +24,13 @@ import pyarrow.parquet as pq
 from rebalance_core import Change
 from rebalance_core.errors import near_names
 
-from .commands.batch import none_lasts, sum_up, what_happened, what_is_missing
+from .commands.batch import closing_lines, what_is_missing
 from .commands.clock import now
 from .commands.common import time_of
 from .engines.engine import Engine
 from .engines.local import LocalEngine
 from .errors import InputError, QuarantineError, SettingsError
+from .judge.moment import Moment
 from .known_issues import KnownIssues
 from .languages.language import language
 from .pipeline.audit import audit as publish_audit
@@ -39,8 +40,6 @@ from .pipeline.moments import Question, moments_of_tables
 from .progress import Progress
 from .publish.run import Run, Task
 from .rendering.write import Look, report_text
-from .reports.ending import ending_lines
-from .reports.problems import find_problems
 from .reports.read import declared_table
 from .reports.tables import PublishedTables
 from .reports.texts import WIDTH
@@ -94,14 +93,8 @@ def audit(
     folder = _new_folder(spark, staging)
     snapshots = folder / "snapshots"
     began = now()
-    task = Task(
-        Run(new_run_id(began), began),
-        snapshots,
-        folder / "reports",
-        Window(),
-        settings,
-        KnownIssues(),
-    )
+    run = Run(new_run_id(began), began)
+    task = Task(run, snapshots, folder / "reports", Window(), settings, KnownIssues())
     try:
         with _engine_on(spark) as engine:
             if not isinstance(source, Mapping):
@@ -155,8 +148,7 @@ class Report(Mapping[str, pa.Table]):
         is explained; None: the last one. Raises InputError for a group, topic, cluster or time that
         is not there, with those that come near, and SettingsError for what is no time.
         """
-        question = Question(group, topic, _time_of(at), cluster)
-        (moment,) = moments_of_tables(self._snapshots, question, self._settings)
+        (moment,) = self._moments(group, topic, at, cluster)
         return explain_moment(moment, self._settings)
 
     def what_if(
@@ -177,20 +169,20 @@ class Report(Mapping[str, pa.Table]):
         >>> report.what_if("G", "T", [leave("10.0.0.4@app")]).safe  # doctest: +SKIP
         """
         made = _changes_of(changes)
-        question = Question(group, topic, _time_of(at), cluster)
-        moments = moments_of_tables(self._snapshots, question, self._settings)
+        moments = self._moments(group, topic, at, cluster)
         return predict_moments(moments, made, self._settings)
+
+    def _moments(
+        self, group: str, topic: str | None, at: Time | None, cluster: str | None
+    ) -> list[Moment]:
+        time = time_of("at", None if at is None else str(at))
+        question = Question(group, topic, time, cluster)
+        return moments_of_tables(self._snapshots, question, self._settings)
 
     def __repr__(self) -> str:
         published = self._published
-        lines = [
-            *what_is_missing(published),
-            *what_happened(published),
-            *ending_lines(find_problems(self._tables), WIDTH),
-            *none_lasts(published, self._settings),
-            sum_up(published),
-        ]
-        return "\n".join(lines)
+        lines = closing_lines(published, self._tables, self._settings, WIDTH)
+        return "\n".join([*what_is_missing(published), *lines])
 
     def _repr_html_(self) -> str:
         """The page, in a frame: its style and script are not the notebook's."""
@@ -208,10 +200,6 @@ def _settings_of(given: Settings | Mapping[str, Any] | str | Path | None) -> Set
     if isinstance(given, Mapping):
         return checked(Settings, "of audit()", dict(given))
     raise SettingsError(f"expected a file of settings or a mapping of their names, came {given!r}")
-
-
-def _time_of(at: Time | None) -> datetime | None:
-    return time_of("at", None if at is None else str(at))
 
 
 def _changes_of(given: Change | Iterable[Change]) -> list[Change]:
@@ -269,10 +257,10 @@ def _ingest(engine: Engine, dumps: Dumps, task: Task) -> None:
 
 
 def _write(rows: pa.Table, place: Location) -> None:
-    columns: dict[str, Any] = {}
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        plain = _plain(field.type)
-        columns[field.name] = column if plain == field.type else column.cast(plain)
+    columns: dict[str, Any] = {
+        field.name: column.cast(_plain(field.type))
+        for field, column in zip(rows.schema, rows.columns, strict=True)
+    }
     place.file_system.create_dir(place.base, recursive=True)
     pq.write_table(pa.table(columns), (place / "part-0.parquet").base, filesystem=place.file_system)
 

@@ -1,31 +1,21 @@
-"""What the options of all commands share, and the parser: argv in, a namespace out.
-
-The options of a command are beside it, in ``jobs.commands``. Of one command alone they are asked:
-an answer such as ``--help`` does not wait for the libraries of the others.
-"""
+"""The parser: argv in, a namespace out; which options there are is in ``commands.options``."""
 
 import argparse
-import platform
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
+from functools import partial
 from itertools import takewhile
 from typing import Any, NoReturn, TypeAlias
 
 from . import __version__
-from .choices import (
-    DEFAULT_SETTINGS,
-    INCOMPLETE,
-    LANGUAGES,
-    SEVERITIES,
-    STANDARD_OUTPUT,
-)
-from .commands import EVERY_DAY, OTHERS, SUMMARIES, module_of
+from .choices import STANDARD_OUTPUT
+from .commands.options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES
 from .errors import SettingsError
 from .output import write
-from .text import visible
+from .text import shortened, visible
 
 #: What a command adds its options to, and what comes of them.
 Parser: TypeAlias = argparse.ArgumentParser
@@ -37,13 +27,13 @@ _EXIT_CODES = """\
 exit codes: 0 ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
 2 usage, settings; 3 no input, too much not understood; 4 anything else; 130 Ctrl-C; 143 SIGTERM"""
 
-#: What a message shows of an argument.
-_LONGEST = 500
+#: A site has so many nights at most: a year.
+_MOST_NIGHTS = 366
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{_shown(message)}; {self.prog} --help lists the options")
+        raise SettingsError(f"{shortened(message)}; {self.prog} --help lists the options")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Adds the command or value that was meant, where one is near, to those that there are."""
@@ -63,21 +53,10 @@ class _Versions(argparse.Action):
     """Prints the versions that matter to whoever reads a report of a defect."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - only here
+        from .environment import versions  # noqa: PLC0415 - only here
 
-        others = [f"Python {platform.python_version()}"]
-        for package in ("pyspark", "pyarrow", "numpy"):
-            try:
-                others.append(f"{package} {version(package)}")
-            except PackageNotFoundError:
-                others.append(f"no {package}")
-        write(f"rebalance-audit {__version__} ({', '.join(others)})")
+        write(f"rebalance-audit {__version__} ({', '.join(versions())})")
         parser.exit()
-
-
-def _shown(text: str) -> str:
-    words = visible(text)
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> Options:
@@ -94,7 +73,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> Options:
     args, others = parser.parse_known_args(given)
     if others:
         raise SettingsError(
-            f"unrecognized arguments: {_shown(' '.join(others))}; "
+            f"unrecognized arguments: {shortened(' '.join(others))}; "
             f"rebalance-audit {args.command} --help lists the options"
         )
     return args
@@ -110,14 +89,11 @@ def _check_names(parser: Parser, given: Sequence[str]) -> None:
     for word in takewhile(lambda word: word != "--", given[1:]):
         name = word.partition("=")[0]
         # A word with a blank is a value to argparse, and the beginning of an option the option.
-        if word.startswith("--") and " " not in word and not _begins(name, there):
+        is_option = word.startswith("--") and " " not in word
+        if is_option and not any(each.startswith(name) for each in there):
             near = get_close_matches(name, there)
             meant = f": did you mean {' or '.join(near)}?" if near else ""
             command.error(f"unrecognized arguments: {word}{meant}")
-
-
-def _begins(name: str, options: Sequence[str]) -> bool:
-    return any(option.startswith(name) for option in options)
 
 
 def build_parser(only: str | None = None) -> Parser:
@@ -132,71 +108,101 @@ def build_parser(only: str | None = None) -> Parser:
     )
     parser.add_argument("--version", action=_Versions, nargs=0, help="print the version, and exit")
     subparsers = parser.add_subparsers(
-        dest="command",
-        required=True,
-        metavar="COMMAND",
-        help=argparse.SUPPRESS,
-        prog="rebalance-audit",
+        dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog=parser.prog
     )
-    for name, summary in SUMMARIES.items():
+    for name, text in COMMANDS.items():
         command = subparsers.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
         if only in (None, name):
-            module = module_of(name)
-            detail = getattr(module, "DETAIL", "")
-            command.description = f"{summary[0].upper()}{summary[1:]}.{detail}"
-            command.epilog = f"example:\n  rebalance-audit {module.EXAMPLE}\n\n{_EXIT_CODES}"
+            about, _, rest = text.partition("\nexample: ")
+            example, _, table = rest.partition("\n")
+            summary, feed, detail = about.partition("\n")
+            command.description = f"{summary[0].upper()}{summary[1:]}.{feed}{detail}"
+            command.epilog = f"example:\n  rebalance-audit {example}\n\n{_EXIT_CODES}"
+            command.usage = USAGES.get(name)
             command.add_argument(
                 "-v",
                 "--verbose",
                 action="store_true",
                 help="show the stack of an error, and Spark's log",
             )
-            module.add_arguments(command)
+            _add_options(command, table)
     return parser
 
 
-def _listed(title: str, summaries: Mapping[str, str]) -> str:
-    lines = [f"  {name:<12}{summary}" for name, summary in summaries.items()]
+def _listed(title: str, commands: Mapping[str, str]) -> str:
+    lines = [f"  {name:<12}{text.splitlines()[0]}" for name, text in commands.items()]
     return "\n".join([f"{title}:", *lines])
 
 
 #: An option of a table: its name, what follows it, how often, what it is where it is not given.
 _OPTION = re.compile(
-    r"(?P<name>[\w-]+)(?: (?:(?P<metavar>[A-Z]+(?:[.=,][A-Z]+)*)|\{(?P<choices>[\w,]+)\})"
+    r"(?P<alternative>\| )?(?P<name>[\w-]+)"
+    r"(?: (?:(?P<metavar>[A-Z]+(?:[.=,][A-Z]+)*)|\{(?P<choices>[\w,]+)\})"
     r"(?P<many>\.\.\.|\*)?)?(?: \[(?P<default>\w+)\])?(?P<required>!)?"
 )
+#: Names of options that are shared.
+_NAMES = re.compile(r"(\| )?(--[a-z-]+(?: --[a-z-]+)*)")
 
 
-def add_options(command: Group, table: str, **types: Callable[[str], Any]) -> None:
+def _lines(table: str) -> Iterator[str]:
+    """The lines of a table, those of the shared options in the place of their names."""
+    for line in map(str.strip, re.sub(r"\n {8,}", " ", table).strip().splitlines()):
+        if names := _NAMES.fullmatch(line):
+            yield from (f"{names[1] or ''}{_SHARED[name]}" for name in names[2].split())
+        else:
+            yield line
+
+
+_SHARED = {line.split()[0]: line for line in _lines(SHARED)}
+
+
+def _add_options(command: Parser, table: str) -> None:
     """Adds the options of a table: in each line one, and behind two blanks its help.
 
     ``--x`` is a flag, ``--x N`` has a value, ``--x N...`` several, ``--x N*`` comes again and
     again, ``--x {a,b} [a]`` is one of these and has a default; ``!``: it must be given. ``X`` is
-    what comes without a name, if it comes. ``types`` has by name what reads the value, else what
-    follows the option says it: N, D or DIR.
+    what comes without a name, if it comes. Of those with a ``|`` before them one may be given,
+    with ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one
+    list, in the order in which they are given. An option that is shared has its name alone.
     """
-    lines = re.sub(r"\n {8,}", " ", table).splitlines()
-    for line in filter(None, map(str.strip, lines)):
+    place: Group = command
+    alternatives: dict[str | None, Group] = {}
+    are_changes = False
+    for line in _lines(table):
+        if line.endswith(":"):
+            place, are_changes = command.add_argument_group(line.removesuffix(":")), True
+            continue
         spec, _, help_ = line.partition("  ")
         option = _OPTION.fullmatch(spec)
         assert option is not None, spec  # noqa: S101 - it is a line of ours
-        name, metavar, choices, many, default, required = option.groups()
+        alternative, name, metavar, choices, many, default, required = option.groups()
         given: dict[str, Any] = {"help": help_.strip()}
+        if choices:
+            given["choices"] = choices.split(",")
         if not name.startswith("-"):
-            given |= {"metavar": name, "nargs": "?"}
+            given |= {} if choices else {"metavar": name, "nargs": "?"}
             name = name.lower()
-        elif not (metavar or choices):
-            given["action"] = "store_true"
+        elif metavar or choices:
+            reader = _READERS.get(name, _READERS.get(metavar, str))
+            read = partial(_change, name) if are_changes else reader
+            given |= {"metavar": metavar, "default": default, "type": read}
         else:
-            given["metavar"] = metavar
-            given["choices"] = choices.split(",") if choices else None
-            given["type"] = types.get(name.strip("-").replace("-", "_"), _TYPES.get(metavar, str))
-            given["default"] = default
-        if required:
-            given["required"] = True
+            given["action"] = "store_true"
         if many:
             given |= {"nargs": "+"} if many == "..." else {"action": "append", "default": []}
-        command.add_argument(name, **given)
+        if are_changes:
+            given["dest"] = "changes"
+            if not metavar:
+                given |= {"action": "append_const", "const": name}
+        if alternative:
+            if required not in alternatives:
+                group = command.add_mutually_exclusive_group(required=required is not None)
+                alternatives[required] = group
+            alternatives[required].add_argument(name, **given)
+            continue
+        if required:
+            given["required"] = True
+        place.add_argument(name, **given)
 
 
 def date_of(text: str) -> str:
@@ -210,7 +216,7 @@ def date_of(text: str) -> str:
     raise UsageError(f"expected a date as YYYY-MM-DD, came {text!r}")
 
 
-def folder(text: str) -> str:
+def _folder(text: str) -> str:
     """A folder, which standard output is none."""
     if text == STANDARD_OUTPUT:
         raise UsageError(
@@ -220,31 +226,75 @@ def folder(text: str) -> str:
     return text
 
 
-def natural(text: str) -> int:
-    """A whole number from 0 on."""
-    if not text.isdecimal():
-        raise UsageError(f"expected a whole number from 0 on, came {text!r}")
-    return int(text)
+#: By an option, or by what follows it: what is expected, the form of that, and what reads it.
+_FORMS: Mapping[str, tuple[str, str, Callable[[str], Any]]] = {
+    "N": ("a whole number from 0 on", r"\d+", int),
+    "--workers": ("a number of processes, 1 to 999", r"(?a)[1-9]\d{0,2}", int),
+    "--keep": (
+        "a number of days or weeks from 1 on, such as 90d or 12w",
+        r"(?a)[1-9]\d{0,4}[dw]",
+        lambda text: int(text[:-1]) * (7 if text.endswith("w") else 1),
+    ),
+    # Spark 4 has these masters and no other; what a cluster's address means it says itself.
+    "--master": (
+        "local, local[4], local[*], spark://host:7077, yarn or k8s://...",
+        r"(?a)local(?:\[(?:\*|[1-9]\d{0,3})(?:,[1-9]\d{0,3})?\])?|local-cluster\[\d+,\d+,\d+\]"
+        r"|spark://[^\s/:,]+:\d{1,5}(?:,[^\s/:,]+:\d{1,5})*|yarn|k8s://\S+",
+        str,
+    ),
+}
 
 
-#: By what follows an option what reads it.
-_TYPES: Mapping[str, Callable[[str], Any]] = {"N": natural, "D": date_of, "DIR": folder}
+def _formed(name: str, text: str) -> Any:
+    expected, form, read = _FORMS[name]
+    if not re.fullmatch(form, text):
+        raise UsageError(f"expected {expected}, came {text!r}")
+    return read(text)
 
-REPORTS = """
-    --reports DIR  where the reports are published
-"""
-DATE = """
-    --date D  a date, as 2026-11-20; default: the last one published
-"""
-FAIL_ON = f"""
-    --fail-on {{{",".join((*SEVERITIES, INCOMPLETE))}}}  exit with 1 where a finding is so severe or
-            worse, and no known issue; {INCOMPLETE}: where the input is not complete
-"""
-LANGUAGE = f"""
-    --language {{{",".join(LANGUAGES)}}}  in which language; default: the setting language
-"""
-SETTINGS = f"""
-    --settings FILE  the settings; default: {DEFAULT_SETTINGS} here, else the installed one
-    --set A.B=C*  override one setting
-    --quiet  print results and errors only
-"""
+
+def _nights(text: str) -> int:
+    number: int = _formed("N", text)
+    if not 1 <= number <= _MOST_NIGHTS:
+        raise UsageError(f"expected a number of nights from 1 to {_MOST_NIGHTS}, came {text!r}")
+    return number
+
+
+def _columns(text: str) -> list[str]:
+    names = [each.strip() for each in text.split(",")]
+    if not any(names):
+        raise UsageError(f"expected names with commas between, came {text!r}")
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def _duration(text: str) -> float:
+    """Seconds, as 60, 5m or 24h say."""
+    from .collect.options import seconds_of  # noqa: PLC0415 - it brings libraries
+
+    try:
+        return seconds_of(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _change(option: str, text: str) -> Any:
+    """The change that an option of ``what-if`` makes with a value."""
+    from .changes import CHANGES  # noqa: PLC0415 - it brings NumPy
+
+    try:
+        return CHANGES[option](text)
+    except ValueError as error:
+        raise UsageError(visible(str(error))) from error
+    except RecursionError as error:
+        raise UsageError("lists or tables are nested too deep") from error
+
+
+#: What reads a value, by its option or by what follows that.
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    **{name: partial(_formed, name) for name in _FORMS},
+    "D": date_of,
+    "DIR": _folder,
+    "--nights": _nights,
+    "--columns": _columns,
+    "--rate": float,
+    **dict.fromkeys(("--timeout", "--every", "--for", "--watch"), _duration),
+}

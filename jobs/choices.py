@@ -12,6 +12,8 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 #: The services that a message is posted to; e-mail has settings of its own.
 WebhookService = Literal["SLACK", "DINGTALK", "FEISHU", "WECOM", "TEAMS", "PAGERDUTY", "JSON"]
 WEBHOOK_SERVICES: tuple[WebhookService, ...] = get_args(WebhookService)
+#: In place of a service for ``init``: nothing is posted.
+NOWHERE = "NOWHERE"
 
 #: Beside a severity for ``--fail-on``: something is missing of the input.
 INCOMPLETE = "INCOMPLETE"

@@ -1,30 +1,22 @@
-"""Whether Spark and its Python packages are there and fit, asked before anything runs.
+"""Spark, as far as it can be told without it: whether its packages fit, what its failures mean.
 
 The ranges are those of pyproject.toml, which holds for whoever installs with pip. A cluster, an
 image or a notebook may bring others.
 """
 
-from __future__ import annotations
-
+import platform
+import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.metadata import PackageNotFoundError, version
 
 from .errors import SparkError
-from .failures import sentence_of_spark
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+from .failures import DAMAGE, of_damage, one_line
 
 #: From which version on, and before which one, a package runs the jobs.
 SPARK_PACKAGE = "pyspark"
 RANGES = {SPARK_PACKAGE: ("3.5", "5"), "pandas": ("2.2", "4")}
-
-#: What every worker needs.
-_OF_A_WORKER = ("numpy", "pandas", "pyarrow", __package__, "rebalance_core")
 
 _WHAT_TO_INSTALL = "pip install 'rocketmq-rebalance-audit[spark]'"
 
@@ -33,7 +25,7 @@ def check_packages() -> None:
     """SparkError where this Python has no Spark or no pandas, or one that does not fit."""
     for package, (oldest, too_new) in RANGES.items():
         try:
-            version = str(import_module(package).__version__)
+            came = str(import_module(package).__version__)
         except ModuleNotFoundError as error:
             if error.name != package:
                 raise
@@ -41,11 +33,21 @@ def check_packages() -> None:
                 f"Spark needs the Python package {package}, which {sys.executable} does not have: "
                 f"{_WHAT_TO_INSTALL}; small inputs need no Spark: --engine local"
             ) from error
-        if not _numbers(oldest) <= _numbers(version) < _numbers(too_new):
+        if not _numbers(oldest) <= _numbers(came) < _numbers(too_new):
             raise SparkError(
-                f"expected {package} {oldest} or later and before {too_new}, came {version} "
+                f"expected {package} {oldest} or later and before {too_new}, came {came} "
                 f"({sys.executable}): {_WHAT_TO_INSTALL} brings one that fits"
             )
+
+
+def versions() -> Iterator[str]:
+    """What is here of what an audit runs on, as whoever reads a report of a defect needs it."""
+    yield f"Python {platform.python_version()}"
+    for package in (SPARK_PACKAGE, "pyarrow", "numpy"):
+        try:
+            yield f"{package} {version(package)}"
+        except PackageNotFoundError:
+            yield f"no {package}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -58,51 +60,132 @@ def _numbers(version: str) -> tuple[int, ...]:
     return (*numbers, 0, 0)[:2]
 
 
-@contextmanager
-def fitting_workers(spark: SparkSession) -> Iterator[None]:
-    """Within the block, what is made for Spark's workers runs in a Python that fits this one.
+#: What Spark, Java and the workers print, and what it means: the first that is found counts. A
+#: failure makes others, so the root comes before what follows from it.
+_OF_SPARK: Mapping[str, str] = {
+    r"PYTHON_VERSION_MISMATCH|Python in worker has different version": (
+        "the workers have another version of Python than the driver: set PYSPARK_PYTHON (or "
+        "spark.pyspark.python) to the same version"
+    ),
+    r"ModuleNotFoundError: No module named '(?P<what>[^']+)'": (
+        "the workers' Python has no module {what}: install it there, or ship it with --py-files; "
+        "PYSPARK_PYTHON says which Python it is"
+    ),
+    r"All masters are unresponsive": (
+        "no Spark master answered within a minute: check --master, and that the master runs and "
+        "has this version of Spark"
+    ),
+    r"either HADOOP_CONF_DIR or YARN_CONF_DIR must be set": (
+        "--master yarn needs the cluster's configuration: set HADOOP_CONF_DIR or YARN_CONF_DIR"
+    ),
+    (
+        r"OutOfMemoryError|GC overhead limit|Could not reserve enough space|"
+        r"insufficient memory for the Java Runtime"
+    ): (
+        "Java ran out of memory: give it more (spark.driver.memory, spark.executor.memory; "
+        "PYSPARK_SUBMIT_ARGS='--driver-memory 6g pyspark-shell'), or run on fewer cores "
+        "(--master 'local[2]')"
+    ),
+    r"(?:^|[\s:])MemoryError|ArrowMemoryError": (
+        "a Python worker ran out of memory: run on fewer cores (--master 'local[2]'), or give the "
+        "executors more (spark.executor.memoryOverhead)"
+    ),
+    r"No space left on device|Disk quota exceeded|File too large": (
+        "no space left on the disk: make room where the tables are written, or in Spark's folder "
+        "for temporary files (SPARK_LOCAL_DIRS, else /tmp), and run again"
+    ),
+    (
+        r"(?i)Failed to create (?:a temp directory|any local dir|local dir)[^\n]{0,40}?"
+        r"(?P<what>/[^\s.,]+)?"
+    ): (
+        "Spark cannot write into its folder for temporary files: set SPARK_LOCAL_DIRS to one with "
+        "room that can be written to"
+    ),
+    r"Cannot run program \"(?P<what>[^\"\n]+)\"": (
+        "the workers cannot run {what}: set PYSPARK_PYTHON (or spark.pyspark.python) to a Python "
+        "that each of them has"
+    ),
+    (
+        r"Python worker (?:exited unexpectedly|failed to connect|.{0,20}crashed)|PYTHON_WORKER|"
+        r"reading the port number from \S+daemon"
+    ): (
+        "a Python worker ended in the midst of its work: something killed it, most often the "
+        "system for want of memory (the kernel's log says so); run again, on fewer cores "
+        "(--master 'local[2]') or with more memory (spark.executor.memoryOverhead)"
+    ),
+    r"ExecutorLostFailure|Lost executor|ExecutorDeadException": (
+        "an executor was lost again and again: see the cluster's log of it; most often it needs "
+        "more memory (spark.executor.memory, spark.executor.memoryOverhead)"
+    ),
+    r"ClassNotFoundException: (?:Class )?(?P<what>[\w.$]+)": (
+        "Spark has no class {what}: add the package that brings it (spark.jars.packages; "
+        "org.apache.hadoop:hadoop-aws for s3a://), of the version of Spark's Hadoop"
+    ),
+    r"No FileSystem for scheme \"?(?P<what>[\w+.-]+)": (
+        "Spark knows no file system {what}://: check the path, or add the package that brings it "
+        "(spark.jars.packages)"
+    ),
+    r"UnknownHostException: (?P<what>[\w.-]+)": (
+        "there is no host {what}: check --master and the paths"
+    ),
+    r"Service '(?P<what>[\w ]+)' failed after \d+ retries": (
+        "Spark found no free port for its {what}: set spark.driver.bindAddress or spark.port."
+        "maxRetries, or stop other sessions of Spark"
+    ),
+    r"(?:AccessControlException|AccessDeniedException|Permission denied)[: ]*(?P<what>[^\n]*)": (
+        "permission denied: {what}: give the user of the job the right to it"
+    ),
+    r"Read-only file system": "the file system is read-only: name a folder that can be written to",
+    r"ConnectException: (?P<what>[^\n]*)": (
+        "a server cannot be reached: {what}: check that it runs, and the paths and --master"
+    ),
+}
 
-    Workers take the Python that PYSPARK_PYTHON names when the session starts, else the first
-    ``python3`` on their PATH. In a notebook whose environment is not activated that is another one.
-    Workers on this machine get this Python then, for the block. A Python that was named, or that is
-    on another machine, is asked with one small task. Raises SparkError where it does not fit.
+_JAVA_IS_GONE = (
+    "Java ended in the midst of its work: something killed it, most often the system for want of "
+    "memory (the kernel's log says so); run again, with less memory for Java (spark.driver.memory) "
+    "or on a larger machine"
+)
+_GONE = re.compile(
+    r"Answer from Java side is empty|while sending or receiving|Connection refused|"
+    r"connecting to the Java server|Connection reset|Broken pipe"
+)
+
+
+def sentence_of_spark(text: str, log: str = "") -> str:
+    """What a failure of Spark means: ``text`` is the exception's, ``log`` what Java wrote.
+
+    >>> sentence_of_spark("x\\nCaused by: java.net.UnknownHostException: lake: Name not known")
+    'there is no host lake: check --master and the paths'
+    >>> sentence_of_spark("An error occurred\\nCaused by: java.lang.IllegalStateException: odd\\n")
+    'Spark failed: java.lang.IllegalStateException: odd'
     """
-    from pyspark.sql.utils import is_remote  # noqa: PLC0415 - where there is no Spark, nobody asks
-
-    check_packages()
-    if is_remote():  # Spark Connect: the server chooses the Python, and checks its version.
-        yield
-        return
-    context = spark.sparkContext
-    is_here = str(context.master).startswith("local")
-    before = context.pythonExec
-    if is_here and before == _DEFAULT:
-        context.pythonExec = sys.executable
-    elif not is_here or before != sys.executable:
-        _ask_a_worker(context)
-    try:
-        yield
-    finally:
-        context.pythonExec = before
+    for printed in (text, log):
+        for pattern, sentence in _OF_SPARK.items():
+            match = re.search(pattern, printed)
+            if match:
+                found = {name: value or "" for name, value in match.groupdict().items()}
+                return one_line(sentence.format(**found))
+    if _GONE.search(text):
+        return _JAVA_IS_GONE
+    root = _root_cause(log if "JAVA_GATEWAY_EXITED" in text else text)
+    # A worker reads files by PyArrow, as this process does.
+    return of_damage(root) if re.search(DAMAGE, root) else f"Spark failed: {root}"
 
 
-#: What Spark takes where PYSPARK_PYTHON is not set.
-_DEFAULT = "python3"
+#: Where a text names what it all began with, best first.
+_ROOTS = (
+    # The last line of a Python stack: the first line behind it that is not indented.
+    re.compile(r"^[ ]*Traceback \(most recent call last\):\n(?:[ ]+.*\n)+(?P<root>\S.*)", re.M),
+    re.compile(r"^Caused by: (?P<root>.+)", re.M),
+    re.compile(r"^(?:Exception in thread \"main\" |: |Error: )(?P<root>.+)", re.M),
+)
 
 
-def _ask_a_worker(context: SparkContext) -> None:
-    from py4j.protocol import Py4JError  # noqa: PLC0415
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    try:
-        context.parallelize([0], 1).foreach(_import_all)
-    except (Py4JError, PySparkException) as error:
-        raise SparkError(
-            f"a worker of Spark cannot run the audit with {context.pythonExec}: "
-            f"{sentence_of_spark(str(error))}"
-        ) from error
-
-
-def _import_all(_: int) -> None:
-    for name in _OF_A_WORKER:
-        import_module(name)
+def _root_cause(text: str) -> str:
+    for pattern in _ROOTS:
+        found = [match["root"] for match in pattern.finditer(text)]
+        if found:
+            return one_line(found[-1])
+    lines = [line for line in text.splitlines() if line.strip()]
+    return one_line(lines[0]) if lines else "no reason is given"

@@ -13,11 +13,9 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from . import choices
+from .choices import DEFAULT_KNOWN_ISSUES
 from .kinds import FINDING_KINDS
 from .settings import NamePattern, Section, checked, find_text, parse_toml, read_text
-
-DEFAULT_KNOWN_ISSUES = choices.DEFAULT_KNOWN_ISSUES
 
 
 class KnownIssue(Section):
@@ -69,16 +67,10 @@ class KnownIssues(Section):
         return tuple(each for each in self.known_issues if audited <= each.expires)
 
 
-def load_known_issues(path: str | Path) -> KnownIssues:
-    """The entries of a TOML file; raises SettingsError with every error that was found."""
-    return _parse(str(path), read_text(path))
+def load_known_issues(path: str | Path | None) -> KnownIssues:
+    """The entries of a TOML file; None: of conf/known_issues.toml, here or beside the code.
 
-
-def find_known_issues() -> KnownIssues:
-    """The entries where no file is named: of conf/known_issues.toml, here or beside the code."""
-    found = find_text(DEFAULT_KNOWN_ISSUES)
-    return KnownIssues() if found is None else _parse(*found)
-
-
-def _parse(source: str, text: str) -> KnownIssues:
-    return checked(KnownIssues, source, parse_toml(source, text))
+    Raises SettingsError with every error that was found.
+    """
+    found = (str(path), read_text(path)) if path else find_text(DEFAULT_KNOWN_ISSUES)
+    return KnownIssues() if found is None else checked(KnownIssues, found[0], parse_toml(*found))

@@ -125,9 +125,7 @@ class Progress:
 
         return Live(
             get_renderable=lambda: moving_line(
-                title,
-                step.meter() or step.share or self._share_of(),
-                time.monotonic() - started,
+                title, step.meter() or step.share or self._share_of(), time.monotonic() - started
             ),
             console=console_on(sys.stderr),
             transient=True,

@@ -121,9 +121,8 @@ def _span_of_secret(match: re.Match[str]) -> tuple[int, int]:
 
 def _digest(key: bytes, secret: str) -> str:
     text = secret.encode("utf-8", "surrogatepass")
-    if not key:
-        return hashlib.sha256(text).hexdigest()[:6]
-    return hmac.new(key, text, hashlib.sha256).hexdigest()[:6]
+    digest = hmac.new(key, text, hashlib.sha256) if key else hashlib.sha256(text)
+    return digest.hexdigest()[:6]
 
 
 _HEXADECIMAL = re.compile(r"[0-9a-f]{32,}|[0-9A-F]{32,}")

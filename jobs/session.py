@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from socketserver import BaseServer
 from tempfile import mkstemp
@@ -17,10 +18,11 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
-from .environment import fitting_workers
+from .environment import check_packages, sentence_of_spark
 from .errors import SparkError
-from .failures import sentence_of_spark, was_stopped
+from .failures import was_stopped
 from .java import check_java, find_java
 
 #: What the console command starts its session with; under spark-submit that is the cluster's
@@ -70,6 +72,12 @@ _FOR_PIECES = {
 }
 
 
+#: What every worker needs.
+_OF_A_WORKER = ("numpy", "pandas", "pyarrow", __package__, "rebalance_core")
+#: The Python that Spark takes where PYSPARK_PYTHON is not set.
+_DEFAULT = "python3"
+
+
 @contextmanager
 def suited(spark: SparkSession) -> Iterator[None]:
     """Within the block the session is as the jobs need it; then as it was.
@@ -93,6 +101,47 @@ def _set(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, old)
+
+
+@contextmanager
+def fitting_workers(spark: SparkSession) -> Iterator[None]:
+    """Within the block, what is made for Spark's workers runs in a Python that fits this one.
+
+    Workers take the Python that PYSPARK_PYTHON names when the session starts, else the first
+    ``python3`` on their PATH. In a notebook whose environment is not activated that is another one.
+    Workers on this machine get this Python then, for the block. A Python that was named, or that is
+    on another machine, is asked with one small task. Raises SparkError where it does not fit.
+    """
+    check_packages()
+    if is_remote():  # Spark Connect: the server chooses the Python, and checks its version.
+        yield
+        return
+    context = spark.sparkContext
+    is_here = str(context.master).startswith("local")
+    before = context.pythonExec
+    if is_here and before == _DEFAULT:
+        context.pythonExec = sys.executable
+    elif not is_here or before != sys.executable:
+        _ask_a_worker(context)
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+def _ask_a_worker(context: SparkContext) -> None:
+    try:
+        context.parallelize([0], 1).foreach(_import_all)
+    except (Py4JError, PySparkException) as error:
+        raise SparkError(
+            f"a worker of Spark cannot run the audit with {context.pythonExec}: "
+            f"{sentence_of_spark(str(error))}"
+        ) from error
+
+
+def _import_all(_: int) -> None:
+    for name in _OF_A_WORKER:
+        import_module(name)
 
 
 #: Up to so many bytes on the disk, some 5 million heartbeats in Parquet, a command is short.
@@ -134,7 +183,8 @@ def spark_session(
                 with _same_answer_to_ctrl_c():
                     spark = _started(name, master, is_short, log)
             try:
-                _suit(spark)
+                for key, value in _NEEDED.items():
+                    spark.conf.set(key, value)
                 yield spark
             finally:
                 if not submitted:
@@ -218,32 +268,22 @@ def _submitted(name: str, master: str | None) -> SparkSession:
 def _started(name: str, master: str | None, is_short: bool, log: Path | None) -> SparkSession:
     os.environ.update(find_java(os.environ))
     check_java(os.environ)
-    builder = SparkSession.builder
-    conf = SparkConf()
     # Where Java writes to the terminal it shows a progress bar, too; a log does not want it.
     shows_bar = log is None and sys.stderr.isatty()
-    shows_progress = {"spark.ui.showConsoleProgress": str(shows_bar).lower()}
-    for key, value in {
-        **_STARTED_WITH,
+    values = _STARTED_WITH | {
         **(_FOR_SHORT_COMMANDS if is_short else {}),
-        **shows_progress,
         **({} if master is None else {"spark.master": master}),
+        "spark.ui.showConsoleProgress": str(shows_bar).lower(),
         "spark.app.name": name,
-    }.items():
-        conf.set(key, value)
-        builder = builder.config(key, value)
+    }
+    conf = SparkConf(loadDefaults=False).setAll([*values.items()])
     # A second session of a process goes on with the first one's Java.
     if log is not None and SparkContext._gateway is None:
         with log.open("ab") as file:
             output = {"stdout": file, "stderr": file}
             gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
         SparkContext(conf=conf, gateway=gateway)
-    return builder.getOrCreate()
-
-
-def _suit(spark: SparkSession) -> None:
-    for key, value in _NEEDED.items():
-        spark.conf.set(key, value)
+    return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
 def _stop(spark: SparkSession) -> None:
@@ -261,7 +301,8 @@ def _new_log() -> Path:
 
 def _sentence(error: Exception, log: Path | None) -> str:
     """What the failure means; its stack is added to the log."""
-    text, stack = (_safely(error, each) for each in (str, _stack))
+    text = _safely(error, str)
+    stack = _safely(error, lambda error: "".join(traceback.format_exception(error)))
     if log is None:
         return f"{sentence_of_spark(text)}; --verbose shows the stack"
     written = log.read_bytes()[:_MOST_LOG].decode(errors="replace")
@@ -271,10 +312,6 @@ def _sentence(error: Exception, log: Path | None) -> str:
     except OSError as unwritten:
         return f"{sentence_of_spark(text, written)}; the log {log} is not whole: {unwritten}"
     return f"{sentence_of_spark(text, written)}; the stack is in {log}"
-
-
-def _stack(error: Exception) -> str:
-    return "".join(traceback.format_exception(error))
 
 
 def _safely(error: Exception, read: Callable[[Exception], str]) -> str:

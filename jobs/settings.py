@@ -31,11 +31,11 @@ from pydantic import (
     model_validator,
 )
 
-from rebalance_core import AllocationError, make_strategy
+from rebalance_core import make_strategy
 from rebalance_core.errors import nearest
 
-from . import choices
 from .bounds import DEFAULT_BOUNDS, Bounds
+from .choices import DEFAULT_SETTINGS, Severity, WebhookService
 from .errors import SettingsError
 from .languages.language import ENGLISH, LANGUAGES
 from .masking import Masking
@@ -47,9 +47,6 @@ _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
 #: A number as a file has it: ``true`` is none, and would else be 1.
 WholeNumber = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
-
-Severity = choices.Severity
-SEVERITIES = choices.SEVERITIES
 
 
 class Section(BaseModel):
@@ -129,20 +126,12 @@ class StrategySetting(Section):
 
     @model_validator(mode="after")
     def _is_strategy(self) -> "StrategySetting":
-        try:
-            make_strategy(self.name, dict(self.params))
-        except AllocationError as error:
-            raise ValueError(str(error)) from error
+        make_strategy(self.name, dict(self.params))
         return self
 
     def to_rule(self) -> dict[str, Any]:
         """The arguments of the core's ``StrategyRule``, as plain values."""
-        return {
-            "groups": self.groups,
-            "clients": self.clients,
-            "name": self.name,
-            "params": dict(self.params),
-        }
+        return self.model_dump()
 
 
 class SeverityThresholds(Section):
@@ -213,7 +202,7 @@ class Destination(Section):
 
     #: Which service it is. Without it the host of the URL shows which; `JSON` is for all other
     #: hosts.
-    service: Literal[choices.WebhookService, "APPRISE", "EMAIL"] | None = None
+    service: Literal[WebhookService, "APPRISE", "EMAIL"] | None = None
     #: A file whose first line is the URL, which is a secret; the environment variable
     #: `REBALANCE_AUDIT_WEBHOOK` goes before it.
     webhook_file: str | None = None
@@ -395,10 +384,7 @@ class Settings(Section):
     @field_validator("default_strategy")
     @classmethod
     def _is_strategy(cls, name: str) -> str:
-        try:
-            make_strategy(name)
-        except AllocationError as error:
-            raise ValueError(str(error)) from error
+        make_strategy(name)
         return name
 
     @field_validator("client_log_time_zone")
@@ -455,12 +441,8 @@ def _differences(values: dict[str, Any], defaults: dict[str, Any], within: str) 
 def _as_toml(value: Any) -> str:
     """A value as TOML has it; nothing of it is null."""
     if isinstance(value, dict):
-        pairs = (
-            f"{json.dumps(key)} = {_as_toml(each)}"
-            for key, each in value.items()
-            if each is not None
-        )
-        return f"{{{', '.join(pairs)}}}"
+        there = {key: each for key, each in value.items() if each is not None}
+        return f"{{{', '.join(f'{json.dumps(key)} = {_as_toml(there[key])}' for key in there)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_as_toml, value))}]"
     return json.dumps(value)
@@ -478,7 +460,9 @@ _KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _PREFIX = "REBALANCE_AUDIT_"
 _VARIABLE = re.compile(_PREFIX + r"(?!WEBHOOK|SECRET|ACCESS_KEY)([A-Z0-9_]+)")
 
-DEFAULT_SETTINGS = choices.DEFAULT_SETTINGS
+
+#: What is read where there is no file.
+_BUILT_IN = ("the built-in defaults", "")
 
 
 def load_settings(
@@ -492,17 +476,15 @@ def load_settings(
     is read as TOML, and as text where it is none. Raises SettingsError with every error that was
     found.
     """
-    if path is None:
-        return _settings("the built-in defaults", "", overrides, environment)
-    return _settings(str(path), read_text(path), overrides, environment)
+    source = _BUILT_IN if path is None else (str(path), read_text(path))
+    return _settings(*source, overrides, environment)
 
 
 def find_settings(
     overrides: Sequence[str] = (), environment: Mapping[str, str] = MappingProxyType({})
 ) -> Settings:
     """The settings where none are named: conf/audit.toml here, else the one beside the packages."""
-    found = find_text(DEFAULT_SETTINGS) or ("the built-in defaults", "")
-    return _settings(*found, overrides, environment)
+    return _settings(*(find_text(DEFAULT_SETTINGS) or _BUILT_IN), overrides, environment)
 
 
 def variable_of(setting: str) -> str:
@@ -602,8 +584,7 @@ def _settings(
         key, separator, value = override.partition("=")
         setting = key.strip()
         if not separator or not _KEY.fullmatch(setting):
-            came = _shortened(repr(override))
-            raise SettingsError(f"--set: expected a.b=c, came {came}")
+            raise SettingsError(f"--set: expected a.b=c, came {_shortened(repr(override))}")
         given[setting] = f"--set {setting}"
         _set(values, setting, value, given[setting])
     return checked(Settings, source, values, given)
@@ -680,21 +661,19 @@ def checked(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        errors = error.errors()
-        paths = [".".join(str(part) for part in each["loc"]) for each in errors]
-        names = [_given_as(*each, given) for each in zip(paths, errors, strict=True)]
-        lines = [
-            _shortened(f"  {name or path or '(top)'}: {_wrong(model, path, each, name)}")
-            + ("" if each["type"] in _NOTHING_CAME else _shortened(f", came {each['input']!r}"))
-            for path, name, each in zip(paths, names, errors, strict=True)
-        ]
+        lines: list[str] = []
+        places: set[str] = set()
+        for each in error.errors():
+            path = ".".join(map(str, each["loc"]))
+            name = _given_as(path, each, given)
+            wrong = _shortened(f"  {name or path or '(top)'}: {_wrong(model, path, each, name)}")
+            came = "" if each["type"] in _NOTHING_CAME else f", came {each['input']!r}"
+            lines.append(wrong + _shortened(came))
+            is_variable = name.startswith(_PREFIX)
+            places.add(name and f"of the {'environment' if is_variable else 'command line'}")
         if len(lines) > _MOST_ERRORS:
             lines[_MOST_ERRORS:] = [f"  and {len(lines) - _MOST_ERRORS} more"]
-        place = visible(str(source))
-        if all(names):
-            is_variable = [name.startswith(_PREFIX) for name in names]
-            places = ["of the command line"] * (not all(is_variable))
-            place = " and ".join(places + ["of the environment"] * any(is_variable))
+        place = " and ".join(sorted(places)) if all(places) else visible(source)
         raise SettingsError(f"settings {place}:\n" + "\n".join(lines)) from error
 
 
@@ -765,7 +744,6 @@ def _value(given: str, text: str) -> Any:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        came = _shortened(repr(text))
-        raise SettingsError(f"{given}: expected UTF-8, came {came}") from error
+        raise SettingsError(f"{given}: expected UTF-8, came {_shortened(repr(text))}") from error
     # A text of several lines may be a value and further keys: then it is a text.
     return values["value"] if values.keys() == {"value"} else text

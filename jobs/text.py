@@ -50,6 +50,16 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
+def shortened(text: str, most: int = 500) -> str:
+    r"""The text as it is ``visible``, of a long one the beginning.
+
+    >>> shortened("order\n"), shortened("order", 3)
+    ('order\\n', 'ord...')
+    """
+    shown = visible(text)
+    return shown if len(shown) <= most else f"{shown[:most]}..."
+
+
 def display_width(text: str) -> int:
     """How many columns of a terminal a text takes: Chinese characters take two.
 

@@ -1,7 +1,7 @@
 """What ``run``, ``ingest`` and ``audit`` share: checked first, run, and summed up."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -9,14 +9,14 @@ from datetime import date
 from rebalance_core.english import agreeing, count, list_of
 
 from ..arguments import Options
-from ..choices import INCOMPLETE, LAST_RUN, SPARK
+from ..choices import INCOMPLETE, LAST_RUN, SEVERITIES, SPARK
 from ..dumps.files import local_bytes
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, QuarantineError, SettingsError
 from ..failures import sentence_of
 from ..incomplete import sentences_of
 from ..kinds import QUEUE_FINDINGS
-from ..known_issues import find_known_issues, load_known_issues
+from ..known_issues import load_known_issues
 from ..leading_events import leading_events
 from ..output import say
 from ..pipeline.audit import audit
@@ -31,26 +31,13 @@ from ..reports.commands import option
 from ..reports.ending import ending_lines
 from ..reports.problems import find_problems
 from ..reports.tables import PublishedTables
-from ..settings import SEVERITIES, Settings
-from ..storage import (
-    Location,
-    Published,
-    Reports,
-    SnapshotWriter,
-    new_run_id,
-)
+from ..settings import Settings
+from ..storage import Location, Published, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
 from ..text import visible
 from ..window import Window
+from . import common
 from .clock import now
-from .common import (
-    folder_of_reports,
-    future,
-    remember_run,
-    sources_of,
-    text_width,
-    time_of,
-)
 
 #: So many sentences on what is missing are shown after a run.
 _MOST_MISSING = 5
@@ -58,13 +45,9 @@ _MOST_EVENTS = 3
 _NOT_CLEARED = "the run is published, but older reports were not removed; the next run tries again"
 
 
-@dataclass(frozen=True)
-class _Done:
-    """What was made; ``late``: too much was not understood, what was understood is audited."""
-
-    ingested: Ingested | None = None
-    published: Published | None = None
-    late: QuarantineError | None = None
+def run(args: Options) -> int:
+    """Ingests, audits, or both; returns the exit code."""
+    return Batch.of(args, common.settings_of(args)).run()
 
 
 @dataclass(frozen=True)
@@ -97,75 +80,48 @@ class Batch:
         place = Location(snapshots) / "snapshots" if is_run else Location(snapshots)
         if window is None:
             return cls(args, settings, dumps, place, None)
-        reports = Location(args.output) / "reports" if is_run else folder_of_reports(args, settings)
-        named = args.known_issues
-        known_issues = load_known_issues(named) if named else find_known_issues()
+        folder = common.folder_of_reports
+        reports = Location(args.output) / "reports" if is_run else folder(args, settings)
+        known_issues = load_known_issues(args.known_issues)
         began = now()
-        task = Task(
-            Run(new_run_id(began), began),
-            place,
-            reports,
-            window,
-            settings,
-            known_issues,
-            args.since == LAST_RUN,
-            sources_of(args),
-        )
+        run = Run(new_run_id(began), began)
+        since_last, sources = args.since == LAST_RUN, common.sources_of(args)
+        task = Task(run, place, reports, window, settings, known_issues, since_last, sources)
         return cls(args, settings, dumps, place, task)
 
     def run(self) -> int:
         """Does it, or says what it would do; returns the exit code."""
         if self.args.dry_run:
-            self._plan()
+            for line in [*self._plan(), "dry run: nothing was written"]:
+                say(line)
             return 0
         # With --verbose Java writes to the terminal as well.
         progress = Progress(quiet=self.args.quiet, moves=not self.args.verbose)
         try:
-            done = self._work(progress)
-            if done.late is not None:
-                complain(str(done.late))
-            if done.published is not None and self.task is not None:
-                reports = Reports(self.task.reports)
-                # First: what fails here is one line.
-                problems = find_problems(PublishedTables(reports, done.published))
-                for text in (
-                    *expired_known_issues(done.published),
-                    *what_is_missing(done.published),
-                ):
-                    complain(text)
-                for line in what_happened(done.published):
-                    say(line)
-                for line in ending_lines(problems, text_width()):
-                    say(line)
-                for line in none_lasts(done.published, self.settings):
-                    say(line)
-                say(sum_up(done.published, self.task.reports))
-                remember_run(self.task.reports)
-                progress.say(
-                    f"the page: rebalance-audit report {option('reports', str(reports.root))} "
-                    f"{option('date', done.published.date)}"
-                )
-                _clear_away(done.published, self.task, progress)
-            elif done.ingested is not None:
+            ingested, published, late = self._work(progress)
+            if late is not None:
+                complain(str(late))
+            if published is not None and self.task is not None:
+                _conclude(published, self.task, progress)
+            elif ingested is not None:
                 say(
-                    f"ingested {count(done.ingested.lines, 'line')} of "
-                    f"{count(done.ingested.files, 'file')} into {self.snapshots}, "
-                    f"{done.ingested.quarantined:,} not understood"
+                    f"ingested {count(ingested.lines, 'line')} of "
+                    f"{count(ingested.files, 'file')} into {self.snapshots}, "
+                    f"{ingested.quarantined:,} not understood"
                 )
         except BaseException as error:
             if self.task is not None:
                 error.add_note(_what_stands(self.task, error))
             raise
-        if done.late is not None:
-            return done.late.exit_code
-        return 1 if done.published and fails(done.published, self.args.fail_on) else 0
+        if late is not None:
+            return late.exit_code
+        return 1 if published and fails(published, self.args.fail_on) else 0
 
-    def _plan(self) -> None:
-        lines: list[str] = []
+    def _plan(self) -> Iterator[str]:
         if self.dumps is not None:
-            lines += plan_ingest(self.dumps, self.snapshots, self.args.master)
+            yield from plan_ingest(self.dumps, self.snapshots, self.args.master)
         if self.task is not None:
-            lines += plan_audit(
+            yield from plan_audit(
                 self.snapshots,
                 self.task.reports,
                 self.task.window,
@@ -173,10 +129,15 @@ class Batch:
                 since_last=self.task.since_last,
                 ingested_before=self.dumps is None,
             )
-        for line in [*lines, *plan_settings(self.settings), "dry run: nothing was written"]:
-            say(line)
+        yield from plan_settings(self.settings)
 
-    def _work(self, progress: Progress) -> _Done:
+    def _work(
+        self, progress: Progress
+    ) -> tuple[Ingested | None, Published | None, QuarantineError | None]:
+        """What was made, and whether too much was not understood: what was understood is audited.
+
+        No other ingest replaces the tables before they are audited.
+        """
         args = self.args
         is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
         choice = choose_engine(
@@ -196,22 +157,18 @@ class Batch:
         with open_engine(
             choice, args.command, args.master, progress, input_bytes=size, verbose=args.verbose
         ) as engine:
-            return self._on(engine, progress)
-
-    def _on(self, engine: Engine, progress: Progress) -> _Done:
-        """No other ingest replaces the tables before they are audited."""
-        if self.dumps is None:
-            return _Done(published=self._audited(engine, progress, None))
-        wait = self.settings.publishing.wait_seconds
-        late = ingested = None
-        with SnapshotWriter.open(self.snapshots, new_run_id(now()), wait, progress.say) as writer:
-            try:
-                ingested = ingest(engine, self.dumps, writer, self.settings, progress)
-            except QuarantineError as error:
-                if self.task is None:
-                    raise
-                late = error
-            return _Done(ingested, self._audited(engine, progress, late), late)
+            if self.dumps is None:
+                return None, self._audited(engine, progress, None), None
+            run_id, wait = new_run_id(now()), self.settings.publishing.wait_seconds
+            ingested = late = None
+            with SnapshotWriter.open(self.snapshots, run_id, wait, progress.say) as writer:
+                try:
+                    ingested = ingest(engine, self.dumps, writer, self.settings, progress)
+                except QuarantineError as error:
+                    if self.task is None:
+                        raise
+                    late = error
+                return ingested, self._audited(engine, progress, late), late
 
     def _audited(
         self, engine: Engine, progress: Progress, late: QuarantineError | None
@@ -236,11 +193,45 @@ def _window(args: Options, settings: Settings) -> Window:
         raise SettingsError("expected --date or --since/--until, came both")
     if args.date:
         return Window.of_date(date.fromisoformat(args.date))
-    since = time_of("--since", since_text, f", or {LAST_RUN}")
-    until = time_of("--until", args.until)
+    since = common.time_of("--since", since_text, f", or {LAST_RUN}")
+    until = common.time_of("--until", args.until)
     if since and until and since >= until:
         raise SettingsError(f"expected --since before --until, came {args.since} and {args.until}")
-    return Window(since, until, future(settings))
+    return Window(since, until, common.future(settings))
+
+
+def _conclude(published: Published, task: Task, progress: Progress) -> None:
+    """Says how it went, and removes what is too old."""
+    tables = PublishedTables(Reports(task.reports), published)
+    width = common.text_width()
+    # First: what fails here is one line.
+    lines = closing_lines(published, tables, task.settings, width, task.reports)
+    for text in (*expired_known_issues(published), *what_is_missing(published)):
+        complain(text)
+    for line in lines:
+        say(line)
+    common.remember_run(task.reports)
+    progress.say(
+        f"the page: rebalance-audit report {option('reports', str(task.reports))} "
+        f"{option('date', published.date)}"
+    )
+    _clear_away(published, task, progress)
+
+
+def closing_lines(
+    published: Published,
+    tables: PublishedTables,
+    settings: Settings,
+    width: int,
+    reports: Location | None = None,
+) -> list[str]:
+    """What people read of a run at its end, in lines of so many columns."""
+    return [
+        *what_happened(published),
+        *ending_lines(find_problems(tables), width),
+        *none_lasts(published, settings),
+        sum_up(published, reports),
+    ]
 
 
 def _clear_away(published: Published, task: Task, progress: Progress) -> None:
@@ -286,8 +277,8 @@ def what_happened(published: Published) -> list[str]:
     return lines
 
 
-#: What is found by the tables of ``QUEUE_FINDINGS``, in their order.
-_FOUND = ("orphaned", "duplicated", "stalled queues")
+#: What is found, by its table.
+_FOUND = dict(zip(QUEUE_FINDINGS, ("orphaned", "duplicated", "stalled queues"), strict=True))
 
 
 def sum_up(published: Published, reports: Location | None = None) -> str:
@@ -295,7 +286,7 @@ def sum_up(published: Published, reports: Location | None = None) -> str:
     rows, findings = published.summary["rows"], published.summary["findings"]
     figures = [
         f"{findings[name]['persistent']} persistent of {findings[name]['total']} {words}"
-        for name, words in zip(QUEUE_FINDINGS, _FOUND, strict=True)
+        for name, words in _FOUND.items()
     ]
     known_issues = sum(findings[name]["known"]["persistent"] for name in QUEUE_FINDINGS)
     if known_issues:
@@ -328,9 +319,8 @@ def none_lasts(published: Published, settings: Settings) -> list[str]:
     found = {name: findings[name]["total"] for name in QUEUE_FINDINGS if findings[name]["total"]}
     if not found or any(findings[name]["persistent"] for name in found):
         return []
-    words = dict(zip(QUEUE_FINDINGS, _FOUND, strict=True))
     figures = [
-        f"{number:,} {words[name].removesuffix(' queues')}" for name, number in found.items()
+        f"{number:,} {_FOUND[name].removesuffix(' queues')}" for name, number in found.items()
     ]
     queues = "queue was" if sum(found.values()) == 1 else "queues were"
     return [

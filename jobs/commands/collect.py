@@ -1,28 +1,15 @@
 """``collect``: the answers of nameservers and brokers as dumps."""
 
-from ..arguments import Options, Parser, add_options
-from .servers import SERVERS, collect_from, duration
+import asyncio
+import os
+from typing import Any
 
-EXAMPLE = "collect --namesrv 10.0.0.1:9876 --namesrv 10.0.0.2:9876 --dumps dumps/ --every 60"
-DETAIL = """
-It changes nothing in the cluster, and finds the brokers by the nameservers. It needs --namesrv or
---config, and --dumps.
-The keys of an account (ACL) come from the environment (REBALANCE_AUDIT_ACCESS_KEY and
-REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression over the whole name."""
-
-
-def add_arguments(command: Parser) -> None:
-    """Adds the options of the command."""
-    table = """
-    --dumps DIR  gets a file a round, in folders by date
-    --every T  a round every 60, 5m, ...; default: one round
-    --for T  how long, as 24h; default: until SIGTERM
-    --metrics FILE  gets the collector's metrics, *.prom, after a round
-    --quiet  only what fails
-    """
-    add_options(
-        command, SERVERS + table, timeout=duration, rate=float, every=duration, **{"for": duration}
-    )
+from ..arguments import Options
+from ..collect.collector import collect
+from ..collect.options import load_options
+from ..instants import to_instant
+from ..progress import Progress, complain
+from .clock import now
 
 
 def run(args: Options) -> int:
@@ -35,3 +22,25 @@ def run(args: Options) -> int:
     }
     collect_from(args, {name: value for name, value in given.items() if value is not None})
     return 0
+
+
+def collect_from(args: Options, given: dict[str, Any]) -> None:
+    """Collects from the servers that the arguments name; ``given`` goes before a file's options."""
+    asked = {"timeout_seconds": args.timeout, "parallel": args.parallel, "rate": args.rate}
+    cluster = {
+        "namesrv": args.namesrv,
+        "name": args.name,
+        "clusters": args.cluster,
+        "groups": args.group,
+        "topics": args.topic,
+        "without": args.without,
+        "account_file": args.account,
+        "tls": {} if args.tls else None,
+    }
+    options = load_options(
+        args.config,
+        {**given, **{name: value for name, value in asked.items() if value is not None}},
+        {name: value for name, value in cluster.items() if value not in (None, [])},
+    )
+    say = Progress(quiet=args.quiet).say
+    asyncio.run(collect(options, os.environ, lambda: to_instant(now()), say, complain))

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from ..arguments import Options
@@ -13,16 +13,10 @@ from ..choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
 from ..errors import SettingsError
 from ..output import say
 from ..progress import Progress
-from ..settings import (
-    Settings,
-    find_settings,
-    load_settings,
-    source_of,
-    variable_of,
-    variables_of,
-)
+from ..settings import Settings, find_settings, load_settings, source_of, variable_of, variables_of
 from ..storage import Location, Reports
 from ..terminal import console_on, is_terminal
+from ..text import in_utc
 from ..window import future_after
 from .clock import now
 
@@ -124,13 +118,11 @@ def time_of(option: str, text: str | None, otherwise: str = "") -> datetime | No
     if text is None:
         return None
     try:
-        time = datetime.fromisoformat(text)
+        return in_utc(datetime.fromisoformat(text))
     except ValueError as error:
         raise SettingsError(
             f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}"
         ) from error
-    try:
-        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except OverflowError as error:
         raise SettingsError(
             f"{option}: expected a time of the years 1 to 9999 in UTC, came {text!r}"

@@ -15,37 +15,22 @@ from argcomplete import autocomplete
 from argcomplete.completers import BaseCompleter, DirectoriesCompleter, FilesCompleter
 from argcomplete.shell_integration import shellcode
 
-from ..arguments import Options, Parser, build_parser
+from ..arguments import Options, build_parser
 from ..errors import AuditError
 from ..output import give
 
 if TYPE_CHECKING:
     from ..storage import Reports
 
-EXAMPLE = "completion bash > ~/.local/share/bash-completion/completions/rebalance-audit"
-DETAIL = """
-In zsh: eval "$(rebalance-audit completion zsh)" in ~/.zshrc, after compinit. In fish:
-rebalance-audit completion fish > ~/.config/fish/completions/rebalance-audit.fish"""
-
-
-def add_arguments(command: Parser) -> None:
-    """Adds the options of the command."""
-    command.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell reads it")
-
 
 def run(args: Options) -> int:
-    """Does what the options say; returns the exit code."""
-    give(script(args.shell))
+    """Prints what the shell has to read, once in each of its sessions; returns the exit code."""
+    give(shellcode(["rebalance-audit"], shell=args.shell).strip("\n"))
     return 0
 
 
 #: What is asked of the names: the word so far, and the arguments before it.
 _Names = Callable[[str, Any], Iterable[str]]
-
-
-def script(shell: str) -> str:
-    """What the shell has to read, once in each of its sessions."""
-    return shellcode(["rebalance-audit"], shell=shell).strip("\n")
 
 
 def complete() -> None:

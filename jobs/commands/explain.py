@@ -1,24 +1,68 @@
-"""``explain``: who takes which queue of a topic, and why."""
+"""``explain`` and ``what-if``: a moment of a group, as it is and as changes would make it."""
 
-from ..arguments import Options, Parser
-from .question import add_question, moments_of, say_when
+from collections.abc import Sequence
 
-EXAMPLE = "explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z"
+from rebalance_core import ChangeError, separate_ids, subscribe_all
 
-
-def add_arguments(command: Parser) -> None:
-    """Adds the options of the command."""
-    add_question(command, "--topic T!  the topic")
+from ..arguments import Options
+from ..errors import SettingsError
+from ..instants import to_datetime
+from ..judge.moment import Moment
+from ..output import give, say
+from ..pipeline.explain import explain_moment, predict_moments
+from ..pipeline.moments import Question, moments_of_dumps, moments_of_tables
+from ..progress import Progress
+from ..reports.explain import elsewhere
+from ..settings import Settings
+from ..storage import Location
+from ..text import iso, json_text, visible
+from .common import settings_of, text_width, time_of
 
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    from ..output import say
-    from ..pipeline.explain import explain_moment
-    from .common import settings_of, text_width
-
     settings = settings_of(args)
-    moments = moments_of(args, settings)
+    if args.command == "what-if":
+        return _predict(args, settings)
+    moments = _moments_of(args, settings)
     say(explain_moment(moments[0], settings, text_width()))
-    say_when(args, moments)
+    _say_when(args, moments)
     return 0
+
+
+def _predict(args: Options, settings: Settings) -> int:
+    if not args.changes:
+        raise SettingsError("expected a change, such as --leave ID; see what-if --help")
+    moments = _moments_of(args, settings)
+    without_value = {"--separate-ids": separate_ids(), "--subscribe-all": subscribe_all()}
+    changes = [without_value.get(each, each) for each in args.changes]
+    try:
+        predicted = predict_moments(moments, changes, settings, text_width())
+    except ChangeError as error:
+        raise SettingsError(visible(str(error))) from error
+    if args.format == "json":
+        give(json_text(predicted.values, indent=2))
+    else:
+        say(predicted.text)
+        _say_when(args, moments)
+        for text in filter(None, map(elsewhere, moments)):
+            Progress(quiet=args.quiet).say(text)
+    return 0 if predicted.safe else 1
+
+
+def _moments_of(args: Options, settings: Settings) -> list[Moment]:
+    """The moments that are asked about: of each topic one."""
+    question = Question(args.group, args.topic, time_of("--at", args.at), args.cluster)
+    if args.dumps:
+        return moments_of_dumps(args.dumps, question, settings)
+    return moments_of_tables(Location(args.snapshots), question, settings)
+
+
+def _say_when(args: Options, moments: Sequence[Moment]) -> None:
+    """On standard error: when the data is."""
+    moment = moments[0]
+    if moment.snapshots is not None and moment.snapshot_time == moment.snapshots[1]:
+        first, last = (iso(to_datetime(each)) for each in moment.snapshots)
+        Progress(quiet=args.quiet).say(
+            f"the snapshots go from {first} to {last}; this is the last one (--at: another one)"
+        )

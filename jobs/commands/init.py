@@ -5,20 +5,18 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from ..arguments import Options, Parser, add_options
-from ..choices import DEFAULT_SETTINGS, WEBHOOK_SERVICES
+from ..arguments import Options
+from ..choices import DEFAULT_SETTINGS, NOWHERE, WEBHOOK_SERVICES
+from ..collect.options import namesrvs_of
 from ..errors import SettingsError
 from ..output import say
+from ..settings import Settings, checked, parse_toml, shipped_text
 from ..terminal import ask, is_terminal
 from ..text import shell_word
 
-EXAMPLE = "init --namesrv 10.0.0.1:9876 --output /data/audit --messages SLACK --schedule cron"
-DETAIL = """
-On a terminal it asks for what no option says. Nothing that is there is replaced without --force."""
-
-_NOWHERE = "NOWHERE"
-_TO = ",".join((*WEBHOOK_SERVICES, _NOWHERE))
+_TO = ",".join((*WEBHOOK_SERVICES, NOWHERE))
 #: By schedule the templates, and the files beside the settings that they become.
 _TEMPLATES: Mapping[str | None, Mapping[str, str]] = {
     None: {},
@@ -31,29 +29,14 @@ _TEMPLATES: Mapping[str | None, Mapping[str, str]] = {
 }
 #: On Kubernetes, with nameservers.
 _COLLECTOR = {"docs/collect/kubernetes.yaml": "collect.yaml"}
-#: They run where no file of this machine is.
-_ELSEWHERE = ("dag", "kubernetes")
-
-
-def add_arguments(command: Parser) -> None:
-    """Adds the options of the command."""
-    table = f"""
-    --namesrv A*  host:port of a nameserver; give the option once for each
-    --dumps PATH  or the dumps that are there already
-    --output DIR  the folder that gets snapshots/ and reports/
-    --messages {{{_TO}}}  where messages go
-    --schedule {{cron,dag,kubernetes}}  what audits each night is written, too: a line of cron,
-            a DAG of Airflow, or a CronJob, with the collector's Deployment for --namesrv
-    --settings FILE  the file that is written; default: {DEFAULT_SETTINGS}
-    --force  replace what is there
-    """
-    add_options(command, table)
+#: The name of what a service needs, and what that is.
+_SECRETS = dict.fromkeys(WEBHOOK_SERVICES, ("webhook", "URL of the webhook")) | {
+    "PAGERDUTY": ("secret", "routing key")
+}
 
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    from ..settings import Settings, checked, parse_toml
-
     _ask_what_is_missing(args)
     settings = Path(args.settings or DEFAULT_SETTINGS)
     given = _given(args, settings.absolute())
@@ -67,7 +50,8 @@ def run(args: Options) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         say(f"wrote {path}")
-    for line in _next(args, settings, given):
+    steps = {"kubernetes": _next_on_kubernetes, "dag": _next_on_airflow}
+    for line in steps.get(args.schedule, _next_here)(args, settings, given):
         say(f"next: {line}")
     return 0
 
@@ -91,23 +75,21 @@ def _ask_what_is_missing(args: Options) -> None:
     if not args.output:
         args.output = (asks and ask("In which folder do reports go?", "out")) or "out"
     if not args.messages:
-        args.messages = (asks and ask(f"Where do messages go ({_TO})?", _NOWHERE)) or _NOWHERE
+        args.messages = (asks and ask(f"Where do messages go ({_TO})?", NOWHERE)) or NOWHERE
         args.messages = args.messages.upper()
         if args.messages not in _TO.split(","):
             raise SettingsError(f"expected one of {_TO}, came {args.messages!r}")
 
 
-def _given(args: Options, settings: Path) -> dict[str, str | list[str]]:
+def _given(args: Options, settings: Path) -> dict[str, Any]:
     """By name in the templates the value that goes there: those of settings, and a crontab's."""
-    from ..collect.options import namesrvs_of
-
     output = _absolute(args.output)
     dumps = _absolute(args.dumps) if args.dumps else f"{output}/dumps"
     try:
         namesrvs = [each for text in args.namesrv for each in namesrvs_of(text)]
     except ValueError as error:
         raise SettingsError(f"--namesrv: {error}") from error
-    given: dict[str, str | list[str]] = {
+    given: dict[str, Any] = {
         "dumps": [dumps],
         "reports": f"{output}/reports",
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
@@ -116,29 +98,21 @@ def _given(args: Options, settings: Path) -> dict[str, str | list[str]]:
         "DUMPS": dumps,
         "NAMESRV": ";".join(namesrvs),
     }
-    if args.messages != _NOWHERE:
+    if args.messages != NOWHERE:
         given["service"] = args.messages
-        if args.schedule not in _ELSEWHERE:
-            secret = _secret_of(args.messages)[0]
+        # The other schedules run where no file of this machine is.
+        if args.schedule in (None, "cron"):
+            secret, _ = _SECRETS[args.messages]
             given[f"{secret}_file"] = str(settings.with_name(secret))
     return given
-
-
-def _secret_of(service: str) -> tuple[str, str]:
-    """The name of what a service needs, and what that is."""
-    if service == "PAGERDUTY":
-        return "secret", "routing key"
-    return "webhook", "URL of the webhook"
 
 
 def _absolute(path: str) -> str:
     return path if "://" in path else str(Path(path).absolute())
 
 
-def _filled(template: str, given: Mapping[str, str | list[str]]) -> str:
+def _filled(template: str, given: Mapping[str, Any]) -> str:
     """A template with the values in the place of its examples, which may be in a comment."""
-    from ..settings import shipped_text
-
     found = shipped_text(Path(template))
     if found is None:
         raise SettingsError(f"{template} is not here: the wheel and a checkout have it")
@@ -148,34 +122,20 @@ def _filled(template: str, given: Mapping[str, str | list[str]]) -> str:
         if example := line.search(text):
             shown = f"{name}{example[1]}{json.dumps(value, ensure_ascii=False)}"
             text = f"{text[: example.start()]}{shown}{text[example.end() :]}"
+    namesrvs = given["NAMESRV"].split(";")
     text = re.sub(
-        r"(?:^( *)- --namesrv=.*\n)+", lambda of: _arguments(of[1], given), text, flags=re.M
+        r"(?:^( *)- --namesrv=.*\n)+",
+        lambda of: "".join(f"{of[1]}- --namesrv={each}\n" for each in namesrvs),
+        text,
+        flags=re.M,
     )
     return text if "service" in given else text.replace(" --webhook", "")
 
 
-def _arguments(indent: str, given: Mapping[str, str | list[str]]) -> str:
-    """A manifest's arguments that name the nameservers."""
-    namesrvs = str(given["NAMESRV"]).split(";")
-    return "".join(f"{indent}- --namesrv={each}\n" for each in namesrvs)
-
-
-def _next(args: Options, settings: Path, given: Mapping[str, str | list[str]]) -> Iterator[str]:
-    """What is to be done now, in its order."""
-    if args.schedule == "kubernetes":
-        yield from _next_on_kubernetes(args, settings)
-    elif args.schedule == "dag":
-        yield from _next_on_airflow(args, settings, given)
-    else:
-        yield from _next_here(args, settings, given)
-
-
-def _next_here(
-    args: Options, settings: Path, given: Mapping[str, str | list[str]]
-) -> Iterator[str]:
+def _next_here(args: Options, settings: Path, given: Mapping[str, Any]) -> Iterator[str]:
     words = {name: shell_word(str(value)) for name, value in given.items()}
-    if args.messages != _NOWHERE:
-        name, what = _secret_of(args.messages)
+    if args.messages != NOWHERE:
+        name, what = _SECRETS[args.messages]
         file = given[f"{name}_file"]
         yield f"put the {what} into {file}, which nobody else may read (chmod 600)"
     if args.namesrv:
@@ -189,9 +149,7 @@ def _next_here(
         yield f"(crontab -l; cat {shell_word(str(settings.parent))}/crontab) | crontab -"
 
 
-def _next_on_airflow(
-    args: Options, settings: Path, given: Mapping[str, str | list[str]]
-) -> Iterator[str]:
+def _next_on_airflow(args: Options, settings: Path, given: Mapping[str, Any]) -> Iterator[str]:
     variable = {
         "home": "CHECKOUT",
         "settings": given["SETTINGS"],
@@ -199,8 +157,8 @@ def _next_on_airflow(
         "snapshots": f"{given['OUTPUT']}/snapshots",
         "reports": given["reports"],
     }
-    if args.messages != _NOWHERE:
-        name, what = _secret_of(args.messages)
+    if args.messages != NOWHERE:
+        name, what = _SECRETS[args.messages]
         yield (
             f"put the {what} into REBALANCE_AUDIT_{name.upper()} of the environment of Airflow's "
             "workers"
@@ -214,13 +172,13 @@ def _next_on_airflow(
     if args.namesrv:
         yield (
             "keep a collector running that writes into the folder which dumps of the variable "
-            f"rebalance_audit names, with --namesrv {shell_word(str(given['NAMESRV']))}"
+            f"rebalance_audit names, with --namesrv {shell_word(given['NAMESRV'])}"
         )
     folder = shell_word(str(settings.parent))
     yield f"read {folder}/rebalance_audit.py, and copy it into the folder of the DAGs"
 
 
-def _next_on_kubernetes(args: Options, settings: Path) -> Iterator[str]:
+def _next_on_kubernetes(args: Options, settings: Path, _given: object) -> Iterator[str]:
     folder = shell_word(str(settings.parent))
     manifests = [f"{folder}/{name}" for name in _templates(args).values() if name.endswith(".yaml")]
     yield (
@@ -231,8 +189,8 @@ def _next_on_kubernetes(args: Options, settings: Path) -> Iterator[str]:
         "make two volume claims: rebalance-audit, and rebalance-audit-dumps, which several pods "
         "mount (ReadWriteMany) and which has a folder for each date"
     )
-    if args.messages != _NOWHERE:
-        name, _ = _secret_of(args.messages)
+    if args.messages != NOWHERE:
+        name, _ = _SECRETS[args.messages]
         yield (
             "kubectl create secret generic rebalance-audit-alerts "
             f"--from-literal=REBALANCE_AUDIT_{name.upper()}=..."

@@ -1,41 +1,17 @@
 """``live``: a cluster is collected and audited at once, and again."""
 
-from __future__ import annotations
+import time
 
-from typing import TYPE_CHECKING
-
-from ..arguments import (
-    FAIL_ON,
-    LANGUAGE,
-    SETTINGS,
-    Options,
-    Parser,
-    add_options,
-    parse_arguments,
-)
+from ..arguments import Options, parse_arguments
 from ..choices import LOCAL
-from .servers import SERVERS, collect_from, duration
+from ..output import say
+from ..settings import Settings
+from .batch import Batch
+from .clock import now
+from .collect import collect_from
+from .common import settings_of
+from .report import write_page
 
-if TYPE_CHECKING:
-    from ..settings import Settings
-
-EXAMPLE = "live --namesrv 10.0.0.1:9876"
-DETAIL = """
-The first verdict comes after one round, in which nothing can be seen to last; the second one after
-persistence_seconds. It changes nothing in the cluster. See also collect --help."""
-
-
-def add_arguments(command: Parser) -> None:
-    """Adds the options of the command."""
-    table = """
-    --output DIR  gets a folder with dumps, reports and page; default: out/live
-    --watch T  how long to watch; default: persistence_seconds; 0: one round alone
-    """
-    options = SERVERS + table + FAIL_ON + LANGUAGE + SETTINGS
-    add_options(command, options, timeout=duration, rate=float, watch=duration)
-
-
-_OUTPUT = "out/live"
 #: So many rounds are collected while ``live`` watches, each so many seconds after the one before:
 #: clients commit their offsets every 5 s, so that what is asked sooner seems not to move.
 _LIVE_ROUNDS, _LIVE_APART = 6, 10.0
@@ -43,14 +19,8 @@ _LIVE_ROUNDS, _LIVE_APART = 6, 10.0
 
 def run(args: Options) -> int:
     """Collects and audits, at once and again; returns the exit code."""
-    import time
-
-    from ..output import say
-    from .clock import now
-    from .common import settings_of
-
     settings = settings_of(args)
-    place = f"{args.output or _OUTPUT}/{now():%Y%m%dT%H%M%S.%fZ}"
+    place = f"{args.output or 'out/live'}/{now():%Y%m%dT%H%M%S.%fZ}"
     seconds = settings.persistence_seconds if args.watch is None else args.watch
     every = max(_LIVE_APART, seconds / _LIVE_ROUNDS)
     given = {
@@ -76,19 +46,12 @@ def run(args: Options) -> int:
 
 def _judge(args: Options, settings: Settings, place: str) -> int:
     """Audits the dumps of a place and writes the page; returns the exit code."""
-    from .batch import Batch
-    from .report import write_page
-
     # What one odd member sends must not take the page away, which says what was not understood.
     settings = settings.model_copy(update={"allowed_quarantine_share": 1.0})
     given = ["run", "--dumps", f"{place}/dumps", "--output", place, "--engine", LOCAL, "--quiet"]
     run = parse_arguments(given)
-    run.settings, run.set, run.verbose, run.fail_on = (
-        args.settings,
-        args.set,
-        args.verbose,
-        args.fail_on,
-    )
+    for name in ("settings", "set", "verbose", "fail_on"):
+        setattr(run, name, getattr(args, name))
     code = Batch.of(run, settings).run()
     page = ["report", "--reports", f"{place}/reports", "--output", f"{place}/report.html"]
     write_page(parse_arguments(page), settings)

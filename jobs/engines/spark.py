@@ -29,8 +29,8 @@ from pyspark.sql import functions as F
 
 from ..dumps.files import InputFile, given_paths, is_local, list_local_files
 from ..dumps.on_disk import check_visible
+from ..environment import sentence_of_spark
 from ..errors import InputError
-from ..failures import sentence_of_spark
 from ..pieces import Piece, pack_value, unpack_value
 from ..storage import Location
 from ..text import visible

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from ..choices import SEVERITIES
 from ..kinds import GRADED_TABLES
 from ..schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
-from ..settings import SEVERITIES
 from ..storage import Snapshots
 from ..window import Window
 

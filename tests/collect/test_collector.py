@@ -31,7 +31,7 @@ from jobs.collect.files import DumpFolder
 from jobs.collect.options import CollectOptions, Tls, load_options
 from jobs.collect.questions import members
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY, find_account
-from jobs.commands.servers import collect_from
+from jobs.commands.collect import collect_from
 from jobs.errors import SettingsError
 from jobs.instants import SECOND
 from tests.support.asking import client_of

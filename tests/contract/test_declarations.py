@@ -15,7 +15,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from jobs import settings
+from jobs import choices, settings
 from jobs.contents import MEMBER_FACTS, content_id, record_text
 from jobs.judge.dossier import Dossier
 from jobs.judge.evaluation import state_of
@@ -76,7 +76,7 @@ def test_the_file_that_ships_shows_settings_that_are_there_and_few_of_them(
 
 
 def test_severities_are_the_same_wherever_they_are_chosen_from() -> None:
-    assert settings.SEVERITIES == SEVERITIES == get_args(settings.Severity)
+    assert choices.SEVERITIES == SEVERITIES == get_args(choices.Severity)
 
 
 # ---------------------------------------------------------------- tables

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.commands import SUMMARIES
+from jobs.commands.options import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
 #: The steps of the work, and what each may use of the others: words that both sides share.
@@ -197,7 +197,7 @@ SLOW = {"numpy", "pyarrow", "pydantic", "rich", "jinja2", "pandas", "rebalance_c
     [
         ["--version"],
         [],
-        *([name, "--help"] for name in sorted(SUMMARIES)),
+        *([name, "--help"] for name in sorted(COMMANDS)),
         ["shw"],
         ["run", "--engine", "x"],
         ["run", "--dumps", "token=12345678", "--output", "-"],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.errors import SettingsError
-from jobs.known_issues import KnownIssue, KnownIssues, find_known_issues, load_known_issues
+from jobs.known_issues import KnownIssue, KnownIssues, load_known_issues
 
 
 def test_the_file_that_ships_has_no_entry_and_its_examples_are_right(
@@ -32,12 +32,12 @@ def test_entries_are_found_here_before_those_beside_the_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find_known_issues() == KnownIssues()
+    assert load_known_issues(None) == KnownIssues()
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "known_issues.toml").write_text(
         '[[known_issues]]\ngroups = "G"\nreason = "why"\nexpires = 2026-12-31\n'
     )
-    (entry,) = find_known_issues().known_issues
+    (entry,) = load_known_issues(None).known_issues
     assert entry == KnownIssue(groups="G", reason="why", expires=date(2026, 12, 31))
 
 

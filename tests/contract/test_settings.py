@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from jobs.choices import DEFAULT_SETTINGS
 from jobs.collect.options import CollectOptions
 from jobs.errors import SettingsError
 from jobs.settings import (
-    DEFAULT_SETTINGS,
     Section,
     Settings,
     find_settings,

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import known_issues, settings
+from jobs import settings
 from jobs.arguments import parse_arguments
 from jobs.cli import main
 from jobs.errors import SettingsError
@@ -106,9 +106,14 @@ def test_any_file_of_settings_holds_or_is_refused(text: str) -> None:
 # ------------------------------------------------------------------ known issues
 
 
+def entries(text: str) -> KnownIssues:
+    source = "known_issues.toml"
+    return settings.checked(KnownIssues, source, settings.parse_toml(source, text))
+
+
 @given(changed_texts([KNOWN_ISSUES]))
 def test_any_file_of_known_issues_holds_or_is_refused(text: str) -> None:
-    holds_or_is_refused(lambda: known_issues._parse("known_issues.toml", text), KnownIssues)
+    holds_or_is_refused(lambda: entries(text), KnownIssues)
 
 
 # ------------------------------------------------------------------ arguments

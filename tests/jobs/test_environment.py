@@ -12,9 +12,10 @@ from packaging.specifiers import SpecifierSet
 from pyspark.errors import PySparkRuntimeError
 
 import jobs
-from jobs import environment
-from jobs.environment import RANGES, check_packages, fitting_workers
+from jobs import session as sessions
+from jobs.environment import RANGES, check_packages
 from jobs.errors import SparkError
+from jobs.session import fitting_workers
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -134,8 +135,8 @@ def test_a_worker_that_does_not_fit_is_one_sentence_before_anything_runs() -> No
 
 
 def test_a_worker_imports_all_that_the_jobs_need_there() -> None:
-    environment._import_all(0)
-    assert set(environment._OF_A_WORKER) <= set(sys.modules)
+    sessions._import_all(0)
+    assert set(sessions._OF_A_WORKER) <= set(sys.modules)
 
 
 def test_without_spark_what_needs_it_says_so_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

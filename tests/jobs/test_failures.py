@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pyarrow.lib import ArrowInvalid
 
-from jobs.failures import is_of_the_machine, sentence_of, sentence_of_spark, was_stopped
+from jobs.environment import sentence_of_spark
+from jobs.failures import is_of_the_machine, sentence_of, was_stopped
 
 
 @pytest.mark.parametrize(
