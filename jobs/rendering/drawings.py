@@ -6,9 +6,9 @@ alone: owners have numbers, orphans a lattice and a cross, duplicates stripes.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
+from typing import NamedTuple
 
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
@@ -45,8 +45,7 @@ _MARKED = {
 }
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """How large a timeline is, in pixels; ``right`` has room for half of the last time below it.
 
     ``ticks``: so many steps of time fit; ``longest_name``: so many characters of a name do.
@@ -64,8 +63,7 @@ WIDE = Frame(width=960, left=_LEFT, right=40, ticks=6, longest_name=24)
 NARROW = Frame(width=344, left=110, right=40, ticks=2, longest_name=15)
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """A path with a class, and a title where it shows more than its neighbours."""
 
     css: str
@@ -73,8 +71,7 @@ class Shape:
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """A short text at a place; ``time``: the moment that it gives, in UTC."""
 
     css: str
@@ -85,8 +82,7 @@ class Label:
     time: datetime | None = None
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(NamedTuple):
     """A picture: its size, its name, what it shows in words, what is drawn, from back to front."""
 
     width: float

@@ -7,11 +7,10 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_core import sort_client_ids
 from rebalance_core.english import count, list_of
@@ -24,8 +23,7 @@ from ..reports.problems import Finding, Queue
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Taker:
+class Taker(NamedTuple):
     """Processes of one client id that take a queue, ``share`` of the time."""
 
     client_id: str
@@ -33,8 +31,7 @@ class Taker:
     share: float
 
 
-@dataclass(frozen=True)
-class Period:
+class Period(NamedTuple):
     """A queue and a time in which the same processes took it."""
 
     start: datetime
@@ -42,8 +39,7 @@ class Period:
     takers: tuple[Taker, ...]
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A finding on a queue: ``kind`` is ORPHANED, DUPLICATE or STALLED."""
 
     kind: str
@@ -53,8 +49,7 @@ class Mark:
     lasts: bool
 
 
-@dataclass(frozen=True)
-class Lane:
+class Lane(NamedTuple):
     """A queue over time."""
 
     queue: Queue
@@ -62,8 +57,7 @@ class Lane:
     marks: tuple[Mark, ...]
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A moment in which queues changed hands, in words; ``sign`` is ``+``, ``-`` or ``*``."""
 
     at: datetime
@@ -71,16 +65,14 @@ class Change:
     text: str
 
 
-@dataclass(frozen=True)
-class FaultBar:
+class FaultBar(NamedTuple):
     """A fault over time."""
 
     fault: str
     periods: tuple[tuple[datetime, datetime], ...]
 
 
-@dataclass(frozen=True)
-class Timeline:
+class Timeline(NamedTuple):
     """Who had which queue when: of one topic of one group.
 
     ``client_ids`` are those that take any of its queues.
@@ -95,8 +87,7 @@ class Timeline:
     client_ids: frozenset[str]
 
 
-@dataclass(frozen=True)
-class AfterRepair:
+class AfterRepair(NamedTuple):
     """Who takes which queue as it is, and who would if the fault were mended.
 
     ``takers`` are all that take or could take a queue, as they are shown; ``now`` and ``then`` have

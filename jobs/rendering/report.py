@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -43,16 +43,15 @@ from .pictures import (
 MOST_LISTED = 50
 #: How many faulty topics have a card at most; of what passed and the like ``MOST_LISTED`` have.
 _MOST_CARDS = 450
-#: How many groups the table of health has at most, worst first, and the index of their names.
-MOST_GROUPS, MOST_NAMES = 300, 5_000
+#: How many groups the table of health has at most, worst first.
+MOST_GROUPS = 300
 _MOST_OWNERS = 40
 
 #: A row that a template shows: of a table, or put together of several of its rows.
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Pictures:
+class Pictures(NamedTuple):
     """Who had which queue when, and who would after the repair; ``moved`` are rows of queues."""
 
     timeline: Drawing | None
@@ -65,8 +64,7 @@ class Pictures:
     moved: tuple[Row, ...]
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """A problem as the page shows it; ``retry`` is that of the group's retry topic.
 
     ``pictures`` are None where others of its cause are worse.
@@ -142,8 +140,7 @@ class OfKind:
         return self.remedies[0][0] if len(self.remedies) == 1 else ""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Whether anything is wrong: CRITICAL, WARNING, INFO (it passed) or OK, and in words."""
 
     level: str
