@@ -412,7 +412,8 @@ def _pictures(
     seen = timeline(states, problem.findings, faults, reassignments)
     repair = _best_repair(states, problem, faults)
     numbers = number_clients(
-        {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())} & states.client_ids
+        {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
+        & set().union(*states.members.values())
     )
     owners = [
         {"number": number, "css": colour(number), "client_id": name}
