@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import smtplib
 import socket
 import ssl
 import urllib.error
@@ -138,16 +137,16 @@ class _Connections:
     def close(self) -> None:
         """Ends them: what waits for the server wakes, and what was not sent is not sent."""
         self._closed = True
-        shut_down(self._opened)
+        shut_down(each.sock for each in self._opened)
 
 
-def shut_down(connections: Iterable[http.client.HTTPConnection | smtplib.SMTP]) -> None:
+def shut_down(sockets: Iterable[socket.socket | None]) -> None:
     """Ends connections, whatever waits for them in other threads."""
-    for each in connections:
-        if isinstance(each.sock, socket.socket):
+    for each in sockets:
+        if isinstance(each, socket.socket):
             # Not the method of an SSL socket: that would go on in clear text for a moment.
             with suppress(OSError):
-                socket.socket.shutdown(each.sock, socket.SHUT_RDWR)
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
 
 
 def _watched(

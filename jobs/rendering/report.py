@@ -24,7 +24,7 @@ from ..incomplete import sentences_of
 from ..kinds import SEVERITIES, Kind, worst
 from ..languages.rows import TEXTS, with_texts
 from ..reports.problems import Finding, Problem, find_problems
-from ..reports.tables import Place, Tables, anchor_of, by_place, place_of
+from ..reports.tables import Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
@@ -261,7 +261,7 @@ class Report:
         return sorted(found)
 
 
-def build_report(published: Published, tables: Tables, top: int) -> Report:
+def build_report(published: Published, tables: PublishedTables, top: int) -> Report:
     """The report of a run; so many problems at least have pictures (``_with_pictures``)."""
     problems = tuple(find_problems(tables))
     columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
@@ -339,7 +339,7 @@ _REASSIGNMENT = (
 
 
 def _cards(
-    tables: Tables, problems: Sequence[Problem], top: int, clusters: set[str]
+    tables: PublishedTables, problems: Sequence[Problem], top: int, clusters: set[str]
 ) -> tuple[Card, ...]:
     retries = _retries(problems)
     joined = {retry.place for retry in retries.values()}
@@ -473,7 +473,7 @@ def _names(takers: Sequence[str]) -> str:
 # ---------------------------------------------------------------- the other sections
 
 
-def _rows_of_places(tables: Tables, name: str, columns: Sequence[str]) -> tuple[Row, ...]:
+def _rows_of_places(tables: PublishedTables, name: str, columns: Sequence[str]) -> tuple[Row, ...]:
     """The queues of a table by place and some columns, a row each."""
     alike: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     read = (*columns, "broker_name", "queue_id", "first_seen", "last_seen")
@@ -497,7 +497,7 @@ def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
     return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
 
 
-def _drifting(tables: Tables) -> int:
+def _drifting(tables: PublishedTables) -> int:
     """How many topics have lasting drift that no change of route or state explains."""
     places = by_place(tables, "allocation_drift", ("persistence", "attributed_to"))
     return sum(
@@ -565,7 +565,7 @@ def _coverage(rows: Sequence[Row]) -> Row:
     }
 
 
-def _quarantine(published: Published, tables: Tables) -> Row:
+def _quarantine(published: Published, tables: PublishedTables) -> Row:
     """The lines that were not understood, by reason; a file is named without its folders."""
     rows = tables.read("quarantine", ["reason", "file"])
     ingested = published.summary["inputs"]["ingested"]

@@ -6,8 +6,8 @@ reader. ``t`` in a template makes a ``Text``.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -64,31 +64,23 @@ _FUNCTIONS = (
 
 @cache
 def _environment() -> Environment:
-    # No HTML: each value is shown by _shown.
-    options = {"autoescape": False, "keep_trailing_newline": True, "finalize": _shown}
-    environment = environment_of(__package__, _FUNCTIONS, **options)
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - no HTML; each value is shown by _shown
+        finalize=_shown,
+    )
+    environment.globals |= {each.__name__: each for each in _FUNCTIONS}
     environment.globals |= {"copies_of": lambda ids: list(Counter(ids).items()), "t": Text}
     return environment
 
 
-def environment_of(
-    package: str, functions: Iterable[Callable[..., Any]], **options: Any
-) -> Environment:
-    """The templates of a package, which call these functions by their names."""
-    environment = Environment(  # noqa: S701 - what escapes is among the options
-        loader=FunctionLoader(partial(template_of, package)),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        **options,
-    )
-    environment.globals |= {each.__name__: each for each in functions}
-    return environment
-
-
-def template_of(package: str, name: str) -> str:
+def _template(name: str) -> str:
     """A template's text; read as a resource, so that it may lie in a zip."""
-    return (files(package) / "templates" / name).read_text(encoding="utf-8")
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
 @pass_context

@@ -10,7 +10,6 @@ import ssl
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
-from functools import partial
 
 from ...settings import Email
 from ..delivery import Refusal, within
@@ -44,8 +43,11 @@ def send(mail: EmailMessage, email: Email, password: str, timeout_seconds: float
         with server:
             return _hand_over(server, mail, email, password)
 
+    def stop() -> None:
+        shut_down(each.sock for each in connections)
+
     try:
-        return within(timeout_seconds, work, partial(shut_down, connections))
+        return within(timeout_seconds, work, stop)
     except smtplib.SMTPResponseException as error:
         return _refused(error.smtp_code)
     except smtplib.SMTPRecipientsRefused as error:
