@@ -3,8 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..errors import AuditError
 
@@ -19,8 +18,7 @@ class DeliveryError(AuditError):
     """Nobody took the message; what was published is published all the same."""
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Why a message was not taken: text of ours alone, for a server's may have the URL in it.
 
     ``wait``: the seconds to wait at least before another attempt; None where that would be refused
@@ -31,8 +29,7 @@ class Refusal:
     wait: float | None = None
 
 
-@dataclass(frozen=True)
-class Attempts:
+class Attempts(NamedTuple):
     """How long one attempt may take, how many there are, and how to wait between them."""
 
     timeout_seconds: float

@@ -19,15 +19,13 @@ from ..settings import Destination, Email, NamedDestination
 from .delivery import Attempts, Refusal
 from .message import Message
 from .services.apprise import by_apprise
-from .services.dingtalk import DINGTALK
-from .services.feishu import FEISHU
 from .services.json_document import JSON
 from .services.mail import mail_of, send
 from .services.pagerduty import PAGERDUTY
+from .services.robots import DINGTALK, FEISHU, WECOM
 from .services.service import Access, Service
 from .services.slack import SLACK
 from .services.teams import TEAMS
-from .services.wecom import WECOM
 from .webhook import Request, post
 
 #: The environment variables that have the URL and the secret.

@@ -20,7 +20,7 @@ from ..kinds import PERSISTENT, SEVERITIES, worst
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
 from ..reports.problems import Finding, Problem, find_problems
-from ..reports.tables import Place, Tables, anchor_of, place_of
+from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..settings import Alerts
 from ..storage import Published
 from ..text import in_utc, of_the_time, visible
@@ -73,7 +73,7 @@ class Digest:
         return [each for problem in self.problems for each in problem.findings]
 
 
-def read_digest(published: Published, tables: Tables) -> Digest:
+def read_digest(published: Published, tables: PublishedTables) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
     health = tables.read("group_health", [*Place._fields, "coverage"]).to_pylist()
     former = tables.read("former_findings", ["status", "consumer_group"]).to_pylist()

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from .. import __version__
 from ..kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
 from ..reports.problems import Finding
-from ..reports.tables import Tables
+from ..reports.tables import PublishedTables
 from ..text import visible
 from .message import Digest
 
@@ -54,7 +54,7 @@ class _Metric(NamedTuple):
     values: Mapping[tuple[str, ...], float]
 
 
-def metrics_text(digest: Digest, tables: Tables, worst_groups: int) -> str:
+def metrics_text(digest: Digest, tables: PublishedTables, worst_groups: int) -> str:
     """The metrics of a run, with those of its ``worst_groups`` worst groups.
 
     All are gauges named ``rebalance_audit_...``, in base units; shares are from 0 to 1.

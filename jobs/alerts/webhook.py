@@ -6,6 +6,7 @@ import socket
 import ssl
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message as Headers
@@ -72,7 +73,7 @@ def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
         )
     # The texts of errors may have the URL in them, and so may what a proxy answers.
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return Refusal(f"no answer: {_why(error, timeout_seconds)}", 0.0)
+        return Refusal(f"no answer: {why(error, timeout_seconds)}", 0.0)
     if answer.status >= 500 or answer.status == _TOO_MANY_REQUESTS:
         return Refusal(f"HTTP status {answer.status}", answer.retry_after)
     return answer
@@ -85,7 +86,7 @@ def _exchange(request: Request, timeout_seconds: float, connections: "_Connectio
         headers={"Content-Type": "application/json; charset=utf-8"},
         method="POST",
     )
-    opener = urllib.request.build_opener(_NoRedirects, _Http(connections), _Https(connections))
+    opener = urllib.request.build_opener(_NoRedirects, _Watching(connections))
     try:
         with opener.open(sent, timeout=timeout_seconds) as answer:
             return _answer(answer.status, answer, answer.headers)
@@ -100,19 +101,14 @@ def _answer(status: int, body: IO[bytes], headers: Headers) -> Answer:
     return Answer(status, text, float(seconds) if seconds.isdecimal() else 0.0)
 
 
-def _why(error: Exception, timeout_seconds: float) -> str:
-    """The error in words of ours.
+def why(error: Exception, timeout_seconds: float) -> str:
+    """Why a server could not be reached, in words of ours; else the error's class.
 
-    >>> _why(urllib.error.URLError(ConnectionRefusedError(111, "to a secret place")), 10)
+    >>> why(urllib.error.URLError(ConnectionRefusedError(111, "to a secret place")), 10)
     'the connection was refused'
     """
     if isinstance(error, urllib.error.URLError) and isinstance(error.reason, Exception):
         error = error.reason
-    return why(error, timeout_seconds)
-
-
-def why(error: Exception, timeout_seconds: float) -> str:
-    """Why a server could not be reached, in words; else the error's class."""
     for kind, words in (
         (TimeoutError, f"not within {timeout_seconds:g} s"),
         (ConnectionRefusedError, "the connection was refused"),
@@ -141,11 +137,16 @@ class _Connections:
     def close(self) -> None:
         """Ends them: what waits for the server wakes, and what was not sent is not sent."""
         self._closed = True
-        for each in self._opened:
-            if isinstance(each.sock, socket.socket):
-                # Not the method of an SSL socket: that would go on in clear text for a moment.
-                with suppress(OSError):
-                    socket.socket.shutdown(each.sock, socket.SHUT_RDWR)
+        shut_down(each.sock for each in self._opened)
+
+
+def shut_down(sockets: Iterable[socket.socket | None]) -> None:
+    """Ends connections, whatever waits for them in other threads."""
+    for each in sockets:
+        if isinstance(each, socket.socket):
+            # Not the method of an SSL socket: that would go on in clear text for a moment.
+            with suppress(OSError):
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
 
 
 def _watched(
@@ -162,24 +163,21 @@ def _watched(
     return Watched
 
 
-class _Http(urllib.request.HTTPHandler):
+class _Watching(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Does as the handlers do, with watched connections."""
+
     def __init__(self, connections: _Connections) -> None:
         super().__init__()
-        self._connection = _watched(http.client.HTTPConnection, connections)
+        self._http = _watched(http.client.HTTPConnection, connections)
+        self._https = _watched(http.client.HTTPSConnection, connections)
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """As the handler does, with watched connections."""
-        return self.do_open(self._connection, req)
-
-
-class _Https(urllib.request.HTTPSHandler):
-    def __init__(self, connections: _Connections) -> None:
-        super().__init__()
-        self._connection = _watched(http.client.HTTPSConnection, connections)
+        """Over TCP."""
+        return self.do_open(self._http, req)
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """As the handler does, with watched connections."""
-        return self.do_open(self._connection, req)
+        """Over TLS."""
+        return self.do_open(self._https, req)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

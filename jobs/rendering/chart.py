@@ -6,8 +6,8 @@ not among them, keep their size. Colour is never alone: the table of nights has 
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count as count_up
+from typing import NamedTuple
 
 from rebalance_core.texts import Text
 
@@ -19,8 +19,7 @@ _MOST_CAUSES = 8
 _MOST_LINES, _MOST_DATES = 4, 5
 
 
-@dataclass(frozen=True)
-class Bars:
+class Bars(NamedTuple):
     """The bars of one cause in all nights: one path, and the class that colours it."""
 
     title: str
@@ -28,8 +27,7 @@ class Bars:
     path: str
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(NamedTuple):
     """``nights`` wide and ``top`` high; ``lines``: the heights that have a line, from 0 to the top.
 
     ``dates``: the numbers of the nights that have their date below. No bars: no night has any.

@@ -6,9 +6,9 @@ alone: owners have numbers, orphans a lattice and a cross, duplicates stripes.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
+from typing import NamedTuple
 
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
@@ -17,15 +17,8 @@ from ..kinds import kind_of
 from ..reports.problems import Queue
 from ..reports.words import in_words
 from ..text import display_width
-from .pictures import (
-    AfterRepair,
-    Taker,
-    Timeline,
-    client_of,
-    is_at_times,
-    named_taker,
-    whole,
-)
+from . import pictures
+from .pictures import client_of, is_at_times, named_taker, whole
 
 #: The number of colours of owners; the number in a cell distinguishes those of one colour.
 COLOURS = 12
@@ -45,8 +38,7 @@ _MARKED = {
 }
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """How large a timeline is, in pixels; ``right`` has room for half of the last time below it.
 
     ``ticks``: so many steps of time fit; ``longest_name``: so many characters of a name do.
@@ -64,8 +56,7 @@ WIDE = Frame(width=960, left=_LEFT, right=40, ticks=6, longest_name=24)
 NARROW = Frame(width=344, left=110, right=40, ticks=2, longest_name=15)
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """A path with a class, and a title where it shows more than its neighbours."""
 
     css: str
@@ -73,8 +64,7 @@ class Shape:
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """A short text at a place; ``time``: the moment that it gives, in UTC."""
 
     css: str
@@ -85,8 +75,7 @@ class Label:
     time: datetime | None = None
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(NamedTuple):
     """A picture: its size, its name, what it shows in words, what is drawn, from back to front."""
 
     width: float
@@ -99,10 +88,8 @@ class Drawing:
     @property
     def label_groups(self) -> dict[str, list[Label]]:
         """The labels by class."""
-        groups: dict[str, list[Label]] = defaultdict(list)
-        for label in self.labels:
-            groups[label.css].append(label)
-        return groups
+        names = dict.fromkeys(label.css for label in self.labels)
+        return {css: [label for label in self.labels if label.css == css] for css in names}
 
 
 def colour(number: int) -> str:
@@ -145,7 +132,9 @@ def _run(start: float, end: float, y: float) -> str:
     return f"M{left} {round(y)}h{right - left}" if right > left else ""
 
 
-def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame = WIDE) -> Drawing:
+def draw_timeline(
+    timeline: pictures.Timeline, numbers: Mapping[str, int], frame: Frame = WIDE
+) -> Drawing:
     """Time across, queues down; a lane above them for each fault and one for who came and left.
 
     ``numbers`` has the number of each owner.
@@ -161,9 +150,8 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame =
     labels: list[Label] = []
     y = 2.0
     for bar in timeline.faults:
-        labels.append(
-            Label("name", names_end, y + 13, shorten(bar.fault, frame.longest_name), bar.fault)
-        )
+        shown = shorten(bar.fault, frame.longest_name)
+        labels.append(Label("name", names_end, y + 13, shown, bar.fault))
         path = "".join(
             _box(at(s), y + 4, max(at(e) - at(s), 3.0), _LANE - 8) for s, e in bar.periods
         )
@@ -172,12 +160,11 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame =
     if timeline.changes:
         labels.append(Label("name", names_end, y + 13, Text("joined ▲ left ▼")))
         for change in timeline.changes:
-            at_time = _clock(change.at, timeline)
-            title = Text("{time} {change}", time=at_time, change=change.text)
+            title = Text("{time} {change}", time=_clock(change.at, timeline), change=change.text)
             shapes.append(Shape("change", _sign(change.sign, at(change.at), y + 9), title))
         y += _LANE
     top = y + 2
-    cells: dict[str, list[str]] = defaultdict(list)
+    runs: list[Shape] = []
     marks: list[Shape] = []
     for number, lane in enumerate(timeline.lanes):
         y = top + number * _LANE
@@ -186,21 +173,21 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame =
         for period in lane.periods:
             x, width = at(period.start), at(period.end) - at(period.start)
             owners = _numbers(period.takers, numbers)
-            cells[_owner_class(period.takers, numbers)].append(_run(x, x + width, y + _LANE / 2))
+            css = _owner_class(period.takers, numbers)
+            runs.append(Shape(f"run {css}", _run(x, x + width, y + _LANE / 2)))
             if owners and max(len(owners) * _CHARACTER + 4, 18) <= width:
                 is_marked = any(m.start < period.end and period.start < m.end for m in lane.marks)
                 css = "marked" if is_marked else "owner"
                 labels.append(Label(css, x + width / 2, y + 13, owners))
         for mark in lane.marks:
             x, width = at(mark.start), max(at(mark.end) - at(mark.start), 3.0)
-            marks.append(_mark(mark.kind, x, y, width, mark.possible, mark.lasts))
+            marks.append(_mark(mark, x, y, width))
             if mark.kind == "ORPHANED" and not mark.possible and width >= 12:
                 sign = Text("✕ nobody") if width >= 90 else "✕"
                 labels.append(Label("nobody", x + width / 2, y + 13, sign))
     bottom = top + len(timeline.lanes) * _LANE
     ticks = _ticks(timeline, frame.ticks)
-    shapes += [Shape(f"run {css}", "".join(paths)) for css, paths in sorted(cells.items())]
-    shapes += _joined(marks)
+    shapes += [*_joined(runs), *_joined(marks)]
     shapes.append(Shape("axis", "".join(f"M{_number(at(t))} {_number(bottom)}v5" for t in ticks)))
     labels += [Label("tick", at(t), bottom + 17, _clock(t, timeline), time=t) for t in ticks]
     found = Counter(mark.kind for lane in timeline.lanes for mark in lane.marks)
@@ -226,11 +213,11 @@ def draw_timeline(timeline: Timeline, numbers: Mapping[str, int], frame: Frame =
     )
 
 
-def _joined(marks: Iterable[Shape]) -> list[Shape]:
-    """Marks that look alike as one path, in the order in which they are to lie over each other."""
+def _joined(shapes: Iterable[Shape]) -> list[Shape]:
+    """What looks alike as one path, in the order in which they are to lie over each other."""
     paths: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for mark in marks:
-        paths[mark.css, mark.title].append(mark.path)
+    for shape in shapes:
+        paths[shape.css, shape.title].append(shape.path)
     return [Shape(css, "".join(each), title) for (css, title), each in sorted(paths.items())]
 
 
@@ -241,20 +228,20 @@ def _sign(sign: str, x: float, y: float) -> str:
     return place + {"+": "m0-5l5 9h-10z", "-": "m0 5l5-9h-10z"}.get(sign, "m0-6l5 6l-5 6l-5-6z")
 
 
-def _mark(kind: str, x: float, y: float, width: float, possible: bool, lasts: bool) -> Shape:
+def _mark(mark: pictures.Mark, x: float, y: float, width: float) -> Shape:
     """A certain finding fills its lane; a possible orphan the upper half, a duplicate the lower."""
+    kind, possible, lasts = mark.kind, mark.possible, mark.lasts
     finding = _MARKED[kind][possible]
     title = finding if lasts else Text("{finding}, for a moment", finding=finding)
     css = f"mark {kind.lower()}{'' if lasts else ' passed'}"
     if kind == "STALLED":
         return Shape(css, _box(x, y + _LANE - 5, width, 4), title)
-    half = (_LANE - 2) / 2
-    if not possible:
-        return Shape(css, _box(x, y + 1, width, _LANE - 2), title)
-    return Shape(css, _box(x, y + 1 + (half if kind == "DUPLICATE" else 0), width, half), title)
+    height = (_LANE - 2) / 2 if possible else _LANE - 2
+    below = height if possible and kind == "DUPLICATE" else 0
+    return Shape(css, _box(x, y + 1 + below, width, height), title)
 
 
-def _owner_class(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
+def _owner_class(takers: Sequence[pictures.Taker], numbers: Mapping[str, int]) -> str:
     if not takers:
         return "none"
     if len({taker.client_id for taker in takers}) > 1:
@@ -262,7 +249,7 @@ def _owner_class(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
     return colour(numbers[takers[0].client_id])
 
 
-def _numbers(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
+def _numbers(takers: Sequence[pictures.Taker], numbers: Mapping[str, int]) -> str:
     """Owners by number: ``1+3`` where several take the queue, ``1x2`` for two of one id.
 
     ``1/3`` where one or the other does.
@@ -274,19 +261,18 @@ def _numbers(takers: Sequence[Taker], numbers: Mapping[str, int]) -> str:
     return ("/" if at_times else "+").join(f"{number}{times}" for number, times in named)
 
 
-def _ticks(timeline: Timeline, most: int) -> list[datetime]:
+def _ticks(timeline: pictures.Timeline, most: int) -> list[datetime]:
     """Round times, with at most so many steps between them."""
     span = (timeline.end - timeline.start).total_seconds()
     steps = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
     days = 86_400 * max(-(-span // (86_400 * most)), 1)
     step = next((s for s in steps if span / s <= most), days)
     first = -(-timeline.start.timestamp() // step) * step
-    every = [first + n * step for n in range(most + 2)]
-    times = [datetime.fromtimestamp(each, UTC) for each in every]
+    times = (datetime.fromtimestamp(first + n * step, UTC) for n in range(most + 2))
     return [time for time in times if time <= timeline.end]
 
 
-def _clock(time: datetime, timeline: Timeline) -> str:
+def _clock(time: datetime, timeline: pictures.Timeline) -> str:
     length = timeline.end - timeline.start
     if length > timedelta(days=1):
         return f"{time:%m-%d %H:%M}"
@@ -294,92 +280,86 @@ def _clock(time: datetime, timeline: Timeline) -> str:
 
 
 def draw_allocation(
-    allocation: AfterRepair, numbers: Mapping[str, int], *, repaired: bool
+    allocation: pictures.AfterRepair, numbers: Mapping[str, int], *, repaired: bool
 ) -> Drawing:
     """Clients down, queues across; what the repair moves is framed in the picture after it."""
     takes = allocation.then if repaired else allocation.now
     gone = allocation.gone if repaired else frozenset()
+    queues = list(allocation.queues)
     involved = {
         whole(taker)
-        for queue in allocation.queues
+        for queue in queues
         if allocation.now[queue] != allocation.then[queue]
         for taker in (*allocation.now[queue], *allocation.then[queue])
     }
     chosen = sorted(allocation.takers, key=lambda taker: taker not in involved)[:_MOST_TAKERS]
     rows = [taker for taker in allocation.takers if taker in set(chosen)]
     top = 40.0
-    shapes: list[Shape] = []
-    labels: list[Label] = _column_heads(allocation.queues, top)
-    cells: dict[str, list[str]] = defaultdict(list)
+    labels: list[Label] = _column_heads(queues, top)
+    cells: list[Shape] = []
+    places = [(_LEFT + 48 + column * _CELL, queue) for column, queue in enumerate(queues)]
     for number, taker in enumerate(rows):
         y = top + number * _CELL
-        owner_number = _number_of(taker, numbers)
+        # The number of the client id behind a taker as it is shown; 0 where it has none.
+        owner_number = numbers.get(taker) or numbers.get(client_of(taker)) or 0
         client = f"{owner_number} {client_of(taker)}" if owner_number else client_of(taker)
         name = named_taker(taker, client)
         shown = named_taker(taker, shorten(client, _NAME - len(name) + len(client)))
         labels.append(Label("name", _LEFT + 42, y + 14, shown, name))
-        for column, queue in enumerate(allocation.queues):
-            x = _LEFT + 48 + column * _CELL
+        for x, queue in places:
             here = [t for t in takes[queue] if whole(t) == taker]
             if not here:
                 continue
-            css = colour(owner_number) if owner_number else "several"
-            cells[css].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
+            before = [t for t in allocation.now[queue] if whole(t) == taker]
+            styles = [colour(owner_number) if owner_number else "several"]
             if len(takes[queue]) > 1 and not is_at_times(here[0]):
-                cells["mark duplicate"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
-            if repaired and Counter(here) != Counter(
-                t for t in allocation.now[queue] if whole(t) == taker
-            ):
-                cells["moved"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
+                styles.append("mark duplicate")
+            if repaired and sorted(here) != sorted(before):
+                styles.append("moved")
+            cells += [Shape(css, _cell(x, y)) for css in styles]
             sign = "~" if is_at_times(here[0]) else str(len(here)) if len(here) > 1 else "●"
             labels.append(Label("owner", x + _CELL / 2, y + 14, sign))
     y = top + len(rows) * _CELL
-    orphans = [queue for queue in allocation.queues if not takes[queue] and queue not in gone]
     labels.append(Label("name", _LEFT + 42, y + 14, Text("nobody")))
-    for column, queue in enumerate(allocation.queues):
-        x = _LEFT + 48 + column * _CELL
+    orphans = {queue for queue in queues if not takes[queue] and queue not in gone}
+    for x, queue in places:
         if queue in orphans:
-            cells["mark orphaned"].append(_box(x + 1, y + 1, _CELL - 2, _CELL - 2))
+            cells.append(Shape("mark orphaned", _cell(x, y)))
             labels.append(Label("nobody", x + _CELL / 2, y + 14, "✕"))
         elif queue in gone:
             labels.append(Label("owner", x + _CELL / 2, y + 14, "–"))  # noqa: RUF001 - a dash
     # One line a row, in pieces as broad as a cell, where nobody takes a queue.
     middles = (round(top + (number + 0.5) * _CELL) for number in range(len(rows) + 1))
-    width = len(allocation.queues) * _CELL
+    width = len(queues) * _CELL
     grid = "".join(f"M{round(_LEFT + 49)} {middle}h{round(width - 2)}" for middle in middles)
-    shapes.append(Shape("cells none", grid))
     # Marks and frames lie over the cells.
-    over = sorted(cells.items(), key=lambda each: (each[0].startswith("m"), each[0]))
-    shapes += [Shape(css, "".join(paths)) for css, paths in over]
+    over = sorted(_joined(cells), key=lambda shape: shape.css.startswith("m"))
     doubled = sum(
-        len(takers) > 1 and not any(map(is_at_times, takers))
-        for takers in (takes[queue] for queue in allocation.queues)
+        len(takes[queue]) > 1 and not any(map(is_at_times, takes[queue])) for queue in queues
     )
     left_out = len(allocation.takers) - len(rows)
     drawn = Text(
         "{clients} and {queues}: {orphans} with nobody, {doubled} with several",
         clients=count(len(rows), "client"),
-        queues=count(len(allocation.queues), "queue"),
+        queues=count(len(queues), "queue"),
         orphans=len(orphans),
         doubled=doubled,
     )
+    if left_out:
+        clients = count(left_out, "client")
+        drawn = Text("{drawn}; {clients} not drawn", drawn=drawn, clients=clients)
     return Drawing(
-        width=_LEFT + 56 + len(allocation.queues) * _CELL,
+        width=_LEFT + 56 + width,
         height=y + _CELL + 4,
         title=Text("After the repair") if repaired else Text("As it is"),
-        description=(
-            Text("{drawn}; {clients} not drawn", drawn=drawn, clients=count(left_out, "client"))
-            if left_out
-            else drawn
-        ),
-        shapes=tuple(shapes),
+        description=drawn,
+        shapes=(Shape("cells none", grid), *over),
         labels=tuple(labels),
     )
 
 
-def _number_of(taker: str, numbers: Mapping[str, int]) -> int:
-    """The number of the client id behind a taker as it is shown; 0 where it has none."""
-    return numbers.get(taker) or numbers.get(client_of(taker)) or 0
+def _cell(x: float, y: float) -> str:
+    return _box(x + 1, y + 1, _CELL - 2, _CELL - 2)
 
 
 def _column_heads(queues: Sequence[Queue], top: float) -> list[Label]:

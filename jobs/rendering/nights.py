@@ -5,9 +5,10 @@ A night that was not audited is shown as missing, never as one without findings.
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from rebalance_core.english import count, joined
@@ -67,13 +68,11 @@ def level_name(level: str) -> str:
     return _LEVELS[level].name or level
 
 
-@dataclass(frozen=True)
-class Nights:
+class Nights(NamedTuple):
     """The published nights around one, whose pages lie in one folder; None where there is none."""
 
     before: str | None
     after: str | None
-    index: str = INDEX
 
     @staticmethod
     def page(night: str) -> str:
@@ -85,7 +84,7 @@ class Nights:
         """Those next to it; the nights are in order.
 
         >>> Nights.around("2026-11-20", ["2026-11-17", "2026-11-20"])
-        Nights(before='2026-11-17', after=None, index='index.html')
+        Nights(before='2026-11-17', after=None)
         """
         return cls(
             max((each for each in nights if each < night), default=None),
@@ -106,48 +105,38 @@ class Night:
         """The day of the month."""
         return self.date[-2:]
 
-    @property
-    def levels(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]] | None:
+    @cached_property
+    def levels(self) -> dict[tuple[str, str], str] | None:
         """By cluster and group its level; None where nothing shows it."""
-        return None if self.summary is None else self.summary["groups"]["clusters"]
-
-    @property
-    def left_out(self) -> int:
-        """How many groups the summary does not name."""
-        return 0 if self.summary is None else self.summary["groups"]["left_out"]
+        if self.summary is None:
+            return None
+        return {
+            (cluster, group): named["level"]
+            for cluster, groups in self.summary["groups"]["clusters"].items()
+            for group, named in groups.items()
+        }
 
     def level_of(self, cluster: str, consumer_group: str) -> str:
         """How the group was, or why nothing shows it."""
-        if not self.is_published:
-            return MISSING
-        if self.levels is None:
-            return UNKNOWN
-        named = self.levels.get(cluster, {}).get(consumer_group)
-        if named is None:
-            return UNKNOWN if self.left_out else NO_GROUP
-        level: str = named["level"]
-        return level
+        if self.summary is None or self.levels is None:
+            return UNKNOWN if self.is_published else MISSING
+        left_out = self.summary["groups"]["left_out"]
+        return self.levels.get((cluster, consumer_group), UNKNOWN if left_out else NO_GROUP)
 
     @property
     def level(self) -> str:
         """That of its worst group."""
-        if not self.is_published:
-            return MISSING
         if self.levels is None:
-            return UNKNOWN
-        every = [group["level"] for of in self.levels.values() for group in of.values()]
-        return max(every, key=LEVELS.index, default=NOT_AUDITED)
+            return UNKNOWN if self.is_published else MISSING
+        return max(self.counts, key=LEVELS.index, default=NOT_AUDITED)
 
     @property
     def counts(self) -> Mapping[str, int]:
         """The groups by level, of those that are named."""
-        return Counter(
-            group["level"] for of in (self.levels or {}).values() for group in of.values()
-        )
+        return Counter((self.levels or {}).values())
 
 
-@dataclass(frozen=True)
-class Strip:
+class Strip(NamedTuple):
     """How one group was, night by night."""
 
     cluster: str
@@ -187,8 +176,7 @@ class Strip:
         return joined([nights, *later], "{before}, {next}")
 
 
-@dataclass(frozen=True)
-class History:
+class History(NamedTuple):
     """The last nights, oldest first, and the groups that were not well in all of them."""
 
     nights: tuple[Night, ...]
@@ -199,8 +187,7 @@ class History:
 
     def strip_of(self, cluster: str, consumer_group: str) -> Strip:
         """How one group was, whether it was well or not."""
-        levels = (night.level_of(cluster, consumer_group) for night in self.nights)
-        return Strip(cluster, consumer_group, tuple(levels))
+        return _strip(self.nights, cluster, consumer_group)
 
     def up_to(self, last: str, most: int) -> "History":
         """The ``most`` nights up to this one, of those that are here."""
@@ -210,6 +197,10 @@ class History:
     def published(self) -> list[Night]:
         """The nights that have a run, newest first."""
         return [night for night in reversed(self.nights) if night.is_published]
+
+
+def _strip(nights: Iterable[Night], cluster: str, group: str) -> Strip:
+    return Strip(cluster, group, tuple(night.level_of(cluster, group) for night in nights))
 
 
 def read_history(reports: Reports, last: str, most: int) -> History:
@@ -227,32 +218,21 @@ def read_history(reports: Reports, last: str, most: int) -> History:
 
 def history_of(nights: Sequence[Night]) -> History:
     """What the nights show of each group."""
-    groups = {
-        (cluster, group)
-        for night in nights
-        for cluster, of_cluster in (night.levels or {}).items()
-        for group in of_cluster
-    }
-    strips = [Strip(*group, tuple(night.level_of(*group) for night in nights)) for group in groups]
+    groups = {group for night in nights for group in night.levels or ()}
+    strips = [_strip(nights, *group) for group in groups]
     unwell = sorted(
         (strip for strip in strips if not set(strip.levels) <= {OK, MISSING, UNKNOWN, NO_GROUP}),
         key=lambda strip: strip.rank,
     )
     most = MOST_CELLS // max(len(nights), 1)
-    return History(
-        tuple(nights),
-        tuple(unwell[:most]),
-        len(unwell[most:]),
-        len(strips) - len(unwell),
-    )
+    well = len(strips) - len(unwell)
+    return History(tuple(nights), tuple(unwell[:most]), len(unwell[most:]), well)
 
 
 def _night(reports: Reports, day: str, *, is_published: bool) -> Night:
-    if not is_published:
-        return Night(day, is_published=False, summary=None)
+    published: Published | None = None
     try:
-        published: Published | None = reports.find(day)
+        published = reports.find(day) if is_published else None
     except (AuditError, OSError) as error:
         _LOGGER.warning("%s: the night of %s is shown as one without levels", error, day)
-        return Night(day, is_published=True, summary=None)
-    return Night(day, is_published=True, summary=None if published is None else published.summary)
+    return Night(day, is_published, published.summary if published else None)

@@ -29,22 +29,18 @@ from .. import __version__
 from ..kinds import kind_of
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
-from ..reports.commands import Commands, commands_for, where_published
+from ..reports.commands import commands_for, where_published
 from ..reports.problems import Problem, Queue
 from ..reports.words import begin, in_general, in_words, sentences, within
 from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from .drawings import shorten
 from .finding_pages import FindingPages
-from .nights import LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
-from .report import (
-    MOST_GROUPS,
-    MOST_LISTED,
-    MOST_NAMES,
-    Report,
-    ranges,
-)
+from .nights import INDEX, LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
+from .report import MOST_GROUPS, MOST_LISTED, Report, ranges
 
 _MOST_EVENTS = 10
+#: How many names of groups the index of the page has at most.
+_MOST_NAMES = 5_000
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.
 _AFTER_SEPARATOR = re.compile(r"(?<=[-_./@:|%#+~,;=])")
@@ -115,9 +111,6 @@ def _named(name: str) -> Markup:
     return Markup('<bdi class="id"{}>{}</bdi>').format(title, text)
 
 
-_TIME = Markup('<time datetime="{}">{}</time>')
-
-
 def _when(t: Translate) -> Callable[..., Markup]:
     """As ``text.span``, with times that a browser understands; and for how much of it.
 
@@ -143,7 +136,7 @@ def _when(t: Translate) -> Callable[..., Markup]:
 
 
 def _time(time: datetime, shown: str) -> Markup:
-    return _TIME.format(iso(time, "seconds"), shown)
+    return Markup('<time datetime="{}">{}</time>').format(iso(time, "seconds"), shown)
 
 
 def _minutes(minutes: float) -> str:
@@ -192,6 +185,13 @@ def _markdown_environment(language: Language) -> Environment:
     return environment
 
 
+#: What templates call by its name.
+_FUNCTIONS = (
+    *(agreeing, begin, count, day_and_time, in_general, in_words, iso, kind_of, level_name),
+    *(sentences, within),
+)
+
+
 def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment:
     """The templates, whose values are shown so, and what they know whatever the report."""
     environment = Environment(
@@ -203,28 +203,19 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
         finalize=shown,
     )
     t = _translate(language, shown)
+    environment.globals |= {each.__name__: each for each in _FUNCTIONS}
     environment.globals |= {
-        "agreeing": agreeing,
-        "begin": begin,
         "clock": _clock,
-        "count": count,
-        "day_and_time": day_and_time,
-        "in_general": in_general,
-        "in_words": in_words,
+        "index": INDEX,
         "instant": datetime.fromisoformat,
-        "iso": iso,
-        "kind_of": kind_of,
         "lang": _TAGS.get(language.code, language.code),
-        "level_name": level_name,
         "minutes": _minutes,
         "named": lambda name: _named(language.of(name)),
-        "sentences": sentences,
         "share": _share,
         "signs": LEVEL_SIGNS,
         "t": t,
         "version": __version__,
         "when": _when(t),
-        "within": within,
         "words": LEVEL_MEANINGS,
     }
     return environment
@@ -269,21 +260,15 @@ def to_html(
     script = _template("page.js")
     held = pages or FindingPages()
 
-    def commands_of(problem: Problem) -> Commands:
-        return commands_for(problem, report.published, reports, held.checks)
-
-    def page_on(kind: str) -> Markup:
-        return held.html(kind, report.kinds)
-
     values = _values(report, reports, finding_pages) | {
         "history": history,
         "nights": nights,
-        "commands_for": commands_of,
+        "commands_for": lambda of: commands_for(of, report.published, reports, held.checks),
         "ids": map("p{}".format, count_up(1)).__next__,
         "most_groups": MOST_GROUPS,
         "most_listed": MOST_LISTED,
-        "most_names": MOST_NAMES,
-        "page_on": page_on,
+        "most_names": _MOST_NAMES,
+        "page_on": lambda kind: held.html(kind, report.kinds),
         "queues_by_kind": _queues_by_kind,
         "ranges": ranges,
         "script": Markup(script),  # noqa: S704 - a file of the package, with no value in it

@@ -7,11 +7,10 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_core import sort_client_ids
 from rebalance_core.english import count, list_of
@@ -24,8 +23,7 @@ from ..reports.problems import Finding, Queue
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Taker:
+class Taker(NamedTuple):
     """Processes of one client id that take a queue, ``share`` of the time."""
 
     client_id: str
@@ -33,8 +31,7 @@ class Taker:
     share: float
 
 
-@dataclass(frozen=True)
-class Period:
+class Period(NamedTuple):
     """A queue and a time in which the same processes took it."""
 
     start: datetime
@@ -42,8 +39,7 @@ class Period:
     takers: tuple[Taker, ...]
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A finding on a queue: ``kind`` is ORPHANED, DUPLICATE or STALLED."""
 
     kind: str
@@ -53,8 +49,7 @@ class Mark:
     lasts: bool
 
 
-@dataclass(frozen=True)
-class Lane:
+class Lane(NamedTuple):
     """A queue over time."""
 
     queue: Queue
@@ -62,8 +57,7 @@ class Lane:
     marks: tuple[Mark, ...]
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A moment in which queues changed hands, in words; ``sign`` is ``+``, ``-`` or ``*``."""
 
     at: datetime
@@ -71,16 +65,14 @@ class Change:
     text: str
 
 
-@dataclass(frozen=True)
-class FaultBar:
+class FaultBar(NamedTuple):
     """A fault over time."""
 
     fault: str
     periods: tuple[tuple[datetime, datetime], ...]
 
 
-@dataclass(frozen=True)
-class Timeline:
+class Timeline(NamedTuple):
     """Who had which queue when: of one topic of one group.
 
     ``client_ids`` are those that take any of its queues.
@@ -95,8 +87,7 @@ class Timeline:
     client_ids: frozenset[str]
 
 
-@dataclass(frozen=True)
-class AfterRepair:
+class AfterRepair(NamedTuple):
     """Who takes which queue as it is, and who would if the fault were mended.
 
     ``takers`` are all that take or could take a queue, as they are shown; ``now`` and ``then`` have
@@ -141,6 +132,10 @@ _AT_TIMES = " (at times)"
 _OF_SEVERAL = re.compile(r"(.*) \(process (\d+)\)", re.DOTALL)
 
 
+def _queue(row: Row) -> Queue:
+    return Queue(row["broker_name"], row["queue_id"])
+
+
 class States:
     """The runs of a place's states over time, and who takes what in each.
 
@@ -150,25 +145,25 @@ class States:
     def __init__(self, runs: Iterable[Row], allocations: Iterable[Row]) -> None:
         self._runs = sorted(runs, key=lambda run: run["first_seen"])
         self._starts: list[datetime] = [run["first_seen"] for run in self._runs]
-        self._takers: dict[str, dict[Queue, list[Taker]]] = defaultdict(lambda: defaultdict(list))
-        self.client_ids: set[str] = set()
-        self._members: dict[str, set[str]] = defaultdict(set)
+        #: By state and queue who takes it.
+        self.takers: dict[str, dict[Queue, list[Taker]]] = defaultdict(lambda: defaultdict(list))
+        #: By state its client ids, with queues or without.
+        self.members: dict[str, set[str]] = defaultdict(set)
         shares: dict[tuple[str, Queue, str, str, int], float] = defaultdict(float)
         for row in allocations:
-            self.client_ids.add(row["client_id"])
-            self._members[row["state_id"]].add(row["client_id"])
-            for queue in {Queue(each["broker_name"], each["queue_id"]) for each in row["queues"]}:
+            self.members[row["state_id"]].add(row["client_id"])
+            for queue in set(map(_queue, row["queues"])):
                 key = (row["state_id"], queue, row["client_id"], row["strategy"], row["processes"])
                 shares[key] += row["view_weight"]
         for (state_id, queue, client_id, _, processes), share in shares.items():
-            self._takers[state_id][queue].append(Taker(client_id, processes, share))
+            self.takers[state_id][queue].append(Taker(client_id, processes, share))
         #: The usual time between two snapshots.
         self.interval = _interval(self._runs)
 
     @property
     def queues(self) -> set[Queue]:
         """Every queue that somebody takes at some time."""
-        return {queue for takers in self._takers.values() for queue in takers}
+        return set().union(*self.takers.values())
 
     @property
     def extent(self) -> tuple[datetime, datetime] | None:
@@ -177,13 +172,11 @@ class States:
 
     def until(self, last_seen: datetime) -> datetime:
         """When what a snapshot shows may have ended: at the next one, if this comes in time."""
-        usual: datetime = last_seen + self.interval
         place = bisect_right(self._starts, last_seen)
-        if place < len(self._starts) and self._starts[place] <= (
-            last_seen + _GAP_INTERVALS * self.interval
-        ):
+        longest = last_seen + _GAP_INTERVALS * self.interval
+        if place < len(self._starts) and self._starts[place] <= longest:
             return self._starts[place]
-        return usual
+        return last_seen + self.interval
 
     def state_at(self, time: datetime) -> str | None:
         """The state in force at a time, if any is."""
@@ -192,20 +185,12 @@ class States:
             return None
         return str(self._runs[place]["state_id"])
 
-    def members(self, state_id: str) -> set[str]:
-        """The client ids of a state, with queues or without."""
-        return self._members[state_id]
-
-    def takers(self, state_id: str) -> dict[Queue, list[Taker]]:
-        """By queue who takes it in a state."""
-        return self._takers[state_id]
-
     def periods(self, queue: Queue, start: datetime, end: datetime) -> tuple[Period, ...]:
         """Who took a queue, from one time to another; runs of the same takers are joined."""
         joined: list[Period] = []
         for run in self._runs:
             since, until = max(run["first_seen"], start), min(self.until(run["last_seen"]), end)
-            taken = self._takers[run["state_id"]].get(queue, ())
+            taken = self.takers[run["state_id"]].get(queue, ())
             takers = tuple(sorted(taken, key=lambda taker: (-taker.share, taker.client_id)))
             if since >= until:
                 continue
@@ -250,25 +235,27 @@ def timeline(
     times += [(row["first_seen"], row["last_seen"]) for row in faults]
     start, end = _focus(states, extent, times)
     marks = _marks(states, of_queues)
-    faulty = set(marks)
-    healthy = sorted(states.queues - faulty)
-    shown = [*sorted(faulty), *healthy][:MOST_LANES]
+    queues = states.queues | marks.keys()
     lanes = tuple(
         Lane(queue, states.periods(queue, start, end), tuple(marks.get(queue, ())))
-        for queue in sorted(shown)
+        for queue in _first_of(marks, queues)
     )
     seen = {t.client_id for lane in lanes for each in lane.periods for t in each.takers}
     return Timeline(
         start=start,
         end=end,
         lanes=lanes,
-        lanes_left_out=len(faulty) + len(healthy) - len(shown),
-        changes=tuple(
-            change for row in reassignments if start <= (change := _change(row)).at <= end
-        ),
+        lanes_left_out=len(queues) - len(lanes),
+        changes=tuple(_change(row) for row in reassignments if start <= row["changed_at"] <= end),
         faults=_fault_bars(states, faults),
         client_ids=frozenset(seen),
     )
+
+
+def _first_of(faulty: Iterable[Queue], queues: Iterable[Queue]) -> tuple[Queue, ...]:
+    """As many of the queues as a picture has room for, in their order; the faulty come first."""
+    chosen = dict.fromkeys([*sorted(faulty), *sorted(queues)])
+    return tuple(sorted(list(chosen)[:MOST_LANES]))
 
 
 def _focus(
@@ -299,16 +286,11 @@ def _marks(states: States, findings: Sequence[Finding]) -> dict[Queue, list[Mark
 
 def _change(row: Row) -> Change:
     joined, left = row["clients_joined"], row["clients_left"]
-    parts = []
-    if joined:
-        parts.append(Text("{clients} joined", clients=list_of(joined, _MOST_NAMES)))
-    if left:
-        parts.append(Text("{clients} left", clients=list_of(left, _MOST_NAMES)))
-    if row["queues"] != row["queues_before"]:
+    parts = [Text("{clients} joined", clients=list_of(joined, _MOST_NAMES))] if joined else []
+    parts += [Text("{clients} left", clients=list_of(left, _MOST_NAMES))] if left else []
+    if row["queues"] != (before := row["queues_before"]):
         queues = count(row["queues"], "queue")
-        parts.append(
-            Text("{queues} instead of {before}", queues=queues, before=row["queues_before"])
-        )
+        parts.append(Text("{queues} instead of {before}", queues=queues, before=before))
     parts.append(Text("{queues} moved", queues=count(row["queues_moved"], "queue")))
     sign = "+" if joined and not left else "-" if left and not joined else "*"
     text, *further = parts
@@ -321,12 +303,12 @@ def _fault_bars(states: States, faults: Sequence[Row]) -> tuple[FaultBar, ...]:
     periods: dict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
     for row in sorted(faults, key=lambda each: each["first_seen"]):
         periods[row["fault"]].append((row["first_seen"], states.until(row["last_seen"])))
-    longest = sorted(
-        periods.items(), key=lambda each: sum((e - s for s, e in each[1]), timedelta())
+    shortest_first = sorted(
+        periods, key=lambda fault: sum((e - s for s, e in periods[fault]), timedelta())
     )
     return tuple(
-        FaultBar(kind_of(fault).name, tuple(times))
-        for fault, times in reversed(longest[-_MOST_FAULTS:])
+        FaultBar(kind_of(fault).name, tuple(periods[fault]))
+        for fault in reversed(shortest_first[-_MOST_FAULTS:])
     )
 
 
@@ -341,18 +323,17 @@ def after_repair(states: States, fault: Row) -> AfterRepair | None:
     state_id = states.state_at(fault["last_seen"])
     if state_id is None or not fault["moves"]:
         return None
-    now = {queue: _shown(takers) for queue, takers in states.takers(state_id).items()}
-    moves = {Queue(each["broker_name"], each["queue_id"]): each for each in fault["moves"]}
-    for queue, move in moves.items():
-        now[queue] = tuple(move["before"])
-    then = {**now, **{queue: tuple(move["after"]) for queue, move in moves.items()}}
-    shown = sorted([*sorted(moves), *sorted(set(now) - set(moves))][:MOST_LANES])
+    now = {queue: _shown(takers) for queue, takers in states.takers[state_id].items()}
+    moves = {_queue(each): each for each in fault["moves"]}
+    now |= {queue: tuple(move["before"]) for queue, move in moves.items()}
+    then = now | {queue: tuple(move["after"]) for queue, move in moves.items()}
+    shown = _first_of(moves, now)
     taking = {whole(taker) for each in (now, then) for takers in each.values() for taker in takers}
     return AfterRepair(
         fault=fault["fault"],
         at=fault["last_seen"],
-        takers=tuple(sort_client_ids(taking | states.members(state_id))),
-        queues=tuple(shown),
+        takers=tuple(sort_client_ids(taking | states.members[state_id])),
+        queues=shown,
         queues_left_out=len(now) - len(shown),
         now=now,
         then=then,

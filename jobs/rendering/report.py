@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from ..incomplete import sentences_of
 from ..kinds import SEVERITIES, Kind, worst
 from ..languages.rows import TEXTS, with_texts
 from ..reports.problems import Finding, Problem, find_problems
-from ..reports.tables import Place, Tables, anchor_of, by_place, place_of
+from ..reports.tables import Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
@@ -43,16 +43,15 @@ from .pictures import (
 MOST_LISTED = 50
 #: How many faulty topics have a card at most; of what passed and the like ``MOST_LISTED`` have.
 _MOST_CARDS = 450
-#: How many groups the table of health has at most, worst first, and the index of their names.
-MOST_GROUPS, MOST_NAMES = 300, 5_000
+#: How many groups the table of health has at most, worst first.
+MOST_GROUPS = 300
 _MOST_OWNERS = 40
 
 #: A row that a template shows: of a table, or put together of several of its rows.
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Pictures:
+class Pictures(NamedTuple):
     """Who had which queue when, and who would after the repair; ``moved`` are rows of queues."""
 
     timeline: Drawing | None
@@ -65,8 +64,7 @@ class Pictures:
     moved: tuple[Row, ...]
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """A problem as the page shows it; ``retry`` is that of the group's retry topic.
 
     ``pictures`` are None where others of its cause are worse.
@@ -142,8 +140,7 @@ class OfKind:
         return self.remedies[0][0] if len(self.remedies) == 1 else ""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Whether anything is wrong: CRITICAL, WARNING, INFO (it passed) or OK, and in words."""
 
     level: str
@@ -264,7 +261,7 @@ class Report:
         return sorted(found)
 
 
-def build_report(published: Published, tables: Tables, top: int) -> Report:
+def build_report(published: Published, tables: PublishedTables, top: int) -> Report:
     """The report of a run; so many problems at least have pictures (``_with_pictures``)."""
     problems = tuple(find_problems(tables))
     columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
@@ -342,7 +339,7 @@ _REASSIGNMENT = (
 
 
 def _cards(
-    tables: Tables, problems: Sequence[Problem], top: int, clusters: set[str]
+    tables: PublishedTables, problems: Sequence[Problem], top: int, clusters: set[str]
 ) -> tuple[Card, ...]:
     retries = _retries(problems)
     joined = {retry.place for retry in retries.values()}
@@ -415,7 +412,8 @@ def _pictures(
     seen = timeline(states, problem.findings, faults, reassignments)
     repair = _best_repair(states, problem, faults)
     numbers = number_clients(
-        {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())} & states.client_ids
+        {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
+        & set().union(*states.members.values())
     )
     owners = [
         {"number": number, "css": colour(number), "client_id": name}
@@ -475,7 +473,7 @@ def _names(takers: Sequence[str]) -> str:
 # ---------------------------------------------------------------- the other sections
 
 
-def _rows_of_places(tables: Tables, name: str, columns: Sequence[str]) -> tuple[Row, ...]:
+def _rows_of_places(tables: PublishedTables, name: str, columns: Sequence[str]) -> tuple[Row, ...]:
     """The queues of a table by place and some columns, a row each."""
     alike: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     read = (*columns, "broker_name", "queue_id", "first_seen", "last_seen")
@@ -499,7 +497,7 @@ def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
     return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
 
 
-def _drifting(tables: Tables) -> int:
+def _drifting(tables: PublishedTables) -> int:
     """How many topics have lasting drift that no change of route or state explains."""
     places = by_place(tables, "allocation_drift", ("persistence", "attributed_to"))
     return sum(
@@ -567,7 +565,7 @@ def _coverage(rows: Sequence[Row]) -> Row:
     }
 
 
-def _quarantine(published: Published, tables: Tables) -> Row:
+def _quarantine(published: Published, tables: PublishedTables) -> Row:
     """The lines that were not understood, by reason; a file is named without its folders."""
     rows = tables.read("quarantine", ["reason", "file"])
     ingested = published.summary["inputs"]["ingested"]

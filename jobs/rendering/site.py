@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rebalance_core.english import joined
 from rebalance_core.texts import Text
@@ -19,8 +20,7 @@ from .report import Report
 from .write import Look, write_report
 
 
-@dataclass(frozen=True)
-class NightPage:
+class NightPage(NamedTuple):
     """What the index takes from the page of a night.
 
     ``anchors``: by cluster and group where it shows most of the group. ``causes``: in how many

@@ -1,6 +1,6 @@
 """One published run -> one file: reads the tables, renders them, puts the file where it belongs."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..choices import STANDARD_OUTPUT
 from ..languages.language import ENGLISH, Language
@@ -16,8 +16,7 @@ from .report import Report, build_report
 _ENDINGS = {"html": "html", "markdown": "md"}
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """What was written, and where."""
 
     date: str
@@ -25,8 +24,7 @@ class Written:
     report: Report
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """How pages are made, whichever run they are of.
 
     ``top``: how many problems have pictures, at least. ``finding_pages`` is the address of the

@@ -5,8 +5,8 @@ Groups, topics and client ids are chosen by strangers: each becomes one word of 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from rebalance_core.repairs import REPAIRS
 
@@ -23,8 +23,7 @@ _PLACEHOLDER = re.compile(r"\b(GROUP|TOPIC|BROKER_ADDR|CLIENT_ID)\b")
 Checks = Callable[[str], Iterable[str]]
 
 
-@dataclass(frozen=True)
-class Commands:
+class Commands(NamedTuple):
     """Lines for a shell: ``confirm`` asks the servers, ``go_on`` asks the audit."""
 
     confirm: tuple[str, ...]

@@ -8,18 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from rebalance_core import (
-    Evaluation,
-    MessageQueue,
-    Situation,
-    TopicRoute,
-    apply_change,
-    evaluate,
-    find_causes,
-    find_faults,
-    leave,
-    sort_message_queues,
-)
+import rebalance_core as core
+from rebalance_core import Evaluation, MessageQueue, Situation, TopicRoute
 from rebalance_core.causes import Causes
 from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import agreeing, count, joined, list_of
@@ -51,8 +41,8 @@ def explain_lines(
 ) -> Iterator[str]:
     """Who takes what of a topic, why, what is wrong, what causes and repairs it, and what if."""
     reader = Reader(moment.masking, language, width)
-    evaluation = evaluate(situation.state, situation.rules)
-    causes = find_causes(situation, evaluation)
+    evaluation = core.evaluate(situation.state, situation.rules)
+    causes = core.find_causes(situation, evaluation)
     holders = Counter(queue for held in moment.held for queue in held.queues)
     waiting = sorted((moment.backlog or {}).items(), key=lambda each: (-each[1], each[0]))
     return reader.lines(
@@ -69,7 +59,7 @@ def explain_lines(
         views=None if evaluation.coverage == TOO_MANY_QUEUES else possible_views(situation.state),
         route_line=_route,
         traits=_traits(situation),
-        faults=find_faults(situation, evaluation, causes),
+        faults=core.find_faults(situation, evaluation, causes),
         since=list(_since(moment)),
         queues_of=_queues_of,
         of_one_client=OF_ONE_CLIENT,
@@ -117,15 +107,12 @@ def size_of(evaluation: Evaluation) -> Text:
     """How many queues, processes and client ids there are."""
     queues = count(evaluation.queues, "queue")
     processes = count(evaluation.processes, "process", "processes")
-    ids = len({allocation.client_id for allocation in evaluation.allocations})
-    if ids in (0, evaluation.processes):
+    number = len({allocation.client_id for allocation in evaluation.allocations})
+    if number in (0, evaluation.processes):
         return Text("{queues}, {processes}", queues=queues, processes=processes)
-    return Text(
-        "{queues}, {processes} behind {client_ids}",
-        queues=queues,
-        processes=processes,
-        client_ids=count(ids, "client id"),
-    )
+    ids = count(number, "client id")
+    template = "{queues}, {processes} behind {client_ids}"
+    return Text(template, queues=queues, processes=processes, client_ids=ids)
 
 
 def wrong_of(evaluation: Evaluation) -> Text:
@@ -145,12 +132,8 @@ def wrong_of(evaluation: Evaluation) -> Text:
 # ------------------------------------------------------------------ the picture
 
 
-class _Line(NamedTuple):
-    """A client's line: its label, the mark of what it takes for certain, its shares by queue."""
-
-    label: str
-    mark: str
-    shares: dict[MessageQueue, float]
+#: A client's line: its label, the mark of what it takes for certain, its shares by queue.
+_Line = tuple[str, str, Mapping[MessageQueue, float]]
 
 
 class Drawn(NamedTuple):
@@ -166,7 +149,7 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
     No line is wider than the reader has columns, but for a queue alone.
     """
     marks = queue_marks(evaluation)
-    queues = sort_message_queues({*marks, *taken_queues(evaluation)})
+    queues = core.sort_message_queues({*marks, *taken_queues(evaluation)})
     if not queues:
         return Drawn([])
     shown = queues
@@ -181,7 +164,7 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
     # Before a label is cut: what is left of a secret then would not be recognised.
     labels = [reader.shown(_id_of(*row[:2])) for row in clients]
     lines = [
-        _Line(label, str(row[1]) if row[1] > 1 else "#", rows[row])
+        (label, str(row[1]) if row[1] > 1 else "#", rows[row])
         for label, row in zip(labels, clients, strict=True)
     ]
     wrong = reader.language("wrong")
@@ -202,24 +185,19 @@ def _left_out(queues: int, clients: int) -> Text | None:
     return agreeing(queues + clients, template, parts=list_of(parts)) if parts else None
 
 
-_RowKey = tuple[str, int, bool]
-
-
 def _id_of(client_id: str, processes: int) -> str:
     """The id as a person reads it, and how many processes have it, where there are several."""
     shown = shown_id(client_id)
     return Text("{client_id} (x{n})", client_id=shown, n=processes) if processes > 1 else shown
 
 
-def _rows(evaluation: Evaluation) -> dict[_RowKey, dict[MessageQueue, float]]:
+def _rows(evaluation: Evaluation) -> dict[tuple[str, int, bool], dict[MessageQueue, float]]:
     """By client id and processes the share of the views under which each queue is taken."""
-    rows: dict[_RowKey, dict[MessageQueue, float]] = {}
-    for allocation in evaluation.allocations:
-        row = rows.setdefault(
-            (allocation.client_id, allocation.processes, allocation.subscribed), {}
-        )
-        for queue in set(allocation.queues):
-            row[queue] = row.get(queue, 0.0) + allocation.view_weight
+    rows: dict[tuple[str, int, bool], dict[MessageQueue, float]] = {}
+    for each in evaluation.allocations:
+        row = rows.setdefault((each.client_id, each.processes, each.subscribed), {})
+        for queue in set(each.queues):
+            row[queue] = row.get(queue, 0.0) + each.view_weight
     return rows
 
 
@@ -233,8 +211,8 @@ def queue_marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
     marks: dict[MessageQueue, str] = {}
     for finding in evaluation.findings:
         letter = finding.kind[0]
-        shown = letter if finding.certainty == "CERTAIN" else letter.lower()
-        marks[finding.queue] = marks.get(finding.queue, "") + shown
+        letter = letter if finding.certainty == "CERTAIN" else letter.lower()
+        marks[finding.queue] = marks.get(finding.queue, "") + letter
     return marks
 
 
@@ -311,8 +289,8 @@ def _route(route: TopicRoute) -> Text:
         )
         for broker in in_order[:_MOST_BROKERS]
     ]
-    if len(in_order) > _MOST_BROKERS:
-        brokers.append(Text("and {number} more brokers", number=len(in_order) - _MOST_BROKERS))
+    if more := in_order[_MOST_BROKERS:]:
+        brokers.append(Text("and {number} more brokers", number=len(more)))
     return Text(
         "route of {nameserver}: queues to read: {brokers}",
         nameserver=route.namesrv_addr,
@@ -352,11 +330,8 @@ def _trait(process: Process) -> Text:
         return Text("strategy not computed, {reason} ({source})", reason=reason, source=source)
     text = Text("strategy {name} ({source})", name=strategy.full_name, source=source)
     if process.share < 1:
-        return Text(
-            "{strategy}, if it subscribes at all, which is {share:.0%} probable",
-            strategy=text,
-            share=process.share,
-        )
+        template = "{strategy}, if it subscribes at all, which is {share:.0%} probable"
+        return Text(template, strategy=text, share=process.share)
     return text
 
 
@@ -373,11 +348,10 @@ def _leaving(
     shown = {client_id: reader.shown(client_id) for client_id in clients}
     width = max(map(display_width, shown.values()))
     left = []
-    for client_id in clients:
-        changed = apply_change(situation, leave(client_id))
-        after = evaluate(changed.state, changed.rules)
-        moved = len(find_moves(evaluation, after))
-        left.append((padded(shown[client_id], width), moved, wrong_of(after)))
+    for client_id, name in shown.items():
+        changed = core.apply_change(situation, core.leave(client_id))
+        after = core.evaluate(changed.state, changed.rules)
+        left.append((padded(name, width), len(find_moves(evaluation, after)), wrong_of(after)))
     return left
 
 

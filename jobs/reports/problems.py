@@ -20,20 +20,10 @@ import pyarrow.compute as pc
 from rebalance_core.english import count
 from rebalance_core.texts import Text
 
-from ..kinds import (
-    INFO,
-    OF_ONE_CLIENT,
-    PERSISTENT,
-    QUEUE_FINDINGS,
-    Kind,
-    badness,
-    kind_of,
-    lasts,
-    worst,
-)
+from .. import kinds
 from ..languages.rows import TEXTS, with_texts
 from ..text import span
-from .tables import PLACE, Place, Tables, place_of
+from .tables import PLACE, Place, PublishedTables, by_place, place_of
 from .words import titles
 
 #: By kind how queues are consumed, always and at times.
@@ -83,7 +73,7 @@ class Finding:
     @property
     def is_severe(self) -> bool:
         """Whether it counts: it is there for long, and is likely."""
-        return self.severity != INFO
+        return self.severity != kinds.INFO
 
     @property
     def rows(self) -> list[tuple[str, Queue | None]]:
@@ -125,14 +115,14 @@ class ShownFault:
     nights_open: int | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> kinds.Kind:
         """The fault in words."""
-        return kind_of(self.fault)
+        return kinds.kind_of(self.fault)
 
     @property
     def lasts(self) -> bool:
         """Whether it is more than a deploy or a restart."""
-        return lasts(self.fault, self.persistence)
+        return kinds.lasts(self.fault, self.persistence)
 
     @property
     def weight(self) -> tuple[bool, bool, float]:
@@ -176,7 +166,7 @@ class Problem:
     @cached_property
     def severity(self) -> str:
         """The worst of what no known issue explains; where known issues explain all, of that."""
-        return worst(each.severity for each in self._counted)
+        return kinds.worst(each.severity for each in self._counted)
 
     @cached_property
     def ongoing(self) -> bool:
@@ -186,7 +176,7 @@ class Problem:
     @cached_property
     def counts(self) -> bool:
         """Whether it belongs into the verdict: it lasts and is no known issue."""
-        return self.severity != INFO and not self.is_known
+        return self.severity != kinds.INFO and not self.is_known
 
     @property
     def has_begun(self) -> bool:
@@ -212,16 +202,11 @@ class Problem:
     @cached_property
     def rank(self) -> tuple[Any, ...]:
         """Sorts the worst first; known issues last."""
-        return (
-            self.is_known,
-            badness(
-                self.severity,
-                ongoing=self.ongoing,
-                queue_minutes=self.orphan_minutes + self.duplicate_minutes,
-                queues=sum(self.lasting.values()),
-            ),
-            self.place,
+        minutes, queues = self.orphan_minutes + self.duplicate_minutes, sum(self.lasting.values())
+        badness = kinds.badness(
+            self.severity, ongoing=self.ongoing, queue_minutes=minutes, queues=queues
         )
+        return self.is_known, badness, self.place
 
     # ------------------------------------------------------------------ what
 
@@ -238,7 +223,7 @@ class Problem:
     def _queues_of(self, *, lasting: bool) -> dict[str, int]:
         queues: dict[str, set[Queue]] = defaultdict(set)
         for each in self.findings:
-            if each.queues and (each.persistence == PERSISTENT) is lasting:
+            if each.queues and (each.persistence == kinds.PERSISTENT) is lasting:
                 queues[each.kind].update(each.queues)
         return {kind: len(of_kind) for kind, of_kind in queues.items()}
 
@@ -249,10 +234,8 @@ class Problem:
             return self._consumed(self.lasting)
         lasting = [fault for fault in self.faults if fault.lasts]
         if self.passing and not lasting:
-            queues = self._consumed(self.passing)
-            if self.ongoing:
-                return Text("{queues}, just begun", queues=queues)
-            return Text("{queues}, for a moment", queues=queues)
+            template = "{queues}, just begun" if self.ongoing else "{queues}, for a moment"
+            return Text(template, queues=self._consumed(self.passing))
         return titles(list(dict.fromkeys(fault.kind for fault in lasting or self.faults)))
 
     def _consumed(self, queues: Mapping[str, int]) -> str:
@@ -278,7 +261,7 @@ class Problem:
     def _times(self) -> list[Finding | ShownFault]:
         """What it lasts from and to: what counts of it, and why; where nothing counts, all."""
         counted: list[Finding | ShownFault] = [*self._counted, *self.faults]
-        return [each for each in counted if each.severity != INFO] or self._shown
+        return [each for each in counted if each.severity != kinds.INFO] or self._shown
 
     @property
     def first_seen(self) -> datetime:
@@ -314,11 +297,10 @@ class Problem:
         return self.faults[0] if self.faults else None
 
     @property
-    def main_kind(self) -> Kind:
+    def main_kind(self) -> kinds.Kind:
         """What it is filed under: its main cause, else what its queues show."""
-        return kind_of(
-            self.cause.fault if self.cause else next(iter({**self.lasting, **self.passing}))
-        )
+        shown = {**self.lasting, **self.passing}
+        return self.cause.kind if self.cause else kinds.kind_of(next(iter(shown)))
 
     @property
     def client_ids(self) -> tuple[str, ...]:
@@ -336,14 +318,20 @@ class Problem:
         return self.place.topic == f"%RETRY%{self.place.consumer_group}"
 
 
-def find_problems(tables: Tables) -> list[Problem]:
+def find_problems(tables: PublishedTables) -> list[Problem]:
     """Every place with findings or faults, worst first."""
     findings: dict[Place, list[Finding]] = defaultdict(list)
     faults: dict[Place, list[ShownFault]] = defaultdict(list)
     for finding in _of_queues(tables):
         findings[finding.place].append(finding)
-    for place, rows in _fault_rows(tables).items():
-        findings[place] += [_of_fault(place, row) for row in rows if _shows_on_no_queue(row)]
+    columns = (*_FAULT_COLUMNS, "finding_id", "status", TEXTS)
+    for place, every in by_place(tables, "group_faults", columns).items():
+        rows = [with_texts(row) for row in every]
+        findings[place] += [
+            _finding(place, row["fault"], row, causes=(row["fault"],), ids=(row["finding_id"],))
+            for row in rows
+            if row["persistence"] == kinds.PERSISTENT and not row["queues_affected"]
+        ]
         faults[place] = _shown_faults(rows)
     minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
     health = tables.read("group_health", [*PLACE, *minutes]).to_pylist()
@@ -357,15 +345,8 @@ def find_problems(tables: Tables) -> list[Problem]:
 
 #: What rows of one finding have in common; a table that lacks a column has it as null.
 _ALIKE = (
-    "severity",
-    "persistence",
-    "ongoing",
-    "status",
-    "certainty",
-    "known_issue",
-    "first_seen",
-    "last_seen",
-    "share_of_time",
+    *("severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
+    *("first_seen", "last_seen", "share_of_time"),
 )
 #: What they have each, and what becomes of it.
 _EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
@@ -379,9 +360,9 @@ _EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
 _BETWEEN = "\n"
 
 
-def _of_queues(tables: Tables) -> Iterator[Finding]:
+def _of_queues(tables: PublishedTables) -> Iterator[Finding]:
     """The findings of queues, put together by Arrow: a run may have a million rows."""
-    for table, kind in QUEUE_FINDINGS.items():
+    for table, kind in kinds.QUEUE_FINDINGS.items():
         rows = tables.read(table, [*PLACE, *_ALIKE, *_EACH, "causes"])
         causes = rows["causes"].cast(pa.list_(pa.string()))
         joined: Any = pc.binary_join(causes, _BETWEEN)
@@ -389,19 +370,23 @@ def _of_queues(tables: Tables) -> Iterator[Finding]:
         alike = rows.group_by([*PLACE, *_ALIKE, "causes"], use_threads=False)
         for row in alike.aggregate(list(_EACH.items())).to_pylist():
             named = row["causes"]
-            yield Finding(
+            yield _finding(
                 place_of(row),
                 kind,
-                **{name: row[name] for name in _ALIKE[:-1]},
-                # A stall is an unbroken run of offset polls, and names no causes.
-                share_of_time=1.0 if row["share_of_time"] is None else row["share_of_time"],
+                row | {name: row[f"{name}_{how}"] for name, how in _EACH.items()},
                 causes=tuple(named.split(_BETWEEN)) if named else (),
                 ids=tuple(row["finding_id_list"]),
                 queues=tuple(map(Queue, row["broker_name_list"], row["queue_id_list"])),
-                open_since=row["open_since_min"],
-                nights_open=row["nights_open_max"],
-                backlog=row["backlog_sum"],
             )
+
+
+def _finding(place: Place, kind: str, row: Mapping[str, Any], **values: Any) -> Finding:
+    columns = (*_ALIKE, "open_since", "nights_open", "backlog")
+    of_row: dict[str, Any] = {name: row.get(name) for name in columns}
+    # A stall is an unbroken run of offset polls, and has no share.
+    if of_row["share_of_time"] is None:
+        of_row["share_of_time"] = 1.0
+    return Finding(place, kind, **of_row, **values)
 
 
 def _groupable(table: pa.Table) -> pa.Table:
@@ -416,32 +401,6 @@ def _groupable(table: pa.Table) -> pa.Table:
 _FAULT_COLUMNS = [each.name for each in fields(ShownFault) if each.name != "runs"]
 
 
-def _fault_rows(tables: Tables) -> dict[Place, list[dict[str, Any]]]:
-    rows: dict[Place, list[dict[str, Any]]] = defaultdict(list)
-    columns = [*PLACE, *_FAULT_COLUMNS, "finding_id", "status", TEXTS]
-    for row in map(with_texts, tables.read("group_faults", columns).to_pylist()):
-        rows[place_of(row)].append(row)
-    return rows
-
-
-def _shows_on_no_queue(row: Mapping[str, Any]) -> bool:
-    return row["persistence"] == PERSISTENT and not row["queues_affected"]
-
-
-def _of_fault(place: Place, row: Mapping[str, Any]) -> Finding:
-    return Finding(
-        place,
-        row["fault"],
-        **{name: row[name] for name in _ALIKE if name not in ("certainty", "share_of_time")},
-        certainty=None,
-        share_of_time=1.0 if row["share_of_time"] is None else row["share_of_time"],
-        causes=(row["fault"],),
-        ids=(row["finding_id"],),
-        open_since=row["open_since"],
-        nights_open=row["nights_open"],
-    )
-
-
 def _shown_faults(rows: Iterable[Mapping[str, Any]]) -> list[ShownFault]:
     """The faults of a place, what explains most first."""
     runs: dict[tuple[Any, ...], list[ShownFault]] = defaultdict(list)
@@ -449,7 +408,8 @@ def _shown_faults(rows: Iterable[Mapping[str, Any]]) -> list[ShownFault]:
         values = {name: row[name] for name in _FAULT_COLUMNS}
         values |= {name: tuple(row[name] or ()) for name in ("client_ids", "broker_names")}
         shown = ShownFault(**values, runs=1)
-        runs[shown.fault, shown.client_ids if shown.fault in OF_ONE_CLIENT else ()].append(shown)
+        of_client = shown.client_ids if shown.fault in kinds.OF_ONE_CLIENT else ()
+        runs[shown.fault, of_client].append(shown)
     faults = map(_worst_run, runs.values())
     return sorted(faults, key=lambda fault: fault.weight, reverse=True)
 

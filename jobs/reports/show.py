@@ -1,7 +1,7 @@
 """Published tables in a terminal, read by PyArrow: no Spark, so within a second."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 import pyarrow as pa
@@ -71,16 +71,8 @@ def _lists(table: pa.Table, several: str) -> bool:
 
 
 _SORTED_BY = (
-    "cluster",
-    "begins",
-    "consumer_group",
-    "topic",
-    "broker_name",
-    "queue_id",
-    "client_id",
-    "first_seen",
-    "file",
-    "line_number",
+    *("cluster", "begins", "consumer_group", "topic", "broker_name", "queue_id", "client_id"),
+    *("first_seen", "file", "line_number"),
 )
 
 
@@ -89,13 +81,11 @@ def worst_first(table: pa.Table) -> pa.Table:
 
     A table without a severity stays as it is.
     """
-    named = {"severity", "worst_severity"} & set(table.column_names)
-    if not named:
+    column = next((each for each in _SEVERITIES if each in table.column_names), None)
+    if column is None:
         return table
-    (column,) = named
-    rows = table.select(
-        [name for name in (column, "ongoing", *_QUEUE_MINUTES) if name in table.column_names]
-    ).to_pylist()
+    read = {column, "ongoing", *_QUEUE_MINUTES}
+    rows = table.select([name for name in table.column_names if name in read]).to_pylist()
 
     def rank(number: int) -> tuple[Any, ...]:
         row = rows[number]
@@ -108,6 +98,8 @@ def worst_first(table: pa.Table) -> pa.Table:
     return table.take(pa.array(sorted(range(table.num_rows), key=rank), pa.int64()))
 
 
+#: The columns by which a table has its worst rows: it has one of the first two at most.
+_SEVERITIES = ("severity", "worst_severity")
 _QUEUE_MINUTES = ("orphan_queue_minutes", "duplicate_queue_minutes")
 
 
@@ -134,12 +126,10 @@ def tables_of(published: Published) -> pa.Table:
     """The tables of a run, with their rows and what a row is."""
     grains = {table.name: table.grain for table in (*REPORT_TABLES, QUARANTINE)}
     rows = published.summary["rows"]
-    found = [
-        {"table": name, "rows": rows.get(name), "a row is": grains.get(name, "")}
-        for name in sorted(published.tables)
-    ]
-    summary = {"table": "summary", "rows": None, "a row is": "one JSON document, of the whole run"}
-    return pa.Table.from_pylist([*found, summary])
+    found = [(name, rows.get(name), grains.get(name, "")) for name in sorted(published.tables)]
+    found.append(("summary", None, "one JSON document, of the whole run"))
+    names = ("table", "rows", "a row is")
+    return pa.Table.from_pylist([dict(zip(names, each, strict=True)) for each in found])
 
 
 def select_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -181,15 +171,12 @@ def why_no_rows(
         raise SettingsError(f"no topic {topic!r} {run}: {near_names(topic, of_group)}")
     if topic is not None and topic not in of_group:
         return f"group {group} has no topic {topic} {run}"
-    asked = {
-        (of, each): text
+    asked = [
+        (f"group {of}, topic {each}: {text}", text)
         for (of, each), text in coverage.items()
         if group in (None, of) and topic in (None, each)
-    }
-    gaps = [
-        f"group {of}, topic {each}: {text}" for (of, each), text in asked.items() if text != AUDITED
     ]
-    if gaps:
+    if gaps := [why for why, text in asked if text != AUDITED]:
         return f"not all of it was audited: {list_of(gaps, 3)}"
     return f"it was audited {run}, and there are none in {name}" if asked else ""
 
@@ -197,24 +184,19 @@ def why_no_rows(
 def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], str]:
     """By group and topic whether it was audited, or why not; in several clusters the worse."""
     rows = read_table(reports, published, GROUP_HEALTH.name).to_pylist()
-    found: dict[tuple[str, str], str] = {}
-    for row in sorted(rows, key=lambda row: row["coverage"] != AUDITED):
-        found[row["consumer_group"], row["topic"]] = row["coverage"]
-    return found
+    rows.sort(key=lambda row: row["coverage"] != AUDITED)
+    return {(row["consumer_group"], row["topic"]): row["coverage"] for row in rows}
 
 
 def _named(rows: pa.Table) -> set[tuple[str, str]]:
     """The groups and topics that some rows are of, '' where they have none."""
     found = set()
+    names = [each for each in ("consumer_group", "topic", "topics") if each in rows.column_names]
     lists_topics = _lists(rows, "topics")
-    for row in rows.select([each for each in _NAMES if each in rows.column_names]).to_pylist():
-        group = row.get("consumer_group") or ""
+    for row in rows.select(names).to_pylist():
         topics = (row["topics"] or [""]) if lists_topics else [row.get("topic") or ""]
-        found |= {(group, topic) for topic in topics}
+        found |= {(row.get("consumer_group") or "", topic) for topic in topics}
     return found
-
-
-_NAMES = ("consumer_group", "topic", "topics")
 
 
 def format_table(
@@ -245,21 +227,12 @@ def format_table(
     return "\n".join(lines)
 
 
-def format_data(table: pa.Table, form: str) -> Iterable[str]:
+def format_data(table: pa.Table, form: str) -> Iterator[str]:
     """The table's lines for a program, whole: ``json`` (one object a line) or ``csv``."""
-    formats: dict[str, Callable[[pa.Table], Iterable[str]]] = {"json": _as_json, "csv": _as_csv}
-    return formats[form](table)
-
-
-def _as_json(table: pa.Table) -> Iterable[str]:
+    if form == "csv":
+        yield csv_line(table.column_names)
     for row in table.to_pylist():
-        yield json_text(as_plain(row))
-
-
-def _as_csv(table: pa.Table) -> Iterable[str]:
-    yield csv_line(table.column_names)
-    for row in table.to_pylist():
-        yield csv_line(list(row.values()))
+        yield csv_line(list(row.values())) if form == "csv" else json_text(as_plain(row))
 
 
 def _cell(value: Any, widest: int | None) -> str:
@@ -274,12 +247,14 @@ def _cell(value: Any, widest: int | None) -> str:
 
 
 def _item(value: Any) -> str:
-    if isinstance(value, dict) and set(value) == {"broker_name", "queue_id"}:
+    if not isinstance(value, dict):
+        return str(value)
+    if set(value) == {"broker_name", "queue_id"}:
         return f"{value['broker_name']}:{value['queue_id']}"
-    if isinstance(value, dict) and set(value) == {"broker_name", "queue_id", "before", "after"}:
+    if set(value) == {"broker_name", "queue_id", "before", "after"}:
         before, after = [",".join(value[each] or ["nobody"]) for each in ("before", "after")]
         return f"{value['broker_name']}:{value['queue_id']} {before} -> {after};"
-    if isinstance(value, dict) and "client_id" in value:
+    if "client_id" in value:
         count = f" x{value['processes']}" if value.get("processes", 1) > 1 else ""
         share = f" p={value['probability']:.2g}" if value.get("probability", 1.0) < 1 else ""
         return f"{value['client_id']}{count}{share}"

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -37,18 +37,6 @@ def anchor_of(place: Place, *, several: bool) -> str:
     return "/".join(quote(name, safe="") for name in place[not several :])
 
 
-class Tables(Protocol):
-    """Where the report gets its rows from."""
-
-    def read(
-        self, name: str, columns: Sequence[str], places: Collection[Place] | None = None
-    ) -> pa.Table:
-        """These columns of a table, of all its rows or of those of some places alone.
-
-        A table that the run has not has no rows, and a column that the table has not is null.
-        """
-
-
 class PublishedTables:
     """The tables of one published run."""
 
@@ -59,7 +47,11 @@ class PublishedTables:
     def read(
         self, name: str, columns: Sequence[str], places: Collection[Place] | None = None
     ) -> pa.Table:
-        """As ``Tables.read``; InputError where a table that the run has is gone."""
+        """These columns of a table, of all its rows or of those near some places alone.
+
+        A table that the run has not has no rows, and a column that the table has not is null.
+        InputError where a table that the run has is gone.
+        """
         if name not in self._published.tables:
             return pa.table({column: pa.nulls(0) for column in columns})
         dataset: Any = self._reports.dataset(self._published, name)
@@ -76,7 +68,10 @@ class PublishedTables:
 
 
 def by_place(
-    tables: Tables, name: str, columns: Sequence[str], places: Collection[Place] | None = None
+    tables: PublishedTables,
+    name: str,
+    columns: Sequence[str],
+    places: Collection[Place] | None = None,
 ) -> dict[Place, list[dict[str, Any]]]:
     """The rows of a table by their place, in its order; of these places alone."""
     rows: dict[Place, list[dict[str, Any]]] = defaultdict(list)

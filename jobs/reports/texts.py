@@ -55,6 +55,13 @@ def clock(time: Instant) -> str:
     return iso(to_datetime(time))
 
 
+#: What templates call by its name.
+_FUNCTIONS = (
+    *(agreeing, clock, count, joined, list_of, named_broker, names),
+    *(of_the_time, padded, queue_ranges, shown_id),
+)
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -66,21 +73,8 @@ def _environment() -> Environment:
         autoescape=False,  # noqa: S701 - no HTML; each value is shown by _shown
         finalize=_shown,
     )
-    environment.globals |= {
-        "agreeing": agreeing,
-        "clock": clock,
-        "copies_of": lambda ids: list(Counter(ids).items()),
-        "count": count,
-        "joined": joined,
-        "list_of": list_of,
-        "named_broker": named_broker,
-        "names": names,
-        "of_the_time": of_the_time,
-        "padded": padded,
-        "queue_ranges": queue_ranges,
-        "shown_id": shown_id,
-        "t": Text,
-    }
+    environment.globals |= {each.__name__: each for each in _FUNCTIONS}
+    environment.globals |= {"copies_of": lambda ids: list(Counter(ids).items()), "t": Text}
     return environment
 
 

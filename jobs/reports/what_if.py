@@ -8,15 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from rebalance_core import (
-    Evaluation,
-    Fault,
-    MessageQueue,
-    WhatIf,
-    find_causes,
-    find_faults,
-    moves_by_client,
-)
+import rebalance_core as core
+from rebalance_core import Evaluation, MessageQueue, WhatIf
 from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import agreeing, count, joined
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
@@ -47,7 +40,7 @@ def what_if_lines(
         predicted=predicted,
         changes=predicted.changes,
         draw=partial(draw, reader),
-        moves_by_client=moves_by_client,
+        moves_by_client=core.moves_by_client,
     )
 
 
@@ -96,14 +89,11 @@ def _in_one_line(predicted: WhatIf) -> Text:
     if AUDITED not in (predicted.before.coverage, predicted.after.coverage):
         coverage = predicted.before.coverage
         return Text("its queues are not divided by the clients ({coverage})", coverage=coverage)
-    return Text(
-        "safe, {moves}; before: {before}; after: {after}"
-        if predicted.safe
-        else "NOT safe, {moves}; before: {before}; after: {after}",
-        moves=_change_hands(predicted),
-        before=wrong_of(predicted.before),
-        after=wrong_of(predicted.after),
-    )
+    before, after = wrong_of(predicted.before), wrong_of(predicted.after)
+    template = "NOT safe, {moves}; before: {before}; after: {after}"
+    if predicted.safe:
+        template = "safe, {moves}; before: {before}; after: {after}"
+    return Text(template, moves=_change_hands(predicted), before=before, after=after)
 
 
 def _change_hands(predicted: WhatIf) -> Text:
@@ -192,8 +182,8 @@ def _ways(ways: Ways) -> dict[str, Any]:
         "worst": worst
         and {
             "done": list(worst.done),
-            "duplicates": [_queue(queue) for queue in worst.duplicates],
-            "orphans": [_queue(queue) for queue in worst.orphans],
+            "duplicates": list(map(_queue, worst.duplicates)),
+            "orphans": list(map(_queue, worst.orphans)),
         },
     }
 
@@ -206,11 +196,8 @@ def _queue(queue: MessageQueue) -> dict[str, Any]:
 
 
 def _queues_in_all(predicted: WhatIf) -> int:
-    of = [
-        taken_queues(evaluation) | set(queue_marks(evaluation))
-        for evaluation in (predicted.before, predicted.after)
-    ]
-    return len(set().union(*of))
+    both = (predicted.before, predicted.after)
+    return len({queue for each in both for queue in (*taken_queues(each), *queue_marks(each))})
 
 
 _TAKEN = {
@@ -228,12 +215,12 @@ def _what_is_wrong(between: Between) -> str:
     )
 
 
-def _new_faults(predicted: WhatIf) -> tuple[Fault, ...]:
+def _new_faults(predicted: WhatIf) -> tuple[core.Fault, ...]:
     """Why there are findings when all is done."""
     if not predicted.new_findings:
         return ()
-    causes = find_causes(predicted.situation_after, predicted.after)
-    return find_faults(predicted.situation_after, predicted.after, causes)
+    causes = core.find_causes(predicted.situation_after, predicted.after)
+    return core.find_faults(predicted.situation_after, predicted.after, causes)
 
 
 #: What both texts are made with.

@@ -1,1 +1,1 @@
-"""The services that take a message, a module each: its form, its limits, what it answers."""
+"""The services that take a message, the form, the limits and the answers of each."""

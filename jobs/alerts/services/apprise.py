@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from ...errors import SettingsError
 from ...extras import library
-from ...kinds import SEVERITIES
+from ...kinds import worst
 from ..delivery import Attempts, DeliveryError, within
 from ..message import Link, Message, shown
 from .service import inert
@@ -94,11 +94,11 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
 def _notification(message: Message, longest: int) -> dict[str, Any]:
     """What ``Apprise.notify`` is given: text, whose title has no name that a stranger chose."""
     heading, *others = message.fitted(lambda lines: len(_text(lines)) <= longest)
-    worst = max((each.severity for each in message.items), key=SEVERITIES.index, default="INFO")
+    severity = worst((each.severity for each in message.items), "INFO")
     return {
         "title": heading if others else "",
         "body": _text(others or [heading]),
-        "notify_type": _TYPES[worst],
+        "notify_type": _TYPES[severity],
         "body_format": "text",
     }
 

@@ -83,7 +83,7 @@ def _refusal(answer: Answer) -> Refusal | None:
     if any(values.get(name) is False for name in ("ok", "success")):
         return Refusal("the answer says that it failed")
     if any(name in values for name in ("errcode", "StatusCode")):
-        return code_refusal(answer, ("errcode", "StatusCode"), {}, ())
+        return code_refusal(("errcode", "StatusCode"), {}, (), answer)
     return status_refusal(answer)
 
 

@@ -6,9 +6,7 @@ not offer what the settings ask for gets nothing.
 """
 
 import smtplib
-import socket
 import ssl
-from contextlib import suppress
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
@@ -16,7 +14,7 @@ from email.utils import format_datetime, make_msgid
 from ...settings import Email
 from ..delivery import Refusal, within
 from ..message import Message
-from ..webhook import why
+from ..webhook import shut_down, why
 from .service import inert
 
 
@@ -29,27 +27,24 @@ def mail_of(message: Message, email: Email, now: datetime) -> EmailMessage:
     mail["Date"] = format_datetime(now)
     mail["Message-ID"] = make_msgid(domain=email.sender.rpartition("@")[2])
     mail["Auto-Submitted"] = "auto-generated"
-    text = "\n".join(inert(line) for line in message.lines) + "\n"
+    text = "".join(f"{inert(line)}\n" for line in message.lines)
     mail.set_content(text.encode(errors="replace").decode())
     return mail
 
 
 def send(mail: EmailMessage, email: Email, password: str, timeout_seconds: float) -> Refusal | None:
     """Hands the mail over once, within this time; None where the server took it for everybody."""
-    connection: list[smtplib.SMTP] = []
-
-    def stop() -> None:
-        for each in connection:
-            if each.sock is not None:
-                with suppress(OSError):
-                    socket.socket.shutdown(each.sock, socket.SHUT_RDWR)
+    connections: list[smtplib.SMTP] = []
 
     def work() -> Refusal | None:
         # The time of the whole comes first: smtplib takes a time-out for a lost connection.
         server = _connected(email, timeout_seconds + 1)
-        connection.append(server)
+        connections.append(server)
         with server:
             return _hand_over(server, mail, email, password)
+
+    def stop() -> None:
+        shut_down(each.sock for each in connections)
 
     try:
         return within(timeout_seconds, work, stop)
@@ -79,8 +74,7 @@ def _hand_over(
         server.starttls(context=ssl.create_default_context())
     if email.user is not None:
         server.login(email.user, password)
-    refused = server.send_message(mail)
-    if refused:
+    if refused := server.send_message(mail):
         # The others have it: another attempt would give it to them once more.
         return Refusal(f"the mail server refused {len(refused)} of the recipients")
     return None

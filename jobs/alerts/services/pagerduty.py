@@ -12,7 +12,7 @@ have one incident together (``OTHERS``).
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -21,22 +21,25 @@ from ...text import iso
 from ..delivery import Refusal
 from ..message import OTHERS, Item, Message
 from ..webhook import Answer, Request
-from .service import Access, Service, inert, status_refusal
+from .service import NOT_ITS, Access, Service, inert, status_refusal
 
 _LONGEST_SUMMARY = 1024
 #: RocketMQ takes no longer names; a dump may.
 _LONGEST_NAME = 255
 _MOST_FINDINGS = 100
-_SEVERITIES = {"CRITICAL": "critical", "WARNING": "warning", "INFO": "info"}
 
 
 def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
+    def event(action: str, place: Place, details: Mapping[str, Any]) -> Request:
+        event = {"routing_key": access.secret, "event_action": action}
+        return Request(access.url, {**event, "dedup_key": incident_key(place), **details})
+
     for item in message.items:
-        yield _event(access, "trigger", incident_key(item.place), _details(message, item))
+        yield event("trigger", item.place, _details(message, item))
     if message.left_out:
-        yield _event(access, "trigger", incident_key(OTHERS), _details_of_others(message))
+        yield event("trigger", OTHERS, _details_of_others(message))
     for place in message.resolved:
-        yield _event(access, "resolve", incident_key(place))
+        yield event("resolve", place, {})
 
 
 def incident_key(place: Place) -> str:
@@ -48,11 +51,6 @@ def incident_key(place: Place) -> str:
     return f"rebalance-audit-{hashlib.sha256(json.dumps(place).encode()).hexdigest()[:16]}"
 
 
-def _event(access: Access, action: str, key: str, details: dict[str, Any] | None = None) -> Request:
-    event = {"routing_key": access.secret, "event_action": action, "dedup_key": key}
-    return Request(access.url, event if details is None else {**event, **details})
-
-
 def _details(message: Message, item: Item) -> dict[str, Any]:
     rows = [(each, queue) for each in item.findings for _, queue in each.rows]
     cluster, group, topic = (name[:_LONGEST_NAME] for name in item.place)
@@ -62,7 +60,7 @@ def _details(message: Message, item: Item) -> dict[str, Any]:
         "payload": {
             "summary": inert(item.summary)[:_LONGEST_SUMMARY],
             "source": cluster or "RocketMQ",
-            "severity": _SEVERITIES[item.severity],
+            "severity": item.severity.lower(),
             "timestamp": iso(max(each.last_seen for each in item.findings)),
             "component": topic,
             "group": group,
@@ -108,7 +106,7 @@ def _refusal(answer: Answer) -> Refusal | None:
         return Refusal("HTTP status 400: the event is not valid; check the routing key")
     refusal = status_refusal(answer)
     if refusal is None and answer.values.get("status") != "success":
-        return Refusal("an answer that the service does not give")
+        return NOT_ITS
     return refusal
 
 

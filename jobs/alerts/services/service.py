@@ -4,9 +4,10 @@ The service says what was delivered, and not the HTTP status: some answer 200 wi
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from ..delivery import LONGEST_PAUSE, Refusal
 from ..message import Link, Message
@@ -17,6 +18,9 @@ _CALL = re.compile(r"@(?=(?:all|channel|everyone|here|所有人)(?!\w))", re.IGN
 #: What chats make a link of in plain text, the beginning of an address, or a mention: <@U1>.
 _LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=mailto)(?=:)|(?<=<)(?=[!@#])", re.IGNORECASE)
 _ZERO_WIDTH_SPACE = "\u200b"
+#: What a 2xx means that the service does not give.
+NOT_ITS = Refusal("an answer that the service does not give")
+_Body = TypeVar("_Body")
 
 
 @dataclass(frozen=True)
@@ -59,26 +63,25 @@ def inert(line: str) -> str:
     return _CALL.sub(f"@{_ZERO_WIDTH_SPACE}", _LINK.sub(_ZERO_WIDTH_SPACE, line))
 
 
-def is_mobile(mention: str) -> bool:
-    """Whether who is called is named by a mobile number.
-
-    >>> is_mobile("13800000000"), is_mobile("+86-13800000000"), is_mobile("manager42")
-    (True, True, False)
-    """
-    return re.fullmatch(r"(\+\d+-?)?\d{11}", mention) is not None
+def fitted(
+    message: Message,
+    body: Callable[[Sequence[str], Message], _Body],
+    fits: Callable[[_Body], bool],
+) -> _Body:
+    """The body with the most lines of a message with which it fits."""
+    return body(message.fitted(lambda lines: fits(body(lines, message))), message)
 
 
 def status_refusal(answer: Answer) -> Refusal | None:
     """What an HTTP status means: 2xx is taken; nobody follows a redirect."""
     if 200 <= answer.status < 300:
         return None
-    if 300 <= answer.status < 400:
-        return Refusal(f"HTTP status {answer.status}: a redirect, which is not followed")
-    return Refusal(f"HTTP status {answer.status}")
+    redirect = ": a redirect, which is not followed" if 300 <= answer.status < 400 else ""
+    return Refusal(f"HTTP status {answer.status}{redirect}")
 
 
 def code_refusal(
-    answer: Answer, names: Iterable[str], reasons: Mapping[int, str], passing: Iterable[int]
+    names: Iterable[str], reasons: Mapping[int, str], passing: Iterable[int], answer: Answer
 ) -> Refusal | None:
     """What a code in the answer means: 0 is taken; ``passing`` are codes that may pass.
 
@@ -87,7 +90,7 @@ def code_refusal(
     """
     code = next((answer.values[name] for name in names if name in answer.values), None)
     if isinstance(code, bool) or not isinstance(code, int):
-        return status_refusal(answer) or Refusal("an answer that the service does not give")
+        return status_refusal(answer) or NOT_ITS
     if code == 0:
         return None
     reason = f": {reasons[code]}" if code in reasons else ""

@@ -14,7 +14,7 @@ from typing import Any
 from ..delivery import Refusal
 from ..message import Message
 from ..webhook import Answer, Request, json_bytes
-from .service import Access, Service, inert, status_refusal
+from .service import NOT_ITS, Access, Service, fitted, inert, status_refusal
 
 #: Messages whose blocks have more than some 13,000 characters are refused (msg_blocks_too_long).
 _LONGEST = 12_000
@@ -33,21 +33,17 @@ _REASONS = {
 
 
 def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    lines = message.fitted(
-        lambda lines: len(json_bytes(_block(lines, message.mentions))) <= _LONGEST
-    )
-    block = _block(lines, message.mentions)
+    block = fitted(message, _block, lambda block: len(json_bytes(block)) <= _LONGEST)
     # The text is what a notification shows: no name is in it.
-    body = {"text": message.heading, "blocks": [block], "unfurl_links": False}
-    yield Request(access.url, body)
+    yield Request(access.url, {"text": message.heading, "blocks": [block], "unfurl_links": False})
 
 
-def _block(lines: Sequence[str], mentions: Iterable[str]) -> dict[str, Any]:
+def _block(lines: Sequence[str], message: Message) -> dict[str, Any]:
     heading, *others = lines
     texts: list[dict[str, Any]] = [{"type": "text", "text": heading, "style": {"bold": True}}]
     if others:
         texts.append({"type": "text", "text": "\n" + "\n".join(inert(line) for line in others)})
-    for each in mentions:
+    for each in message.mentions:
         kind = "usergroup" if each.startswith("S") else "user"
         texts += [{"type": "text", "text": "\n"}, {"type": kind, f"{kind}_id": each}]
     return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": texts}]}
@@ -59,7 +55,7 @@ def _refusal(answer: Answer) -> Refusal | None:
         return None
     if word in _REASONS:
         return Refusal(f"{word}: {_REASONS[word]}")
-    return status_refusal(answer) or Refusal("an answer that the service does not give")
+    return status_refusal(answer) or NOT_ITS
 
 
 SLACK = Service(("hooks.slack.com", "hooks.slack-gov.com"), _requests, _refusal)

@@ -8,64 +8,53 @@ https://learn.microsoft.com/adaptive-cards/authoring-cards/text-features: a ``Ri
 not read Markdown, so that names in it stay text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from ..delivery import LONGEST_PAUSE, Refusal
 from ..message import Message
 from ..webhook import Answer, Request, json_bytes
-from .service import Access, Service, inert, status_refusal
+from .service import Access, Service, fitted, inert, status_refusal
 
 _LONGEST = 25_000
-_ACCEPTED = 202
 
 
 def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    lines = message.fitted(lambda lines: len(json_bytes(_body(lines))) <= _LONGEST)
-    yield Request(access.url, _body(lines))
+    body = fitted(message, _body, lambda body: len(json_bytes(body)) <= _LONGEST)
+    yield Request(access.url, body)
 
 
-def _body(lines: Sequence[str]) -> dict[str, Any]:
+def _body(lines: Sequence[str], _message: Message) -> dict[str, Any]:
     heading, *others = lines
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
         "msteams": {"width": "Full"},
-        "body": [_line(heading, is_heading=True), *(_line(line) for line in others)],
+        "body": [_line(heading, {"weight": "Bolder"}), *(_line(each) for each in others)],
     }
     attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
     return {"type": "message", "attachments": [attachment]}
 
 
-def _line(text: str, *, is_heading: bool = False) -> dict[str, Any]:
+def _line(text: str, style: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A line of the card; the heading has a style of its own, and no line before it."""
     # {{DATE(...)}} would be computed; blanks at the beginning of a line are lost.
     literal = inert(text).replace("{{", "{\u200b{").replace("    ", "\u00a0\u00a0\u00a0\u00a0")
-    weight = {"weight": "Bolder"} if is_heading else {}
-    block: dict[str, Any] = {
-        "type": "RichTextBlock",
-        "inlines": [{"type": "TextRun", "text": literal, **weight}],
-    }
-    return block if is_heading else {**block, "spacing": "Small"}
+    inlines = [{"type": "TextRun", "text": literal, **(style or {})}]
+    spacing = {} if style else {"spacing": "Small"}
+    return {"type": "RichTextBlock", "inlines": inlines, **spacing}
 
 
 def _refusal(answer: Answer) -> Refusal | None:
-    if answer.status == _ACCEPTED or (answer.status == 200 and answer.text.strip() in ("", "1")):
+    if answer.status == 202 or (answer.status == 200 and answer.text.strip() in ("", "1")):
         return None
     if answer.status == 200 and "429" in answer.text:
         return Refusal("too many messages in a short time", LONGEST_PAUSE)
     return status_refusal(answer) or Refusal("Teams did not take the message")
 
 
-TEAMS = Service(
-    (
-        "logic.azure.com",
-        "api.powerplatform.com",
-        "webhook.office.com",
-        "logic.azure.us",
-        "logic.azure.cn",
-    ),
-    _requests,
-    _refusal,
-)
+_HOSTS = ("api.powerplatform.com", "webhook.office.com")
+_HOSTS_OF_WORKFLOWS = ("logic.azure.com", "logic.azure.us", "logic.azure.cn")
+TEAMS = Service((*_HOSTS, *_HOSTS_OF_WORKFLOWS), _requests, _refusal)

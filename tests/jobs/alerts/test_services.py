@@ -24,7 +24,7 @@ from jobs.alerts.destinations import (
     service_at,
 )
 from jobs.alerts.message import Item, Message
-from jobs.alerts.services.dingtalk import signed
+from jobs.alerts.services.robots import signed
 from jobs.alerts.services.json_document import document
 from jobs.alerts.services.pagerduty import incident_key
 from jobs.alerts.services.service import Access, inert
