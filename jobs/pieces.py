@@ -7,8 +7,8 @@ program wrote and reads.
 
 import pickle
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -21,10 +21,11 @@ _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 #: About so many bytes are in a piece of rows: it travels as one value.
 _MOST_BYTES = 4 << 20
 
-
 #: Values beyond so many bytes are compressed; a pickle begins with another byte than their mark.
 _LARGE = 1 << 16
 _PACKED_VALUE = b"lz4 "
+
+_Item = TypeVar("_Item")
 
 
 class Piece(NamedTuple):
@@ -42,6 +43,26 @@ def shard_of(cluster: str, name: str, shards: int) -> int:
     True
     """
     return zlib.crc32(f"{len(cluster)}:{cluster}{name}".encode()) % shards
+
+
+def in_parts(
+    items: Iterable[_Item], most: int, size: Callable[[_Item], int] = lambda _: 1
+) -> Iterator[list[_Item]]:
+    """The items in lists, each of which is full when its items' sizes are ``most`` or more.
+
+    >>> list(in_parts(["ab", "c", "d"], 2, len))
+    [['ab'], ['c', 'd']]
+    """
+    part: list[_Item] = []
+    full = 0
+    for item in items:
+        part.append(item)
+        full += size(item)
+        if full >= most:
+            yield part
+            part, full = [], 0
+    if part:
+        yield part
 
 
 def pack_rows(shard: int, kind: str, rows: pa.Table) -> Iterator[Piece]:

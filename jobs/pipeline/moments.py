@@ -16,7 +16,7 @@ from rebalance_core import near_names
 from ..engines.local import LocalEngine
 from ..errors import InputError
 from ..fold.kernel import Cutting
-from ..fold.numbers import Source, only
+from ..fold.numbers import of_group
 from ..fold.slices import TableStep
 from ..instants import to_instant
 from ..judge.moment import Moment, find_moments
@@ -58,12 +58,7 @@ def moments_of_dumps(paths: Sequence[str], question: Question, settings: Setting
     refused = tables.pop(QUARANTINE.name).num_rows
     groups = _groups(tables.values())
     cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
-    rows: dict[str, Source] = {
-        name: only(table, consumer_group=question.group)
-        if "consumer_group" in table.column_names
-        else table
-        for name, table in tables.items()
-    }
+    rows = {name: of_group(table, question.group) for name, table in tables.items()}
     aside = f" ({refused} lines were not understood)" if refused else ""
     with LocalEngine() as engine:
         pieces = engine.given(
