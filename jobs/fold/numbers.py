@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.dataset as ds
-import pyarrow.fs as pafs
 from numpy.typing import NDArray
 
 from ..schemas import LONG, STRING, Table
@@ -38,13 +37,13 @@ _ROWS_AT_A_TIME = 1 << 17
 def open_files(
     table: Table,
     files: Iterable[str | pa.Buffer],
-    filesystem: pafs.FileSystem | None = None,
+    filesystem: Any = None,
     row_groups: Iterable[int] | None = None,
 ) -> ds.Dataset:
     """Parquet files of a snapshot table, to be read with texts as numbers into a dictionary.
 
-    ``files``: their paths, or their bytes. A column that a file does not have is null.
-    ``row_groups``: those alone, of each file.
+    ``files``: their paths on the file system, or their bytes. A column that a file does not have
+    is null. ``row_groups``: those alone, of each file.
     """
     texts = [path for field in table.schema for path in _text_columns(field.name, field.type)]
     file_format: Any = ds.ParquetFileFormat(
@@ -54,9 +53,10 @@ def open_files(
         ),
     )
     schema = pa.schema([(field.name, _with_dictionaries(field.type)) for field in table.schema])
-    place = filesystem or pafs.LocalFileSystem()
-    fragments = [file_format.make_fragment(file, place, row_groups=row_groups) for file in files]
-    return ds.FileSystemDataset(fragments, schema, file_format, place)
+    fragments = [
+        file_format.make_fragment(file, filesystem, row_groups=row_groups) for file in files
+    ]
+    return ds.FileSystemDataset(fragments, schema, file_format, filesystem)
 
 
 def _text_columns(path: str, type_: pa.DataType) -> Iterator[str]:
@@ -173,7 +173,7 @@ NO_NUMBER = np.iinfo(np.int64).min
 
 
 def int64(column: Array, null: int = 0) -> Numbers:
-    """Whole numbers, or truths as 0 and 1; ``null``: what stands for null."""
+    """Whole numbers, or truths as 0 and 1; ``null``: in place of null."""
     numbers: Numbers = column.cast(LONG).fill_null(null).to_numpy(zero_copy_only=False)
     return numbers
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem
 
 from jobs.engines.engine import Slice
 from jobs.fold import kernel, numbers
@@ -169,7 +170,7 @@ def test_files_are_cut_as_tables_are_by_row_groups_or_by_their_bytes(
             continue
         groups = pq.read_metadata(path).num_row_groups
         for edges in (range(groups // 2), range(groups // 2, groups)):
-            slices.append((table.name, numbers.open_files(table, [path], row_groups=edges)))
+            slices.append((table.name, numbers.open_files(table, [path], LocalFileSystem(), edges)))
     assert parts_of(fold_slices(slices, cutting).all()) == fold_plainly(tables)
 
 
@@ -398,7 +399,10 @@ def _is_in(row, since, until):
 def test_one_group_alone_is_read_from_tables_and_files(tmp_path):
     rows = fleet(5, groups=3)["heartbeats"]
     pq.write_table(rows, tmp_path / "rows.parquet")
-    for source in (rows, numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")])):
+    for source in (
+        rows,
+        numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")], LocalFileSystem()),
+    ):
         chosen = numbers.of_group(source, "G1")
         runs = fold_slices([("heartbeats", chosen)], Cutting(1, EXPIRY_SECONDS))
         clusters = {row["cluster"] for row in rows.to_pylist() if row["consumer_group"] == "G1"}
