@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from .. import schemas
 from ..contents import MEMBER_FACTS, ROUTE_FACTS
 from ..instants import Instant
 from ..pieces import (
@@ -26,37 +27,10 @@ from ..pieces import (
     pack_value,
     shard_of,
 )
-from ..schemas import (
-    BROKER_POLLS,
-    CLIENT_STATES,
-    HEARTBEATS,
-    MEMBER_LISTS,
-    QUEUE_OFFSETS,
-    ROUTE_CONTENTS,
-    ROUTE_POLLS,
-    TOPIC_ROUTES,
-    Table,
-)
-from .dossiers import (
-    CLIENT_ADDR,
-    Group,
-    Subject,
-    distinct,
-    group_of_nobody,
-    offset_topics,
-    subscribers,
-    topics_of,
-)
+from ..schemas import Table
+from . import dossiers, parts
+from .dossiers import Group, Subject, distinct
 from .numbers import Rows, Source, pc
-from .parts import (
-    client_runs,
-    contents_by_id,
-    member_runs,
-    offset_runs,
-    poll_runs,
-    route_runs,
-    route_runs_by_id,
-)
 from .runs import (
     CLIENT_RUNS,
     OFFSET_RUNS,
@@ -105,10 +79,10 @@ class Facts:
     unaddressed: set[Group] = field(default_factory=set)
 
     @classmethod
-    def of(cls, parts: "Iterable[Facts]") -> "Facts":
+    def of(cls, slices: "Iterable[Facts]") -> "Facts":
         """Those of all slices."""
         whole = cls()
-        for part in parts:
+        for part in slices:
             whole.unaddressed |= part.unaddressed
             whole.topics_of_lists |= part.topics_of_lists
             for name in ("rounds", "offsets", "list_ids"):
@@ -132,11 +106,11 @@ class Facts:
 
     def add_lists(self, lists: Mapping[str, Records]) -> None:
         """What lists show."""
-        self.topics_of_lists |= {id_: topics_of(records) for id_, records in lists.items()}
+        self.topics_of_lists |= {id_: dossiers.topics_of(records) for id_, records in lists.items()}
 
     def subscribers(self) -> dict[Subject, list[str]]:
         """By topic the groups that subscribe to it."""
-        return subscribers(self.list_ids, self.topics_of_lists, self.offsets)
+        return dossiers.subscribers(self.list_ids, self.topics_of_lists, self.offsets)
 
 
 @dataclass(frozen=True)
@@ -152,15 +126,23 @@ class Cutting:
 
     def tables(self) -> tuple[Table, ...]:
         """The tables that are read."""
-        lists = (BROKER_POLLS, MEMBER_LISTS) if self.list_ids else (HEARTBEATS, BROKER_POLLS)
-        routes = (ROUTE_POLLS, ROUTE_CONTENTS) if self.route_ids else (TOPIC_ROUTES,)
-        return (*lists, *routes, CLIENT_STATES, QUEUE_OFFSETS)
+        lists = (
+            (schemas.BROKER_POLLS, schemas.MEMBER_LISTS)
+            if self.list_ids
+            else (schemas.HEARTBEATS, schemas.BROKER_POLLS)
+        )
+        routes = (
+            (schemas.ROUTE_POLLS, schemas.ROUTE_CONTENTS)
+            if self.route_ids
+            else (schemas.TOPIC_ROUTES,)
+        )
+        return (*lists, *routes, schemas.CLIENT_STATES, schemas.QUEUE_OFFSETS)
 
     def pieces(self, table: Table, rows: Source) -> Iterator[Piece]:
         """The pieces of some rows of a table."""
         facts = Facts()
-        if table is HEARTBEATS:
-            lists = member_runs(rows, self.heartbeat_expiry_seconds)
+        if table is schemas.HEARTBEATS:
+            lists = parts.member_runs(rows, self.heartbeat_expiry_seconds)
             yield from _dealt(lists, self._shards_of, LISTS, LISTED)
             facts.add_polls(lists.runs)
             facts.add_lists(lists.records)
@@ -169,32 +151,34 @@ class Cutting:
                 for cluster, name, id_ in distinct(
                     lists.runs, "cluster", "consumer_group", "list_id"
                 )
-                if not all(record[CLIENT_ADDR] for record in lists.records[id_])
+                if not all(record[dossiers.CLIENT_ADDR] for record in lists.records[id_])
             }
-        elif table is BROKER_POLLS:
-            runs = poll_runs(rows, has_ids=self.list_ids)
+        elif table is schemas.BROKER_POLLS:
+            runs = parts.poll_runs(rows, has_ids=self.list_ids)
             yield from self._rows(POLLS, runs)
             facts.add_polls(runs)
-        elif table is MEMBER_LISTS:
-            lists = contents_by_id(
+        elif table is schemas.MEMBER_LISTS:
+            lists = parts.contents_by_id(
                 rows, ("cluster", "consumer_group", "list_id"), "members", MEMBER_FACTS
             )
             yield from _dealt(lists, self._shards_of, LISTS)
             facts.add_lists(lists.records)
-        elif table is TOPIC_ROUTES:
-            routes = route_runs(rows)
+        elif table is schemas.TOPIC_ROUTES:
+            routes = parts.route_runs(rows)
             yield from _dealt(routes, self._shards_of, ROUTES_BY_ID, ROUTED)
-        elif table is ROUTE_POLLS:
-            yield from self._rows(ROUTE_IDS, route_runs_by_id(rows))
-        elif table is ROUTE_CONTENTS:
-            routes = contents_by_id(rows, ("cluster", "topic", "route_id"), "brokers", ROUTE_FACTS)
+        elif table is schemas.ROUTE_POLLS:
+            yield from self._rows(ROUTE_IDS, parts.route_runs_by_id(rows))
+        elif table is schemas.ROUTE_CONTENTS:
+            routes = parts.contents_by_id(
+                rows, ("cluster", "topic", "route_id"), "brokers", ROUTE_FACTS
+            )
             yield from _dealt(routes, self._shards_of, ROUTES_BY_ID)
-        elif table is CLIENT_STATES:
-            yield from self._rows(CLIENTS, client_runs(rows))
-        elif table is QUEUE_OFFSETS:
-            runs = offset_runs(rows)
+        elif table is schemas.CLIENT_STATES:
+            yield from self._rows(CLIENTS, parts.client_runs(rows))
+        elif table is schemas.QUEUE_OFFSETS:
+            runs = parts.offset_runs(rows)
             yield from self._rows(OFFSETS, runs)
-            facts.offsets = offset_topics(runs)
+            facts.offsets = dossiers.offset_topics(runs)
         yield pack_value(FOR_ALL, FACTS, facts)
 
     def _rows(self, kind: str, runs: Rows) -> Iterator[Piece]:
@@ -246,7 +230,7 @@ class Dealing:
         yield from _dealt(routes, self._shards_of, ROUTES_DEALT, ROUTES)
 
     def _shards_of(self, cluster: str, topic: str) -> set[int]:
-        groups = self.subscribers.get((cluster, topic), [group_of_nobody(topic)])
+        groups = self.subscribers.get((cluster, topic), [dossiers.group_of_nobody(topic)])
         return {shard_of(cluster, group, self.shards) for group in groups}
 
 

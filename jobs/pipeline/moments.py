@@ -76,14 +76,8 @@ def moments_of_tables(snapshots: Location, question: Question, settings: Setting
     inputs = Inputs(tables, settings)
     cutting = inputs.cutting(1)
     step = TableStep(cutting, Window(), settings.route_max_age_seconds, question.group)
-    groups = {
-        str(name)
-        for table in (HEARTBEATS, BROKER_POLLS)
-        if tables.has(table.name)
-        for name in pc.unique(
-            tables.parquet(table.name).to_table(["consumer_group"])["consumer_group"]
-        ).to_pylist()
-    }
+    there = [tables.parquet(t.name) for t in (HEARTBEATS, BROKER_POLLS) if tables.has(t.name)]
+    groups = _groups(each.to_table(["consumer_group"]) for each in there)
     with LocalEngine() as engine:
         folded = fold_slices(engine, inputs.slices(cutting.tables()), step, cutting)
         return _moments(folded, question, settings, groups)

@@ -1,13 +1,12 @@
 """The statements of a shard -> its rows of the snapshot tables: what travels to where they are."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ..dumps.reading import statements_of
-from ..pieces import Piece, in_parts, pack_rows
+from ..pieces import Piece, in_parts, pack_tables
 from .groups import SnapshotTerms, group_tables
 from .topics import topic_tables
 
@@ -25,7 +24,7 @@ class SubjectTables:
         """The pieces of the tables."""
         made = self._tables(pieces)
         for tables in in_parts(made, _BYTES_AT_ONCE, lambda each: each[1].nbytes):
-            yield from _packed(pieces[0].shard, tables)
+            yield from pack_tables(pieces[0].shard, tables)
             tables.clear()
 
     def _tables(self, pieces: Sequence[Piece]) -> Iterator[tuple[str, pa.Table]]:
@@ -33,11 +32,3 @@ class SubjectTables:
             yield from (
                 topic_tables(statements) if is_topic else group_tables(statements, self.terms)
             )
-
-
-def _packed(shard: int, tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Piece]:
-    held: dict[str, list[pa.Table]] = defaultdict(list)
-    for name, rows in tables:
-        held[name].append(rows)
-    for name, of_table in held.items():
-        yield from pack_rows(shard, name, pa.concat_tables(of_table))
