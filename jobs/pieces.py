@@ -7,8 +7,9 @@ program wrote and reads.
 
 import pickle
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -21,10 +22,11 @@ _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 #: About so many bytes are in a piece of rows: it travels as one value.
 _MOST_BYTES = 4 << 20
 
-
 #: Values beyond so many bytes are compressed; a pickle begins with another byte than their mark.
 _LARGE = 1 << 16
 _PACKED_VALUE = b"lz4 "
+
+_Item = TypeVar("_Item")
 
 
 class Piece(NamedTuple):
@@ -44,6 +46,26 @@ def shard_of(cluster: str, name: str, shards: int) -> int:
     return zlib.crc32(f"{len(cluster)}:{cluster}{name}".encode()) % shards
 
 
+def in_parts(
+    items: Iterable[_Item], most: int, size: Callable[[_Item], int] = lambda _: 1
+) -> Iterator[list[_Item]]:
+    """The items in lists, each of which is full when its items' sizes are ``most`` or more.
+
+    >>> list(in_parts(["ab", "c", "d"], 2, len))
+    [['ab'], ['c', 'd']]
+    """
+    part: list[_Item] = []
+    full = 0
+    for item in items:
+        part.append(item)
+        full += size(item)
+        if full >= most:
+            yield part
+            part, full = [], 0
+    if part:
+        yield part
+
+
 def pack_rows(shard: int, kind: str, rows: pa.Table) -> Iterator[Piece]:
     """The rows as pieces: none without any row, several of many.
 
@@ -58,6 +80,15 @@ def pack_rows(shard: int, kind: str, rows: pa.Table) -> Iterator[Piece]:
         with pa.ipc.new_stream(sink, rows.schema, options=_PACKED) as stream:
             stream.write_table(rows.slice(start, length))
         yield Piece(shard, kind, sink.getvalue().to_pybytes())
+
+
+def pack_tables(shard: int, tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Piece]:
+    """The rows of tables, those of one kind together."""
+    by_kind: dict[str, list[pa.Table]] = defaultdict(list)
+    for kind, rows in tables:
+        by_kind[kind].append(rows)
+    for kind, of_kind in by_kind.items():
+        yield from pack_rows(shard, kind, pa.concat_tables(of_kind))
 
 
 def unpack_rows(data: bytes) -> pa.Table:

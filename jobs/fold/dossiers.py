@@ -1,8 +1,9 @@
 """Runs -> dossiers: all that was reported about each group and the topics that it consumes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise, starmap, zip_longest
+from itertools import chain, pairwise, starmap, zip_longest
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -11,7 +12,7 @@ import numpy as np
 from rebalance_core.message_queue import RETRY_PREFIX
 from rebalance_core.state import POP, PULL, RouteBroker
 
-from ..contents import MEMBER_FACTS, ROUTE_FACTS
+from ..contents import MEMBER_FACTS
 from ..instants import Instant
 from ..judge.dossier import (
     ClientRun,
@@ -23,13 +24,15 @@ from ..judge.dossier import (
     RouteRun,
 )
 from ..schemas import CONSUME_DISABLED, REQUEST_MODE
-from .numbers import NO_NUMBER, Array, Rows, int64, numbers_or_none, pc
-from .runs import OFFSET_RUNS, POLL_RUNS, ROUTE_RUNS, Contents, Record, Records, Runs
+from .numbers import NO_NUMBER, Array, Rows, int64, pc
+from .runs import OFFSET_RUNS, Record, Records, Runs
 
 #: (cluster, consumer group).
 Group: TypeAlias = tuple[str, str]
 #: (cluster, topic).
 Subject: TypeAlias = tuple[str, str]
+
+_Times: TypeAlias = tuple[Instant, ...]
 
 _GROUP = ("cluster", "consumer_group")
 _CLIENT_ID, CLIENT_ADDR = (
@@ -60,56 +63,51 @@ def topics_of(records: Iterable[Record]) -> list[str]:
 
 
 def subscribers(
-    polled: Iterable[Group],
-    listed: Mapping[Group, Iterable[str]],
+    list_ids: Mapping[Group, Iterable[str]],
+    topics: Mapping[str, Iterable[str]],
     offsets: Mapping[Group, Iterable[str]],
 ) -> dict[Subject, list[str]]:
     """By topic the groups that subscribe to it.
 
-    ``polled``: the groups of which brokers were asked. ``listed``: by group the topics of its
-    lists. ``offsets``: by group the topics of its offsets; they count of a group of which no broker
-    ever had a member, for nothing else shows what such a group consumed.
+    ``list_ids``: by group of which brokers were asked the ids of its lists; ``topics``: by id those
+    of a list. ``offsets``: by group the topics of its offsets; they count of a group of which no
+    broker ever had a member, for nothing else shows what such a group consumed.
     """
     found: dict[Subject, dict[str, None]] = {}
-    unlisted = {group: offsets.get(group, ()) for group in polled if group not in listed}
-    for topics in (listed, unlisted):
-        for (cluster, name), of_group in topics.items():
-            for topic in of_group:
-                found.setdefault((cluster, topic), {})[name] = None
+    for (cluster, name), ids in list_ids.items():
+        listed = chain.from_iterable(topics.get(id_, ()) for id_ in ids)
+        for topic in listed if ids else offsets.get((cluster, name), ()):
+            found.setdefault((cluster, topic), {})[name] = None
     return {subject: list(groups) for subject, groups in found.items()}
 
 
-def groups_of(rows: Rows) -> list[Group]:
-    """The groups that the rows are about."""
-    return list(distinct(rows, *_GROUP))
-
-
-def offset_topics(offsets: Rows) -> dict[Group, list[str]]:
+def offset_topics(offsets: Rows) -> dict[Group, set[str]]:
     """By group the topics of its offsets."""
-    found: dict[Group, list[str]] = {}
+    found: dict[Group, set[str]] = defaultdict(set)
     for cluster, name, topic in distinct(offsets, *_GROUP, "topic"):
-        found.setdefault((cluster, name), []).append(topic)
+        found[cluster, name].add(topic)
     return found
 
 
 def make_dossiers(runs: Runs) -> list[Dossier]:
     """The dossiers of the groups, by cluster and name."""
     dossiers = _Dossiers()
-    listed: dict[Group, dict[str, None]] = {}
     topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
-    polls = runs.lists.runs
-    columns = [polls[name].to_pylist() for name in (*POLL_RUNS.names[:-1],)]
-    for (cluster, name, broker_name, broker_id, addr, outcome, list_id), times in zip(
-        zip(*columns, strict=True), _polled(polls["times"]), strict=True
+    for (cluster, name, broker_name, broker_id, addr, outcome, list_id), times in _polled(
+        runs.lists.runs
     ):
         dossier = dossiers[cluster, name]
         dossier.polls.append(PollRun((broker_name, broker_id), list_id or outcome, *times, addr))
-        if list_id is not None and list_id not in dossier.list_topics:
+        if list_id is not None:
             dossier.list_topics[list_id] = topics[list_id]
             dossier.list_members[list_id] = partial(_members, runs.lists.records[list_id])
-            listed.setdefault((cluster, name), {}).update(dict.fromkeys(topics[list_id]))
-    subscribed = subscribers(groups_of(polls), listed, offset_topics(runs.offsets))
-    for cluster, topic, run in _routes(runs.routes):
+    list_ids = {group: dossier.list_topics for group, dossier in dossiers.items()}
+    subscribed = subscribers(list_ids, topics, offset_topics(runs.offsets))
+    brokers = {
+        id_: tuple(starmap(RouteBroker, records)) for id_, records in runs.routes.records.items()
+    }
+    for (cluster, topic, namesrv_addr, route_id), times in _polled(runs.routes.runs):
+        run = RouteRun(namesrv_addr, route_id, brokers[route_id], *times)
         for name in subscribed.get((cluster, topic), [group_of_nobody(topic)]):
             dossiers[cluster, name].routes.setdefault(topic, []).append(run)
     for row in runs.clients.to_pylist():
@@ -133,43 +131,24 @@ def _members(records: Records) -> ListedMembers:
     )
 
 
-def _polled(times: Array) -> Iterator[tuple[tuple[Instant, ...], tuple[Instant, ...]]]:
-    """Of each run, whose times ascend, the snapshots, each once, and when the last answer came."""
-    lists: Array = times.combine_chunks()
+def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_Times, _Times]]]:
+    """Of each run, whose times ascend and come last: all else, and the snapshots, each once, with
+    when the last answer came.
+    """
+    lists: Array = runs["times"].combine_chunks()
     flat = lists.flatten()
-    snapshots, collected = int64(flat.field(0)), numbers_or_none(flat.field(1))
+    snapshots, collected = int64(flat.field(0)), int64(flat.field(1), NO_NUMBER)
     collected = np.where(collected == NO_NUMBER, snapshots, collected)
-    for part in _parts(lists):
+    columns = [column.to_pylist() for column in runs.columns[:-1]]
+    for run, part in zip(zip(*columns, strict=True), _parts(lists), strict=True):
         latest = dict(zip(snapshots[part].tolist(), collected[part].tolist(), strict=True))
-        yield tuple(latest), tuple(latest.values())
+        yield run, (tuple(latest), tuple(latest.values()))
 
 
 def _parts(lists: Array) -> Iterator[slice]:
     """Of each list the place of its values among those of all."""
     ends = np.cumsum(int64(pc.list_value_length(lists))).tolist()
     yield from starmap(slice, pairwise([0, *ends]))
-
-
-def _routes(routes: Contents) -> Iterator[tuple[str, str, RouteRun]]:
-    brokers = {
-        id_: tuple(RouteBroker(*_with_sorted_ids(record)) for record in records)
-        for id_, records in routes.records.items()
-    }
-    columns = [routes.runs[name].to_pylist() for name in ROUTE_RUNS.names[:-1]]
-    for (cluster, topic, namesrv_addr, route_id), times in zip(
-        zip(*columns, strict=True), _polled(routes.runs["times"]), strict=True
-    ):
-        yield cluster, topic, RouteRun(namesrv_addr, route_id, brokers[route_id], *times)
-
-
-_BROKER_IDS = [fact.name for fact in ROUTE_FACTS].index("broker_ids")
-
-
-def _with_sorted_ids(record: Record) -> list[Any]:
-    values = list(record)
-    ids = values[_BROKER_IDS]
-    values[_BROKER_IDS] = ids and tuple(sorted(ids))
-    return values
 
 
 def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:

@@ -9,45 +9,28 @@ that subscribe. What has to be known of all slices for that is small, and the dr
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from .. import schemas
 from ..contents import MEMBER_FACTS, ROUTE_FACTS
 from ..instants import Instant
-from ..pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, pack_value, shard_of
-from ..schemas import (
-    BROKER_POLLS,
-    CLIENT_STATES,
-    HEARTBEATS,
-    MEMBER_LISTS,
-    QUEUE_OFFSETS,
-    ROUTE_CONTENTS,
-    ROUTE_POLLS,
-    TOPIC_ROUTES,
-    Table,
+from ..pieces import (
+    FOR_ALL,
+    Piece,
+    all_rows,
+    all_values,
+    in_parts,
+    pack_rows,
+    pack_value,
+    shard_of,
 )
-from .dossiers import (
-    CLIENT_ADDR,
-    Group,
-    Subject,
-    distinct,
-    group_of_nobody,
-    groups_of,
-    offset_topics,
-    subscribers,
-    topics_of,
-)
+from ..schemas import Table
+from . import dossiers, parts
+from .dossiers import Group, Subject, distinct
 from .numbers import Rows, Source, pc
-from .parts import (
-    client_runs,
-    contents_by_id,
-    member_runs,
-    offset_runs,
-    poll_runs,
-    route_runs,
-    route_runs_by_id,
-)
 from .runs import (
     CLIENT_RUNS,
     OFFSET_RUNS,
@@ -83,39 +66,51 @@ _MOST_RECORDS = 500_000
 class Facts:
     """What the driver has to know of all slices: which groups and topics there are, and when.
 
-    ``rounds``: by cluster the snapshots of its groups. ``list_ids``: by group those of its polls,
-    where lists come by their ids; ``topics_of_lists``: by id the topics of a list's members.
+    ``rounds``: by cluster the snapshots of its groups. ``list_ids``: by group that brokers were
+    asked about the ids of its lists; ``topics_of_lists``: by id the topics of a list's members.
+    ``offsets``: by group the topics of its offsets.
     """
 
     rounds: dict[str, set[Instant]] = field(default_factory=lambda: defaultdict(set))
-    polled: set[Group] = field(default_factory=set)
-    listed: dict[Group, set[str]] = field(default_factory=lambda: defaultdict(set))
-    offsets: dict[Group, set[str]] = field(default_factory=lambda: defaultdict(set))
     list_ids: dict[Group, set[str]] = field(default_factory=lambda: defaultdict(set))
-    topics_of_lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    topics_of_lists: dict[str, list[str]] = field(default_factory=dict)
+    offsets: dict[Group, set[str]] = field(default_factory=lambda: defaultdict(set))
     #: Groups with a member without an address: copies of its id cannot be counted.
     unaddressed: set[Group] = field(default_factory=set)
 
     @classmethod
-    def of(cls, parts: "Iterable[Facts]") -> "Facts":
+    def of(cls, slices: "Iterable[Facts]") -> "Facts":
         """Those of all slices."""
         whole = cls()
-        for part in parts:
-            whole.polled |= part.polled
+        for part in slices:
             whole.unaddressed |= part.unaddressed
             whole.topics_of_lists |= part.topics_of_lists
-            for name in ("rounds", "listed", "offsets", "list_ids"):
+            for name in ("rounds", "offsets", "list_ids"):
                 for subject, values in getattr(part, name).items():
                     getattr(whole, name)[subject] |= values
         return whole
 
+    @property
+    def polled(self) -> set[Group]:
+        """The groups about which brokers were asked."""
+        return set(self.list_ids)
+
+    def add_polls(self, runs: Rows) -> None:
+        """What polls show."""
+        for cluster in runs["cluster"].unique().to_pylist():
+            of_cluster = runs.filter(pc.equal(runs["cluster"], cluster))
+            times = pc.struct_field(pc.list_flatten(of_cluster["times"]), "snapshot_time")
+            self.rounds[cluster].update(pc.unique(times).to_pylist())
+        for *group, id_ in distinct(runs, "cluster", "consumer_group", "list_id"):
+            self.list_ids[*group].update({id_} - {None})
+
+    def add_lists(self, lists: Mapping[str, Records]) -> None:
+        """What lists show."""
+        self.topics_of_lists |= {id_: dossiers.topics_of(records) for id_, records in lists.items()}
+
     def subscribers(self) -> dict[Subject, list[str]]:
         """By topic the groups that subscribe to it."""
-        listed = {group: set(topics) for group, topics in self.listed.items()}
-        for group, ids in self.list_ids.items():
-            topics = listed.setdefault(group, set())
-            topics.update(*[self.topics_of_lists.get(id_, ()) for id_ in ids])
-        return subscribers(self.polled, listed, self.offsets)
+        return dossiers.subscribers(self.list_ids, self.topics_of_lists, self.offsets)
 
 
 @dataclass(frozen=True)
@@ -131,133 +126,91 @@ class Cutting:
 
     def tables(self) -> tuple[Table, ...]:
         """The tables that are read."""
-        lists = (BROKER_POLLS, MEMBER_LISTS) if self.list_ids else (HEARTBEATS, BROKER_POLLS)
-        routes = (ROUTE_POLLS, ROUTE_CONTENTS) if self.route_ids else (TOPIC_ROUTES,)
-        return (*lists, *routes, CLIENT_STATES, QUEUE_OFFSETS)
+        lists = (
+            (schemas.BROKER_POLLS, schemas.MEMBER_LISTS)
+            if self.list_ids
+            else (schemas.HEARTBEATS, schemas.BROKER_POLLS)
+        )
+        routes = (
+            (schemas.ROUTE_POLLS, schemas.ROUTE_CONTENTS)
+            if self.route_ids
+            else (schemas.TOPIC_ROUTES,)
+        )
+        return (*lists, *routes, schemas.CLIENT_STATES, schemas.QUEUE_OFFSETS)
 
     def pieces(self, table: Table, rows: Source) -> Iterator[Piece]:
         """The pieces of some rows of a table."""
-        if table is HEARTBEATS:
-            yield from self._lists(member_runs(rows, self.heartbeat_expiry_seconds))
-        elif table is BROKER_POLLS:
-            runs = poll_runs(rows, has_ids=self.list_ids)
-            yield from self._by_subject(POLLS, runs)
-            facts = _facts_of_polls(runs)
-            for cluster, name, id_ in distinct(runs, "cluster", "consumer_group", "list_id"):
-                if id_ is not None:
-                    facts.list_ids[cluster, name].add(id_)
-            yield pack_value(FOR_ALL, FACTS, facts)
-        elif table is MEMBER_LISTS:
-            yield from self._lists_by_id(rows)
-        elif table is TOPIC_ROUTES:
-            routes = route_runs(rows)
-            by_shard = split(routes.runs, "topic", self._shards_of)
-            yield from _with_records(by_shard, (ROUTED, ROUTES_BY_ID), routes, "route_id")
-        elif table is ROUTE_POLLS:
-            yield from self._by_subject(ROUTE_IDS, route_runs_by_id(rows), "topic")
-        elif table is ROUTE_CONTENTS:
-            found = contents_by_id(rows, ("cluster", "topic"), "route_id", "brokers", ROUTE_FACTS)
-            yield from self._contents(ROUTES_BY_ID, found)
-        elif table is CLIENT_STATES:
-            yield from self._by_subject(CLIENTS, client_runs(rows))
-        elif table is QUEUE_OFFSETS:
-            runs = offset_runs(rows)
-            yield from self._by_subject(OFFSETS, runs)
-            facts = Facts()
-            for group, topics in offset_topics(runs).items():
-                facts.offsets[group].update(topics)
-            yield pack_value(FOR_ALL, FACTS, facts)
-
-    def _lists(self, lists: Contents) -> Iterator[Piece]:
-        by_shard = split(lists.runs, "consumer_group", self._shards_of)
-        yield from _with_records(by_shard, (LISTED, LISTS), lists, "list_id")
-        facts = _facts_of_polls(lists.runs)
-        topics = {id_: topics_of(records) for id_, records in lists.records.items()}
-        without = {
-            id_
-            for id_, records in lists.records.items()
-            if not all(record[CLIENT_ADDR] for record in records)
-        }
-        for cluster, name, id_ in distinct(lists.runs, "cluster", "consumer_group", "list_id"):
-            facts.listed[cluster, name].update(topics[id_])
-            if id_ in without:
-                facts.unaddressed.add((cluster, name))
+        facts = Facts()
+        if table is schemas.HEARTBEATS:
+            lists = parts.member_runs(rows, self.heartbeat_expiry_seconds)
+            yield from _dealt(lists, self._shards_of, LISTS, LISTED)
+            facts.add_polls(lists.runs)
+            facts.add_lists(lists.records)
+            facts.unaddressed |= {
+                (cluster, name)
+                for cluster, name, id_ in distinct(
+                    lists.runs, "cluster", "consumer_group", "list_id"
+                )
+                if not all(record[dossiers.CLIENT_ADDR] for record in lists.records[id_])
+            }
+        elif table is schemas.BROKER_POLLS:
+            runs = parts.poll_runs(rows, has_ids=self.list_ids)
+            yield from self._rows(POLLS, runs)
+            facts.add_polls(runs)
+        elif table is schemas.MEMBER_LISTS:
+            lists = parts.contents_by_id(
+                rows, ("cluster", "consumer_group", "list_id"), "members", MEMBER_FACTS
+            )
+            yield from _dealt(lists, self._shards_of, LISTS)
+            facts.add_lists(lists.records)
+        elif table is schemas.TOPIC_ROUTES:
+            routes = parts.route_runs(rows)
+            yield from _dealt(routes, self._shards_of, ROUTES_BY_ID, ROUTED)
+        elif table is schemas.ROUTE_POLLS:
+            yield from self._rows(ROUTE_IDS, parts.route_runs_by_id(rows))
+        elif table is schemas.ROUTE_CONTENTS:
+            routes = parts.contents_by_id(
+                rows, ("cluster", "topic", "route_id"), "brokers", ROUTE_FACTS
+            )
+            yield from _dealt(routes, self._shards_of, ROUTES_BY_ID)
+        elif table is schemas.CLIENT_STATES:
+            yield from self._rows(CLIENTS, parts.client_runs(rows))
+        elif table is schemas.QUEUE_OFFSETS:
+            runs = parts.offset_runs(rows)
+            yield from self._rows(OFFSETS, runs)
+            facts.offsets = dossiers.offset_topics(runs)
         yield pack_value(FOR_ALL, FACTS, facts)
 
-    def _lists_by_id(self, rows: Source) -> Iterator[Piece]:
-        group = ("cluster", "consumer_group")
-        found = list(contents_by_id(rows, group, "list_id", "members", MEMBER_FACTS))
-        yield from self._contents(LISTS, found)
-        topics = {id_: tuple(topics_of(records)) for _, id_, records in found}
-        yield pack_value(FOR_ALL, FACTS, Facts(topics_of_lists=topics))
-
-    def _by_subject(
-        self, kind: str, runs: Rows, subject: str = "consumer_group"
-    ) -> Iterator[Piece]:
-        for shard, part in split(runs, subject, self._shards_of):
+    def _rows(self, kind: str, runs: Rows) -> Iterator[Piece]:
+        for shard, part in split(runs, self._shards_of):
             yield from pack_rows(shard, kind, part)
-
-    def _contents(
-        self, kind: str, found: Iterable[tuple[tuple[str, ...], str, Records]]
-    ) -> Iterator[Piece]:
-        of_shards: dict[int, list[tuple[str, Records]]] = defaultdict(list)
-        for (cluster, name), id_, records in found:
-            of_shards[shard_of(cluster, name, self.shards)].append((id_, records))
-        for shard, contents in of_shards.items():
-            yield from _packed_contents(shard, kind, contents)
 
     def _shards_of(self, cluster: str, name: str) -> list[int]:
         return [shard_of(cluster, name, self.shards)]
 
 
-def split(rows: Rows, subject: str, shards_of: ShardsOf) -> Iterator[tuple[int, Rows]]:
-    """The rows by the shards of their subjects."""
+def split(rows: Rows, shards_of: ShardsOf) -> Iterator[tuple[int, Rows]]:
+    """The rows by the shards of their subjects, which the first two columns name."""
     places: dict[int, list[int]] = defaultdict(list)
-    found: dict[tuple[str, str], Iterable[int]] = {}
-    subjects = zip(rows["cluster"].to_pylist(), rows[subject].to_pylist(), strict=True)
-    for place, pair in enumerate(subjects):
-        shards = found.get(pair)
-        if shards is None:
-            shards = found[pair] = shards_of(*pair)
-        for shard in shards:
+    shards = cache(shards_of)
+    subjects = zip(*[column.to_pylist() for column in rows.columns[:2]], strict=True)
+    for place, subject in enumerate(subjects):
+        for shard in shards(*subject):
             places[shard].append(place)
     for shard, of_shard in places.items():
         yield shard, rows.take(pa.array(of_shard))
 
 
-def _facts_of_polls(runs: Rows) -> Facts:
-    facts = Facts(polled=set(groups_of(runs)))
-    for cluster in runs["cluster"].unique().to_pylist():
-        of_cluster = runs.filter(pc.equal(runs["cluster"], cluster))
-        times = pc.struct_field(pc.list_flatten(of_cluster["times"]), "snapshot_time")
-        facts.rounds[cluster].update(pc.unique(times).to_pylist())
-    return facts
-
-
-def _with_records(
-    by_shard: Iterable[tuple[int, Rows]], kinds: tuple[str, str], contents: Contents, id_name: str
+def _dealt(
+    contents: Contents, shards_of: ShardsOf, of_records: str, of_runs: str | None = None
 ) -> Iterator[Piece]:
-    """Runs by shard, and the contents that they name."""
-    of_runs, of_records = kinds
-    for shard, part in by_shard:
-        yield from pack_rows(shard, of_runs, part)
-        records = in_use(contents._replace(runs=part), id_name).records
-        yield from _packed_contents(shard, of_records, records.items())
-
-
-def _packed_contents(
-    shard: int, kind: str, contents: Iterable[tuple[str, Records]]
-) -> Iterator[Piece]:
-    chosen: dict[str, Records] = {}
-    number = 0
-    for id_, records in contents:
-        chosen[id_] = records
-        number += len(records)
-        if number >= _MOST_RECORDS:
-            yield pack_value(shard, kind, chosen)
-            chosen, number = {}, 0
-    if chosen:
-        yield pack_value(shard, kind, chosen)
+    """Runs by shard, and the contents that they name; the kinds of the pieces of both."""
+    for shard, runs in split(contents.runs, shards_of):
+        if of_runs is not None:
+            yield from pack_rows(shard, of_runs, runs)
+        records = in_use(contents._replace(runs=runs)).records.items()
+        for some in in_parts(records, _MOST_RECORDS, lambda each: len(each[1])):
+            yield pack_value(shard, of_records, dict(some))
 
 
 @dataclass(frozen=True)
@@ -269,25 +222,25 @@ class Dealing:
 
     def deal(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
         """The routes, each topic's once for every shard that has a group for it."""
-        records = _records(pieces, ROUTES_BY_ID)
-        by_rows = reunite(Contents(all_rows(pieces, ROUTED, ROUTE_RUNS), records), "route_id")
+        by_rows = reunite(
+            Contents(all_rows(pieces, ROUTED, ROUTE_RUNS), _records(pieces, ROUTES_BY_ID))
+        )
         by_id = merge_runs(all_rows(pieces, ROUTE_IDS, ROUTE_RUNS))
-        runs = pa.concat_tables([by_rows.runs, by_id])
-        by_shard = split(runs, "topic", self._shards_of)
-        yield from _with_records(by_shard, (ROUTES, ROUTES_DEALT), by_rows, "route_id")
+        routes = by_rows._replace(runs=pa.concat_tables([by_rows.runs, by_id]))
+        yield from _dealt(routes, self._shards_of, ROUTES_DEALT, ROUTES)
 
     def _shards_of(self, cluster: str, topic: str) -> set[int]:
-        groups = self.subscribers.get((cluster, topic), [group_of_nobody(topic)])
+        groups = self.subscribers.get((cluster, topic), [dossiers.group_of_nobody(topic)])
         return {shard_of(cluster, group, self.shards) for group in groups}
 
 
 def runs_of(pieces: Sequence[Piece]) -> Runs:
     """All that was reported about the groups of a shard."""
     records = _records(pieces, LISTS)
-    listed = reunite(Contents(all_rows(pieces, LISTED, POLL_RUNS), records), "list_id")
+    listed = reunite(Contents(all_rows(pieces, LISTED, POLL_RUNS), records))
     polls = pa.concat_tables([listed.runs, all_rows(pieces, POLLS, POLL_RUNS)])
     return Runs(
-        in_use(Contents(merge_runs(polls), listed.records), "list_id"),
+        in_use(Contents(merge_runs(polls), listed.records)),
         Contents(all_rows(pieces, ROUTES, ROUTE_RUNS), _records(pieces, ROUTES_DEALT)),
         merge_runs(all_rows(pieces, CLIENTS, CLIENT_RUNS)),
         merge_runs(all_rows(pieces, OFFSETS, OFFSET_RUNS)),

@@ -4,7 +4,9 @@ Values become numbers as they are read, equal ones the same in all batches; rows
 their numbers. NumPy and PyArrow do both for a hundred thousand rows at a time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from operator import iadd
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,10 +17,11 @@ from numpy.typing import NDArray
 
 from ..schemas import LONG, STRING, Table
 
-#: Columns, batches and tables of Arrow. PyArrow's stubs do not have most of their methods.
+#: Columns and tables of Arrow. PyArrow's stubs do not have most of their methods.
 Array: TypeAlias = Any
-Batch: TypeAlias = Any
 Rows: TypeAlias = Any
+#: Some rows of a table: its columns by name.
+Batch: TypeAlias = dict[str, Array]
 pc: Any = pyarrow.compute
 
 #: A snapshot table, cut to the window: in memory or as files.
@@ -33,41 +36,27 @@ _ROWS_AT_A_TIME = 1 << 17
 
 def open_files(
     table: Table,
-    files: Sequence[str],
+    files: Iterable[str | pa.Buffer],
     filesystem: Any = None,
     row_groups: Iterable[int] | None = None,
 ) -> ds.Dataset:
     """Parquet files of a snapshot table, to be read with texts as numbers into a dictionary.
 
-    A column that a file does not have is null. ``row_groups``: those alone, of each file.
+    ``files``: their paths on the file system, or their bytes. A column that a file does not have
+    is null. ``row_groups``: those alone, of each file.
     """
-    file_format, schema = _as_read(table)
-    rows = ds.dataset(list(files), schema=schema, format=file_format, filesystem=filesystem)
-    if row_groups is None:
-        return rows
-    chosen = [
-        fragment.subset(row_group_ids=list(row_groups), schema=schema)
-        for fragment in rows.get_fragments()
-    ]
-    return ds.FileSystemDataset(chosen, schema, file_format, filesystem)
-
-
-def open_content(table: Table, content: pa.Buffer) -> ds.Dataset:
-    """The same of a file's bytes."""
-    file_format, schema = _as_read(table)
-    return ds.FileSystemDataset([file_format.make_fragment(content)], schema, file_format)
-
-
-def _as_read(table: Table) -> tuple[Any, pa.Schema]:
     texts = [path for field in table.schema for path in _text_columns(field.name, field.type)]
-    file_format = ds.ParquetFileFormat(
+    file_format: Any = ds.ParquetFileFormat(
         read_options=ds.ParquetReadOptions(dictionary_columns=texts),
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(
             page_checksum_verification=True
         ),
     )
     schema = pa.schema([(field.name, _with_dictionaries(field.type)) for field in table.schema])
-    return file_format, schema
+    fragments = [
+        file_format.make_fragment(file, filesystem, row_groups=row_groups) for file in files
+    ]
+    return ds.FileSystemDataset(fragments, schema, file_format, filesystem)
 
 
 def _text_columns(path: str, type_: pa.DataType) -> Iterator[str]:
@@ -91,26 +80,32 @@ def _with_dictionaries(type_: pa.DataType) -> pa.DataType:
 
 
 def read(
-    source: Source, columns: Sequence[str], rows_at_a_time: int = _ROWS_AT_A_TIME
+    source: Source, columns: Iterable[str], rows_at_a_time: int | None = None
 ) -> Iterator[Batch]:
-    """The columns, some rows at a time."""
-    dataset = ds.dataset(source) if isinstance(source, pa.Table) else source
+    """The columns by name, some rows at a time."""
     # Few rows at a time, and none ahead: what is read is dropped as soon as it is summed up.
-    yield from dataset.scanner(
+    batches = _dataset(source).scanner(
         columns=list(columns),
-        batch_size=rows_at_a_time,
+        batch_size=rows_at_a_time or _ROWS_AT_A_TIME,
         batch_readahead=1,
         fragment_readahead=1,
         use_threads=False,
-    ).to_batches()
+    )
+    for batch in batches.to_batches():
+        if batch.num_rows:
+            yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
-def only(source: Source, **values: str) -> ds.Dataset:
-    """The rows whose columns have the values: ``only(polls, cluster="c")``."""
-    dataset = ds.dataset(source) if isinstance(source, pa.Table) else source
-    for name, wanted in values.items():
-        dataset = dataset.filter(ds.field(name).cast(STRING) == wanted)
-    return dataset
+def of_group(source: Source, group: str) -> Source:
+    """The rows that are about a consumer group, in a table that is about groups."""
+    dataset = _dataset(source)
+    if "consumer_group" not in dataset.schema.names:
+        return dataset
+    return dataset.filter(ds.field("consumer_group").cast(STRING) == group)
+
+
+def _dataset(source: Source) -> ds.Dataset:
+    return ds.dataset(source) if isinstance(source, pa.Table) else source
 
 
 def text(column: Array) -> Array:
@@ -173,9 +168,14 @@ def micros(column: Array) -> Array:
     return column.cast(pa.timestamp("us", "UTC")).cast(LONG)
 
 
-def int64(column: Array) -> Numbers:
-    """Whole numbers; null is 0."""
-    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+#: In place of a number that is null.
+NO_NUMBER = np.iinfo(np.int64).min
+
+
+def int64(column: Array, null: int = 0) -> Numbers:
+    """Whole numbers, or truths as 0 and 1; ``null``: in place of null."""
+    numbers: Numbers = column.cast(LONG).fill_null(null).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 # ---------------------------------------------------------------- hashes of rows
@@ -206,50 +206,44 @@ def hash_rows(columns: Sequence[Numbers | Sequence[Hashes]]) -> list[Hashes]:
     """
     hashes = []
     for seed in range(_SEEDS):
-        total: Hashes | None = None
-        for place, column in enumerate(columns):
-            numbers = column.view(np.uint64) if isinstance(column, np.ndarray) else column[seed]
-            term = numbers * _FACTORS[seed, place]
-            total = term if total is None else np.add(total, term, out=total)
-        assert total is not None  # noqa: S101
-        hashes.append(_mixed(total))
+        terms = (
+            (column.view(np.uint64) if isinstance(column, np.ndarray) else column[seed]) * factor
+            for column, factor in zip(columns, _FACTORS[seed, : len(columns)], strict=True)
+        )
+        hashes.append(_mixed(reduce(iadd, terms)))
     return hashes
 
 
-def hash_lists(lists: Array, elements: Sequence[Numbers | Sequence[Hashes]]) -> list[Hashes]:
-    """Two hashes for each list, of its elements in order; ``elements`` are the columns of all."""
+def hash_lists(lists: Array, elements: Numbers | Sequence[Hashes]) -> list[Hashes]:
+    """Two hashes for each list, of its elements in order; ``elements``: those of all lists."""
     lengths = int64(pc.list_value_length(lists))
     ends = np.cumsum(lengths)
     starts = ends - lengths
     places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
-    is_null = np.asarray(lists.is_null().to_numpy(zero_copy_only=False), dtype=np.int64)
+    is_null = int64(lists.is_null())
     hashes = []
-    for of_element in hash_rows([places, *elements]):
+    for of_element in hash_rows([places, elements]):
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(of_element, dtype=np.uint64)])
         hashes.append(_mixed(sums[ends] - sums[starts] + (2 * lengths + is_null).view(np.uint64)))
     return hashes
 
 
-class Values:
-    """Numbers or hashes of the values of a fact, whatever its type."""
-
-    def __init__(self, type_: pa.DataType) -> None:
-        self._parts: list[Values] = []
-        self._column = Column()
-        if pa.types.is_list(type_):
-            self._parts = [Values(type_.value_type)]
-        elif pa.types.is_struct(type_):
-            self._parts = [Values(field.type) for field in type_]
-
-    def read(self, column: Array) -> Numbers | Sequence[Hashes]:
-        """The numbers of plain values, the hashes of lists and of structs."""
-        if pa.types.is_list(column.type):
-            return hash_lists(column, [self._parts[0].read(column.flatten())])
-        if pa.types.is_struct(column.type):
-            is_null = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.int64)
-            values = zip(self._parts, column.flatten(), strict=True)
-            return hash_rows([is_null, *[part.read(field) for part, field in values]])
-        return self._column.number(column)
+def reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
+    """What gives the numbers of plain values, the hashes of lists and of structs, over all batches
+    of a column of the type.
+    """
+    if pa.types.is_list(type_):
+        of_element = reader(type_.value_type)
+        return lambda lists: hash_lists(lists, of_element(lists.flatten()))
+    if pa.types.is_struct(type_):
+        of_fields = [reader(field.type) for field in type_]
+        return lambda structs: hash_rows(
+            [
+                int64(structs.is_null()),
+                *[read(field) for read, field in zip(of_fields, structs.flatten(), strict=True)],
+            ]
+        )
+    return Column().number
 
 
 # ---------------------------------------------------------------- statements to runs
@@ -264,24 +258,9 @@ def segments(keys: Sequence[Numbers]) -> Numbers:
     return np.flatnonzero(begins)
 
 
-def sum_segments(hashes: Hashes, starts: Numbers) -> Hashes:
-    """The sum of each segment, modulo 2^64."""
-    return np.add.reduceat(hashes, starts) if len(starts) else hashes[:0]
-
-
-#: In place of a number that is null.
-NO_NUMBER = np.iinfo(np.int64).min
-
-
-def numbers_or_none(column: Array) -> Numbers:
-    """Whole numbers; null is NO_NUMBER."""
-    filled = column.fill_null(NO_NUMBER)
-    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
 def key_numbers(column: Array) -> list[Numbers]:
     """Numbers of a column's values, whatever its type: equal values have equal ones."""
-    found = Values(column.type).read(column)
+    found = reader(column.type)(column)
     return [found] if isinstance(found, np.ndarray) else [hashes.view(np.int64) for hashes in found]
 
 
@@ -296,13 +275,6 @@ class Collected(NamedTuple):
     def first(self) -> Numbers:
         """Of each key the place of a row."""
         return self.order[self.starts]
-
-    def numbers(self) -> Numbers:
-        """Of each row the number of its key; for rows none of which was equal to another."""
-        numbers = np.empty(len(self.order), np.int64)
-        lengths = np.diff(np.append(self.starts, len(self.order)))
-        numbers[self.order] = np.repeat(np.arange(len(self.starts)), lengths)
-        return numbers
 
     def lists(self, values: Numbers) -> Array:
         """The values of each key as a list."""
@@ -323,17 +295,10 @@ def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Collected:
     return Collected(order, segments([key[order] for key in keys]))
 
 
-class Gathered:
-    """Arrays of numbers that come batch by batch."""
-
-    def __init__(self, width: int) -> None:
-        self._parts: list[list[Numbers]] = [[] for _ in range(width)]
-
-    def add(self, *arrays: Numbers) -> None:
-        """One batch of each."""
-        for parts, array in zip(self._parts, arrays, strict=True):
-            parts.append(array)
-
-    def arrays(self) -> list[Numbers]:
-        """All of each."""
-        return [np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in self._parts]
+def distinct_rows(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
+    """The place of one row for each that is distinct, and of each row the number of its own."""
+    rows = collect(columns, [np.arange(len(columns[0]))])
+    numbers = np.empty_like(rows.order)
+    lengths = np.diff(rows.starts, append=len(rows.order))
+    numbers[rows.order] = np.repeat(np.arange(len(rows.starts)), lengths)
+    return rows.first, numbers

@@ -26,7 +26,6 @@ from .numbers import (
     collect,
     int64,
     key_numbers,
-    numbers_or_none,
     pc,
 )
 
@@ -95,7 +94,7 @@ CLIENT_RUNS = _schema(
 OFFSET_RUNS = _schema(*_GROUP, "topic", "broker_name", "queue_id", "times", *_OFFSETS)
 
 #: What is collected of a run, list beside list. All other columns are its key.
-_COLLECTED = ("times", "observed_at", *_OFFSETS)
+COLLECTED = ("times", "observed_at", *_OFFSETS)
 
 
 class Contents(NamedTuple):
@@ -108,6 +107,11 @@ class Contents(NamedTuple):
     runs: Rows
     records: Mapping[str, Records]
 
+    @property
+    def id_name(self) -> str:
+        """The column of the runs that has the ids of contents."""
+        return "list_id" if "list_id" in self.runs.column_names else "route_id"
+
 
 class Runs(NamedTuple):
     """All that witnesses reported about some groups and their topics."""
@@ -119,12 +123,20 @@ class Runs(NamedTuple):
     offsets: Rows
 
 
-def polled(collected: Collected, times: Numbers, answered: Numbers) -> Array:
-    """The times of runs as ``POLLED``: the snapshot, and when the answer came."""
-    snapshots, at = collected.lists(times), collected.lists(answered)
-    fields = list(POLLED.value_type)
-    struct = pa.StructArray.from_arrays([snapshots.values, at.values], fields=fields)
-    return pa.ListArray.from_arrays(snapshots.offsets, struct)
+def collected(
+    runs: Collected, values: Iterable[Numbers], fields: "Iterable[pa.Field[Any]]"
+) -> dict[str, Array]:
+    """What is collected of runs, as columns: one list of numbers for each, of ``POLLED`` two."""
+    lists = map(runs.lists, values)
+    columns: dict[str, Array] = {}
+    for field in fields:
+        column = next(lists)
+        if field.type == POLLED:
+            parts = [column.values, next(lists).values]
+            structs = pa.StructArray.from_arrays(parts, fields=list(POLLED.value_type))
+            column = pa.ListArray.from_arrays(column.offsets, structs)
+        columns[field.name] = column.cast(field.type)
+    return columns
 
 
 def merge_runs(runs: Rows) -> Rows:
@@ -136,27 +148,18 @@ def merge_runs(runs: Rows) -> Rows:
     """
     if not runs.num_rows:
         return runs
-    names = [name for name in runs.column_names if name in _COLLECTED]
-    keys = [name for name in runs.column_names if name not in _COLLECTED]
-    lists = [_chunk(runs[name]) for name in names]
-    rows_of = owners(lists[0])
-    numbers = [number[rows_of] for name in keys for number in key_numbers(_chunk(runs[name]))]
-    flat = [_flat(list_) for list_ in lists]
-    merged = collect(numbers, [column for columns in flat for column in columns])
-    rows: Rows = runs.select(keys).take(pa.array(rows_of[merged.first]))
-    columns: dict[str, Array] = {name: rows[name] for name in keys}
-    for name, values, came in zip(names, flat, lists, strict=True):
-        is_polled = len(values) > 1
-        made = polled(merged, *values) if is_polled else merged.lists(values[0])
-        columns[name] = made.cast(came.type)
+    fields = [field for field in runs.schema if field.name in COLLECTED]
+    keys = [name for name in runs.column_names if name not in COLLECTED]
+    lists = [runs[field.name].combine_chunks() for field in fields]
+    rows_of = _owners(lists[0])
+    values = [numbers for list_ in lists for numbers in _flat(list_)]
+    merged = collect(_keys(runs, keys, rows_of), values)
+    rows = runs.select(keys).take(pa.array(rows_of[merged.first]))
+    columns = {name: rows[name] for name in keys} | collected(merged, values, fields)
     return pa.table({name: columns[name] for name in runs.column_names}, schema=runs.schema)
 
 
-def _chunk(column: Array) -> Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def owners(lists: Array) -> Numbers:
+def _owners(lists: Array) -> Numbers:
     """Of each value in the lists the row of its list."""
     lengths = int64(pc.list_value_length(lists))
     return np.repeat(np.arange(len(lengths)), lengths)
@@ -166,7 +169,12 @@ def _flat(lists: Array) -> list[Numbers]:
     """The values of all lists; of times with the times of the answers both."""
     values = lists.flatten()
     columns = values.flatten() if pa.types.is_struct(values.type) else [values]
-    return [numbers_or_none(column) for column in columns]
+    return [int64(column, NO_NUMBER) for column in columns]
+
+
+def _keys(runs: Rows, names: Iterable[str], rows: Numbers) -> list[Numbers]:
+    """Numbers of the values that some columns have in the rows."""
+    return [numbers[rows] for name in names for numbers in key_numbers(runs[name].combine_chunks())]
 
 
 # ---------------------------------------------------------------- contents
@@ -192,61 +200,50 @@ class ContentIds:
         return found[1]
 
 
-def reunite(parts: Contents, id_name: str) -> Contents:
+def reunite(parts: Contents) -> Contents:
     """Of each statement the whole content, where parts of its rows lie in several slices.
 
     ``parts``: of each slice its runs, of contents that are those of its rows alone.
     """
-    runs = parts.runs.combine_chunks()
+    runs, id_name = parts.runs, parts.id_name
     if not runs.num_rows:
         return parts
-    names = [name for name in runs.column_names if name not in ("times", id_name)]
-    times = _chunk(runs["times"])
-    rows_of = owners(times)
+    times = runs["times"].combine_chunks()
+    rows_of = _owners(times)
+    keys = _keys(
+        runs, (each for each in runs.column_names if each not in ("times", id_name)), rows_of
+    )
     ids = Column()
-    contents = ids.number(_chunk(runs[id_name]))[rows_of]
-    keys = [number[rows_of] for name in names for number in key_numbers(_chunk(runs[name]))]
+    contents = ids.number(runs[id_name].combine_chunks())[rows_of]
     snapshots, _ = _flat(times)
     rows = collect([*keys, snapshots], [contents])
-    lengths = np.diff(np.append(rows.starts, len(rows.order)))
-    if (lengths < 2).all():
-        return Contents(merge_runs(runs), parts.records)
+    first = rows.first
     facts = MEMBER_FACTS if id_name == "list_id" else ROUTE_FACTS
     content_ids, names_of, records = ContentIds(facts), ids.all_values(), dict(parts.records)
 
     @cache
-    def whole(numbers: tuple[int, ...]) -> str:
-        """The id of the content that several make, which is then among the records."""
+    def whole(numbers: tuple[int, ...]) -> int:
+        """The number of the content that several make, which is then among the records."""
         of_parts = chain.from_iterable(records[names_of[number]] for number in numbers)
         id_, records[id_] = content_ids.identify(of_parts)
-        return id_
+        return ids.number_of(id_)
 
-    of_statements = contents[rows.first]
-    ends = rows.starts + lengths
+    of_statements = contents[first]
+    lengths = np.diff(rows.starts, append=len(rows.order))
     for place in np.flatnonzero(lengths > 1).tolist():
-        found = contents[rows.order[rows.starts[place] : ends[place]]]
-        of_statements[place] = ids.number_of(whole(tuple(found.tolist())))
-    first = rows.first
-    merged = collect([*[key[first] for key in keys], of_statements], [snapshots[first]])
-    made: Rows = runs.take(pa.array(rows_of[first][merged.first]))
-    nothing = np.full(len(first), NO_NUMBER)
-    columns = {
-        id_name: ids.values(of_statements[merged.first]),
-        "times": polled(merged, snapshots[first], nothing),
-    }
-    table = pa.table(
-        {name: columns.get(name, made[name]) for name in runs.column_names}, schema=runs.schema
-    )
-    return Contents(table, records)
+        of_parts = rows.order[rows.starts[place] :][: lengths[place]]
+        of_statements[place] = whole(tuple(contents[of_parts].tolist()))
+    values = [snapshots[first], np.full(len(first), NO_NUMBER)]
+    merged = collect([*[key[first] for key in keys], of_statements], values)
+    made = runs.take(pa.array(rows_of[first][merged.first]))
+    columns = {name: made[name] for name in runs.column_names}
+    columns[id_name] = ids.values(of_statements[merged.first])
+    columns |= collected(merged, values, [runs.schema.field("times")])
+    return Contents(pa.table(columns, schema=runs.schema), records)
 
 
-def in_use(contents: Contents, id_name: str) -> Contents:
+def in_use(contents: Contents) -> Contents:
     """The contents without those that no run has."""
-    used = set(pc.unique(contents.runs[id_name]).to_pylist())
-    records = {id_: kept for id_, kept in contents.records.items() if id_ in used}
-    return contents._replace(records=records)
-
-
-def concat(tables: Iterable[Rows], schema: pa.Schema) -> Rows:
-    """The rows of all tables."""
-    return pa.concat_tables([schema.empty_table(), *tables])
+    used = pc.unique(contents.runs[contents.id_name]).to_pylist()
+    every = contents.records
+    return contents._replace(records={id_: every[id_] for id_ in used if id_ in every})

@@ -19,7 +19,7 @@ from ..schemas import (
 from ..storage import Location
 from ..window import Window
 from .kernel import Cutting
-from .numbers import Source, only, open_content, open_files
+from .numbers import Source, of_group, open_files
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 _OF_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
@@ -40,21 +40,18 @@ class TableStep:
         """The pieces; ``content``: the bytes of the file, where the engine has them."""
         table = _TABLES[slice_.what]
         if content is not None:
-            rows = open_content(table, content)
+            rows = open_files(table, [content])
         else:
             location = Location(slice_.path)
-            groups = range(slice_.start, slice_.stop) if not slice_.is_whole else None
+            groups = None if slice_.is_whole else range(slice_.start, slice_.stop)
             rows = open_files(table, [location.base], location.file_system, groups)
-        return self.cutting.pieces(table, self.cut(table, rows))
+        return self.cutting.pieces(table, self._cut(table, rows))
 
-    def cut(self, table: Table, rows: Source) -> Source:
+    def _cut(self, table: Table, rows: ds.Dataset) -> Source:
         """The rows that count."""
         # A route that was polled shortly before the window still holds when it begins.
         is_route = table in _OF_ROUTES
         window = self.window.earlier(self.route_max_age_seconds) if is_route else self.window
         if window != Window() and table not in _TIMELESS:
-            dataset = ds.dataset(rows) if isinstance(rows, pa.Table) else rows
-            rows = dataset.filter(window.filter_of(table, dataset.schema))
-        if self.group is not None and "consumer_group" in table.schema.names:
-            rows = only(rows, consumer_group=self.group)
-        return rows
+            rows = rows.filter(window.filter_of(table, rows.schema))
+        return rows if self.group is None else of_group(rows, self.group)

@@ -4,7 +4,7 @@ On every engine the same steps, each of which is plain Python over bytes and col
 """
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rebalance_core.english import count, names
@@ -74,24 +74,24 @@ def _warn_of_unaddressed(facts: Facts) -> None:
         )
 
 
+@dataclass(frozen=True)
 class Folded:
     """The pieces of all groups, and what the driver has to know of them."""
 
-    def __init__(self, engine: Engine, pieces: Any, facts: Facts, shards: int) -> None:
-        self.facts = facts
-        self._engine = engine
-        self._pieces = pieces
-        self._shards = shards
+    engine: Engine
+    pieces: Any
+    facts: Facts
+    shards: int
 
     def all_pieces(self) -> list[Piece]:
         """The pieces of all shards, in the driver: of a few groups."""
-        return list(self._engine.collect(self._pieces))
+        return list(self.engine.collect(self.pieces))
 
     def judge(self, terms: Terms, earlier: Any, settings: Settings) -> Any:
         """The pieces of the report tables."""
-        before = self._engine.given(earlier_pieces(earlier, self._shards))
-        work = GroupAudit(terms, strategy_rules(settings), self._shards)
-        return self._engine.ask(self._pieces.and_also(before), work)
+        before = self.engine.given(earlier_pieces(earlier, self.shards))
+        work = GroupAudit(terms, strategy_rules(settings))
+        return self.engine.ask(self.pieces.and_also(before), work)
 
 
 def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> Folded:

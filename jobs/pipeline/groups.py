@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -18,44 +19,37 @@ from ..judge.history import judge
 from ..judge.situations import Situations, find_situations
 from ..judge.tables import Row, to_table
 from ..judge.terms import Terms
-from ..pieces import Piece, all_values, pack_rows, pack_value, shard_of
+from ..pieces import Piece, all_values, in_parts, pack_tables, pack_value, shard_of
 from ..schemas import ALLOCATIONS, REPORT_TABLES
 
 #: The piece with the open findings of the run before, of a shard.
 EARLIER = "earlier"
 
 _TABLES = {table.name: table for table in REPORT_TABLES}
-#: So many rows of a table are made before they leave a shard.
+#: So many rows of tables are made before they leave a shard.
 _ROWS_AT_ONCE = 20_000
-
-
-@dataclass
-class OfGroup:
-    """A group's dossier, and its situations."""
-
-    dossier: Dossier
-    situations: Situations
+#: The name of a report table, and rows of it.
+_Made: TypeAlias = tuple[str, "Sequence[Row] | pa.Table"]
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The groups of a shard, and by id the lists that their situations name."""
+    """The groups of a shard with their situations, and by id the lists that these name."""
 
-    groups: list[OfGroup]
+    number: int
+    groups: list[tuple[Dossier, Situations]]
     members: Mapping[str, Records]
 
 
 def read_shard(pieces: Sequence[Piece], terms: Terms) -> Shard:
     """The groups of a shard's pieces, those among them of which the run before alone knows."""
-    dossiers, members = read_dossiers_of(pieces)
-    groups = [OfGroup(dossier, find_situations(dossier, terms)) for dossier in dossiers]
-    by_name = {(each.dossier.cluster, each.dossier.consumer_group): each for each in groups}
+    found, members = read_dossiers_of(pieces)
+    dossiers = {(each.cluster, each.consumer_group): each for each in found}
     for of_shard in all_values(pieces, EARLIER):
-        for group, found in of_shard.items():
-            if group not in by_name:
-                by_name[group] = OfGroup(Dossier(*group), Situations({}))
-            by_name[group].dossier.earlier = list(found)
-    return Shard(list(by_name.values()), members)
+        for group, earlier in of_shard.items():
+            dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
+    groups = [(dossier, find_situations(dossier, terms)) for dossier in dossiers.values()]
+    return Shard(pieces[0].shard, groups, members)
 
 
 def read_dossiers_of(pieces: Sequence[Piece]) -> tuple[list[Dossier], Mapping[str, Records]]:
@@ -80,7 +74,6 @@ class GroupAudit:
 
     terms: Terms
     rules: StrategyRules
-    shards: int
 
     def begin(self, pieces: Sequence[Piece]) -> Shard:
         """The groups with their situations."""
@@ -89,9 +82,9 @@ class GroupAudit:
     def questions(self, begun: Shard) -> Iterable[Question]:
         """The distinct situations of all groups."""
         asked = (
-            Asked(group.dossier.cluster, group.dossier.consumer_group, situation)
-            for group in begun.groups
-            for situation in group.situations.distinct().values()
+            Asked(dossier.cluster, dossier.consumer_group, situation)
+            for dossier, situations in begun.groups
+            for situation in situations.distinct().values()
         )
         return questions(asked, begun.members)
 
@@ -101,50 +94,31 @@ class GroupAudit:
 
     def end(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[Piece]:
         """The rows of all report tables but ``quarantine``."""
-        tables = _Rows()
+        made = self._made(begun, answers)
+        for some in in_parts(made, _ROWS_AT_ONCE, lambda each: len(each[1])):
+            yield from pack_tables(begun.number, _tables(some))
+            some.clear()
+
+    def _made(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[_Made]:
+        masking = self.terms.masking
         evaluated: dict[str, Evaluated] = {}
         for verdicts in answers:
             evaluated |= verdicts.by_id()
-            tables.add_table(ALLOCATIONS.name, verdicts.allocations.masked(self.terms.masking))
-            if tables.number >= _ROWS_AT_ONCE:
-                yield from tables.take(self._shard_of(begun))
-        for group in begun.groups:
-            of_group = {each: evaluated[each] for each in group.situations.distinct()}
-            judged = judge(group.dossier, group.situations, of_group, self.terms)
-            for name, rows in judged.items():
+            yield ALLOCATIONS.name, verdicts.allocations.masked(masking)
+        for dossier, situations in begun.groups:
+            of_group = {each: evaluated[each] for each in situations.distinct()}
+            for name, rows in judge(dossier, situations, of_group, self.terms).items():
                 # The last thing that is done: until here the order of the true ids counts.
-                tables.add(name, self.terms.masking.mask_all(rows))
-            if tables.number >= _ROWS_AT_ONCE:
-                yield from tables.take(self._shard_of(begun))
-        if begun.groups:
-            yield from tables.take(self._shard_of(begun))
-
-    def _shard_of(self, begun: Shard) -> int:
-        dossier = begun.groups[0].dossier
-        return shard_of(dossier.cluster, dossier.consumer_group, self.shards)
+                yield name, masking.mask_all(rows)
 
 
-class _Rows:
-    """Rows of report tables that did not leave the shard yet."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, list[Row]] = defaultdict(list)
-        self._tables: dict[str, list[pa.Table]] = defaultdict(list)
-        self.number = 0
-
-    def add(self, name: str, rows: Sequence[Row]) -> None:
-        self._rows[name] += rows
-        self.number += len(rows)
-
-    def add_table(self, name: str, rows: pa.Table) -> None:
-        self._tables[name].append(rows)
-        self.number += rows.num_rows
-
-    def take(self, shard: int) -> Iterator[Piece]:
-        for name, rows in self._rows.items():
-            self._tables[name].append(to_table(_TABLES[name], rows))
-        for name, tables in self._tables.items():
-            yield from pack_rows(shard, name, pa.concat_tables(tables))
-        self._rows.clear()
-        self._tables.clear()
-        self.number = 0
+def _tables(made: Iterable[_Made]) -> Iterator[tuple[str, pa.Table]]:
+    """The tables that were made, and of rows the table that all of a kind make."""
+    rows: dict[str, list[Row]] = defaultdict(list)
+    for name, some in made:
+        if isinstance(some, pa.Table):
+            yield name, some
+        else:
+            rows[name] += some
+    for name, of_table in rows.items():
+        yield name, to_table(_TABLES[name], of_table)

@@ -25,7 +25,6 @@ from ..settings import Settings
 from ..snapshots.clients import log_offset
 from ..snapshots.groups import SnapshotTerms
 from ..snapshots.subjects import SubjectTables
-from ..snapshots.tables import table_of_rows
 from ..storage import SnapshotWriter
 from .ingested import Ingested, check_quarantine, publish_ingest
 
@@ -131,7 +130,8 @@ class ReadDumps:
             number, rows = unpack_value(piece.data)
             for row in rows:
                 row["line_number"] += before[number]
-            yield from pack_rows(FOR_ALL, QUARANTINE.name, table_of_rows(QUARANTINE, rows))
+            table = pa.Table.from_pylist(rows, schema=QUARANTINE.schema)
+            yield from pack_rows(FOR_ALL, QUARANTINE.name, table)
 
 
 def _lines_before(slices: Sequence[Slice], lines: Mapping[int, int]) -> dict[int, int]:

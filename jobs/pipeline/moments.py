@@ -16,7 +16,7 @@ from rebalance_core import near_names
 from ..engines.local import LocalEngine
 from ..errors import InputError
 from ..fold.kernel import Cutting
-from ..fold.numbers import Source, only
+from ..fold.numbers import of_group
 from ..fold.slices import TableStep
 from ..instants import to_instant
 from ..judge.moment import Moment, find_moments
@@ -58,12 +58,7 @@ def moments_of_dumps(paths: Sequence[str], question: Question, settings: Setting
     refused = tables.pop(QUARANTINE.name).num_rows
     groups = _groups(tables.values())
     cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
-    rows: dict[str, Source] = {
-        name: only(table, consumer_group=question.group)
-        if "consumer_group" in table.column_names
-        else table
-        for name, table in tables.items()
-    }
+    rows = {name: of_group(table, question.group) for name, table in tables.items()}
     aside = f" ({refused} lines were not understood)" if refused else ""
     with LocalEngine() as engine:
         pieces = engine.given(
@@ -81,14 +76,8 @@ def moments_of_tables(snapshots: Location, question: Question, settings: Setting
     inputs = Inputs(tables, settings)
     cutting = inputs.cutting(1)
     step = TableStep(cutting, Window(), settings.route_max_age_seconds, question.group)
-    groups = {
-        str(name)
-        for table in (HEARTBEATS, BROKER_POLLS)
-        if tables.has(table.name)
-        for name in pc.unique(
-            tables.parquet(table.name).to_table(["consumer_group"])["consumer_group"]
-        ).to_pylist()
-    }
+    there = [tables.parquet(t.name) for t in (HEARTBEATS, BROKER_POLLS) if tables.has(t.name)]
+    groups = _groups(each.to_table(["consumer_group"]) for each in there)
     with LocalEngine() as engine:
         folded = fold_slices(engine, inputs.slices(cutting.tables()), step, cutting)
         return _moments(folded, question, settings, groups)

@@ -3,9 +3,14 @@
 ``heartbeats``, ``broker_polls``, ``member_lists``, ``client_states`` and ``queue_offsets``. What
 depends on what: members are what heartbeats, running infos and log lines report; a list needs all
 of them, for what a client reports first counts for the time before, too.
+
+A dump may hold the same poll twice: a collector that retried, two overlapping files. Counting it
+twice would turn every member into two. Of each broker, group and round the poll collected last
+counts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
@@ -19,35 +24,37 @@ from ..dumps.statement import (
     HeartbeatOfGroup,
     Log,
     LogLine,
+    Offset,
     RequestMode,
     RunningInfo,
+    Source,
     Statement,
     Stats,
     log_of,
 )
 from ..instants import Instant
 from ..judge.dossier import Broker
+from ..pieces import in_parts
 from ..schemas import (
     ANSWERED,
     BROKER_POLLS,
     CLIENT_STATES,
     HEARTBEATS,
     MEMBER_LISTS,
+    NO_ANSWER,
+    NOT_ONLINE,
     QUEUE_OFFSETS,
 )
-from .answers import outcome_of_poll
-from .clients import (
-    SdkOfClient,
-    broker_row,
-    log_line_row,
-    logged_at,
-    running_info_row,
-)
+from .clients import SdkOfClient, broker_row, log_line_row, logged_at, running_info_row
 from .group_tables import GroupTables
 from .lists import ListRows, Stays
 from .members import Members
-from .offsets import OffsetRows
-from .tables import PIECE_ROWS, table_of_rows
+from .tables import PIECE_ROWS, table_of
+
+#: ``ResponseCode.CONSUMER_NOT_ONLINE``: the broker knows no member of the group.
+CONSUMER_NOT_ONLINE = 206
+# The dashboard passes a code on only within its message: "CODE: 206  DESC: ...".
+_NOT_ONLINE_MESSAGE = re.compile(rf"CODE: *{CONSUMER_NOT_ONLINE}\b|not online", re.ASCII)
 
 
 class SnapshotTerms(NamedTuple):
@@ -61,64 +68,78 @@ class SnapshotTerms(NamedTuple):
 
 
 def group_tables(
-    statements: Iterable[Statement], terms: SnapshotTerms
+    statements: Sequence[Statement], terms: SnapshotTerms
 ) -> Iterator[tuple[str, pa.Table]]:
     """The tables of one group in one cluster, in pieces; the statements in order of time."""
-    members, offsets = Members(), OffsetRows()
-    polls: dict[tuple[Instant, Broker], Statement] = {}
-    client_states: list[dict[str, Any]] = []
-    sdks = _Sdks()
-    statement = None
-    for statement in statements:
-        content, time = statement.content, statement.collected_at
-        if isinstance(content, HeartbeatOfGroup):
-            members.add_heartbeat(time, statement.source, content)
-        elif statement.kind == CONSUMER_CONNECTION:
-            # Of a round the poll collected last counts.
-            key = _round(statement), _broker(statement)
-            polls.pop(key, None)
-            polls[key] = statement
-            sdks.add(key[1], content)
-        elif isinstance(content, Stats):
-            offsets.add(_round(statement), content)
-        elif isinstance(content, LogLine):
-            members.add_log_line(time, content)
-            client_states.append(_log_line(statement, content, terms))
-        elif isinstance(content, RequestMode | GroupFlags):
-            client_states.append(broker_row(statement, content))
-        elif statement.kind == CONSUMER_RUNNING_INFO:
-            client_id = cast("str", statement.source.client_id)
-            client_states.append(_running_info(statement, client_id, members, sdks.of(client_id)))
-        if len(client_states) >= PIECE_ROWS:
-            yield CLIENT_STATES.name, table_of_rows(CLIENT_STATES, client_states)
-            client_states = []
-    if statement is None:
-        return
-    if client_states:
-        yield CLIENT_STATES.name, table_of_rows(CLIENT_STATES, client_states)
-    for piece in offsets.tables(statement.cluster, statement.subject):
-        yield QUEUE_OFFSETS.name, piece
-    if polls:
-        yield from _poll_tables(list(polls.values()), members, terms)
+    group = _Group(terms)
+    for rows in in_parts(group.client_states(statements), PIECE_ROWS):
+        yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
+    for offsets in in_parts(group.offsets(), PIECE_ROWS):
+        names = ("snapshot_time", *Offset._fields)
+        columns = dict(zip(names, zip(*offsets, strict=True), strict=True))
+        yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **_subject(statements[0]))
+    if group.polls:
+        yield from _poll_tables(list(group.polls.values()), group.members, terms)
 
 
-class _Sdks:
-    """The SDK of each client, from the latest list that has the client."""
+def _subject(statement: Statement) -> dict[str, str]:
+    return {"cluster": statement.cluster, "consumer_group": statement.subject}
 
-    def __init__(self) -> None:
+
+class _Group:
+    """What was reported of a group, as far as its statements were read."""
+
+    def __init__(self, terms: SnapshotTerms) -> None:
+        self._terms = terms
+        self.members = Members()
+        #: Of a round the poll collected last, in order of time.
+        self.polls: dict[tuple[Instant, Broker], Statement] = {}
+        #: By round; of a queue that was asked for twice in one the later answer counts.
+        self._offsets: dict[Instant, dict[tuple[str, str, int], Offset]] = {}
+        #: The latest list of each broker, and the SDK of each client from the latest list with it.
         self._lists: dict[Broker, Content] = {}
-        self._of_client: dict[str, SdkOfClient] = {}
+        self._sdks: dict[str, SdkOfClient] = {}
 
-    def add(self, broker: Broker, answer: Content) -> None:
-        """A broker's answer; one that repeats itself is the very same object, and costs nothing."""
+    def client_states(self, statements: Sequence[Statement]) -> Iterator[dict[str, Any]]:
+        """Reads the statements; gives the rows of ``client_states``."""
+        for statement in statements:
+            content, time = statement.content, statement.collected_at
+            if isinstance(content, HeartbeatOfGroup):
+                self.members.add_heartbeat(time, statement.source, content)
+            elif statement.kind == CONSUMER_CONNECTION:
+                self._add_poll(statement, _broker(statement), content)
+            elif isinstance(content, Stats):
+                queues = self._offsets.setdefault(_round(statement), {})
+                queues.update({offset[:3]: offset for offset in content.offsets})
+            elif isinstance(content, LogLine):
+                self.members.add_log_line(time, content)
+                offset = self._terms.log_offsets.get(log_of(statement, content))
+                zone = self._terms.client_log_time_zone
+                wrote_at = logged_at(content.printed, time, zone, offset)
+                yield log_line_row(statement, content, wrote_at)
+            elif isinstance(content, RequestMode | GroupFlags):
+                yield broker_row(statement, content)
+            elif statement.kind == CONSUMER_RUNNING_INFO:
+                client_id = cast("str", statement.source.client_id)
+                if isinstance(content, RunningInfo) and statement.source.code is None:
+                    self.members.add_running_info(time, client_id, content)
+                yield running_info_row(statement, self._sdks.get(client_id, (None, None)))
+
+    def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
+        key = _round(poll), broker
+        self.polls.pop(key, None)
+        self.polls[key] = poll
+        # One that repeats itself is the very same object, and costs nothing.
         if isinstance(answer, Connections) and self._lists.get(broker) is not answer:
             self._lists[broker] = answer
             for connection in answer.connections:
-                self._of_client[connection.client_id] = connection.language, connection.version
+                self._sdks[connection.client_id] = connection.language, connection.version
 
-    def of(self, client_id: str) -> SdkOfClient:
-        """The SDK of a client; (None, None) where no list has had it."""
-        return self._of_client.get(client_id, (None, None))
+    def offsets(self) -> Iterator[tuple[Any, ...]]:
+        """The round of each poll of a queue, and what it gave."""
+        for time, queues in self._offsets.items():
+            for offset in queues.values():
+                yield time, *offset
 
 
 def _broker(poll: Statement) -> Broker:
@@ -130,63 +151,60 @@ def _round(statement: Statement) -> Instant:
     return cast("Instant", statement.snapshot_time)
 
 
-def _running_info(
-    statement: Statement, client_id: str, members: Members, sdk: SdkOfClient
-) -> dict[str, Any]:
-    if isinstance(statement.content, RunningInfo) and statement.source.code is None:
-        members.add_running_info(statement.collected_at, client_id, statement.content)
-    return running_info_row(statement, sdk)
-
-
-def _log_line(statement: Statement, line: LogLine, terms: SnapshotTerms) -> dict[str, Any]:
-    offset = terms.log_offsets.get(log_of(statement, line))
-    time = logged_at(line.printed, statement.collected_at, terms.client_log_time_zone, offset)
-    return log_line_row(statement, line, time)
-
-
 def _poll_tables(
     polls: list[Statement], members: Members, terms: SnapshotTerms
 ) -> Iterator[tuple[str, pa.Table]]:
     """``broker_polls``, ``heartbeats`` and ``member_lists`` of polls in order of time."""
-    cluster, group = polls[0].cluster, polls[0].subject
     answers = [
         (poll.collected_at, _broker(poll), poll.content)
         for poll in polls
         if isinstance(poll.content, Connections)
     ]
     lists = ListRows(members, GroupTables(answers), terms.heartbeat_expiry_seconds, Stays(answers))
-    rows: list[dict[str, Any]] = []
-    for poll in polls:
-        row = _broker_poll(poll)
-        if row["outcome"] == ANSWERED and isinstance(poll.content, Connections):
-            row["connections"] = len(poll.content.connections)
-            row["list_id"] = lists.add(_round(poll), poll.collected_at, _broker(poll), poll.content)
-        rows.append(row)
-        if lists.rows >= PIECE_ROWS:
-            yield HEARTBEATS.name, lists.take_heartbeats(cluster, group)
-        if len(rows) >= PIECE_ROWS:
-            yield BROKER_POLLS.name, table_of_rows(BROKER_POLLS, rows)
-            rows = []
+    subject = _subject(polls[0])
+    for some in in_parts(polls, PIECE_ROWS):
+        rows = []
+        for poll in some:
+            rows.append(_broker_poll(poll, lists))
+            if lists.rows >= PIECE_ROWS:
+                yield HEARTBEATS.name, lists.take_heartbeats(**subject)
+        yield BROKER_POLLS.name, pa.Table.from_pylist(rows, schema=BROKER_POLLS.schema)
     if lists.rows:
-        yield HEARTBEATS.name, lists.take_heartbeats(cluster, group)
-    if rows:
-        yield BROKER_POLLS.name, table_of_rows(BROKER_POLLS, rows)
-    for piece in lists.member_lists(cluster, group):
+        yield HEARTBEATS.name, lists.take_heartbeats(**subject)
+    for piece in lists.member_lists(**subject):
         yield MEMBER_LISTS.name, piece
 
 
-def _broker_poll(poll: Statement) -> dict[str, Any]:
-    """The row of ``broker_polls`` of a poll that found nobody."""
+def _broker_poll(poll: Statement, lists: ListRows) -> dict[str, Any]:
+    """The row of ``broker_polls``; a list that came is taken in."""
+    asked, answer = poll.source, poll.content
+    outcome = outcome_of_poll(asked)
+    came: dict[str, Any] = {"connections": 0}
+    if outcome == ANSWERED and isinstance(answer, Connections):
+        list_id = lists.add(_round(poll), poll.collected_at, _broker(poll), answer)
+        came = {"connections": len(answer.connections), "list_id": list_id}
     return {
-        "cluster": poll.cluster,
+        **_subject(poll),
         "snapshot_time": poll.snapshot_time,
-        "broker_name": poll.source.broker_name,
-        "broker_id": poll.source.broker_id,
-        "broker_addr": poll.source.broker_addr,
-        "consumer_group": poll.subject,
-        "outcome": outcome_of_poll(poll.source),
-        "error_code": poll.source.code,
-        "error_message": poll.source.message,
-        "connections": 0,
+        "broker_name": asked.broker_name,
+        "broker_id": asked.broker_id,
+        "broker_addr": asked.broker_addr,
+        "outcome": outcome,
+        "error_code": asked.code,
+        "error_message": asked.message,
         "collected_at": poll.collected_at,
+        **came,
     }
+
+
+def outcome_of_poll(source: Source) -> str:
+    """ANSWERED, NOT_ONLINE or NO_ANSWER, of a broker that was asked for a group's list.
+
+    >>> [outcome_of_poll(Source(code=code)) for code in (None, 206, -1)]
+    ['ANSWERED', 'NOT_ONLINE', 'NO_ANSWER']
+    """
+    if source.code is None:
+        return ANSWERED
+    if source.code == CONSUMER_NOT_ONLINE or _NOT_ONLINE_MESSAGE.search(source.message or ""):
+        return NOT_ONLINE
+    return NO_ANSWER

@@ -6,8 +6,11 @@ once for as long as that lasts, and its rows are then numbers of members that ar
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, repeat
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +20,7 @@ from ..dumps.statement import Connections
 from ..instants import SECOND, Instant
 from ..judge.dossier import Broker
 from ..member_flags import is_expired, silence_bounds
+from ..pieces import in_parts
 from ..schemas import GROUP_TABLE, HEARTBEATS, MEMBER_LISTS, MEMBERS
 from .group_tables import GroupTables, Shown, share_of_others
 from .history import NEVER
@@ -57,21 +61,19 @@ class Stays:
 
     def __init__(self, polls: Iterable[tuple[Instant, Broker, Connections]]) -> None:
         #: By broker and client id the last polls of its stays in the list, ascending.
-        self._ends: dict[tuple[Broker, str], list[Instant]] = {}
-        here: dict[Broker, tuple[Instant, Connections, set[str]]] = {}
+        self._ends: dict[tuple[Broker, str], list[Instant]] = defaultdict(list)
+        here: dict[Broker, tuple[Instant, Connections | None, set[str]]] = {}
         for time, broker, answer in polls:
-            before = here.get(broker)
-            if before is not None and before[1] is answer:
-                here[broker] = time, answer, before[2]
-                continue
-            ids = {connection.client_id for connection in answer.connections}
-            if before is not None:
-                for client_id in before[2] - ids:
-                    self._ends.setdefault((broker, client_id), []).append(before[0])
+            before, of_before, ids = here.get(broker, (time, None, set()))
+            if of_before is not answer:
+                came = {connection.client_id for connection in answer.connections}
+                for client_id in ids - came:
+                    self._ends[broker, client_id].append(before)
+                ids = came
             here[broker] = time, answer, ids
-        for broker, (_, _, ids) in here.items():
+        for broker, (*_, ids) in here.items():
             for client_id in ids:
-                self._ends.setdefault((broker, client_id), []).append(NEVER)
+                self._ends[broker, client_id].append(NEVER)
 
     def listed_until(self, broker: Broker, client_id: str, time: Instant) -> Instant:
         """The last poll of the stay that the time is in; NEVER where no poll shows its end."""
@@ -79,22 +81,20 @@ class Stays:
         return ends[bisect_left(ends, time)]
 
 
+@dataclass
 class _Resolved:
     """A broker's list, with what is true of each of its members until ``until``."""
 
-    def __init__(self, answer: Connections) -> None:
-        self.answer = answer
-        #: The members, by their numbers.
-        self.numbers: list[int] = []
-        #: When the heartbeats over each connection came.
-        self.heartbeats: list[array[int]] = []
-        #: Of each member when the heartbeats of its client came, over any connection.
-        self.of_clients: list[array[int]] = []
-        self.until: Instant = NEVER
-        #: What the group's tables showed, where some member's subscriptions are from there.
-        self.shown: Shown | None = None
-        #: The ids of the list, by which of its members are expired.
-        self.ids: dict[tuple[bool | None, ...], str] = {}
+    answer: Connections
+    until: Instant = NEVER
+    #: The members, by their numbers.
+    numbers: list[int] = field(default_factory=list)
+    #: When the heartbeats came, over each connection, and over any connection of its client.
+    heartbeats: "list[tuple[array[int], array[int]]]" = field(default_factory=list)
+    #: What the group's tables showed, where some member's subscriptions are from there.
+    shown: Shown | None = None
+    #: The ids of the list, by which of its members are expired.
+    ids: dict[tuple[bool | None, ...], str] = field(default_factory=dict)
 
 
 class ListRows:
@@ -141,8 +141,8 @@ class ListRows:
             resolved = self._last[broker] = self._resolve(time, broker, answer)
         heard_until = self._members.heard_until(broker)
         flags: list[bool | None] = []
-        for heartbeats, of_client, connection in zip(
-            resolved.heartbeats, resolved.of_clients, answer.connections, strict=True
+        for (heartbeats, of_client), connection in zip(
+            resolved.heartbeats, answer.connections, strict=True
         ):
             client_id = connection.client_id
             number = bisect_right(heartbeats, time)
@@ -186,8 +186,9 @@ class ListRows:
             if member.subscription_source == GROUP_TABLE:
                 resolved.shown = shown
             resolved.until = min(resolved.until, until)
-            resolved.heartbeats.append(self._members.of_connection(broker, connection).heartbeats)
-            resolved.of_clients.append(self._members.heartbeats_of(broker, connection.client_id))
+            heartbeats = self._members.of_connection(broker, connection).heartbeats
+            of_client = self._members.heartbeats_of(broker, connection.client_id)
+            resolved.heartbeats.append((heartbeats, of_client))
             members.append(member)
         if resolved.shown is not None and shown.doubtful_topics:
             members = _with_shares_of_others(members)
@@ -213,61 +214,38 @@ class ListRows:
             text = self._texts[number, is_expired] = record_text(MEMBER_FACTS, facts)
         return text
 
-    def take_heartbeats(self, cluster: str, group: str) -> pa.Table:
+    def take_heartbeats(self, **subject: str) -> pa.Table:
         """The rows of ``heartbeats`` since the last time that they were taken."""
         used, position = np.unique(np.array(self._rows, dtype=np.int64), return_inverse=True)
         members = [self._distinct[number] for number in used]
-        columns = {
+        columns: dict[str, Any] = {
             name: pa.array(values, type=HEARTBEATS.schema.field(name).type).take(position)
             for name, values in zip(Member._fields, zip(*members, strict=True), strict=True)
         }
-        piece = table_of(
-            HEARTBEATS,
-            len(self._rows),
-            {
-                **columns,
-                "cluster": cluster,
-                "consumer_group": group,
-                "snapshot_time": self._snapshot_times,
-                "last_heartbeat_at": self._last_heartbeats,
-                "is_silent": self._silent,
-            },
-        )
+        columns["snapshot_time"] = self._snapshot_times
+        columns["last_heartbeat_at"] = self._last_heartbeats
+        columns["is_silent"] = self._silent
         self._clear()
-        return piece
+        return table_of(HEARTBEATS, columns, **subject)
 
-    def member_lists(self, cluster: str, group: str) -> Iterator[pa.Table]:
+    def member_lists(self, **subject: str) -> Iterator[pa.Table]:
         """The rows of ``member_lists``: each list that came in, once."""
-        lists: dict[str, tuple[tuple[int, bool | None], ...]] = {}
-        rows = 0
-        for list_id, members in self._lists.items():
-            lists[list_id] = members
-            rows += len(members)
-            if rows >= PIECE_ROWS:
-                yield self._member_lists(cluster, group, lists)
-                lists, rows = {}, 0
-        if lists:
-            yield self._member_lists(cluster, group, lists)
-
-    def _member_lists(
-        self, cluster: str, group: str, lists: Mapping[str, Sequence[tuple[int, bool | None]]]
-    ) -> pa.Table:
-        positions: dict[tuple[int, bool | None], int] = {}
-        position = [
-            positions.setdefault(member, len(positions))
-            for members in lists.values()
-            for member in members
-        ]
-        facts = [self._distinct[number].facts(is_expired=expired) for number, expired in positions]
-        structs = pa.array(facts, type=MEMBERS.value_type).take(pa.array(position))
-        ends = pa.array(accumulate(map(len, lists.values()), initial=0), pa.int32())
-        columns = {
-            "cluster": cluster,
-            "consumer_group": group,
-            "list_id": list(lists),
-            "members": pa.ListArray.from_arrays(ends, structs, type=MEMBERS),
-        }
-        return table_of(MEMBER_LISTS, len(lists), columns)
+        for lists in in_parts(self._lists.items(), PIECE_ROWS, lambda each: len(each[1])):
+            positions: dict[tuple[int, bool | None], int] = {}
+            position = [
+                positions.setdefault(member, len(positions))
+                for _, members in lists
+                for member in members
+            ]
+            facts = [self._distinct[n].facts(is_expired=expired) for n, expired in positions]
+            structs = pa.array(facts, type=MEMBERS.value_type).take(pa.array(position))
+            lengths = (len(members) for _, members in lists)
+            ends = pa.array(accumulate(lengths, initial=0), pa.int32())
+            columns = {
+                "list_id": [list_id for list_id, _ in lists],
+                "members": pa.ListArray.from_arrays(ends, structs, type=MEMBERS),
+            }
+            yield table_of(MEMBER_LISTS, columns, **subject)
 
 
 def _with_shares_of_others(members: Sequence[Member]) -> list[Member]:

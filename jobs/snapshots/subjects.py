@@ -1,13 +1,12 @@
 """The statements of a shard -> its rows of the snapshot tables: what travels to where they are."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ..dumps.reading import statements_of
-from ..pieces import Piece, pack_rows
+from ..pieces import Piece, in_parts, pack_tables
 from .groups import SnapshotTerms, group_tables
 from .topics import topic_tables
 
@@ -23,20 +22,13 @@ class SubjectTables:
 
     def make(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
         """The pieces of the tables."""
-        held: dict[str, list[pa.Table]] = defaultdict(list)
-        size = 0
+        made = self._tables(pieces)
+        for tables in in_parts(made, _BYTES_AT_ONCE, lambda each: each[1].nbytes):
+            yield from pack_tables(pieces[0].shard, tables)
+            tables.clear()
+
+    def _tables(self, pieces: Sequence[Piece]) -> Iterator[tuple[str, pa.Table]]:
         for (is_topic, _, _), statements in sorted(statements_of(pieces).items()):
-            made = topic_tables(statements) if is_topic else group_tables(statements, self.terms)
-            for name, rows in made:
-                held[name].append(rows)
-                size += rows.nbytes
-            if size >= _BYTES_AT_ONCE:
-                yield from _packed(pieces[0].shard, held)
-                size = 0
-        yield from _packed(pieces[0].shard, held)
-
-
-def _packed(shard: int, held: dict[str, list[pa.Table]]) -> Iterable[Piece]:
-    for name, tables in held.items():
-        yield from pack_rows(shard, name, pa.concat_tables(tables))
-    held.clear()
+            yield from (
+                topic_tables(statements) if is_topic else group_tables(statements, self.terms)
+            )

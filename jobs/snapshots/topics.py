@@ -1,16 +1,26 @@
-"""Statements about one topic -> rows of ``topic_routes``, ``route_polls``, ``route_contents``."""
+"""Statements about one topic -> rows of ``topic_routes``, ``route_polls``, ``route_contents``.
 
+A dump may hold the same poll twice: a collector that retried, two overlapping files. Of each
+nameserver, topic and round the poll collected last counts.
+"""
+
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from ..contents import ROUTE_FACTS, content_id, record_text
-from ..dumps.statement import Route, RouteBroker, Statement
+from ..dumps.statement import Route, RouteBroker, Source, Statement
 from ..instants import Instant
+from ..pieces import in_parts
 from ..schemas import ROUTE_CONTENTS, ROUTE_POLLS, TOPIC_ROUTES
-from .answers import has_answered_route
-from .tables import PIECE_ROWS, table_of, table_of_rows
+from .tables import PIECE_ROWS, table_of
+
+#: ``ResponseCode.TOPIC_NOT_EXIST``: the nameserver answered, and knows no such topic.
+TOPIC_NOT_EXIST = 17
+# The dashboard passes a code on only within its message: "CODE: 17  DESC: ...".
+_NO_ROUTE_MESSAGE = re.compile(rf"CODE: *{TOPIC_NOT_EXIST}\b|No topic route info", re.ASCII)
 
 #: In ``topic_routes`` the row of a nameserver that knows no broker for the topic.
 _NO_BROKER = (None, None, 0, 0, 0, None)
@@ -26,18 +36,32 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
     last: dict[tuple[Instant | None, str | None], Statement] = {}
     for statement in statements:
         last[statement.snapshot_time, statement.source.namesrv_addr] = statement
-    answered = [poll for poll in last.values() if has_answered_route(poll.source)]
+    answered = [poll for poll in last.values() if _has_answered(poll.source)]
     ids: dict[tuple[RouteBroker, ...], str] = {}
-    for start in range(0, len(answered), PIECE_ROWS):
-        polls = answered[start : start + PIECE_ROWS]
-        for poll in polls:
-            brokers = _brokers(poll)
+    for polls in in_parts(answered, PIECE_ROWS):
+        for brokers in map(_brokers, polls):
             if brokers not in ids:
                 ids[brokers] = route_id(brokers)
         yield ROUTE_POLLS.name, _route_polls(polls, ids)
         yield TOPIC_ROUTES.name, _topic_routes(polls)
     if answered:
-        yield ROUTE_CONTENTS.name, _route_contents(answered[0], ids)
+        # Two routes that differ in the order of their brokers alone have one id.
+        contents = {id_: list(dict.fromkeys(brokers)) for brokers, id_ in ids.items()}
+        columns = {"route_id": list(contents), "brokers": list(contents.values())}
+        yield ROUTE_CONTENTS.name, table_of(ROUTE_CONTENTS, columns, **_subject(answered[0]))
+
+
+def _has_answered(source: Source) -> bool:
+    """Whether a nameserver answered; that it knows no such topic is an answer too.
+
+    >>> _has_answered(Source(code=17)), _has_answered(Source(code=-1))
+    (True, False)
+    """
+    return (
+        source.code is None
+        or source.code == TOPIC_NOT_EXIST
+        or _NO_ROUTE_MESSAGE.search(source.message or "") is not None
+    )
 
 
 def route_id(brokers: Iterable[RouteBroker]) -> str:
@@ -49,42 +73,26 @@ def _brokers(poll: Statement) -> tuple[RouteBroker, ...]:
     return poll.content.brokers if isinstance(poll.content, Route) else ()
 
 
+def _subject(poll: Statement) -> dict[str, str]:
+    return {"cluster": poll.cluster, "topic": poll.subject}
+
+
 def _route_polls(polls: list[Statement], ids: dict[tuple[RouteBroker, ...], str]) -> pa.Table:
     columns: dict[str, Any] = {
-        "cluster": polls[0].cluster,
-        "topic": polls[0].subject,
         "snapshot_time": [poll.snapshot_time for poll in polls],
         "namesrv_addr": [poll.source.namesrv_addr for poll in polls],
         "collected_at": [poll.collected_at for poll in polls],
         "route_id": [ids[_brokers(poll)] for poll in polls],
     }
-    return table_of(ROUTE_POLLS, len(polls), columns)
+    return table_of(ROUTE_POLLS, columns, **_subject(polls[0]))
 
 
 def _topic_routes(polls: list[Statement]) -> pa.Table:
-    rows = [(poll, broker) for poll in polls for broker in _brokers(poll) or (_NO_BROKER,)]
-    columns: dict[str, Any] = {
-        "cluster": polls[0].cluster,
-        "topic": polls[0].subject,
-        "snapshot_time": [poll.snapshot_time for poll, _ in rows],
-        "namesrv_addr": [poll.source.namesrv_addr for poll, _ in rows],
-        **dict(
-            zip(RouteBroker._fields, zip(*[broker for _, broker in rows], strict=True), strict=True)
-        ),
-    }
-    return table_of(TOPIC_ROUTES, len(rows), columns)
-
-
-def _route_contents(poll: Statement, ids: dict[tuple[RouteBroker, ...], str]) -> pa.Table:
-    # Two routes that differ in the order of their brokers alone have one id.
-    contents = {id_: brokers for brokers, id_ in ids.items()}
     rows = [
-        {
-            "cluster": poll.cluster,
-            "topic": poll.subject,
-            "route_id": id_,
-            "brokers": list(dict.fromkeys(brokers)),
-        }
-        for id_, brokers in contents.items()
+        (poll.snapshot_time, poll.source.namesrv_addr, *broker)
+        for poll in polls
+        for broker in _brokers(poll) or (_NO_BROKER,)
     ]
-    return table_of_rows(ROUTE_CONTENTS, rows)
+    names = ("snapshot_time", "namesrv_addr", *RouteBroker._fields)
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    return table_of(TOPIC_ROUTES, columns, **_subject(polls[0]))

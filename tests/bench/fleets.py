@@ -30,6 +30,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pyarrow.fs import LocalFileSystem
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.contract import has_columns
@@ -213,7 +214,11 @@ def write_ids(tables: Tables) -> None:
     """Writes the tables with content ids; the manifest comes last."""
     expiry_seconds = fleet_settings().heartbeat_expiry_seconds
     sources = [
-        open_files(table, sorted(map(str, (tables.snapshots / table.name).glob("*.parquet"))))
+        open_files(
+            table,
+            sorted(map(str, (tables.snapshots / table.name).glob("*.parquet"))),
+            LocalFileSystem(),
+        )
         for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES)
     ]
     with _writing_ids(tables) as (writer, written):

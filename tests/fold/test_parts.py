@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem
 
 from jobs.contents import MEMBER_FACTS
 from jobs.fold import numbers
@@ -181,7 +182,7 @@ def test_a_file_may_lack_columns_that_may_be_null_and_have_times_of_another_unit
     in_nanos = rows.column("snapshot_time").cast(pa.timestamp("ns", "UTC"))
     written = rows.set_column(time, "snapshot_time", in_nanos).drop_columns("pull_consumer")
     pq.write_table(written, tmp_path / "rows.parquet")
-    source = numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")])
+    source = numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")], LocalFileSystem())
     came = member_runs(source, EXPIRY_SECONDS)
     wanted = member_runs(expected, EXPIRY_SECONDS)
     assert came.runs.sort_by("list_id").equals(wanted.runs.sort_by("list_id"))

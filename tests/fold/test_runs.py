@@ -103,7 +103,7 @@ def reunited(
     parts = Contents(
         listed(*[(name, named[place][0], at) for name, place, at in runs]), dict(named)
     )
-    whole = reunite(parts, "list_id")
+    whole = reunite(parts)
     assert whole.runs.schema == POLL_RUNS
     keys = whole.runs.select(["broker_name", "list_id"]).to_pylist()
     assert len(keys) == len({tuple(each.values()) for each in keys}), "a run is one row"
@@ -147,13 +147,13 @@ def test_the_same_statement_twice_is_one() -> None:
 
 
 def test_nothing_is_reunited_of_nothing() -> None:
-    whole = reunite(Contents(POLL_RUNS.empty_table(), {}), "list_id")
+    whole = reunite(Contents(POLL_RUNS.empty_table(), {}))
     assert (whole.runs.num_rows, whole.records) == (0, {})
 
 
 def test_contents_that_no_run_names_are_left_out() -> None:
     contents = Contents(listed(("x", "1", [1])), {"1": [A], "2": [B]})
-    assert in_use(contents, "list_id").records == {"1": [A]}
+    assert in_use(contents).records == {"1": [A]}
 
 
 # ---------------------------------------------------------------- runs in parts

@@ -31,8 +31,8 @@ def ids_locally(
 
     One poll for each broker and snapshot that is known to have been asked.
     """
-    lists = reunite(member_runs(heartbeats, heartbeat_expiry_seconds), "list_id")
-    routes = reunite(route_runs(topic_routes), "route_id")
+    lists = reunite(member_runs(heartbeats, heartbeat_expiry_seconds))
+    routes = reunite(route_runs(topic_routes))
     runs = lists.runs.to_pylist()
     if broker_polls is not None:
         runs += poll_runs(broker_polls, has_ids=False).to_pylist()
