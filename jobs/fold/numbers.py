@@ -203,14 +203,16 @@ def hash_rows(columns: Sequence[Numbers | Sequence[Hashes]]) -> list[Hashes]:
     A sum of the numbers, each with its column's random odd factor: other rows have another one but
     for a chance of some 2^-60 per hash. Mixed, so that the hashes of many rows may be summed:
     sums do not depend on the order of the rows, and two copies of a row differ from one.
+
+    A column of one number has it in every row; where all columns do, there is one hash for all.
     """
     hashes = []
     for seed in range(_SEEDS):
-        terms = (
+        terms = [
             (column.view(np.uint64) if isinstance(column, np.ndarray) else column[seed]) * factor
             for column, factor in zip(columns, _FACTORS[seed, : len(columns)], strict=True)
-        )
-        hashes.append(_mixed(reduce(iadd, terms)))
+        ]
+        hashes.append(_mixed(reduce(iadd, sorted(terms, key=lambda term: len(term) == 1))))
     return hashes
 
 
@@ -220,7 +222,7 @@ def hash_lists(lists: Array, elements: Numbers | Sequence[Hashes]) -> list[Hashe
     ends = np.cumsum(lengths)
     starts = ends - lengths
     places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
-    is_null = int64(lists.is_null())
+    is_null = _nulls(lists)
     hashes = []
     for of_element in hash_rows([places, elements]):
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(of_element, dtype=np.uint64)])
@@ -230,8 +232,14 @@ def hash_lists(lists: Array, elements: Numbers | Sequence[Hashes]) -> list[Hashe
 
 def reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
     """What gives the numbers of plain values, the hashes of lists and of structs, over all batches
-    of a column of the type.
+    of a column of the type: one alone where it is cheap to see that all rows have it. They have it
+    of most facts.
     """
+    read = _reader(type_)
+    return lambda column: read(_one_for_all(column))
+
+
+def _reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
     if pa.types.is_list(type_):
         of_element = reader(type_.value_type)
         return lambda lists: hash_lists(lists, of_element(lists.flatten()))
@@ -239,11 +247,26 @@ def reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
         of_fields = [reader(field.type) for field in type_]
         return lambda structs: hash_rows(
             [
-                int64(structs.is_null()),
+                _nulls(structs),
                 *[read(field) for read, field in zip(of_fields, structs.flatten(), strict=True)],
             ]
         )
     return Column().number
+
+
+def _one_for_all(column: Array) -> Array:
+    """The first value alone where all rows have it, as far as that is cheap to see."""
+    is_same = column.null_count == len(column)
+    if pa.types.is_dictionary(column.type) and not column.null_count:
+        is_same = len(column.dictionary) == 1
+    elif pa.types.is_primitive(column.type) and not column.null_count:
+        is_same = pc.equal(*pc.min_max(column).values()).as_py()
+    return column.slice(0, 1) if is_same else column
+
+
+def _nulls(column: Array) -> Numbers:
+    """1 of each null, else 0; one number where nothing is null."""
+    return int64(column.is_null()) if column.null_count else np.zeros(1, np.int64)
 
 
 # ---------------------------------------------------------------- statements to runs
@@ -260,8 +283,9 @@ def segments(keys: Sequence[Numbers]) -> Numbers:
 
 def key_numbers(column: Array) -> list[Numbers]:
     """Numbers of a column's values, whatever its type: equal values have equal ones."""
-    found = reader(column.type)(column)
-    return [found] if isinstance(found, np.ndarray) else [hashes.view(np.int64) for hashes in found]
+    found = _reader(column.type)(column)
+    parts = [found] if isinstance(found, np.ndarray) else [each.view(np.int64) for each in found]
+    return [np.broadcast_to(each, len(column)) for each in parts]
 
 
 class Collected(NamedTuple):

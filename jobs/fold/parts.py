@@ -185,16 +185,16 @@ _MEMBER = {fact.name: fact.type for fact in MEMBER_FACTS if fact.name != "choose
 }
 
 
+_SOURCE, _SUBSCRIPTIONS = map(list(_MEMBER).index, ("subscription_source", "subscriptions"))
+_CHOOSES = [fact.name for fact in MEMBER_FACTS].index("chooses_queues")
+
+
 def _member(*values: Any) -> Record:
-    row = dict(zip(_MEMBER, values, strict=True))
-    subscriptions = row["subscriptions"]
-    row["chooses_queues"] = chooses_queues(
-        row["pull_consumer"],
-        row["consume_type"],
-        row["subscription_source"],
-        None if subscriptions is None else len(subscriptions),
-    )
-    return tuple(row[fact.name] for fact in MEMBER_FACTS)
+    *facts, pull_consumer, consume_type = values
+    source, subscriptions = values[_SOURCE], values[_SUBSCRIPTIONS]
+    number = None if subscriptions is None else len(subscriptions)
+    facts.insert(_CHOOSES, chooses_queues(pull_consumer, consume_type, source, number))
+    return tuple(facts)
 
 
 def member_runs(heartbeats: Source, heartbeat_expiry_seconds: int) -> Contents:
@@ -210,6 +210,7 @@ def member_runs(heartbeats: Source, heartbeat_expiry_seconds: int) -> Contents:
             for stopped in (False, True)
         ]
     )
+    answered = pa.array([ANSWERED])
     names = {*_BROKER, *_MEMBER, "snapshot_time", "last_heartbeat_at", "is_silent"}
     for batch in numbers.read(heartbeats, names - {"is_expired"}):
         rows = len(batch["snapshot_time"])
@@ -217,7 +218,7 @@ def member_runs(heartbeats: Source, heartbeat_expiry_seconds: int) -> Contents:
         beyond = np.searchsorted([NO_NUMBER, *bounds], int64(silence, NO_NUMBER))
         batch["is_expired"] = expired.take(pa.array(2 * beyond + int64(batch["is_silent"])))
         batch["broker_addr"] = pa.nulls(rows, STRING)
-        batch["outcome"] = pa.repeat(ANSWERED, rows)
+        batch["outcome"] = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), answered)
         lists.add(batch, np.ones(rows, np.bool_))
     return lists.contents()
 
