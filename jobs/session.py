@@ -25,11 +25,16 @@ from .errors import SparkError
 from .failures import was_stopped
 from .java import check_java, find_java
 
+_SMALL_HEAP = "-Xms64m -XX:+UseSerialGC -XX:MinHeapFreeRatio=5 -XX:MaxHeapFreeRatio=10"
+
 #: What the console command starts its session with; under spark-submit that is the cluster's
 #: business, and conf/spark-defaults.conf has what is advised.
 _STARTED_WITH = {
     "spark.master": "local[*]",
     "spark.driver.memory": "3g",
+    # Pieces pass through Java, and little stays there. Its usual collector lets a heap grow to all
+    # that it may have; this one keeps it small, and takes less of the cores.
+    "spark.driver.extraJavaOptions": _SMALL_HEAP,
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -41,7 +46,9 @@ _STARTED_WITH = {
 #: Over a small input Java's second compiler takes longer than it saves. The first one alone has 48
 #: MB for its code unless it is given more, and Java stops compiling when they are full.
 _FOR_SHORT_COMMANDS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    "spark.driver.extraJavaOptions": (
+        f"{_SMALL_HEAP} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    )
 }
 
 #: So much of what Java wrote is searched for the cause.
@@ -66,7 +73,7 @@ _NEEDED = {
 #: they run; files are listed by name, which needs no job.
 _FOR_PIECES = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
@@ -276,7 +283,7 @@ def _started(name: str, master: str | None, is_short: bool, log: Path | None) ->
         "spark.ui.showConsoleProgress": str(shows_bar).lower(),
         "spark.app.name": name,
     }
-    conf = SparkConf(loadDefaults=False).setAll([*values.items()])
+    conf = SparkConf().setAll([*values.items()])
     # A second session of a process goes on with the first one's Java.
     if log is not None and SparkContext._gateway is None:
         with log.open("ab") as file:

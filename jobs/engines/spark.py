@@ -23,6 +23,7 @@ import pandas as pd
 import pyarrow as pa
 import pyspark
 from py4j.protocol import Py4JError
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -193,7 +194,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         rows = (
             pieces.rows.collect()
             if size <= _COLLECTED_AT_ONCE
-            else pieces.rows.repartition(parts).toLocalIterator()
+            # By a hash: to deal rows out in turn, Spark would sort them all first.
+            else pieces.rows.repartition(parts, F.xxhash64("data")).toLocalIterator()
         )
         for row in rows:
             yield Piece(row[0], row[1], bytes(row[2]))
@@ -207,7 +209,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return pieces.rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
 
     def _keep(self, rows: DataFrame) -> Frame:
-        self._kept.append(rows.persist())
+        # Java would keep in its memory what it reads once or twice.
+        self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
         return Frame(self._kept[-1])
 
 
