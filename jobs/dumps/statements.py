@@ -219,13 +219,16 @@ class Reader:
     def _impossible(self, kind: str, times: _Times) -> str | None:
         """Why the times of a line cannot be; None where they can."""
         snapshot_time, collected_at = times
-        if snapshot_time is not None and ENVELOPES[kind].is_polled:
-            hours = self._bounds.round_hours
-            if abs(collected_at - snapshot_time) > hours * 3600 * SECOND:
-                return (
-                    f"expected snapshot_time and collected_at at most {hours:,} hours apart "
-                    f"(bounds.round_hours), came {iso_of(snapshot_time)} and {iso_of(collected_at)}"
-                )
+        hours = self._bounds.round_hours
+        if (
+            snapshot_time is not None
+            and abs(collected_at - snapshot_time) > hours * 3600 * SECOND
+            and ENVELOPES[kind].is_polled
+        ):
+            return (
+                f"expected snapshot_time and collected_at at most {hours:,} hours apart "
+                f"(bounds.round_hours), came {iso_of(snapshot_time)} and {iso_of(collected_at)}"
+            )
         return None if self._plausible is None else self._plausible.problem(kind, collected_at)
 
     def _identified(self, name: str, kind: Envelope, envelope: dict[str, Any]) -> _Who | None:

@@ -458,7 +458,7 @@ def _integers(fields: Fields, bits: int, *names: str) -> list[int | None]:
 
 
 def _texts(fields: Fields, *names: str) -> list[str | None]:
-    return [as_text(fields.get(name)) for name in names]
+    return [*map(as_text, map(fields.get, names))]
 
 
 class Body(NamedTuple):
