@@ -116,12 +116,17 @@ def parse_body(text: str) -> Any:
     {'{"id":7}': 'a'}
     """
     if '"$ref"' not in text and not _may_be_deep(text):
-        with suppress(ValueError, RecursionError):
+        # Not by suppress(), which takes its time with every body.
+        try:
             return _LOADS(text)
+        except (ValueError, RecursionError):
+            pass
         quoted = _INTEGER_KEY.sub(r'\1"\2":', _QUEUE_KEY.sub(_QUOTED_QUEUE_KEY, text))
         if quoted != text:
-            with suppress(ValueError, RecursionError):
+            try:
                 return _LOADS(quoted)
+            except (ValueError, RecursionError):
+                pass
     value = _as_of_json(fastjson.parse(text))
     return without_half_pairs(value) if _HALF_PAIR.search(text) else value
 

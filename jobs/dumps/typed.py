@@ -160,9 +160,11 @@ def _subscriptions(data: Iterable[Any]) -> statement.Subscriptions:
     """
     distinct = set()
     for fields in map(_map, data):
-        topic, kind, expression = _texts(fields, "topic", "expressionType", "subString")
+        topic = as_text(fields.get("topic"))
         if topic is not None:
+            kind = as_text(fields.get("expressionType"))
             kind = "TAG" if kind is None else kind
+            expression = as_text(fields.get("subString"))
             distinct.add((topic, kind, "*" if expression is None else expression))
     return tuple(sorted(distinct))
 
@@ -177,10 +179,10 @@ def _connections(body: Fields, _: str) -> Read:
         raise BodyError("expected ConsumerConnection with a connectionSet")
     connections = []
     for fields in map(_map, given):
-        client_id, client_addr, language = _texts(fields, "clientId", "clientAddr", "language")
+        client_id, client_addr = as_text(fields.get("clientId")), as_text(fields.get("clientAddr"))
         if not client_id or not client_addr:
             raise BodyError("expected every connection to have a clientId and a clientAddr")
-        version = _integer(fields.get("version"), 32)
+        language, version = as_text(fields.get("language")), _integer(fields.get("version"), 32)
         connections.append(statement.Connection(client_id, client_addr, language, version))
     in_order = tuple(sorted(connections, key=lambda connection: connection[:2]))
     consume_type, message_model = _texts(body, "consumeType", "messageModel")
